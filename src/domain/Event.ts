@@ -1,0 +1,227 @@
+/**
+ * The log vocabulary: every record the service writes is declared here once, with its level, outcome and fields.
+ * Names and levels: "Log records" of the operations specification and `telemetry.md`.
+ */
+
+export type Level = "debug" | "info" | "warn" | "error"
+
+/** `failure`: something did not work; `progress`: a step of something paired with a later end; `advisory`: posture. */
+export type Outcome = "success" | "failure" | "progress" | "advisory"
+
+interface FieldTypes {
+  readonly text: string
+  /** A machine word of a closed set. */
+  readonly word: string
+  readonly int: number
+  readonly bool: boolean
+  /** Names; the record keeps the first ten and, beyond that, adds `<field>_total`. */
+  readonly names: ReadonlyArray<string>
+}
+
+/** One meaning and one type per field name, everywhere. */
+export const fields = {
+  account_id: "text",
+  address: "text",
+  attempts: "int",
+  audit_event: "word",
+  authz_id: "text",
+  backend: "word",
+  body_bytes: "int",
+  body_preview: "text",
+  challenge_id: "text",
+  cert_serial: "text",
+  check: "word",
+  count: "int",
+  database_url: "text",
+  elapsed_ms: "int",
+  error: "text",
+  file_present: "bool",
+  hop: "int",
+  identifier: "text",
+  identifiers: "names",
+  in_flight: "int",
+  issuer: "text",
+  job_id: "text",
+  jobs_released: "int",
+  key: "text",
+  key_fp: "text",
+  key_type: "word",
+  keys_from_env: "int",
+  keys_from_file: "int",
+  kind: "word",
+  latency_ms: "int",
+  listener: "word",
+  max_attempts: "int",
+  name: "text",
+  nonce_fp: "text",
+  not_after: "text",
+  open: "int",
+  order_id: "text",
+  owner: "text",
+  path: "text",
+  pending: "int",
+  pool_max: "int",
+  profile: "text",
+  reason: "word",
+  requests_cut: "int",
+  roles: "text",
+  rows_removed: "int",
+  rows_updated: "int",
+  rule: "text",
+  self_signed: "bool",
+  set_aside: "text",
+  sha256: "text",
+  signal: "word",
+  statement: "word",
+  status: "int",
+  base_url: "text",
+  tls: "bool",
+  type: "word",
+  version: "text",
+  waited_ms: "int"
+} as const satisfies Record<string, keyof FieldTypes>
+
+export type FieldName = keyof typeof fields
+
+/** What one event is declared with. */
+export interface Declaration<F extends FieldName = FieldName> {
+  readonly level: Level
+  readonly outcome: Outcome
+  readonly fields: ReadonlyArray<F>
+}
+
+const declare = (level: Level, outcome: Outcome) => <const F extends ReadonlyArray<FieldName>>(
+  ...names: F
+): Declaration<F[number]> => ({ level, outcome, fields: names })
+
+const debug = declare("debug", "success")
+const info = declare("info", "success")
+const progress = declare("info", "progress")
+const warn = declare("warn", "failure")
+const advisory = declare("warn", "advisory")
+const error = declare("error", "failure")
+
+export const events = {
+  // process
+  server_config_loaded: info("path", "file_present", "keys_from_file", "keys_from_env"),
+  server_config_file_absent: advisory("path"),
+  server_logging_key_unused: advisory("key"),
+  server_listening: info("address", "tls", "base_url"),
+  server_connection_refused: warn("listener", "open", "pending"),
+  server_socket_bind_failed: error("address", "error"),
+  server_schema_behind: error("name"),
+  server_fatal_error: error("error"),
+  server_shutdown_started: progress("signal"),
+  server_shutdown_completed: info("requests_cut", "jobs_released", "elapsed_ms"),
+  profile_mounted: info("profile", "backend"),
+  profile_init_failed: error("profile", "error"),
+  tls_disabled: advisory("base_url"),
+  tls_base_url_mismatch: advisory("base_url"),
+  tls_pair_generated: info("listener", "sha256", "set_aside"),
+  tls_certificate_loaded: info("listener", "sha256", "not_after", "self_signed"),
+  tls_certificate_expiring: advisory("listener", "not_after"),
+  tls_handshake_failed: debug("listener", "address", "error"),
+  tls_handshake_timeout: debug("listener", "address"),
+
+  // database
+  db_opened: info("database_url", "backend", "pool_max"),
+  db_migration_applied: info("name", "elapsed_ms"),
+  db_migration_failed: error("name", "error"),
+  db_statement_failed: error("statement", "error"),
+  db_statement_slow: advisory("statement", "elapsed_ms"),
+  db_pool_timeout: error("waited_ms"),
+  db_job_leases_reclaimed: warn("rows_updated"),
+
+  // one request
+  request_completed: info("status", "latency_ms"),
+  request_shed: warn(),
+  request_deadline_exceeded: warn(),
+  request_handler_panicked: error("error"),
+  request_id_header_invalid: debug(),
+
+  // signed requests
+  jws_rejected: warn("reason"),
+  jws_signature_invalid: warn("account_id", "key_fp"),
+  nonce_rejected: debug("reason", "nonce_fp"),
+  nonce_replayed: warn("nonce_fp"),
+  account_request_refused: warn("account_id", "reason"),
+
+  // accounts and orders
+  account_created: info("account_id", "key_fp"),
+  account_found: debug("account_id", "key_fp"),
+  account_updated: info("account_id"),
+  account_deactivated: info("account_id"),
+  order_created: info("order_id", "identifiers"),
+  order_rejected: warn("reason", "identifiers"),
+  order_finalize_queued: info("order_id"),
+  order_finalize_rejected: warn("order_id", "reason"),
+  csr_rejected: warn("order_id", "reason"),
+  authz_deactivated: info("authz_id", "order_id"),
+  authz_deactivation_refused: warn("authz_id", "reason"),
+
+  // challenges
+  challenge_validation_requested: progress("challenge_id", "type", "identifier"),
+  challenge_trigger_rate_limited: warn("account_id", "in_flight"),
+  challenge_validation_enqueue_failed: error("challenge_id", "error"),
+  challenge_validated: info("challenge_id", "type", "identifier", "elapsed_ms"),
+  challenge_failed: warn("challenge_id", "type", "identifier", "reason"),
+  challenge_validation_failed: warn("identifier", "reason", "error"),
+  challenge_validation_timeout: warn("identifier", "elapsed_ms"),
+  challenge_validation_abandoned: warn("challenge_id", "error"),
+  challenge_validation_bypassed: advisory("profile"),
+  challenge_verdict_superseded: advisory("challenge_id", "authz_id"),
+  challenge_address_denied: warn("identifier", "address", "rule"),
+  challenge_http_01_loaded: debug("identifier", "address", "status", "hop", "body_bytes"),
+  challenge_http_01_redirect: debug("identifier", "address", "status", "hop"),
+  challenge_http_01_matched: info("identifier", "elapsed_ms"),
+  challenge_http_01_mismatch: warn("identifier", "status", "body_bytes"),
+  challenge_http_01_mismatch_body: debug("identifier", "body_preview"),
+
+  // issuance
+  local_ca_loaded: info("issuer", "not_after", "key_type"),
+  local_ca_generated: info("path", "key_type", "sha256"),
+  local_ca_key_permissive: advisory("path"),
+  local_ca_expiring: advisory("issuer", "not_after"),
+  local_ca_is_root: advisory("issuer"),
+  local_ca_requested_validity_discarded: advisory("order_id"),
+  local_ca_issuer_expired: error("issuer"),
+  local_ca_lint_failed: error("order_id", "check"),
+  local_ca_leaf_issued: info("order_id", "cert_serial"),
+  order_finalized: info("order_id", "cert_serial", "elapsed_ms"),
+  order_finalize_bad_csr: warn("order_id", "error"),
+  order_finalize_issuance_failed: error("order_id", "error"),
+  order_finalize_chain_rejected: error("order_id", "check"),
+  order_finalize_authority_withdrawn: warn("order_id"),
+  order_finalize_abandoned: warn("order_id", "error"),
+
+  // queue
+  job_enqueued: debug("kind", "job_id"),
+  job_kind_unknown: debug("kind", "count"),
+  job_run_completed: debug("kind", "job_id", "elapsed_ms"),
+  job_run_retried: warn("kind", "job_id", "attempts", "error"),
+  job_run_abandoned: error("kind", "job_id", "attempts", "error"),
+  job_run_panicked: error("kind", "job_id", "attempts", "error"),
+  job_lease_lost: warn("kind", "job_id", "attempts"),
+  job_deadline_passed: warn("kind", "job_id"),
+  job_runner_started: info("owner"),
+  job_runner_stopped: info("owner", "jobs_released"),
+  worker_registered: info("owner", "roles", "version"),
+  worker_presence_failed: warn("error"),
+  worker_presence_swept: debug("rows_removed"),
+
+  // sweeps
+  nonce_reaper_swept: debug("rows_removed"),
+  nonce_reaper_failed: error("error"),
+  order_reaper_swept: info("profile", "rows_removed"),
+  order_reaper_failed: error("error"),
+  job_reaper_swept: debug("rows_removed"),
+  job_reaper_failed: error("error"),
+  audit_write_failed: error("audit_event", "error")
+} as const satisfies Record<string, Declaration>
+
+export type EventName = keyof typeof events
+
+/** The fields an emission of `E` must state; a fact that is not known is stated as `undefined`. */
+export type FieldsOf<E extends EventName> = {
+  readonly [F in (typeof events)[E]["fields"][number]]: FieldTypes[(typeof fields)[F]] | undefined
+}

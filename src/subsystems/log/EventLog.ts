@@ -1,0 +1,49 @@
+import { Context, Effect, FiberRef, Layer } from "effect"
+import type { EventName, FieldsOf, Level } from "../../domain/Event.ts"
+import { events } from "../../domain/Event.ts"
+
+/** Facts of the surrounding request or job, on every record written inside it. */
+export interface Span {
+  readonly [name: string]: string | undefined
+}
+
+/** One log record before it is rendered. `at` is epoch milliseconds. */
+export interface Record {
+  readonly at: number
+  readonly event: EventName
+  readonly level: Level
+  readonly fields: { readonly [name: string]: unknown }
+  readonly span: Span
+}
+
+/** Where records go. The default keeps nothing, so that programs can be composed without a sink. */
+export class EventLog extends Context.Tag("acme/subsystems/log/EventLog")<EventLog, {
+  /** Whether records of this event pass the filter in force; asked before a record is built. */
+  readonly enabled: (event: EventName) => boolean
+  readonly write: (record: Record) => void
+}>() {
+  /** Keeps every record in `records`: for tests that ask what was logged. */
+  static readonly layerMemory = (records: Array<Record>): Layer.Layer<EventLog> =>
+    Layer.succeed(this, { enabled: () => true, write: (record) => records.push(record) })
+}
+
+const currentSpan: FiberRef.FiberRef<Span> = FiberRef.unsafeMake<Span>({})
+
+/**
+ * Writes one record. Built only when the filter lets it pass; costs a context look-up otherwise.
+ * Time is the fiber's Clock, the span whatever {@link withSpan} put around the caller.
+ */
+export const emit = <E extends EventName>(event: E, fields: FieldsOf<E>): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) => {
+    const log = fiber.currentContext.unsafeMap.get(EventLog.key) as EventLog["Type"] | undefined
+    if (log === undefined || !log.enabled(event)) return Effect.void
+    const span = fiber.getFiberRef(currentSpan)
+    return Effect.clockWith((clock) => {
+      log.write({ at: clock.unsafeCurrentTimeMillis(), event, level: events[event].level, fields, span })
+      return Effect.void
+    })
+  })
+
+/** Adds facts to every record `self` writes. */
+export const withSpan = (span: Span) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.locallyWith(self, currentSpan, (outer) => ({ ...outer, ...span }))
