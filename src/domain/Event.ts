@@ -225,3 +225,15 @@ export type EventName = keyof typeof events
 export type FieldsOf<E extends EventName> = {
   readonly [F in (typeof events)[E]["fields"][number]]: FieldTypes[(typeof fields)[F]] | undefined
 }
+
+/** Level and outcome of one record. */
+export interface Weight {
+  readonly level: Level
+  readonly outcome: Outcome
+}
+
+/** `request_completed` alone is weighed by what it reports: a 5xx is a failure, a successful probe is noise. */
+export const accessWeight = (status: number, isProbe: boolean): Weight =>
+  status >= 500
+    ? { level: "warn", outcome: "failure" }
+    : { level: isProbe ? "debug" : "info", outcome: "success" }

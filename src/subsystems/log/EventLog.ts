@@ -1,5 +1,5 @@
 import { Context, Effect, FiberRef, Layer } from "effect"
-import type { EventName, FieldsOf, Level } from "../../domain/Event.ts"
+import type { EventName, FieldsOf, Level, Outcome, Weight } from "../../domain/Event.ts"
 import { events } from "../../domain/Event.ts"
 
 /** Facts of the surrounding request or job, on every record written inside it. */
@@ -12,6 +12,7 @@ export interface Record {
   readonly at: number
   readonly event: EventName
   readonly level: Level
+  readonly outcome: Outcome
   readonly fields: { readonly [name: string]: unknown }
   readonly span: Span
 }
@@ -19,7 +20,7 @@ export interface Record {
 /** Where records go. The default keeps nothing, so that programs can be composed without a sink. */
 export class EventLog extends Context.Tag("acme/subsystems/log/EventLog")<EventLog, {
   /** Whether records of this event pass the filter in force; asked before a record is built. */
-  readonly enabled: (event: EventName) => boolean
+  readonly enabled: (event: EventName, level: Level) => boolean
   readonly write: (record: Record) => void
 }>() {
   /** Keeps every record in `records`: for tests that ask what was logged. */
@@ -31,15 +32,20 @@ const currentSpan: FiberRef.FiberRef<Span> = FiberRef.unsafeMake<Span>({})
 
 /**
  * Writes one record. Built only when the filter lets it pass; costs a context look-up otherwise.
- * Time is the fiber's Clock, the span whatever {@link withSpan} put around the caller.
+ * Time is the fiber's Clock, the span whatever {@link withSpan} put around the caller. Level and outcome are the
+ * declared ones unless `weight` says otherwise.
  */
-export const emit = <E extends EventName>(event: E, fields: FieldsOf<E>): Effect.Effect<void> =>
+export const emit = <E extends EventName>(
+  event: E,
+  fields: FieldsOf<E>,
+  weight: Weight = events[event]
+): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
     const log = fiber.currentContext.unsafeMap.get(EventLog.key) as EventLog["Type"] | undefined
-    if (log === undefined || !log.enabled(event)) return Effect.void
+    if (log === undefined || !log.enabled(event, weight.level)) return Effect.void
     const span = fiber.getFiberRef(currentSpan)
     return Effect.clockWith((clock) => {
-      log.write({ at: clock.unsafeCurrentTimeMillis(), event, level: events[event].level, fields, span })
+      log.write({ at: clock.unsafeCurrentTimeMillis(), event, level: weight.level, outcome: weight.outcome, fields, span })
       return Effect.void
     })
   })

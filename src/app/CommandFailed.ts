@@ -1,0 +1,10 @@
+import { Data } from "effect"
+
+/**
+ * A command that cannot do what it was asked: one sentence for the person, and the exit code (`command-line.md`): 1 the
+ * host could not do it, 2 the command line is wrong, 3 it cannot be done as asked.
+ */
+export class CommandFailed extends Data.TaggedError("CommandFailed")<{
+  readonly code: 1 | 2 | 3
+  readonly message: string
+}> {}

@@ -1,0 +1,61 @@
+import { Effect, Layer, Redacted } from "effect"
+import type { Config } from "../subsystems/config/AppConfig.ts"
+import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
+import { AccountKeys } from "../subsystems/crypto/AccountKeys.ts"
+import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { Database } from "../subsystems/db/Database.ts"
+import * as Postgres from "../subsystems/db/Postgres.ts"
+import * as Sqlite from "../subsystems/db/Sqlite.ts"
+import { emit } from "../subsystems/log/EventLog.ts"
+import { Nonces } from "../subsystems/nonce/Nonces.ts"
+import { HttpGet } from "../subsystems/outside/HttpGet.ts"
+import { Resolver } from "../subsystems/outside/Resolver.ts"
+import { Queue } from "../subsystems/queue/Queue.ts"
+import * as Backends from "../subsystems/signing/Backends.ts"
+import { Validator } from "../subsystems/validation/Validator.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+const sqlitePrefix = "sqlite://"
+
+/** The database of `database.url`: the scheme alone picks the engine. */
+export const database = ({ database: settings }: Pick<Config, "database">): Layer.Layer<Database, CommandFailed> => {
+  const url = Redacted.value(settings.url)
+  const database_url = maskedDatabaseUrl(settings.url)
+  const engine = url.startsWith(sqlitePrefix)
+    ? Sqlite.layer({ path: url.slice(sqlitePrefix.length), synchronous: settings.sqlite.synchronous })
+    : Postgres.layer(settings)
+  return engine.pipe(
+    Layer.tap(() => emit("db_opened", { database_url, backend: url.slice(0, url.indexOf(":")), pool_max: settings.pool_max })),
+    Layer.mapError((error) => {
+      const cause = error.cause instanceof Error ? error.cause.message || error.cause.name : error.message
+      return new CommandFailed({ code: 1, message: `database.url: ${database_url} cannot be opened: ${cause}` })
+    })
+  )
+}
+
+/** Everything that acts for requests and jobs, over an open database whose schema is current. */
+export const subsystems = (config: Config, version: string) => {
+  const mounted = config.profiles.filter(({ enabled }) => enabled)
+  const validator = Layer.provide(
+    Validator.layer,
+    Layer.merge(Resolver.layer(config.dns.resolver), HttpGet.layer(version))
+  )
+  const signers = Layer.mapError(
+    Backends.layer(mounted),
+    ({ message }) => new CommandFailed({ code: 3, message })
+  )
+  return Layer.mergeAll(
+    Queue.layer({ maxAttempts: config.jobs.max_attempts }),
+    Nonces.layer({ ttlSeconds: config.nonce.ttl_seconds }),
+    AccountKeys.layer,
+    validator,
+    signers
+  ).pipe(Layer.provideMerge(Entropy.layer))
+}
+
+/** The services of {@link subsystems}, by name. */
+export type Subsystems = Layer.Layer.Success<ReturnType<typeof subsystems>>
+
+/** Runs `use` with the database open, for commands. */
+export const withDatabase = <A, E, R>(config: Config, use: Effect.Effect<A, E, R>) =>
+  Effect.provide(use, database(config))

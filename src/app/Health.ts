@@ -1,0 +1,57 @@
+import { Effect, Layer, Option } from "effect"
+import { hostname } from "node:os"
+import { parseAddress } from "../domain/Address.ts"
+import { currentSeconds } from "../operations/acme/caller.ts"
+import { parseBindAddress } from "../subsystems/config/Address.ts"
+import type { Config } from "../subsystems/config/AppConfig.ts"
+import * as workers from "../subsystems/db/workers.ts"
+import { HttpGet } from "../subsystems/outside/HttpGet.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import * as Graph from "./Graph.ts"
+
+const freshSeconds = 30
+const maxBytes = 1024
+
+const wildcards = new Map([["0.0.0.0", "127.0.0.1"], ["::", "::1"]])
+
+/** GET /health where the ACME listener is bound, over loopback for a wildcard, TLS unverified. */
+const answers = (config: Config, version: string): Effect.Effect<boolean> =>
+  Effect.gen(function*() {
+    const { host, port } = parseBindAddress(config.server.bind_address) ?? { host: "", port: 0 }
+    const dialled = wildcards.get(host) ?? (host === "localhost" ? "127.0.0.1" : host)
+    const address = parseAddress(dialled)
+    if (Option.isNone(address)) return false
+    const { get } = yield* HttpGet
+    const answer = yield* get({
+      address: address.value,
+      port,
+      connectMillis: undefined,
+      secure: config.server.tls.enabled,
+      host: "localhost",
+      path: "/health",
+      maxBytes
+    })
+    return answer.status === 200 && answer.body.toString().includes(`"healthy":true`)
+  }).pipe(Effect.provide(HttpGet.layer(version)), Effect.orElseSucceed(() => false))
+
+/** A process of this host with the worker role was seen within half a minute. */
+const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed> =>
+  Effect.flatMap(currentSeconds, (now) => workers.wasSeen(hostname(), "worker", now - freshSeconds)).pipe(
+    Effect.mapError(({ message }) => new CommandFailed({ code: 1, message })),
+    (seen) => Effect.provide(seen, Layer.fresh(Graph.database(config)))
+  )
+
+/** `health`: silent; fails with exit 1 when the role does not answer in time. */
+export const health = (
+  config: Config,
+  version: string,
+  role: "acme" | "worker",
+  timeoutMillis: number
+): Effect.Effect<void, CommandFailed> =>
+  (role === "worker" ? wasSeen(config) : answers(config, version)).pipe(
+    Effect.timeoutOption(timeoutMillis),
+    Effect.filterOrFail(
+      Option.exists((healthy) => healthy),
+      () => new CommandFailed({ code: 1, message: "" })
+    )
+  )

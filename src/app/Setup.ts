@@ -1,0 +1,63 @@
+import { Effect } from "effect"
+import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
+import type { Config } from "../subsystems/config/AppConfig.ts"
+import { fileVariable } from "../subsystems/config/KeyPath.ts"
+import { ConfigRefused } from "../subsystems/config/ConfigRefused.ts"
+import { renderInitialConfig } from "../subsystems/config/Example.ts"
+import type { Loaded } from "../subsystems/config/Load.ts"
+import { loadConfig } from "../subsystems/config/Load.ts"
+import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { writeNewFile } from "../subsystems/crypto/KeyFile.ts"
+import { generateIfAbsent } from "../subsystems/signing/CaFiles.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+type Environment = { readonly [name: string]: string | undefined }
+
+/** Reads the configuration; every fault at once, exit 3. */
+export const load = (env: Environment, cwd: string): Effect.Effect<Loaded, CommandFailed> =>
+  Effect.mapError(loadConfig({ env, cwd }), ({ message }) => new CommandFailed({ code: 3, message }))
+
+/**
+ * Reads the configuration for `init`: where no profile is configured and no file exists, a first one is written. Answers
+ * its path when it was.
+ */
+export const loadOrCreate = (
+  env: Environment,
+  cwd: string
+): Effect.Effect<{ readonly loaded: Loaded; readonly created: string | undefined }, CommandFailed, Entropy> =>
+  Effect.gen(function*() {
+    const first = yield* Effect.either(loadConfig({ env, cwd }))
+    if (first._tag === "Right") return { loaded: first.right, created: undefined }
+    const refusal = new CommandFailed({ code: 3, message: first.left.message })
+    if (!lacksOnlyProfiles(first.left)) return yield* refusal
+    const named = env[fileVariable]
+    const path = named === undefined || named === "" ? "config.toml" : named
+    const entropy = yield* Entropy
+    const suffix = yield* entropy.token
+    const written = yield* Effect.either(writeNewFile({ path, content: renderInitialConfig(), mode: 0o644, suffix }))
+    if (written._tag === "Left") {
+      return yield* written.left.reason === "exists"
+        ? refusal
+        : new CommandFailed({ code: 1, message: `${path} cannot be written: ${written.left.reason}.` })
+    }
+    return { loaded: yield* load(env, cwd), created: path }
+  })
+
+const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean => faults.every(({ key }) => key === "profiles")
+
+/** Creates the key files that are missing; answers a line for each pair made. Existing files are never touched. */
+export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy> =>
+  Effect.gen(function*() {
+    const made: Array<string> = []
+    for (const { enabled, signer } of config.profiles) {
+      if (!enabled) continue
+      const { cert_path, key_path } = signer.local_ca
+      if (yield* generateIfAbsent(signer.local_ca)) made.push(`CA            ${cert_path}, ${key_path}`)
+    }
+    const { base_url, tls: { cert_path, enabled, key_path } } = config.server
+    if (enabled) {
+      const settings = { listener: "acme", cert_path, key_path, host: new URL(base_url).hostname } as const
+      if (yield* TlsFiles.generateIfMissing(settings)) made.push(`TLS pair      ${cert_path}, ${key_path}`)
+    }
+    return made
+  }).pipe(Effect.mapError(({ message }) => new CommandFailed({ code: 3, message })))

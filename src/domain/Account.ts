@@ -1,0 +1,41 @@
+import { Either } from "effect"
+import type { AccountId } from "./Id.ts"
+import type { Malformed } from "./Problem.ts"
+import { InvalidContact, UnsupportedContact } from "./Problem.ts"
+
+/** `revoked` is accepted from old data, written by nothing, and reads as refused. */
+export type AccountStatus = "valid" | "deactivated" | "revoked"
+
+/** A row of `accounts`. `pubkey` is DER SubjectPublicKeyInfo; times are epoch seconds. */
+export interface Account {
+  readonly id: AccountId
+  readonly profile: string
+  readonly pubkey: Uint8Array
+  readonly status: AccountStatus
+  readonly contact: ReadonlyArray<string>
+  readonly termsOfServiceAgreed: boolean | undefined
+  readonly lastSeenAt: number | undefined
+}
+
+const maxContacts = 32
+const scheme = /^mailto:/i
+// An addr-spec without header fields, lists or control characters (RFC 6068 allows both, RFC 8555 section 7.3 neither).
+const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
+
+/** RFC 8555 section 7.3 and `protocol.md`: mailto URIs with one address and no header fields, at most 32. */
+export const checkContacts = (
+  contacts: ReadonlyArray<string>
+): Either.Either<ReadonlyArray<string>, UnsupportedContact | InvalidContact | Malformed> => {
+  if (contacts.length > maxContacts) {
+    return Either.left(new InvalidContact({ detail: `At most ${maxContacts} contacts are kept.` }))
+  }
+  for (const contact of contacts) {
+    if (!scheme.test(contact)) return Either.left(new UnsupportedContact())
+    if (!address.test(contact.slice("mailto:".length))) {
+      return Either.left(
+        new InvalidContact({ detail: "A contact must be one mail address without header fields." })
+      )
+    }
+  }
+  return Either.right(contacts)
+}

@@ -1,0 +1,157 @@
+import { Array, Brand, Either, Option } from "effect"
+
+/** An IPv4 or IPv6 address in canonical text (dotted quad; RFC 5952), without zone, brackets or port. */
+export type IpAddress = string & Brand.Brand<"IpAddress">
+
+const address = Brand.nominal<IpAddress>()
+
+interface Bits {
+  readonly width: 32 | 128
+  readonly value: bigint
+}
+
+const bitsOfQuad = (text: string): bigint | undefined => {
+  const parts = text.split(".")
+  if (parts.length !== 4 || !parts.every((part) => /^(?:0|[1-9][0-9]{0,2})$/.test(part) && Number(part) <= 255)) {
+    return undefined
+  }
+  return parts.reduce((value, part) => (value << 8n) | BigInt(part), 0n)
+}
+
+const bitsOfGroups = (text: string): bigint | undefined => {
+  const quad = /^(.*:)([0-9.]*\.[0-9.]*)$/.exec(text)
+  const low = quad?.[2] === undefined ? undefined : bitsOfQuad(quad[2])
+  if (quad !== null && low === undefined) return undefined
+  const plain = low === undefined
+    ? text
+    : `${quad?.[1] ?? ""}${(low >> 16n).toString(16)}:${(low & 0xffffn).toString(16)}`
+  const halves = plain.split("::")
+  if (halves.length > 2) return undefined
+  const [head, tail] = halves.map((half) => half === "" ? [] : half.split(":"))
+  const stated = [...head ?? [], ...tail ?? []]
+  if (halves.length === 2 ? stated.length > 7 : stated.length !== 8) return undefined
+  if (!stated.every((group) => /^[0-9a-f]{1,4}$/i.test(group))) return undefined
+  const groups = [...head ?? [], ...Array.makeBy(8, () => "0").slice(stated.length), ...tail ?? []]
+  return groups.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n)
+}
+
+const bitsOf = (text: string): Bits | undefined => {
+  const wide = text.includes(":")
+  const value = wide ? bitsOfGroups(text) : bitsOfQuad(text)
+  return value === undefined ? undefined : { width: wide ? 128 : 32, value }
+}
+
+const quadText = (value: bigint): string => [24n, 16n, 8n, 0n].map((at) => (value >> at) & 0xffn).join(".")
+
+const textOf = ({ value, width }: Bits): IpAddress => {
+  if (width === 32) return address(quadText(value))
+  if (value >> 32n === 0xffffn) return address(`::ffff:${quadText(value & 0xffff_ffffn)}`)
+  const groups = Array.makeBy(8, (at) => ((value >> BigInt(112 - 16 * at)) & 0xffffn).toString(16))
+  const zerosAt = groups.map((_, at) => groups.slice(at).findIndex((group) => group !== "0"))
+    .map((length, at) => length === -1 ? 8 - at : length)
+  const longest = Math.max(...zerosAt)
+  if (longest < 2) return address(groups.join(":"))
+  const start = zerosAt.indexOf(longest)
+  return address(`${groups.slice(0, start).join(":")}::${groups.slice(start + longest).join(":")}`)
+}
+
+/** Reads an address literal strictly: no leading zeros, no short or hexadecimal IPv4, no zone, no brackets. */
+export const parseAddress = (text: string): Option.Option<IpAddress> =>
+  Option.fromNullable(bitsOf(text)).pipe(Option.map(textOf))
+
+/** 4 or 6. An IPv4-mapped address is of family 6: it is dialled as what it is. */
+export const familyOf = (ip: IpAddress): 4 | 6 => ip.includes(":") ? 6 : 4
+
+/** A range of addresses of one family. `text` is the entry as it was written. */
+export interface Cidr {
+  readonly text: string
+  readonly network: IpAddress
+  /** Leading bits that count, 0 to 32 or 128. Bits of `network` behind them are ignored. */
+  readonly prefix: number
+}
+
+/** Reads `10.0.0.0/8`, `fe80::/10` or a single address, which is the range of itself. */
+export const parseCidr = (text: string): Option.Option<Cidr> => {
+  const [literal = "", length, ...rest] = text.split("/")
+  const bits = bitsOf(literal)
+  if (bits === undefined || rest.length > 0) return Option.none()
+  if (length !== undefined && !/^(?:0|[1-9][0-9]{0,2})$/.test(length)) return Option.none()
+  const prefix = length === undefined ? bits.width : Number(length)
+  return prefix > bits.width ? Option.none() : Option.some({ text, network: textOf(bits), prefix })
+}
+
+/** Whether the range holds the address. Families never match each other; unwrap first where that is meant. */
+export const contains = (cidr: Cidr, ip: IpAddress): boolean => {
+  const [network, candidate] = [bitsOf(cidr.network), bitsOf(ip)]
+  if (network === undefined || candidate === undefined || network.width !== candidate.width) return false
+  const dropped = BigInt(network.width - cidr.prefix)
+  return network.value >> dropped === candidate.value >> dropped
+}
+
+/**
+ * The IPv4 address a packet to `ip` may end at: inside an IPv4-mapped (`::ffff:0:0/96`), NAT64 (`64:ff9b::/96`,
+ * RFC 6052) or 6to4 (`2002::/16`, RFC 3056) address.
+ */
+export const embedded = (ip: IpAddress): Option.Option<IpAddress> => {
+  const bits = bitsOf(ip)
+  if (bits === undefined || bits.width === 32) return Option.none()
+  const inner = (value: bigint) => Option.some(textOf({ width: 32, value: value & 0xffff_ffffn }))
+  const prefix = bits.value >> 32n
+  if (prefix === 0xffffn || prefix === 0x0064_ff9b_0000_0000_0000_0000n) return inner(bits.value)
+  return bits.value >> 112n === 0x2002n ? inner(bits.value >> 80n) : Option.none()
+}
+
+/** Which addresses may be dialled. */
+export interface AddressPolicy {
+  /** The rule that forbids the address, or `undefined` when it may be dialled. */
+  readonly check: (ip: IpAddress) => string | undefined
+}
+
+/**
+ * The policy of challenge.denied_addresses and allowed_addresses: deny wins; an empty `allowed` allows the rest. An
+ * address and the one embedded in it must both pass. An entry that is no address or CIDR forbids everything rather than
+ * nothing; the configuration refuses it before.
+ */
+export const makeAddressPolicy = (options: {
+  readonly denied: ReadonlyArray<string>
+  readonly allowed: ReadonlyArray<string>
+}): AddressPolicy => {
+  const [unreadable, denied] = Array.partitionMap(
+    options.denied,
+    (text) => Either.fromOption(parseCidr(text), () => text)
+  )
+  const allowed = Array.filterMap(options.allowed, parseCidr)
+  const faultOf = (ip: IpAddress) =>
+    unreadable[0] ?? denied.find((cidr) => contains(cidr, ip))?.text ??
+      (options.allowed.length === 0 || allowed.some((cidr) => contains(cidr, ip))
+        ? undefined
+        : "not in allowed_addresses")
+  return {
+    check: (ip) => faultOf(ip) ?? Option.getOrUndefined(Option.flatMapNullable(embedded(ip), faultOf))
+  }
+}
+
+/** Addresses tried for one connection (`protocol.md`, "Addresses"). */
+export const maxCandidates = 4
+
+/** The addresses to try, in order: IPv6 before IPv4, without doubles, at most 4, one of them IPv4 if there is any. */
+export const candidates = (addresses: ReadonlyArray<IpAddress>): ReadonlyArray<IpAddress> => {
+  const [four, six] = Array.partition(Array.dedupe(addresses), (ip) => familyOf(ip) === 6)
+  return [...six.slice(0, maxCandidates - Math.min(1, four.length)), ...four].slice(0, maxCandidates)
+}
+
+/** A name server: where DNS queries go. */
+export interface Nameserver {
+  readonly address: IpAddress
+  readonly port: number
+}
+
+/** Reads dns.resolver: `address`, `address:port` or `[v6]:port`; port 53 where none is stated. A host name is none. */
+export const parseNameserver = (text: string): Option.Option<Nameserver> => {
+  const [, wide, narrow, digits] = /^(?:\[([^\]]*)\]|([^:]*)):([0-9]{1,5})$/.exec(text) ?? []
+  const port = digits === undefined ? 53 : Number(digits)
+  return parseAddress(wide ?? narrow ?? text).pipe(
+    Option.filter((ip) => port >= 1 && port <= 65535 && (wide === undefined || familyOf(ip) === 6)),
+    Option.map((ip) => ({ address: ip, port }))
+  )
+}

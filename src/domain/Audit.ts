@@ -1,0 +1,62 @@
+/** The audit vocabulary, one definition per event (`audit.md`). Outcome follows from the event. */
+const vocabulary = {
+  certificate_issued: { outcome: "success", actors: ["acme"] },
+  certificate_issue_failed: { outcome: "failure", actors: ["acme", "admin", "system"] },
+  account_contact_updated: { outcome: "success", actors: ["acme", "admin", "cli"] },
+  account_deactivated: { outcome: "success", actors: ["acme", "admin", "cli"] }
+} as const satisfies {
+  readonly [event: string]: {
+    readonly outcome: "success" | "failure"
+    readonly actors: ReadonlyArray<"acme" | "admin" | "cli" | "system">
+  }
+}
+
+export type AuditEvent = keyof typeof vocabulary
+
+/** Why an issuance failed, in one word (`audit.md`). */
+export type IssueFailureCause =
+  | "bad_csr"
+  | "authority_withdrawn"
+  | "attempts_exhausted"
+  | "order_expired"
+  | "chain_rejected"
+  | "lint_failed"
+
+interface Details {
+  readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
+  readonly certificate_issue_failed: { readonly cause: IssueFailureCause; readonly error?: string }
+  readonly account_contact_updated: { readonly contacts_before: number; readonly contacts_after: number }
+  readonly account_deactivated: { readonly via: "account" | "eab_delete" }
+}
+
+/** One row to be written. Facts that are not known are left out; `reason` is a problem type or a reason code. */
+export interface AuditRow<E extends AuditEvent = AuditEvent> {
+  readonly event: E
+  readonly actorKind: (typeof vocabulary)[E]["actors"][number]
+  readonly actorId?: string | undefined
+  readonly profile?: string | undefined
+  readonly accountId?: string | undefined
+  readonly orderId?: string | undefined
+  readonly certSerial?: string | undefined
+  readonly identifiers?: ReadonlyArray<string> | undefined
+  readonly clientIp?: string | undefined
+  readonly userAgent?: string | undefined
+  readonly requestId?: string | undefined
+  readonly reason?: string | undefined
+  readonly detail: Details[E]
+}
+
+/** `success` or `failure`, by the one definition. */
+export const outcomeOf = (event: AuditEvent): "success" | "failure" => vocabulary[event].outcome
+
+const maxIdentifiers = 100
+const maxUserAgent = 256
+const maxRequestId = 128
+
+/** Cuts what the columns bound: names at 100, User-Agent at 256 characters, request ids at 128. */
+export const bounded = (row: AuditRow): AuditRow => ({
+  ...row,
+  identifiers: row.identifiers?.slice(0, maxIdentifiers),
+  userAgent: row.userAgent?.slice(0, maxUserAgent),
+  requestId: row.requestId?.slice(0, maxRequestId)
+})

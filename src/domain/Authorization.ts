@@ -1,0 +1,35 @@
+import type { AuthorizationId, OrderId } from "./Id.ts"
+import type { OrderIdentifier } from "./Order.ts"
+import { expiresAt } from "./Order.ts"
+
+/** RFC 8555 section 7.1.6. `revoked` is accepted from old data and written by nothing. */
+export type AuthorizationStatus = "pending" | "valid" | "invalid" | "deactivated" | "expired" | "revoked"
+
+/** What may happen to an authorization ("States and transitions: Authorization"). */
+export const authorizationMoves = {
+  accept: { from: ["pending"], to: "valid" },
+  refuse: { from: ["pending"], to: "invalid" },
+  expire: { from: ["pending"], to: "expired" },
+  deactivate: { from: ["pending", "valid"], to: "deactivated" }
+} as const satisfies {
+  readonly [move: string]: { readonly from: ReadonlyArray<AuthorizationStatus>; readonly to: AuthorizationStatus }
+}
+
+/** A row of `authorizations`; the identifier keeps its ordered form, `*.` included. */
+export interface Authorization {
+  readonly id: AuthorizationId
+  readonly orderId: OrderId
+  readonly identifier: OrderIdentifier
+  readonly status: AuthorizationStatus
+  readonly createdAt: number
+}
+
+/** A pending authorization past its expiry reads `expired` before anything has stored it. */
+export const statusShown = (
+  authorization: { readonly status: AuthorizationStatus; readonly createdAt: number },
+  validitySeconds: number,
+  now: number
+): AuthorizationStatus =>
+  authorization.status === "pending" && now >= expiresAt(authorization.createdAt, validitySeconds)
+    ? "expired"
+    : authorization.status

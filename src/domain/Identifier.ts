@@ -1,0 +1,122 @@
+import { Brand, Data, Either, Schema } from "effect"
+// @ts-expect-error tr46 is written in JavaScript and ships no declarations
+import untyped from "tr46"
+
+/**
+ * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly
+ * with a leading `*.`. The schema is for values read back from storage; a client's text goes through
+ * {@link normalizeIdentifier}, which knows more rules than the pattern (`protocol.md`, "Identifiers").
+ */
+export const DnsName = Schema.String.pipe(
+  Schema.maxLength(253),
+  Schema.pattern(/^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/),
+  Schema.brand("DnsName")
+)
+export type DnsName = typeof DnsName.Type
+
+const named = Brand.nominal<DnsName>()
+
+/**
+ * A name the service does not take. `kind` is the problem type (RFC 8555 §6.7): `malformed` for text that is no name,
+ * `rejectedIdentifier` for a name refused by policy. `detail` is a sentence without any of the client's text.
+ */
+export class NameRefused extends Data.TaggedError("NameRefused")<{
+  readonly kind: "malformed" | "rejectedIdentifier"
+  readonly detail: string
+}> {}
+
+const malformed = (detail: string) => Either.left(new NameRefused({ kind: "malformed", detail }))
+
+const nonAscii = /[^\0-\u007f]/u
+const plainLabel = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
+const numberLabel = /^(?:[0-9]+|0x[0-9a-f]*)$/
+/** `_acme-challenge.` in front of the base name must fit into 253 octets (RFC 8555 §8.4). */
+const longestForTxt = 253 - "_acme-challenge.".length
+
+interface Processing {
+  readonly checkBidi: boolean
+  readonly checkHyphens: boolean
+  readonly checkJoiners: boolean
+  readonly useSTD3ASCIIRules: boolean
+}
+const tr46: {
+  readonly toASCII: (name: string, options: Processing) => string | null
+  readonly toUnicode: (name: string, options: Processing) => { readonly domain: string; readonly error: boolean }
+} = untyped
+const strict: Processing = { checkBidi: true, checkHyphens: true, checkJoiners: true, useSTD3ASCIIRules: true }
+
+// RFC 5892 on top of UTS #46, which admits symbols: the letter and digit classes of §2.1 with the exceptions of §2.6,
+// and the classes §2.4, §2.6 and §2.9 take away again.
+const allowed =
+  /^(?:[\p{Ll}\p{Lo}\p{Lm}\p{Nd}\p{Mn}\p{Mc}\u00b7\u0375\u05f3\u05f4\u06fd\u06fe\u0f0b\u3007\u30fb-]|\u200c|\u200d)+$/u
+const disallowed =
+  /[\u0640\u07fa\u1100-\u11ff\u3031-\u3035\u303b\ua960-\ua97c\ud7b0-\ud7fb]|[\u20d0-\u20ff]|[\u302e\u302f]|[\u{1d100}-\u{1d24f}]/u
+// RFC 5892 appendix A.3 to A.9: each is a character out of the context it needs.
+const outOfContext = [
+  /(?<!l)\u00b7|\u00b7(?!l)/u,
+  /\u0375(?!\p{Script=Greek})/u,
+  /(?<!\p{Script=Hebrew})[\u05f3\u05f4]/u,
+  /^(?=.*\u30fb)(?!.*[\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Han}])/u,
+  /^(?=.*[\u0660-\u0669])(?=.*[\u06f0-\u06f9])/u
+]
+
+/** Whether an `xn--` label is the one spelling of a label IDNA2008 allows (RFC 5891 §5.4, 5892, 5893). */
+const isIdna2008 = (label: string): boolean => {
+  const { domain, error } = tr46.toUnicode(label, strict)
+  return !error && allowed.test(domain) && !disallowed.test(domain) &&
+    !outOfContext.some((rule) => rule.test(domain)) &&
+    tr46.toASCII(domain, strict) === label
+}
+
+const labelFault = (label: string): string | undefined => {
+  if (label === "") return "The name has an empty label."
+  if (label.length > 63) return "A label of the name is longer than 63 octets."
+  if (!plainLabel.test(label)) return "The name holds a character or a hyphen where a DNS name has none."
+  if (label.startsWith("xn--")) {
+    return isIdna2008(label)
+      ? undefined
+      : "An xn-- label of the name is not valid IDNA2008."
+  }
+  return label.slice(2, 4) === "--" ? "A label of the name has hyphens in its third and fourth places." : undefined
+}
+
+/**
+ * The one spelling of a `dns` identifier: lower-case ASCII without its one trailing dot. Total and idempotent.
+ * Rules and refusals are the table "Identifiers" of `protocol.md`. A wildcard passes here whatever the profile offers;
+ * see {@link requiresDns01}.
+ */
+export const normalizeIdentifier = (
+  value: string,
+  options: { readonly dns01Enabled: boolean }
+): Either.Either<DnsName, NameRefused> => {
+  if (nonAscii.test(value)) return malformed("The name is not ASCII; write it with xn-- labels.")
+  const name = value.toLowerCase().replace(/\.$/, "")
+  if (name.length > 253) return malformed("The name is longer than 253 octets.")
+  const base = name.startsWith("*.") ? name.slice(2) : name
+  const labels = base.split(".")
+  for (const label of labels) {
+    const fault = labelFault(label)
+    if (fault !== undefined) return malformed(fault)
+  }
+  if (options.dns01Enabled && base.length > longestForTxt) {
+    return malformed(`The name is longer than ${longestForTxt} octets, so that its TXT name does not fit.`)
+  }
+  if (numberLabel.test(labels[labels.length - 1] ?? "")) {
+    return Either.left(
+      new NameRefused({ kind: "rejectedIdentifier", detail: "The last label is a number, as in an IP address." })
+    )
+  }
+  return Either.right(named(name))
+}
+
+/** Whether the name stands for every name one label below its base. */
+export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
+
+/** The name whose control is proved: a wildcard's without `*.`, any other name itself (RFC 8555 §7.1.3). */
+export const baseName = (name: DnsName): DnsName => isWildcard(name) ? named(name.slice(2)) : name
+
+/** Whether dns-01 alone can prove the name; without it in the profile the name is a `rejectedIdentifier`. */
+export const requiresDns01 = isWildcard
+
+/** The name written backwards, character by character: names below one suffix share a prefix, which an index finds. */
+export const reverseName = (name: DnsName): string => Array.from(name).toReversed().join("")

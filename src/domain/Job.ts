@@ -1,0 +1,72 @@
+import { Schema } from "effect"
+import type { JobId } from "./Id.ts"
+
+/** Payloads name the subject and carry what the request knew; never a secret (`jobs.md`, "Kinds"). */
+const Client = Schema.Struct({
+  ip: Schema.optional(Schema.String),
+  user_agent: Schema.optional(Schema.String),
+  request_id: Schema.optional(Schema.String)
+})
+
+/** The address, agent and request behind work done later. */
+export type ClientFacts = typeof Client.Type
+
+/** Every kind and the shape of its payload. */
+export const payloads = {
+  challenge_validate: Schema.Struct({
+    challenge_id: Schema.String,
+    profile: Schema.String,
+    thumbprint: Schema.String,
+    client_ip: Schema.optional(Schema.String),
+    request_id: Schema.optional(Schema.String)
+  }),
+  signer_issue: Schema.Struct({
+    order_id: Schema.String,
+    profile: Schema.String,
+    /** base64url DER */
+    csr: Schema.String,
+    client: Client
+  }),
+  nonce_sweep: Schema.Struct({}),
+  order_sweep: Schema.Struct({}),
+  job_retention_sweep: Schema.Struct({})
+} as const
+
+export type JobKind = keyof typeof payloads
+export type PayloadOf<K extends JobKind> = (typeof payloads)[K]["Type"]
+
+export type JobStatus = "ready" | "running" | "done" | "failed" | "cancelled"
+
+/** A claimed row. Times are epoch seconds. */
+export interface Job {
+  readonly id: JobId
+  readonly kind: JobKind
+  readonly dedupKey: string
+  readonly payload: string
+  readonly attempts: number
+  readonly maxAttempts: number
+  readonly deadline: number | undefined
+  readonly createdAt: number
+}
+
+/** Periodic kinds have one live row with this key. */
+export const periodicKey = "all"
+
+/** `jobs.retry_*` in seconds. */
+export interface BackoffPolicy {
+  readonly retry_base_seconds: number
+  readonly retry_max_seconds: number
+}
+
+// 2^30 seconds is beyond any ceiling; clamping the exponent keeps the product finite.
+const maxExponent = 30
+
+/**
+ * Seconds until the next attempt after `attempts` of them (from 1): doubled each time up to the ceiling, minus a random
+ * part of up to a quarter. `random` is uniform in [0, 1).
+ */
+export const backoffSeconds = (attempts: number, policy: BackoffPolicy, random: number): number => {
+  const exponent = Math.min(Math.max(attempts - 1, 0), maxExponent)
+  const full = Math.min(policy.retry_max_seconds, policy.retry_base_seconds * 2 ** exponent)
+  return Math.max(1, Math.round(full - full * 0.25 * random))
+}

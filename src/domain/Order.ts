@@ -1,0 +1,52 @@
+import type { AccountId, OrderId } from "./Id.ts"
+import type { ProblemDocument } from "./Problem.ts"
+
+/** RFC 8555 section 7.1.6. */
+export type OrderStatus = "pending" | "ready" | "processing" | "valid" | "invalid"
+
+/** What may happen to an order, from which status and to which ("States and transitions: Order"). */
+export const orderMoves = {
+  /** Every authorization is valid. */
+  promote: { from: ["pending"], to: "ready" },
+  /** An authorization was deactivated before finalize. */
+  demote: { from: ["ready"], to: "pending" },
+  /** Finalize was accepted. */
+  claim: { from: ["ready"], to: "processing" },
+  /** The certificate is stored. */
+  issue: { from: ["processing"], to: "valid" },
+  /** A validation failed or was abandoned, or issuance did. */
+  fail: { from: ["pending", "ready", "processing"], to: "invalid" }
+} as const satisfies { readonly [move: string]: { readonly from: ReadonlyArray<OrderStatus>; readonly to: OrderStatus } }
+
+/** The wire's identifier object; only `dns` is issued for. */
+export interface OrderIdentifier {
+  readonly type: "dns"
+  readonly value: string
+}
+
+/** A row of `orders` as the ACME surface and issuance read it. Times are epoch seconds. */
+export interface Order {
+  readonly id: OrderId
+  readonly profile: string
+  readonly accountId: AccountId
+  readonly status: OrderStatus
+  readonly identifiers: ReadonlyArray<OrderIdentifier>
+  readonly notBefore: number | undefined
+  readonly notAfter: number | undefined
+  readonly replaces: string | undefined
+  readonly error: ProblemDocument | undefined
+  readonly createdAt: number
+}
+
+/** Order and authorizations expire together; there is no expiry column (`data-model.md`). */
+export const expiresAt = (createdAt: number, validitySeconds: number): number => createdAt + validitySeconds
+
+/** What a client is told: an unfinished order past its expiry reads `invalid`, the stored status stays. */
+export const statusShown = (
+  order: { readonly status: OrderStatus; readonly createdAt: number },
+  validitySeconds: number,
+  now: number
+): OrderStatus =>
+  (order.status === "pending" || order.status === "ready") && now >= expiresAt(order.createdAt, validitySeconds)
+    ? "invalid"
+    : order.status

@@ -1,0 +1,40 @@
+import { NodeContext } from "@effect/platform-node"
+import { Effect, Exit } from "effect"
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import type { Host } from "./app/Cli.ts"
+import { run } from "./app/Cli.ts"
+
+// `src/main.ts` and `dist/main.js` are equally deep.
+const root = new URL("../", import.meta.url)
+const { version } = JSON.parse(readFileSync(new URL("package.json", root), "utf8")) as { readonly version: string }
+
+const output = (stream: NodeJS.WriteStream): Host["stdout"] => {
+  stream.on("error", () => {}) // a closed pipe ends quietly
+  return { isTerminal: stream.isTTY === true, write: (text) => void stream.write(text) }
+}
+
+/** The first signal asks for an orderly end, the second one ends the process at once. */
+const stopSignal = Effect.async<"SIGINT" | "SIGTERM">((resume) => {
+  let stopping = false
+  const listen = (signal: "SIGINT" | "SIGTERM", code: number) =>
+    process.on(signal, () => {
+      if (stopping) process.exit(code)
+      stopping = true
+      resume(Effect.succeed(signal))
+    })
+  listen("SIGINT", 130)
+  listen("SIGTERM", 143)
+})
+
+const host: Host = {
+  stdout: output(process.stdout),
+  stderr: output(process.stderr),
+  env: process.env,
+  cwd: process.cwd(),
+  process: { version, migrations: fileURLToPath(new URL("migrations", root)), pid: process.pid, stopSignal }
+}
+
+Effect.runFork(Effect.provide(run(host, process.argv.slice(2)), NodeContext.layer)).addObserver((exit) => {
+  process.exit(Exit.isSuccess(exit) ? exit.value : 1)
+})

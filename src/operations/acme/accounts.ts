@@ -1,0 +1,128 @@
+import { Effect } from "effect"
+import type { Account } from "../../domain/Account.ts"
+import { checkContacts } from "../../domain/Account.ts"
+import { AccountId } from "../../domain/Id.ts"
+import type { ClientFacts } from "../../domain/Job.ts"
+import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/Problem.ts"
+import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
+import { AccountKeys } from "../../subsystems/crypto/AccountKeys.ts"
+import { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
+import { fingerprint } from "../../subsystems/crypto/Jws.ts"
+import * as accounts from "../../subsystems/db/accounts.ts"
+import * as audit from "../../subsystems/db/audit.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import type { Caller } from "./caller.ts"
+import { auditFacts, currentSeconds } from "./caller.ts"
+
+/** A newAccount request whose signature and nonce have been checked. */
+export interface Registration {
+  readonly profile: ProfileConfig
+  readonly key: AccountKey
+  readonly contact: ReadonlyArray<string>
+  readonly termsOfServiceAgreed: boolean
+  readonly onlyReturnExisting: boolean
+  readonly client: ClientFacts
+}
+
+/** Refuses everything but a valid account (`protocol.md`: after the nonce is spent). */
+export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
+  account.status === "valid"
+    ? Effect.void
+    : Effect.zipRight(
+      emit("account_request_refused", { account_id: account.id, reason: account.status }),
+      new Unauthorized({ detail: `The account is ${account.status}.` })
+    )
+
+const found = (registration: Registration, account: Account) =>
+  Effect.gen(function*() {
+    yield* refuseUnlessValid(account)
+    yield* emit("account_found", { account_id: account.id, key_fp: fingerprint(registration.key.spki) })
+    if (!registration.termsOfServiceAgreed || account.termsOfServiceAgreed === true) return account
+    yield* accounts.recordAgreement(account.profile, account.id)
+    return { ...account, termsOfServiceAgreed: true }
+  })
+
+/**
+ * newAccount (RFC 8555 section 7.3): find or create by key. Order of checks: existing key, onlyReturnExisting, terms of
+ * service, contacts, insert; a lost race answers the winner.
+ */
+export const register = Effect.fnUntraced(function*(registration: Registration) {
+  const { client, contact, key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
+  const existing = yield* accounts.findByKey(profile.name, key.spki)
+  if (existing !== undefined) return { account: yield* found(registration, existing), created: false }
+  if (onlyReturnExisting) return yield* new AccountDoesNotExist()
+  const terms = profile.meta.terms_of_service
+  if (terms !== "" && !termsOfServiceAgreed) return yield* new UserActionRequired({ terms })
+  yield* checkContacts(contact)
+  const entropy = yield* Entropy
+  const id = AccountId(yield* entropy.uuid)
+  const now = yield* currentSeconds
+  const agreed = termsOfServiceAgreed ? true : undefined
+  const inserted = yield* accounts.insert({
+    id,
+    profile: profile.name,
+    pubkey: key.spki,
+    contact,
+    termsOfServiceAgreed: agreed,
+    now,
+    ip: client.ip
+  })
+  if (inserted === undefined) {
+    const winner = yield* accounts.findByKey(profile.name, key.spki)
+    if (winner === undefined) return yield* new AccountDoesNotExist() // deleted between the two statements
+    return { account: yield* found(registration, winner), created: false }
+  }
+  const keys = yield* AccountKeys
+  yield* keys.keep(key)
+  yield* emit("account_created", { account_id: id, key_fp: fingerprint(key.spki) })
+  const account: Account = {
+    id,
+    profile: profile.name,
+    pubkey: key.spki,
+    status: "valid",
+    contact,
+    termsOfServiceAgreed: agreed,
+    lastSeenAt: now
+  }
+  return { account, created: true }
+})
+
+const gone = new Unauthorized({ detail: "The account is no longer valid." })
+
+/** Replaces the contacts; `[]` clears them. */
+export const updateContact = Effect.fnUntraced(function*(
+  caller: Caller,
+  account: Account,
+  contact: ReadonlyArray<string>
+) {
+  yield* checkContacts(contact)
+  const updated = yield* accounts.updateContact(account.profile, account.id, contact)
+  if (updated === undefined) return yield* gone
+  yield* emit("account_updated", { account_id: account.id })
+  yield* audit.record({
+    event: "account_contact_updated",
+    actorKind: "acme",
+    actorId: account.id,
+    accountId: account.id,
+    ...auditFacts(account.profile, caller.client),
+    detail: { contacts_before: account.contact.length, contacts_after: contact.length }
+  })
+  return updated
+})
+
+/** Deactivates for good (RFC 8555 section 7.3.6); orders stay, so certificates remain revocable. */
+export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: Account) {
+  const deactivated = yield* accounts.deactivate(account.profile, account.id)
+  if (deactivated === undefined) return yield* gone
+  yield* emit("account_deactivated", { account_id: account.id })
+  yield* audit.record({
+    event: "account_deactivated",
+    actorKind: "acme",
+    actorId: account.id,
+    accountId: account.id,
+    ...auditFacts(account.profile, caller.client),
+    detail: { via: "account" }
+  })
+  return deactivated
+})

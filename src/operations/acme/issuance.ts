@@ -1,0 +1,151 @@
+import { Clock, Effect, Either } from "effect"
+import type { IssueFailureCause } from "../../domain/Audit.ts"
+import { OrderId } from "../../domain/Id.ts"
+import type { Job, PayloadOf } from "../../domain/Job.ts"
+import type { AcmeError } from "../../domain/Problem.ts"
+import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned, problemOf, problemType } from "../../domain/Problem.ts"
+import { parseCsr } from "../../subsystems/crypto/Csr.ts"
+import * as audit from "../../subsystems/db/audit.ts"
+import type { StorageFailed } from "../../subsystems/db/Database.ts"
+import { afterCommit, Database } from "../../subsystems/db/Database.ts"
+import * as orders from "../../subsystems/db/orders.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import type { Outcome } from "../../subsystems/queue/Handler.ts"
+import { Signers } from "../../subsystems/signing/Signer.ts"
+import { auditFacts } from "./caller.ts"
+
+type Payload = PayloadOf<"signer_issue">
+type Found = NonNullable<Effect.Effect.Success<ReturnType<typeof orders.findForIssuance>>>
+
+const failedRow = (payload: Payload, order: Found | undefined, error: AcmeError, cause: IssueFailureCause, text?: string) =>
+  audit.record({
+    event: "certificate_issue_failed",
+    actorKind: order === undefined ? "system" : "acme",
+    actorId: order?.accountId,
+    accountId: order?.accountId,
+    orderId: payload.order_id,
+    identifiers: order?.identifiers.map(({ value }) => value),
+    reason: problemType(error),
+    ...auditFacts(payload.profile, payload.client),
+    detail: { cause, ...(text === undefined ? {} : { error: text.slice(0, 500) }) }
+  })
+
+/** `processing` to `invalid`, with the row that says why, once it has committed. */
+const fail = (
+  payload: Payload,
+  order: Found,
+  error: AcmeError,
+  cause: IssueFailureCause,
+  log: Effect.Effect<void>
+): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    if ((yield* orders.failIssuance(order.id, problemOf(error))) === undefined) return
+    const database = yield* Database
+    const row = Effect.provideService(failedRow(payload, order, error, cause), Database, database)
+    yield* afterCommit(Effect.zipRight(log, row))
+  })
+
+const withdrawn = (payload: Payload, order: Found) =>
+  fail(
+    payload,
+    order,
+    new AuthorityWithdrawn(),
+    "authority_withdrawn",
+    emit("order_finalize_authority_withdrawn", { order_id: order.id })
+  )
+
+/**
+ * One attempt to sign (`jobs.md`, "signer_issue"): the order must still be `processing`, its account and every
+ * authorization valid, before signing and again in the write that stores the certificate.
+ */
+export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
+  type Ended = Outcome<Database>
+  const done: Ended = { _tag: "Done" }
+  const id = OrderId(payload.order_id)
+  const order = yield* orders.findForIssuance(payload.profile, id)
+  if (order === undefined || order.status !== "processing") return done
+  if (order.accountStatus !== "valid" || order.unvalidated > 0) {
+    return { _tag: "Done", commit: withdrawn(payload, order) } satisfies Ended
+  }
+  const rejected = (detail: string): Ended => ({
+    _tag: "Done",
+    commit: fail(
+      payload,
+      order,
+      new BadCsr({ detail }),
+      "bad_csr",
+      emit("order_finalize_bad_csr", { order_id: id, error: detail })
+    )
+  })
+  const csr = parseCsr(Buffer.from(payload.csr, "base64url"))
+  if (Either.isLeft(csr)) return rejected(csr.left.detail)
+  const names = order.identifiers.map(({ value }) => value)
+  const signers = yield* Signers
+  const signed = yield* Effect.either(Effect.flatMap(signers.of(payload.profile), (signer) =>
+    signer.issue({ orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter })))
+  if (signed._tag === "Left") {
+    switch (signed.left._tag) {
+      case "CsrRejected":
+        return rejected(signed.left.detail)
+      case "ProfileNotMounted":
+        return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+      case "SigningFailed":
+        yield* emit("order_finalize_issuance_failed", { order_id: id, error: signed.left.detail })
+        return { _tag: "Retry", error: signed.left.detail } satisfies Ended
+    }
+  }
+  const { chain, notAfter, serial } = signed.right
+  const database = yield* Database
+  const commit = Effect.gen(function*() {
+    yield* orders.lock(id)
+    const stored = yield* orders.issue({
+      id,
+      certificate: chain,
+      certSerial: serial,
+      certPubkey: csr.right.spki,
+      certNotAfter: notAfter
+    })
+    if (stored === undefined) return yield* withdrawn(payload, order)
+    const finished = yield* Clock.currentTimeMillis
+    yield* afterCommit(Effect.zipRight(
+      emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 }),
+      Effect.provideService(
+        audit.record({
+          event: "certificate_issued",
+          actorKind: "acme",
+          actorId: order.accountId,
+          accountId: order.accountId,
+          orderId: id,
+          certSerial: serial,
+          identifiers: names,
+          ...auditFacts(payload.profile, payload.client),
+          detail: { key_type: csr.right.keyType, not_after: new Date(notAfter * 1000).toISOString() }
+        }),
+        Database,
+        database
+      )
+    ))
+  })
+  return { _tag: "Done", commit } satisfies Ended
+})
+
+/** The queue gave the signing up: the order ends `invalid`, with its audit row, in the queue's transaction. */
+export const abandon = (payload: Payload, error: string) =>
+  Effect.gen(function*() {
+    const id = OrderId(payload.order_id)
+    const problem = new IssuanceAbandoned()
+    if ((yield* orders.failIssuance(id, problemOf(problem))) === undefined) return
+    const order = yield* orders.findForIssuance(payload.profile, id)
+    yield* audit.insert({
+      event: "certificate_issue_failed",
+      actorKind: order === undefined ? "system" : "acme",
+      actorId: order?.accountId,
+      accountId: order?.accountId,
+      orderId: id,
+      identifiers: order?.identifiers.map(({ value }) => value),
+      reason: problemType(problem),
+      ...auditFacts(payload.profile, payload.client),
+      detail: { cause: error === "deadline passed" ? "order_expired" : "attempts_exhausted", error: error.slice(0, 500) }
+    })
+    yield* afterCommit(emit("order_finalize_abandoned", { order_id: id, error }))
+  })

@@ -1,0 +1,146 @@
+import { Effect, Either } from "effect"
+import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
+import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
+import type { DnsName } from "../../domain/Identifier.ts"
+import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Identifier.ts"
+import type { Order, OrderIdentifier } from "../../domain/Order.ts"
+import type { AcmeError, IdentifierRefused } from "../../domain/Problem.ts"
+import {
+  Compound,
+  Malformed,
+  MalformedIdentifier,
+  NotFound,
+  problemType,
+  RejectedIdentifier,
+  UnsupportedIdentifier
+} from "../../domain/Problem.ts"
+import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
+import { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import * as authorizations from "../../subsystems/db/authorizations.ts"
+import { transaction } from "../../subsystems/db/Database.ts"
+import * as orders from "../../subsystems/db/orders.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import type { Caller } from "./caller.ts"
+import { currentSeconds, scopeOf } from "./caller.ts"
+
+/** newOrder as decoded; dates are epoch seconds. */
+export interface OrderRequest {
+  readonly identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
+  readonly notBefore: number | undefined
+  readonly notAfter: number | undefined
+}
+
+/** An order and its authorizations' ids, in the order of the identifiers. */
+export interface OrderView extends Order {
+  readonly authorizationIds: ReadonlyArray<AuthorizationId>
+}
+
+const accept = (
+  profile: ProfileConfig,
+  identifier: { readonly type: string; readonly value: string }
+): Either.Either<DnsName, IdentifierRefused> => {
+  if (identifier.type !== "dns") return Either.left(new UnsupportedIdentifier({ identifier }))
+  const dns01Enabled = profile.challenge.enabled.some((type) => (type as string) === "dns-01")
+  const name = normalizeIdentifier(identifier.value, { dns01Enabled })
+  if (Either.isLeft(name)) {
+    const { detail, kind } = name.left
+    return Either.left(
+      kind === "malformed"
+        ? new MalformedIdentifier({ detail, identifier })
+        : new RejectedIdentifier({ detail, identifier })
+    )
+  }
+  return isWildcard(name.right) && !dns01Enabled
+    ? Either.left(
+      new RejectedIdentifier({ detail: "A wildcard needs dns-01, which this profile does not offer.", identifier })
+    )
+    : Either.right(name.right)
+}
+
+/** Every identifier is judged; one refusal is answered as it is, several as a compound. */
+const acceptAll = (
+  profile: ProfileConfig,
+  identifiers: OrderRequest["identifiers"]
+): Either.Either<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
+  const refusals: Array<IdentifierRefused> = []
+  const names = new Set<DnsName>()
+  for (const identifier of identifiers) {
+    const judged = accept(profile, identifier)
+    if (Either.isLeft(judged)) refusals.push(judged.left)
+    else names.add(judged.right)
+  }
+  const [first, second] = refusals
+  if (first === undefined) return Either.right([...names])
+  return Either.left(second === undefined ? first : new Compound({ parts: refusals }))
+}
+
+const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number) => {
+  const { identifiers, notAfter, notBefore } = request
+  const limit = profile.order.max_identifiers
+  if (identifiers.length === 0) return Either.left(new Malformed({ detail: "An order names at least one identifier." }))
+  if (identifiers.length > limit) {
+    return Either.left(new Malformed({ detail: `An order names at most ${limit} identifiers.` }))
+  }
+  if (notAfter !== undefined && (notAfter <= now || (notBefore !== undefined && notAfter <= notBefore))) {
+    return Either.left(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
+  }
+  return acceptAll(profile, identifiers)
+}
+
+/** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
+export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
+  const { profile } = caller
+  const now = yield* currentSeconds
+  const names = yield* Effect.tapError(checkRequest(profile, request, now), (error: AcmeError) =>
+    emit("order_rejected", {
+      reason: problemType(error),
+      identifiers: request.identifiers.map(({ value }) => value)
+    }))
+  const entropy = yield* Entropy
+  const id = makeOrderId(yield* entropy.uuid)
+  const identifiers = names.map((value): OrderIdentifier => ({ type: "dns", value }))
+  const wanted: Array<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }> = []
+  const offered: Array<Parameters<typeof authorizations.insertOffered>[1][number]> = []
+  for (const identifier of identifiers) {
+    const authzId = makeAuthorizationId(yield* entropy.uuid)
+    wanted.push({ id: authzId, identifier })
+    for (const [position, type] of profile.challenge.enabled.entries()) {
+      offered.push({ id: ChallengeId(yield* entropy.uuid), authzId, type, position, token: yield* entropy.token })
+    }
+  }
+  const { notAfter, notBefore } = request
+  yield* transaction(Effect.gen(function*() {
+    const row = { id, identifiers, notBefore, notAfter, now, ip: caller.client.ip, ...scopeOf(caller) }
+    yield* orders.insert(row)
+    yield* orders.insertIdentifiers(id, profile.name, names.map((name) => [name, reverseName(name)]))
+    yield* authorizations.insert(id, now, wanted)
+    yield* authorizations.insertOffered(now, offered)
+  }))
+  yield* emit("order_created", { order_id: id, identifiers: names })
+  const view: OrderView = {
+    id,
+    ...scopeOf(caller),
+    status: "pending",
+    identifiers,
+    notBefore,
+    notAfter,
+    replaces: undefined,
+    error: undefined,
+    createdAt: now,
+    authorizationIds: wanted.map((authorization) => authorization.id)
+  }
+  return view
+})
+
+/** The caller's order; absent, another account's and another profile's are one answer. */
+export const find = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
+  const order = yield* orders.find({ id, ...scopeOf(caller) })
+  if (order === undefined) return yield* new NotFound()
+  return { ...order, authorizationIds: order.authorizationIds.map((one) => makeAuthorizationId(one)) }
+})
+
+/** The PEM chain of a `valid` order, leaf first. */
+export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
+  const row = yield* orders.certificate({ id, ...scopeOf(caller) })
+  return row === undefined ? yield* new NotFound() : row.certificate
+})

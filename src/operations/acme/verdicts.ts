@@ -1,0 +1,112 @@
+import { Clock, Data, Effect } from "effect"
+import { keyAuthorization } from "../../domain/Challenge.ts"
+import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
+import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
+import { baseName, DnsName } from "../../domain/Identifier.ts"
+import type { PayloadOf } from "../../domain/Job.ts"
+import type { AcmeError } from "../../domain/Problem.ts"
+import { ChallengeMismatched, ChallengeUnreachable, problemOf, ValidationAbandoned } from "../../domain/Problem.ts"
+import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
+import * as authorizations from "../../subsystems/db/authorizations.ts"
+import type { StorageFailed } from "../../subsystems/db/Database.ts"
+import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
+import * as orders from "../../subsystems/db/orders.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import type { Outcome } from "../../subsystems/queue/Handler.ts"
+import type { Database } from "../../subsystems/db/Database.ts"
+import type { ChallengeRefused } from "../../subsystems/validation/Attempt.ts"
+import { Validator } from "../../subsystems/validation/Validator.ts"
+import { currentSeconds } from "./caller.ts"
+
+/** The records one verdict moves. */
+export interface Subject {
+  readonly id: ChallengeId
+  readonly authzId: AuthorizationId
+  readonly orderId: OrderId
+}
+
+/** The challenge had left `processing`: another verdict was first. */
+class Superseded extends Data.TaggedError("Superseded") {}
+
+// The order row is locked first: two verdicts for two names of one order would each see the other as pending.
+const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, StorageFailed | Superseded, R>) =>
+  transaction(Effect.zipRight(orders.lock(subject.orderId), writes)).pipe(
+    Effect.catchTag("Superseded", () =>
+      emit("challenge_verdict_superseded", { challenge_id: subject.id, authz_id: subject.authzId }))
+  )
+
+/** Proof accepted: challenge and authorization `valid`, the order `ready` when this was its last authorization. */
+export const commitAccepted = (subject: Subject, now: number): Effect.Effect<void, StorageFailed, Database> =>
+  inOneTransaction(
+    subject,
+    Effect.gen(function*() {
+      if ((yield* authorizations.accept(subject.id, now)) === undefined) return yield* new Superseded()
+      if ((yield* authorizations.transition("accept", subject.authzId)) !== undefined) {
+        yield* orders.promote(subject.orderId)
+      }
+    })
+  )
+
+/** Proof refused or given up: challenge, authorization and order `invalid`, unless another challenge decided first. */
+const commitRefused = (subject: Subject, error: AcmeError): Effect.Effect<void, StorageFailed, Database> =>
+  inOneTransaction(
+    subject,
+    Effect.gen(function*() {
+      const problem = problemOf(error)
+      if ((yield* authorizations.refuse(subject.id, problem)) === undefined) return yield* new Superseded()
+      if ((yield* authorizations.transition("refuse", subject.authzId)) !== undefined) {
+        yield* orders.fail(subject.orderId, problem)
+      }
+    })
+  )
+
+const shownToClient = (name: string, refused: ChallengeRefused): AcmeError =>
+  refused.error === "connection" ? new ChallengeUnreachable({ name }) : new ChallengeMismatched({ name })
+
+/**
+ * One validation attempt. A check that ran has a verdict, whichever it is; only what kept it from running is retried.
+ * The verdict commits with the settlement of the job.
+ */
+export const validate = Effect.fnUntraced(function*(
+  profiles: ReadonlyMap<string, ProfileConfig>,
+  payload: PayloadOf<"challenge_validate">
+) {
+  type Ended = Outcome<Database>
+  const done: Ended = { _tag: "Done" }
+  const profile = profiles.get(payload.profile)
+  if (profile === undefined) {
+    return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+  }
+  const id = makeChallengeId(payload.challenge_id)
+  const challenge = yield* authorizations.findForValidation(id, profile.name)
+  if (challenge === undefined || challenge.status !== "processing" || challenge.type !== "http-01") return done
+  const validator = yield* Validator
+  const startedAt = yield* Clock.currentTimeMillis
+  const name = baseName(DnsName.make(challenge.identifier.value, { disableValidation: true }))
+  const verdict = yield* Effect.either(validator.validate({
+    type: challenge.type,
+    identifier: name,
+    keyAuthorization: keyAuthorization(challenge.token, payload.thumbprint),
+    challenge: profile.challenge
+  }))
+  const now = yield* currentSeconds
+  const about = { challenge_id: id, type: challenge.type, identifier: name }
+  if (verdict._tag === "Right") {
+    const elapsed_ms = (yield* Clock.currentTimeMillis) - startedAt
+    const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
+    return { _tag: "Done", commit: Effect.zipRight(commitAccepted(challenge, now), told) } satisfies Ended
+  }
+  const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
+  const refusal = commitRefused(challenge, shownToClient(name, verdict.left))
+  return { _tag: "Done", commit: Effect.zipRight(refusal, told) } satisfies Ended
+})
+
+/** The queue gave the validation up: challenge, authorization and order `invalid`. */
+export const abandon = (payload: PayloadOf<"challenge_validate">, error: string) =>
+  Effect.gen(function*() {
+    const id = makeChallengeId(payload.challenge_id)
+    const challenge = yield* authorizations.findForValidation(id, payload.profile)
+    if (challenge === undefined || challenge.status !== "processing") return
+    yield* commitRefused(challenge, new ValidationAbandoned())
+    yield* afterCommit(emit("challenge_validation_abandoned", { challenge_id: id, error }))
+  })

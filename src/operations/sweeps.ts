@@ -1,0 +1,98 @@
+import { Effect } from "effect"
+import { expiresAt } from "../domain/Order.ts"
+import { IssuanceAbandoned, problemOf } from "../domain/Problem.ts"
+import type { Config, ProfileConfig } from "../subsystems/config/AppConfig.ts"
+import { importSpki } from "../subsystems/crypto/Jwk.ts"
+import * as authorizations from "../subsystems/db/authorizations.ts"
+import type { StorageFailed } from "../subsystems/db/Database.ts"
+import { Database, transaction } from "../subsystems/db/Database.ts"
+import * as jobs from "../subsystems/db/jobs.ts"
+import * as nonces from "../subsystems/db/nonces.ts"
+import * as orders from "../subsystems/db/orders.ts"
+import { emit } from "../subsystems/log/EventLog.ts"
+import { Queue } from "../subsystems/queue/Queue.ts"
+import { currentSeconds } from "./acme/caller.ts"
+
+const daySeconds = 86_400
+
+/** Repeats a bounded pass until it finds less than a batch; answers the rows of all passes. */
+const inBatches = <R>(limit: number, pass: (limit: number) => Effect.Effect<number, StorageFailed, R>) =>
+  Effect.iterate({ total: 0, last: limit }, {
+    while: ({ last }) => last === limit,
+    body: ({ total }) => Effect.map(Effect.zipLeft(pass(limit), Effect.yieldNow()), (last) => ({ total: total + last, last }))
+  }).pipe(Effect.map(({ total }) => total))
+
+/** Deletes nonces that can no longer be spent. */
+export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows_removed = yield* inBatches(1000, (limit) => nonces.sweep(now - ttlSeconds, limit))
+    yield* emit("nonce_reaper_swept", { rows_removed })
+  })
+
+const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const expiredBefore = now - order.validity_seconds
+    yield* inBatches(500, (limit) => authorizations.expire(name, expiredBefore, limit))
+    if (order.retention_days === 0) return
+    const createdBefore = expiredBefore - order.retention_days * daySeconds
+    const rows_removed = yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
+    yield* emit("order_reaper_swept", { profile: name, rows_removed })
+  })
+
+/**
+ * The daily order sweep: `expired` is stored, then unfinished and failed orders go once their retention is over. A
+ * profile that is no longer mounted goes by the process-wide settings.
+ */
+export const sweepOrders = (
+  config: Pick<Config, "order" | "profiles">
+): Effect.Effect<void, StorageFailed, Database | Queue> =>
+  Effect.gen(function*() {
+    const mounted = new Map(config.profiles.map((profile) => [profile.name, profile.order]))
+    const stored = yield* orders.profiles
+    for (const name of new Set([...mounted.keys(), ...stored.map(({ profile }) => profile)])) {
+      yield* sweepProfile(name, mounted.get(name) ?? config.order)
+    }
+    yield* recover(config)
+  })
+
+/** Deletes settled jobs older than `jobs.retention_days`. */
+export const sweepJobs = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows_removed = yield* inBatches(1000, (limit) => jobs.sweep(now - retentionDays * daySeconds, limit))
+    yield* emit("job_reaper_swept", { rows_removed })
+  })
+
+const youngSeconds = 60
+
+/**
+ * What a crash can leave behind (`jobs.md`, "Start and recovery"): validating challenges without a job get one, with
+ * the account's current key; processing orders whose job is gone end `invalid`. Rows younger than a minute are left.
+ */
+export const recover = (
+  config: Pick<Config, "order" | "profiles">
+): Effect.Effect<void, StorageFailed, Database | Queue> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue
+    const now = yield* currentSeconds
+    const validity = new Map(config.profiles.map((profile) => [profile.name, profile.order.validity_seconds]))
+    for (const challenge of yield* authorizations.findOrphaned(now - youngSeconds, 1000)) {
+      const { profile } = challenge
+      yield* queue.enqueue({
+        kind: "challenge_validate",
+        dedupKey: challenge.id,
+        payload: { challenge_id: challenge.id, profile, thumbprint: importSpki(challenge.pubkey).thumbprint },
+        deadline: expiresAt(challenge.createdAt, validity.get(profile) ?? config.order.validity_seconds)
+      })
+    }
+    for (const { id } of yield* orders.findStuck(now - youngSeconds, 1000)) {
+      const failed = yield* transaction(
+        Effect.zipRight(orders.lock(id), orders.failIssuance(id, problemOf(new IssuanceAbandoned())))
+      )
+      if (failed !== undefined) {
+        yield* emit("order_finalize_abandoned", { order_id: id, error: "its signing job is gone" })
+      }
+    }
+  })

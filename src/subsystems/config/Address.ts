@@ -1,0 +1,39 @@
+import * as net from "node:net"
+
+/** A host (name or address, IPv6 without brackets) and a port. */
+export interface HostPort {
+  readonly host: string
+  readonly port: number
+}
+
+const hostPort = /^(?:\[([^[\]]+)\]|([^:[\]]+)):(0|[1-9][0-9]{0,4})$/
+const hostName = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/i
+
+const split = (text: string): HostPort | undefined => {
+  const match = hostPort.exec(text)
+  if (match === null) return undefined
+  const [, v6, other, digits] = match
+  const host = v6 ?? other
+  const port = Number(digits)
+  if (host === undefined || port > 65535 || (v6 !== undefined && !net.isIPv6(v6))) return undefined
+  return { host, port }
+}
+
+/** Whether the text is a host name; a name whose last label is a number would be read as an IPv4 address and is none. */
+const isHostName = (text: string): boolean => hostName.test(text) && !/(?:^|\.)[0-9]+$/.test(text)
+
+/** Reads `[::]:3000`, `127.0.0.1:0` or `host:3000`; `undefined` for anything else. Port 0 asks for a free one. */
+export const parseBindAddress = (text: string): HostPort | undefined => {
+  const address = split(text)
+  return address !== undefined && (net.isIP(address.host) !== 0 || isHostName(address.host)) ? address : undefined
+}
+
+/** Reads `9.9.9.9`, `9.9.9.9:53`, `2620:fe::fe` or `[2620:fe::fe]:53`, port 53 by default; a host name is `undefined`. */
+export const parseResolver = (text: string): HostPort | undefined => {
+  if (net.isIP(text) !== 0) return { host: text, port: 53 }
+  const address = split(text)
+  return address !== undefined && net.isIP(address.host) !== 0 && address.port > 0 ? address : undefined
+}
+
+/** Whether the text is a DNS name of letters, digits and hyphens, without wildcard and trailing dot. */
+export const isDnsName = (text: string): boolean => isHostName(text) && !text.includes("_")

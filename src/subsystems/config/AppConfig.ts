@@ -1,0 +1,24 @@
+import { Context, Layer } from "effect"
+import type { Table } from "./Table.ts"
+
+type Read = typeof Table.Type
+type ReadProfile = Read["profiles"][string]
+
+/**
+ * One profile with every inherited value filled in. Member names are the keys of `configuration.md`; durations are
+ * integers in the unit the key's name ends in.
+ */
+export interface ProfileConfig extends ReadProfile {
+  readonly name: string
+}
+
+/** The whole configuration, checked and with defaults; profiles sorted by name, parked ones included. */
+export interface Config extends Omit<Read, "profiles"> {
+  readonly profiles: ReadonlyArray<ProfileConfig>
+}
+
+/** The configuration in force. */
+export class AppConfig extends Context.Tag("acme/subsystems/config/AppConfig")<AppConfig, Config>() {
+  /** Provides a configuration that has been resolved. */
+  static readonly layer = (config: Config): Layer.Layer<AppConfig> => Layer.succeed(this, config)
+}

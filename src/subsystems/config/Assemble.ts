@@ -1,0 +1,73 @@
+import { Either } from "effect"
+import type { Node } from "./Key.ts"
+import { dotted } from "./KeyPath.ts"
+import type { Entry, Layer, Written } from "./Source.ts"
+
+/** Where a value in force comes from. */
+export type Source = "default" | "file" | "env"
+
+/** Where a value in force was written. */
+interface Origin {
+  /** The key as written; for a default the process-wide key. */
+  readonly key: string
+  readonly source: Source
+}
+
+/** The table, filled in. */
+export interface Assembled {
+  /** The tree a schema of keys decodes. */
+  readonly tree: unknown
+  /** By the full name of every key in force. */
+  readonly origins: ReadonlyMap<string, Origin>
+}
+
+/** Layers laid over one another. */
+export interface Layers {
+  readonly values: ReadonlyMap<string, Written>
+  readonly entries: ReadonlyArray<Entry>
+}
+
+/** Code unit order. */
+export const byName = (left: string, right: string): number => left < right ? -1 : 1
+
+/** The later layer's value of a key replaces the earlier one's. */
+export const merge = (layers: ReadonlyArray<Layer>): Layers => ({
+  values: new Map(layers.flatMap(({ written }) => written.map((one) => [one.key, one]))),
+  entries: layers.flatMap(({ entries }) => entries)
+})
+
+/**
+ * Fills the table in. A key is looked up under each of `places` in turn, which is how a profile inherits, key by key;
+ * what nobody wrote, or wrote wrongly, takes its default.
+ */
+export const assemble = (root: Node, { entries, values }: Layers, unusable: ReadonlySet<string>): Assembled => {
+  const origins = new Map<string, Origin>()
+  const fill = (node: Node, places: ReadonlyArray<ReadonlyArray<string>>): unknown => {
+    const below = (name: string) => places.map((place) => [...place, name])
+    const keys = places.map(dotted)
+    if (node._tag === "Section") {
+      return Object.fromEntries([...node.fields].map(([name, child]) => [name, fill(child, below(name))]))
+    }
+    if (node._tag === "Entries") {
+      const names = entries.filter((entry) => keys.includes(entry.table)).map((entry) => entry.name)
+      return Object.fromEntries(
+        [...new Set(names)].sort(byName).map((name) => [
+          name,
+          node.names.inherits && node.entry._tag === "Section"
+            ? Object.fromEntries([...node.entry.fields].map(([section, child]) => [
+              section,
+              fill(child, [...below(name).map((place) => [...place, section]), [section]])
+            ]))
+            : fill(node.entry, below(name))
+        ])
+      )
+    }
+    const written = keys.map((key) => values.get(key)).find((one) => one !== undefined)
+    const origin = written ?? { key: keys.at(-1) ?? "", source: "default" as const }
+    origins.set(keys[0] ?? "", { key: origin.key, source: origin.source })
+    return written === undefined || unusable.has(written.key)
+      ? node.facts.default
+      : Either.getOrElse(written.raw, () => node.facts.default)
+  }
+  return { tree: fill(root, [[]]), origins }
+}

@@ -1,0 +1,33 @@
+import { Data, Order } from "effect"
+
+/** One thing wrong with the configuration: the key it is about and a sentence that never quotes its value. */
+export interface Fault {
+  /** Dotted key; for an unknown variable its name, for an unreadable file its path. */
+  readonly key: string
+  readonly message: string
+}
+
+const byKey: Order.Order<Fault> = Order.combine(
+  Order.mapInput(Order.string, (fault) => fault.key),
+  Order.mapInput(Order.string, (fault) => fault.message)
+)
+
+/**
+ * The configuration cannot be used. Holds every fault found, sorted by key; `message` prints them one a line as
+ * `key: message`. Decision `configuration.md`, "Reading the layers".
+ */
+export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{ readonly faults: ReadonlyArray<Fault> }> {
+  /** Sorts the faults and drops repetitions of the same sentence about the same key. */
+  static readonly of = (faults: ReadonlyArray<Fault>): ConfigRefused =>
+    new ConfigRefused({
+      faults: [...new Map(faults.map((fault) => [`${fault.key}: ${fault.message}`, fault])).values()].sort(byKey)
+    })
+
+  /** Header line, then one line (two blanks in front) per fault; a fault of several lines stays indented. */
+  override get message(): string {
+    const count = this.faults.length === 1 ? "1 fault" : `${this.faults.length} faults`
+    const lines = this.faults.flatMap(({ key, message }) => `${key}: ${message}`.split("\n"))
+    const indented = lines.map((line) => line === "" ? "" : `  ${line}`)
+    return [`The configuration is refused, ${count}:`, ...indented].join("\n")
+  }
+}

@@ -1,0 +1,112 @@
+import { Option } from "effect"
+import { parseCidr } from "../../domain/Address.ts"
+import { isDnsName, parseBindAddress, parseResolver } from "./Address.ts"
+
+/** What a text value must look like. Ranges and forms: decision `configuration.md` and the two specifications. */
+export interface Form {
+  /** For the reference, a noun phrase: "URL". */
+  readonly says: string
+  /** `undefined`, or a sentence without subject ("must be …") that never quotes the value. */
+  readonly fault: (text: string) => string | undefined
+}
+
+const form = (says: string, test: (text: string) => boolean, message: string): Form => ({
+  says,
+  fault: (text) => test(text) ? undefined : message
+})
+
+/** The same form, or the empty text. */
+export const orEmpty = (inner: Form): Form => ({
+  says: `${inner.says}, or empty`,
+  fault: (text) => text === "" ? undefined : inner.fault(text)
+})
+
+/** Any text. */
+export const anyText: Form = form("text", () => true, "")
+
+/** A file's path, kept as written: relative paths resolve against the working directory, `~` is not expanded. */
+export const path: Form = form("path", (text) => text !== "" && !text.includes("\0"), "must be a path, and not empty")
+
+/** `[::]:3000`, `127.0.0.1:0`, `host:3000`. */
+export const bindAddress: Form = form(
+  "`host:port`",
+  (text) => parseBindAddress(text) !== undefined,
+  "must be host:port, where an IPv6 address stands in brackets and the port is 0 to 65535"
+)
+
+/** Address of a DNS server. */
+export const resolver: Form = form(
+  "address, `address:port` or `[v6]:port`",
+  (text) => parseResolver(text) !== undefined,
+  "must be an IP address, address:port or [v6]:port; a host name is not accepted"
+)
+
+/** One entry of an address list. */
+export const addressOrCidr: Form = form(
+  "addresses or CIDR blocks",
+  (text) => Option.isSome(parseCidr(text)),
+  "must be an IP address or a CIDR block such as 10.0.0.0/8"
+)
+
+/** DNS name of letters, digits and hyphens. */
+export const dnsName: Form = form("DNS names", isDnsName, "must be a DNS name")
+
+/** Two letters. */
+export const country: Form = form("two letters", (text) => /^[A-Za-z]{2}$/.test(text), "must be two letters")
+
+/** 1 to 64 characters. */
+export const commonName: Form = form(
+  "1 to 64 characters",
+  (text) => text !== "" && [...text].length <= 64,
+  "must have 1 to 64 characters"
+)
+
+/** Lower-case scheme, an authority, and no character a URL or a Link header may not hold. */
+const absolute = /^https?:\/\/(?![/?#@])[!#-;=?-[\]_a-z~]+$/
+
+/** Absolute `http` or `https` URL. */
+export const httpUrl: Form = form(
+  "absolute http or https URL",
+  (text) => absolute.test(text) && URL.canParse(text),
+  "must be an absolute http or https URL"
+)
+
+/** Absolute URL other URLs are made from by adding a path. */
+export const baseUrl: Form = {
+  says: "absolute http or https URL without trailing slash, query, fragment and user part",
+  fault: (text) => {
+    const fault = httpUrl.fault(text)
+    if (fault !== undefined) return fault
+    if (/[?#]/.test(text)) return "must have no query and no fragment"
+    if (/^https?:\/\/[^/]*@/.test(text)) return "must have no user part"
+    return text.endsWith("/") ? "must not end in a slash" : undefined
+  }
+}
+
+/** Absolute URL exactly as a URL parser writes it, without user part; a refusal quotes that form. */
+export const normalUrl: Form = {
+  says: "absolute http or https URLs in normal form without user part",
+  fault: (text) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined
+    if (url === undefined || !/^https?:$/.test(url.protocol)) return "must be an absolute http or https URL"
+    const [hasUser, isNormal] = [url.username !== "" || url.password !== "", url.href === text]
+    url.username = ""
+    url.password = ""
+    if (hasUser) return `must have no user part; the normal form is ${url.href}`
+    return isNormal ? undefined : `must be in normal form, which is ${url.href}`
+  }
+}
+
+const levels = ["off", "error", "warn", "info", "debug", "trace"]
+const directive = /^[A-Za-z0-9_.:/@-]+(?:=([a-z]+))?$/
+
+/** Comma-separated `target=level`, bare level or bare target. */
+export const logFilter: Form = form(
+  "comma-separated `target=level`, level or target",
+  (text) =>
+    text.split(",").every((item) => {
+      const match = directive.exec(item.trim())
+      return match !== null && (match[1] === undefined || levels.includes(match[1]))
+    }),
+  `must be a comma-separated list of target=level, level or target, a level being one of ${levels.join(", ")}`
+)

@@ -1,0 +1,80 @@
+import type { Node } from "./Key.ts"
+import { declaredKeys } from "./Key.ts"
+
+/** What every variable of the service begins with. */
+export const environmentPrefix = "ACME_SVC_"
+
+/** The one variable that is no key: it names the file. */
+export const fileVariable = `${environmentPrefix}CONFIG`
+
+/** The variable of a key: `server.tls.enabled` is `ACME_SVC_SERVER__TLS__ENABLED`. An entry's `-` becomes `_`. */
+export const variableOf = (path: ReadonlyArray<string>): string =>
+  environmentPrefix + path.map((segment) => segment.toUpperCase().replaceAll("-", "_")).join("__")
+
+const bare = /^[A-Za-z0-9_-]+$/
+
+/** Quotes what is no bare TOML key, with anything a terminal would act on escaped. */
+const printable = (segment: string): string =>
+  bare.test(segment) ? segment : JSON.stringify(segment).replaceAll(
+    /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+  )
+
+/** The dotted key of a path. */
+export const dotted = (path: ReadonlyArray<string>): string => path.map(printable).join(".")
+
+/** The name of a variable, fit to be printed. */
+export const printableVariable = (variable: string): string => printable(variable)
+
+const distance = (left: string, right: string): number => {
+  let previous = Array.from({ length: right.length + 1 }, (_, column) => column)
+  for (const [row, character] of [...left].entries()) {
+    const current = [row + 1]
+    for (const [column, other] of [...right].entries()) {
+      const replaced = (previous[column] ?? 0) + (character === other ? 0 : 1)
+      current.push(Math.min(replaced, (previous[column + 1] ?? 0) + 1, (current[column] ?? 0) + 1))
+    }
+    previous = current
+  }
+  return previous.at(-1) ?? 0
+}
+
+/** Every key, with the entry names of `path` where the table leaves them open; such a name never holds `_`. */
+const candidatesFor = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
+  declaredKeys(table).map((declared) =>
+    declared.path.map((segment, index) => segment === "<name>" ? path[index]?.replaceAll("_", "-") ?? segment : segment)
+  )
+
+const nearest = (wanted: string, candidates: ReadonlyArray<string>): string => {
+  const ranked = candidates.map((candidate) => ({ candidate, edits: distance(wanted.slice(0, 200), candidate) }))
+  return ranked.reduce((best, next) => next.edits < best.edits ? next : best).candidate
+}
+
+/** `server.base_url` for `profiles.web.server.base_url`, if that is where the key belongs. */
+const processWide = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
+  const [first = "", , ...rest] = path
+  const holder = table._tag === "Section" ? table.fields.get(first) : undefined
+  if (holder?._tag !== "Entries" || !holder.names.inherits) return undefined
+  const key = rest.join(".")
+  return declaredKeys(table).find((declared) => declared.path.join(".") === key)?.path
+}
+
+/** Why an unknown key is refused, with the known key that looks most like it. */
+export const unknownKey = (table: Node, path: ReadonlyArray<string>): string => {
+  const wide = processWide(table, path)
+  if (wide !== undefined) return `is not a known key: ${dotted(wide)} is process-wide and cannot be set for a profile`
+  return `is not a known key; the nearest is ${nearest(dotted(path), candidatesFor(table, path).map(dotted))}`
+}
+
+/** The same for a variable. */
+export const unknownVariable = (table: Node, variable: string): string => {
+  const path = variable.slice(environmentPrefix.length).toLowerCase().split("__")
+  const wide = processWide(table, path)
+  if (wide !== undefined) {
+    return `is not a known key: ${dotted(wide)} (${variableOf(wide)}) is process-wide and cannot be set for a profile`
+  }
+  const keys = new Map(candidatesFor(table, path).map((candidate) => [variableOf(candidate), dotted(candidate)]))
+  const found = nearest(variable, [fileVariable, ...keys.keys()])
+  const key = keys.get(found)
+  return `is not a known key; the nearest is ${key === undefined ? found : `${key} (${printable(found)})`}`
+}

@@ -1,0 +1,126 @@
+import * as nodePath from "node:path"
+import type { Config, ProfileConfig } from "./AppConfig.ts"
+
+/** Something wrong between keys that are each right. */
+export interface Finding {
+  /** The key to change. */
+  readonly key: string
+  readonly message: string
+  /** Keys as written the verdict rests on; when one of them is refused for itself, the finding is dropped. */
+  readonly involves: ReadonlyArray<string>
+}
+
+/** What the rules look at. */
+export interface Subject {
+  readonly config: Config
+  /** The key as written for the full name of a key in force: a profile's inherited key stands process-wide. */
+  readonly written: (key: string) => string
+  /** Directory relative paths are compared in; without it they are compared as written. */
+  readonly cwd: string | undefined
+}
+
+/** What `[profiles.<name>]` the smallest file needs; the refusal of an empty configuration prints it. */
+const minimalFile = `[profiles.default]
+enabled = true`
+
+/** The process-wide sections, then those of each profile, each with the beginning of its keys. */
+const scopes = (config: Config): ReadonlyArray<readonly [string, Pick<ProfileConfig, "challenge" | "signer">]> => [
+  ["", config],
+  ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
+]
+
+const someProfile = ({ config: { profiles }, written }: Subject): ReadonlyArray<Finding> =>
+  profiles.some(({ enabled }) => enabled) ? [] : [{
+    key: "profiles",
+    message: `no profile is enabled, so nothing would be served. A minimal config.toml that works:\n\n${minimalFile}\n`,
+    involves: profiles.map(({ name }) => written(`profiles.${name}.enabled`))
+  }]
+
+const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
+  const limit = config.server.request_timeout_ms
+  return scopes(config).flatMap(([scope, { challenge }]) => {
+    const key = written(`${scope}challenge.timeout_ms`)
+    return challenge.timeout_ms < limit ? [] : [{
+      key,
+      message: `must be less than server.request_timeout_ms, which is ${limit}`,
+      involves: [key, "server.request_timeout_ms"]
+    }]
+  })
+}
+
+/** One path for all its spellings. */
+const absolute = (cwd: string | undefined, path: string): string =>
+  cwd === undefined ? nodePath.normalize(path) : nodePath.resolve(cwd, path)
+
+const differentFiles = ({ cwd, written }: Subject) =>
+(
+  section: string,
+  paths: { readonly [key: string]: string }
+): ReadonlyArray<Finding> => {
+  const files = Object.entries(paths).map(([name, path]) => ({
+    key: written(`${section}.${name}`),
+    file: absolute(cwd, path)
+  }))
+  return files.flatMap(({ file, key }, index) => {
+    const earlier = files.slice(0, index).find((other) => other.file === file)
+    return earlier === undefined
+      ? []
+      : [{ key, message: `must not be the same file as ${earlier.key}`, involves: [key, earlier.key] }]
+  })
+}
+
+/** Files the service writes must not be one another, lest a revocation list overwrite a key. */
+const writtenFiles = (subject: Subject): ReadonlyArray<Finding> => {
+  const different = differentFiles(subject)
+  const { cert_path, key_path } = subject.config.server.tls
+  return [
+    ...different("server.tls", { cert_path, key_path }),
+    ...scopes(subject.config).flatMap(([scope, { signer: { local_ca } }]) =>
+      different(`${scope}signer.local_ca`, {
+        cert_path: local_ca.cert_path,
+        key_path: local_ca.key_path,
+        crl_path: local_ca.crl_path
+      })
+    )
+  ]
+}
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Dotted names of the members in which two sections differ. */
+const differences = (left: object, right: object, at = ""): ReadonlyArray<string> => {
+  const others = new Map<string, unknown>(Object.entries(right))
+  return Object.entries(left).flatMap(([name, value]) => {
+    const other = others.get(name)
+    if (isRecord(value) && isRecord(other)) return differences(value, other, `${at}${name}.`)
+    return JSON.stringify(value) === JSON.stringify(other) ? [] : [`${at}${name}`]
+  })
+}
+
+/** Profiles with one CA key share one CA, so their whole sections must agree: decision `local-ca.md`. */
+const sharedKeys = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
+  const holders = config.profiles.map(({ name, signer }) => ({
+    name,
+    signer,
+    file: absolute(cwd, signer.local_ca.key_path),
+    section: `profiles.${name}.signer`
+  }))
+  return holders.flatMap((holder, index) => {
+    const first = holders.slice(0, index).find(({ file }) => file === holder.file)
+    const differ = first === undefined ? [] : differences(first.signer, holder.signer)
+    if (first === undefined || differ.length === 0) return []
+    return [{
+      key: `${holder.section}.local_ca.key_path`,
+      message: `names the CA key of profile ${first.name}, but their signer sections differ in ${differ.join(", ")}; `
+        + "make them the same or use another key",
+      involves: ["local_ca.key_path", ...differ].flatMap((name) =>
+        [first, holder].map(({ section }) => written(`${section}.${name}`))
+      )
+    }]
+  })
+}
+
+/** Every rule over several keys, process-wide and for each profile. */
+export const findings = (subject: Subject): ReadonlyArray<Finding> =>
+  [someProfile, timeouts, writtenFiles, sharedKeys].flatMap((rule) => rule(subject))

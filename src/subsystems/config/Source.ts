@@ -1,0 +1,163 @@
+import { Either } from "effect"
+import { parse, TomlError } from "smol-toml"
+import type { Fault } from "./ConfigRefused.ts"
+import type { Facts, Kind, Node } from "./Key.ts"
+import { dotted, environmentPrefix, fileVariable, printableVariable, unknownKey, unknownVariable } from "./KeyPath.ts"
+
+/** The environment of a process. */
+export interface Environment {
+  readonly [variable: string]: string | undefined
+}
+
+/** A value somebody wrote, not yet checked. */
+export interface Written {
+  /** Dotted key, as written: a profile's own key begins with `profiles.`. */
+  readonly key: string
+  readonly facts: Facts
+  readonly source: "file" | "env"
+  /** The value in the form {@link Facts.read} takes, or why its text has no such form. */
+  readonly raw: Either.Either<unknown, string>
+  /** The variable it comes from. */
+  readonly variable?: string
+}
+
+/** A named entry somebody wrote, be it empty. */
+export interface Entry {
+  /** Dotted key of the table that holds it: `profiles`. */
+  readonly table: string
+  readonly name: string
+}
+
+/** One layer as it was written. */
+export interface Layer {
+  readonly written: ReadonlyArray<Written>
+  readonly entries: ReadonlyArray<Entry>
+  readonly faults: ReadonlyArray<Fault>
+}
+
+const isTable = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date)
+
+const merge = (layers: ReadonlyArray<Layer>): Layer => ({
+  written: layers.flatMap((layer) => layer.written),
+  entries: layers.flatMap((layer) => layer.entries),
+  faults: layers.flatMap((layer) => layer.faults)
+})
+
+const faulty = (key: string, message: string): Layer => ({ written: [], entries: [], faults: [{ key, message }] })
+
+/** A named entry met on the way, with what is wrong with its name. */
+const entryMet = (node: Node, path: ReadonlyArray<string>, name: string): Layer => {
+  if (node._tag !== "Entries") return merge([])
+  const message = node.names.fault(name)
+  return message === undefined
+    ? { written: [], entries: [{ table: dotted(path), name }], faults: [] }
+    : faulty(dotted([...path, name]), message)
+}
+
+/** Every leaf of a table the service does not know, so that each is refused by its own name. */
+const unknown = (root: Node, path: ReadonlyArray<string>, value: unknown): Layer => {
+  const members = isTable(value) ? Object.entries(value) : []
+  return members.length === 0
+    ? faulty(dotted(path), unknownKey(root, path))
+    : merge(members.map(([name, member]) => unknown(root, [...path, name], member)))
+}
+
+const readValue = (root: Node, node: Node, path: ReadonlyArray<string>, value: unknown): Layer => {
+  const key = dotted(path)
+  if (node._tag === "Key") {
+    return { written: [{ key, facts: node.facts, source: "file", raw: Either.right(value) }], entries: [], faults: [] }
+  }
+  if (!isTable(value)) return faulty(key, `is a section and holds keys; it begins with [${key}]`)
+  return merge(
+    Object.entries(value).map(([name, member]) => {
+      const child = node._tag === "Entries" ? node.entry : node.fields.get(name)
+      return child === undefined
+        ? unknown(root, [...path, name], member)
+        : merge([entryMet(node, path, name), readValue(root, child, [...path, name], member)])
+    })
+  )
+}
+
+/** Line, column and the parser's own words, which never hold a part of the document. */
+const tomlFault = (cause: unknown): string => {
+  if (!(cause instanceof TomlError)) return "is not well-formed TOML"
+  const [reason = ""] = cause.message.replace("Invalid TOML document: ", "").split("\n")
+  return `is not well-formed TOML at line ${cause.line}, column ${cause.column}: ${reason}`
+}
+
+/** Reads a TOML file against the table; the left side says why it is no TOML. Values keep their TOML type. */
+export const readFile = (root: Node, text: string): Either.Either<Layer, string> =>
+  Either.map(
+    Either.try({ try: () => parse(text, { integersAsBigInt: true }), catch: tomlFault }),
+    (document) => readValue(root, root, [], document)
+  )
+
+const integer = /^-?[0-9]+$/
+
+/** The forms of the decision's table, "Reading the layers". */
+const readText: { readonly [K in Kind]: (text: string) => Either.Either<unknown, string> } = {
+  string: Either.right,
+  integer: (text) => integer.test(text) ? Either.right(BigInt(text)) : Either.left("must be an integer"),
+  boolean: (text) => {
+    const word = text.toLowerCase()
+    return word === "true" || word === "false" ? Either.right(word === "true") : Either.left("must be true or false")
+  },
+  array: (text) => {
+    const items = text === "" ? [] : text.split(",").map((item) => item.trim())
+    return items.includes("") ? Either.left("must have no empty item between commas") : Either.right(items)
+  }
+}
+
+interface Located {
+  readonly path: ReadonlyArray<string>
+  readonly facts: Facts
+  readonly met: Layer
+}
+
+/** The key a variable's segments spell. */
+const locate = (node: Node, segments: ReadonlyArray<string>, path: ReadonlyArray<string>): Located | undefined => {
+  const [segment, ...rest] = segments
+  if (node._tag === "Key") return segment === undefined ? { path, facts: node.facts, met: merge([]) } : undefined
+  if (segment === undefined) return undefined
+  if (node._tag === "Section") {
+    const field = [...node.fields].find(([name]) => name.toUpperCase() === segment)
+    return field === undefined ? undefined : locate(field[1], rest, [...path, field[0]])
+  }
+  const name = node.names.fold(segment)
+  const found = locate(node.entry, rest, [...path, name])
+  return found === undefined ? undefined : { ...found, met: merge([entryMet(node, path, name), found.met]) }
+}
+
+const readVariable = (root: Node, variable: string, text: string): Layer => {
+  const segments = variable.slice(environmentPrefix.length).split("__")
+  const located = locate(root, segments, [])
+  if (located === undefined) return faulty(printableVariable(variable), unknownVariable(root, variable))
+  const { facts, met, path } = located
+  const raw = readText[facts.kind](text)
+  return merge([met, {
+    written: [{ key: dotted(path), facts, source: "env", raw, variable }],
+    entries: [],
+    faults: []
+  }])
+}
+
+/** A key spelled twice has no value: which of the two was meant cannot be known. */
+const refuseTwice = (layer: Layer): Layer => ({
+  ...layer,
+  written: layer.written.map((one) => {
+    const others = layer.written.filter(({ key, variable }) => key === one.key && variable !== one.variable)
+    const names = others.map(({ variable = "" }) => printableVariable(variable))
+    return names.length === 0 ? one : { ...one, raw: Either.left(`is set by ${names.join(", ")} as well`) }
+  })
+})
+
+/** Reads every `ACME_SVC_` variable but the one that names the file; the form of a value follows from its key. */
+export const readEnvironment = (root: Node, env: Environment): Layer => {
+  const variables = Object.entries(env).filter(([name]) => name.startsWith(environmentPrefix) && name !== fileVariable)
+  return refuseTwice(merge(
+    variables.toSorted(([left], [right]) => left < right ? -1 : 1).flatMap(([name, text]) =>
+      text === undefined ? [] : [readVariable(root, name, text)]
+    )
+  ))
+}

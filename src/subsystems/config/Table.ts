@@ -1,0 +1,200 @@
+import { Schema } from "effect"
+import { databaseUrl } from "./DatabaseUrl.ts"
+import {
+  addressOrCidr,
+  anyText,
+  baseUrl,
+  bindAddress,
+  commonName,
+  country,
+  dnsName,
+  httpUrl,
+  logFilter,
+  normalUrl,
+  orEmpty,
+  path,
+  resolver
+} from "./Form.ts"
+import type { Names, Node } from "./Key.ts"
+import { count, entries, flag, integer, milliseconds, nodeOf, port, secret, text, texts, word, words } from "./Key.ts"
+
+/**
+ * The keys of the service, one line each: default, range and meaning. Whatever is added here is at once read from
+ * the file and the environment, checked, inherited by profiles, typed in `Config` and written to the example and the
+ * reference. Sources: "Non-limit configuration keys" and "Limits" of the two specifications, `configuration.md`.
+ */
+
+const deniedByDefault = [
+  "0.0.0.0/8",
+  "169.254.0.0/16",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+  "::/128",
+  "fe80::/10",
+  "ff00::/8",
+  "fd00:ec2::254/128"
+]
+
+const order = Schema.Struct({
+  max_identifiers: count(100, "Names one order may ask for."),
+  validity_seconds: count(604800, "Lifetime of an order."),
+  retention_days: integer(30, { min: 0 }, "Days after its expiry before an order is deleted; 0 keeps orders for ever.")
+})
+
+const challenge = Schema.Struct({
+  enabled: words(
+    ["http-01"],
+    { offered: ["http-01"], unoffered: ["dns-01", "tls-alpn-01"] },
+    "Challenge types offered to clients, in this order."
+  ),
+  bypass: flag(
+    false,
+    "Accept every challenge unchecked: anyone who reaches the server gets any certificate. For tests."
+  ),
+  timeout_ms: milliseconds(5000, "Time for one validation attempt; must stay below server.request_timeout_ms."),
+  max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
+  denied_addresses: texts(deniedByDefault, addressOrCidr, "Addresses a validation never connects to. Denial wins."),
+  allowed_addresses: texts(
+    [],
+    addressOrCidr,
+    "When not empty, the only addresses a validation connects to, less the denied ones."
+  ),
+  http_01: Schema.Struct({
+    port: port(80, "Port the token is fetched from; 80 is the standard."),
+    https_port: port(443, "Port connected to after a redirect to https."),
+    follow_redirects: flag(true, "Follow redirects of the client's web server."),
+    max_redirects: count(5, "Redirects followed in one attempt."),
+    max_response_bytes: count(4096, "Bytes read of an answer's body.")
+  })
+})
+
+const subject = Schema.Struct({
+  common_name: text("ACME Service Local CA", commonName, "Common name of a generated CA."),
+  organization: text("", anyText, "Organization of a generated CA; empty is left out, here and below."),
+  organizational_unit: text("", anyText, "Organizational unit of a generated CA."),
+  country: text("", orEmpty(country), "Country code of a generated CA."),
+  state: text("", anyText, "State or province of a generated CA."),
+  locality: text("", anyText, "Locality of a generated CA.")
+})
+
+const signer = Schema.Struct({
+  backend: word("local_ca", { offered: ["local_ca"], unoffered: ["relay", "custom"] }, "What signs certificates."),
+  local_ca: Schema.Struct({
+    cert_path: text(
+      "ca.pem",
+      path,
+      "CA certificate, PEM, followed by its chain. Either it and the key both exist or neither."
+    ),
+    key_path: text("ca.key", path, "CA key, PEM. Both are generated when neither exists."),
+    key_type: word(
+      "ecdsa-p256",
+      { offered: ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "rsa-3072", "rsa-4096"] },
+      "Kind of a generated key; without effect on a key that exists."
+    ),
+    leaf_validity_days: integer(90, { min: 1, max: 3653 }, "Lifetime of issued certificates."),
+    crl_path: text("ca.crl", path, "File the revocation list is exported to, PEM."),
+    crl_distribution_points: texts(
+      [],
+      normalUrl,
+      "URLs of the revocation list, put into certificates issued from then on."
+    ),
+    ca_issuer_urls: texts([], normalUrl, "URLs of the CA certificate, put into certificates issued from then on."),
+    key_source: word("file", { offered: ["file"], unoffered: ["pkcs11"] }, "Where the key of the CA is held."),
+    subject
+  })
+})
+
+const meta = Schema.Struct({
+  terms_of_service: text("", orEmpty(httpUrl), "URL of the terms; when set, clients must agree to them."),
+  website: text("", orEmpty(httpUrl), "URL about this service, shown to clients."),
+  caa_identities: texts([], dnsName, "Names to use in CAA records, shown to clients. CAA is not checked.")
+})
+
+const profileNames: Names = {
+  fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
+  fault: (name) => {
+    if (name === "none") return "is reserved and cannot name a profile"
+    return /^[a-z0-9-]{1,63}$/.test(name)
+      ? undefined
+      : "cannot name a profile: a name has 1 to 63 lower-case letters, digits and hyphens"
+  },
+  inherits: true
+}
+
+/** Every section and key. `Config` is this schema's type with the profiles as a list. */
+export const Table = Schema.Struct({
+  database: Schema.Struct({
+    url: secret(
+      "sqlite://sqlite.db",
+      databaseUrl,
+      "The database. A SQLite file is made on first use; a PostgreSQL database must exist."
+    ),
+    pool_max: integer(10, { min: 1, max: 1000 }, "Connections of one process."),
+    acquire_timeout_ms: milliseconds(5000, "Time a request waits for a connection before it fails."),
+    sqlite: Schema.Struct({
+      synchronous: word(
+        "normal",
+        { offered: ["normal", "full"] },
+        "When SQLite syncs to disk; without effect on PostgreSQL."
+      )
+    })
+  }),
+  server: Schema.Struct({
+    bind_address: text("[::]:3000", bindAddress, "Address to listen on; port 0 asks for a free port."),
+    base_url: text(
+      "http://localhost:3000",
+      baseUrl,
+      "Public URL, as clients see it. With a wrong one every signed request fails."
+    ),
+    max_concurrent_requests: count(100, "ACME requests in flight; those beyond wait for a turn."),
+    admission_wait_ms: milliseconds(50, "Time a request waits for its turn before it is answered 503."),
+    request_timeout_ms: milliseconds(60000, "Time for one whole request."),
+    max_body_bytes: count(131072, "Size of one request's body."),
+    tls: Schema.Struct({
+      enabled: flag(false, "Speak HTTPS instead of HTTP."),
+      cert_path: text("server.pem", path, "Certificate chain, PEM. A self-signed pair is made when a file is missing."),
+      key_path: text("server.key", path, "Key of that certificate, PEM."),
+      handshake_timeout_ms: milliseconds(10000, "Time for one TLS handshake.")
+    })
+  }),
+  order,
+  nonce: Schema.Struct({
+    ttl_seconds: count(300, "Time a nonce can be used.")
+  }),
+  challenge,
+  dns: Schema.Struct({
+    resolver: text("", orEmpty(resolver), "DNS server, port 53 by default. Empty: the servers of the system.")
+  }),
+  signer,
+  meta,
+  logging: Schema.Struct({
+    filter: text("acme_svc=info", logFilter, "What is logged; the longest target prefix wins."),
+    json_format: flag(false, "One JSON object a line."),
+    flatten_event: flag(false, "Fields of an event at the top level; only with json_format."),
+    target: word("stdout", { offered: ["stdout", "stderr"] }, "Where the log goes."),
+    ansi: flag(true, "Colours, on a terminal and without json_format."),
+    span_events: word("none", { offered: ["none", "close", "full"] }, "Records about the beginning and end of spans.")
+  }),
+  jobs: Schema.Struct({
+    poll_interval_ms: milliseconds(1000, "How often scheduled work is looked for."),
+    max_concurrent: count(8, "Jobs running at once."),
+    max_attempts: count(5, "Attempts of one job."),
+    retry_base_seconds: count(30, "Delay before the first retry; it doubles each time."),
+    retry_max_seconds: count(3600, "Longest delay between retries."),
+    lease_seconds: count(300, "Time for one attempt, unless the kind of job has its own."),
+    retention_days: integer(7, { min: 0 }, "Days before a settled job is deleted; 0 keeps jobs for ever.")
+  }),
+  profiles: entries(
+    profileNames,
+    Schema.Struct({
+      enabled: flag(true, "false parks the profile: checked, but not served, and its data is kept."),
+      order,
+      meta,
+      signer,
+      challenge
+    })
+  )
+})
+
+/** The table as the readers walk it. */
+export const table: Node = nodeOf(Table.ast)

@@ -1,0 +1,364 @@
+import { Data, Either } from "effect"
+import { constants, verify } from "node:crypto"
+import type { DerReader } from "./Der.ts"
+import { decode, Tag } from "./Der.ts"
+import type { AlgorithmIdentifier, KeyType, SubjectKey } from "./WeakKey.ts"
+import { isNull, readAlgorithm, readSubjectKey, rsaWeakness } from "./WeakKey.ts"
+
+/**
+ * Certification requests (RFC 2986), read on the hot path: own DER reader and `node:crypto` (`speed.md`, X.509).
+ * Rules: the table under "Finalize" in decisions/protocol.md and "CSR and certificate" in attacks.md.
+ */
+
+/** Why a CSR is refused: the `reason` of `csr_rejected`. `burnt_key` and `account_key` are for callers to set. */
+export type CsrReason =
+  | "undecodable"
+  | "signature"
+  | "digest"
+  | "key_type"
+  | "key_size"
+  | "exponent"
+  | "weak_key"
+  | "burnt_key"
+  | "account_key"
+  | "san_missing"
+  | "san_extra"
+  | "san_type"
+  | "common_name"
+
+/** A CSR that gets no certificate. `detail` is a sentence for the client; it names no octets of the CSR but names. */
+export class CsrRefused extends Data.TaggedError("CsrRefused")<{
+  readonly reason: CsrReason
+  readonly detail: string
+}> {}
+
+/** A request whose signature, key and form are accepted. Whether its names fit is {@link checkCsrNames}. */
+export interface Csr {
+  /** The whole request, as given. */
+  readonly der: Uint8Array
+  /** DER SubjectPublicKeyInfo: a view into `der`, in the one encoding a key has, so it can be compared and hashed. */
+  readonly spki: Uint8Array
+  readonly keyType: KeyType
+  /** SAN dNSNames: lower case, one trailing dot dropped, folded, in first-seen order; at least one. */
+  readonly names: ReadonlyArray<string>
+  /** CNs that read as a DNS name with a dot or are among `names`; normalised likewise, in order of appearance. */
+  readonly commonNames: ReadonlyArray<string>
+}
+
+/** Reads one PKCS#10 request without trailing bytes and checks everything that needs no order. */
+export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
+  const read = decode(der, readRequest)
+  if (Either.isLeft(read)) return refuse("undecodable", `The CSR is not a DER PKCS#10 request: ${read.left.detail}.`)
+  const request = read.right
+  const key = readSubjectKey(request.spki)
+  if (Either.isLeft(key)) return refuse(key.left.reason, key.left.detail)
+  const refusal = checkSignature(request, key.right)
+  if (refusal !== undefined) return Either.left(refusal)
+  if (key.right.modulus !== undefined) {
+    const weakness = rsaWeakness(key.right.modulus)
+    if (weakness !== undefined) return refuse("weak_key", `The key is unsafe: ${weakness}.`)
+  }
+  const names = readNames(request.extensionRequests)
+  if (Either.isLeft(names)) return Either.left(names.left)
+  const commonNames = readCommonNames(request.commonNames, names.right)
+  if (Either.isLeft(commonNames)) return Either.left(commonNames.left)
+  return Either.right({
+    der,
+    spki: request.spki,
+    keyType: key.right.type,
+    names: names.right,
+    commonNames: commonNames.right
+  })
+}
+
+/** The names must be exactly the order's set, and every common name in it. `orderedNames` are normalised. */
+export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Either.Either<void, CsrRefused> => {
+  const ordered = new Set(orderedNames)
+  const requested = new Set(csr.names)
+  const extra = csr.names.find((name) => !ordered.has(name))
+  if (extra !== undefined) return refuse("san_extra", `The CSR asks for ${extra}, which is not in the order.`)
+  const missing = orderedNames.find((name) => !requested.has(name))
+  if (missing !== undefined) return refuse("san_missing", `The CSR lacks ${missing}, which is in the order.`)
+  const foreign = csr.commonNames.find((name) => !ordered.has(name))
+  if (foreign !== undefined) return refuse("common_name", `The common name ${foreign} is not in the order.`)
+  return Either.void
+}
+
+/** The CN a leaf carries: the first of the CSR's that is among its names and has at most 64 characters (RFC 5280). */
+export const leafCommonName = (csr: Csr): string | undefined =>
+  csr.commonNames.find((name) => name.length <= 64 && csr.names.includes(name))
+
+const refuse = (reason: CsrReason, detail: string) => Either.left(new CsrRefused({ reason, detail }))
+
+interface RawText {
+  readonly tag: number
+  readonly octets: Uint8Array
+}
+
+interface Request {
+  readonly signed: Uint8Array
+  readonly spki: Uint8Array
+  readonly commonNames: ReadonlyArray<RawText>
+  /** Contents of each extension request's value, a SEQUENCE OF Extension. */
+  readonly extensionRequests: ReadonlyArray<Uint8Array>
+  readonly algorithm: AlgorithmIdentifier
+  readonly signature: Uint8Array
+}
+
+const COMMON_NAME = "2.5.4.3"
+const SUBJECT_ALT_NAME = "2.5.29.17"
+// The second is what one vendor's tools write in its place; a backend may read either, so both count.
+const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3.6.1.4.1.311.2.1.14"]
+
+const readRequest = (whole: DerReader): Request => {
+  // Everything is walked once, so that no oddity sits where the fields below do not look.
+  whole.fork().verify()
+  const outer = whole.enter(Tag.sequence)
+  const info = outer.fork().enter(Tag.sequence)
+  const signed = outer.raw(Tag.sequence)
+  const algorithm = readAlgorithm(outer)
+  const signature = outer.bits()
+  outer.end()
+  if (info.small() !== 0) info.fail("the version is not 0")
+  const commonNames: Array<RawText> = []
+  const subject = info.enter(Tag.sequence)
+  while (subject.more) {
+    const relative = subject.enter(Tag.set)
+    while (relative.more) {
+      const attribute = relative.enter(Tag.sequence)
+      const isCommonName = attribute.oid() === COMMON_NAME
+      const tag = attribute.next
+      const octets = attribute.content(tag)
+      attribute.end()
+      if (isCommonName) commonNames.push({ tag, octets })
+    }
+  }
+  const spki = info.raw(Tag.sequence)
+  const extensionRequests: Array<Uint8Array> = []
+  if (info.more) {
+    const attributes = info.enter(0xa0)
+    while (attributes.more) {
+      const attribute = attributes.enter(Tag.sequence)
+      const isRequest = EXTENSION_REQUESTS.includes(attribute.oid())
+      const values = attribute.enter(Tag.set)
+      attribute.end()
+      if (!isRequest) continue
+      if (!values.more) values.fail("an extension request is empty")
+      while (values.more) extensionRequests.push(values.content(Tag.sequence))
+    }
+  }
+  info.end()
+  return { signed, spki, commonNames, extensionRequests, algorithm, signature }
+}
+
+interface Scheme {
+  readonly type: KeyType
+  readonly hash: string | null
+}
+
+const schemes: { readonly [oid: string]: Scheme } = {
+  "1.2.840.113549.1.1.14": { type: "rsa", hash: "sha224" },
+  "1.2.840.113549.1.1.11": { type: "rsa", hash: "sha256" },
+  "1.2.840.113549.1.1.12": { type: "rsa", hash: "sha384" },
+  "1.2.840.113549.1.1.13": { type: "rsa", hash: "sha512" },
+  "1.2.840.10045.4.3.1": { type: "ecdsa", hash: "sha224" },
+  "1.2.840.10045.4.3.2": { type: "ecdsa", hash: "sha256" },
+  "1.2.840.10045.4.3.3": { type: "ecdsa", hash: "sha384" },
+  "1.2.840.10045.4.3.4": { type: "ecdsa", hash: "sha512" },
+  "1.3.101.112": { type: "ed25519", hash: null }
+}
+
+/** MD2, MD4, MD5 and SHA-1 with RSA, also under their two OIW names; SHA-1 with ECDSA and DSA. */
+const brokenDigests = new Set([
+  "1.2.840.113549.1.1.2",
+  "1.2.840.113549.1.1.3",
+  "1.2.840.113549.1.1.4",
+  "1.2.840.113549.1.1.5",
+  "1.3.14.3.2.3",
+  "1.3.14.3.2.29",
+  "1.2.840.10045.4.1",
+  "1.2.840.10040.4.3"
+])
+
+const RSA_PSS = "1.2.840.113549.1.1.10"
+
+const checkSignature = (request: Request, key: SubjectKey): CsrRefused | undefined => {
+  const { algorithm, signature, signed } = request
+  if (brokenDigests.has(algorithm.oid)) return brokenDigest()
+  const pss = algorithm.oid === RSA_PSS ? readPss(algorithm.parameters) : undefined
+  if (pss === "broken_digest") return brokenDigest()
+  const scheme = pss ?? schemes[algorithm.oid]
+  if (scheme === undefined || scheme.type !== key.type) return badSignature()
+  // RFC 4055 wants NULL and lets it be absent; the other families have no parameters.
+  if (
+    pss === undefined && algorithm.parameters !== undefined && !(key.type === "rsa" && isNull(algorithm.parameters))
+  ) {
+    return badSignature()
+  }
+  const input = pss === undefined
+    ? key.object
+    : { key: key.object, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: pss.saltLength }
+  const verified = Either.try(() => verify(scheme.hash, signed, input, signature))
+  return Either.isRight(verified) && verified.right ? undefined : badSignature()
+}
+
+const brokenDigest = () =>
+  new CsrRefused({
+    reason: "digest",
+    detail: "The CSR is signed with a digest that is no longer safe, such as SHA-1 or MD5."
+  })
+const badSignature = () =>
+  new CsrRefused({ reason: "signature", detail: "The signature of the CSR does not verify under its key." })
+
+/**
+ * RSASSA-PSS-params (RFC 4055 section 3.1) with one SHA-2 digest for message and mask. Every default in there is
+ * SHA-1, so an absent digest is a broken one.
+ */
+const readPss = (
+  parameters: Uint8Array | undefined
+): Scheme & { readonly saltLength: number } | "broken_digest" | undefined => {
+  const read = decode(parameters ?? new Uint8Array(), (reader) => {
+    const fields = reader.enter(Tag.sequence)
+    const hash = fields.next === 0xa0 ? readAlgorithm(fields.enter(0xa0)).oid : undefined
+    let mask: string | undefined
+    if (fields.next === 0xa1) {
+      const generator = fields.enter(0xa1).enter(Tag.sequence)
+      if (generator.oid() !== "1.2.840.113549.1.1.8") generator.fail("the mask function is unknown")
+      mask = readAlgorithm(generator).oid
+    }
+    const saltLength = fields.next === 0xa2 ? fields.enter(0xa2).small() : 20
+    if (fields.next === 0xa3 && fields.enter(0xa3).small() !== 1) fields.fail("the trailer field is unknown")
+    fields.end()
+    return { hash, mask, saltLength }
+  })
+  if (Either.isLeft(read)) return undefined
+  const { hash, mask, saltLength } = read.right
+  if (hash === undefined || mask === undefined || hash === SHA1 || mask === SHA1 || hash === MD5 || mask === MD5) {
+    return "broken_digest"
+  }
+  const name = sha2[hash]
+  return name === undefined || mask !== hash ? undefined : { type: "rsa", hash: name, saltLength }
+}
+
+const SHA1 = "1.3.14.3.2.26"
+const MD5 = "1.2.840.113549.2.5"
+const sha2: { readonly [oid: string]: string } = {
+  "2.16.840.1.101.3.4.2.1": "sha256",
+  "2.16.840.1.101.3.4.2.2": "sha384",
+  "2.16.840.1.101.3.4.2.3": "sha512"
+}
+
+const DNS_NAME = 0x82
+/** Octets a DNS name has, wildcard and underscore included; finer syntax is the order's, which must match exactly. */
+const DNS_OCTETS = /^[a-z0-9_*.-]{1,253}$/
+
+const normalise = (name: string): string => {
+  const lower = name.toLowerCase()
+  return lower.endsWith(".") ? lower.slice(0, -1) : lower
+}
+
+const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<ReadonlyArray<string>, CsrRefused> => {
+  const [request] = requests
+  if (request === undefined) return refuse("san_missing", "The CSR requests no subjectAltName.")
+  if (requests.length > 1) return refuse("san_extra", "The CSR holds more than one extension request.")
+  const read = decode(request, (extensions) => {
+    const found: Array<ReadonlyArray<RawText>> = []
+    while (extensions.more) {
+      const extension = extensions.enter(Tag.sequence)
+      const isSan = extension.oid() === SUBJECT_ALT_NAME
+      if (extension.next === Tag.boolean) extension.boolean()
+      const value = extension.content(Tag.octetString)
+      extension.end()
+      if (isSan) found.push(Either.getOrElse(decode(value, readGeneralNames), (fault) => extension.fail(fault.detail)))
+    }
+    return found
+  })
+  if (Either.isLeft(read)) {
+    return refuse("undecodable", `The requested extensions are not decodable: ${read.left.detail}.`)
+  }
+  const [san] = read.right
+  if (read.right.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
+  if (san === undefined || san.length === 0) return refuse("san_missing", "The CSR requests no subjectAltName.")
+  const names = new Set<string>()
+  for (const { octets, tag } of san) {
+    if (tag !== DNS_NAME) return refuse("san_type", "The subjectAltName holds something other than DNS names.")
+    const name = normalise(latin1(octets))
+    if (!DNS_OCTETS.test(name)) return refuse("san_type", "The subjectAltName holds a DNS name that cannot be one.")
+    names.add(name)
+  }
+  return Either.right([...names])
+}
+
+const readGeneralNames = (reader: DerReader): ReadonlyArray<RawText> => {
+  const names: Array<RawText> = []
+  const inner = reader.enter(Tag.sequence)
+  while (inner.more) {
+    const tag = inner.next
+    names.push({ tag, octets: inner.content(tag) })
+  }
+  return names
+}
+
+// Letters of any script, since a reader of the CSR may fold them; the further dots are those of UTS 46.
+const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}\p{N}_*-]+)+[.\u3002\uff0e\uff61]?$/u
+// oxlint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
+
+const readCommonNames = (
+  raw: ReadonlyArray<RawText>,
+  names: ReadonlyArray<string>
+): Either.Either<ReadonlyArray<string>, CsrRefused> => {
+  const commonNames: Array<string> = []
+  const known = new Set(names)
+  for (const value of raw) {
+    const text = readText(value)
+    if (text === undefined || CONTROL.test(text)) {
+      return refuse("common_name", "A common name of the CSR cannot be read as text.")
+    }
+    const name = normalise(text.trim())
+    if (known.has(name)) commonNames.push(name)
+    else if (READS_AS_NAME.test(name)) {
+      if (!DNS_OCTETS.test(name)) return refuse("common_name", "A common name of the CSR is a name outside ASCII.")
+      commonNames.push(name)
+    }
+  }
+  return Either.right(commonNames)
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** A DirectoryString, or any other string type met in practice; undefined when its octets are not of its type. */
+const readText = ({ octets, tag }: RawText): string | undefined => {
+  switch (tag) {
+    case Tag.utf8String:
+      return Either.getOrUndefined(Either.try(() => utf8.decode(octets)))
+    case Tag.numericString:
+    case Tag.printableString:
+    case Tag.ia5String:
+    case Tag.visibleString:
+      return octets.every((octet) => octet < 0x80) ? latin1(octets) : undefined
+    case Tag.teletexString:
+      return latin1(octets)
+    case Tag.bmpString:
+      return readUnits(octets, 2)
+    case Tag.universalString:
+      return readUnits(octets, 4)
+    default:
+      return undefined
+  }
+}
+
+const readUnits = (octets: Uint8Array, width: number): string | undefined => {
+  if (octets.length % width !== 0) return undefined
+  let text = ""
+  for (let at = 0; at < octets.length; at += width) {
+    let point = 0
+    for (let i = 0; i < width; i++) point = point * 256 + (octets[at + i] ?? 0)
+    if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) return undefined
+    text += String.fromCodePoint(point)
+  }
+  return text
+}
+
+const latin1 = (octets: Uint8Array): string =>
+  Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("latin1")

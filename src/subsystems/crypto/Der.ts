@@ -1,0 +1,343 @@
+import { Data, Either } from "effect"
+
+/**
+ * Strict DER (X.690 section 10) for the few structures on the hot path: one CSR in, one leaf out (`speed.md`).
+ * Everything that BER allows and DER does not is refused: indefinite and padded lengths, padded integers,
+ * booleans other than 00 and FF, set unused bits, constructed strings, long-form tags.
+ */
+
+/** The bytes are not the DER that was expected. `detail` names the rule; content is never quoted. */
+export class DerFault extends Data.TaggedError("DerFault")<{
+  readonly detail: string
+  /** Octet offset in the bytes given to {@link decode}. */
+  readonly at: number
+}> {}
+
+/** Tags by name; context tags are `0x80 + n`, constructed ones `0xa0 + n`. */
+export const Tag = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  null: 0x05,
+  oid: 0x06,
+  utf8String: 0x0c,
+  numericString: 0x12,
+  printableString: 0x13,
+  teletexString: 0x14,
+  ia5String: 0x16,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  visibleString: 0x1a,
+  universalString: 0x1c,
+  bmpString: 0x1e,
+  sequence: 0x30,
+  set: 0x31
+} as const
+
+const MAX_DEPTH = 32
+
+/**
+ * A cursor over DER. A method that does not find what its name says throws {@link DerFault}; only {@link decode}
+ * makes readers, and it catches, so no fault ever leaves this file as an exception. Results are views, not copies.
+ */
+export class DerReader {
+  readonly #bytes: Uint8Array
+  readonly #end: number
+  #at: number
+  #contentAt = 0
+
+  constructor(bytes: Uint8Array, at: number, end: number) {
+    this.#bytes = bytes
+    this.#at = at
+    this.#end = end
+  }
+
+  /** The tag of the next element, 0 when there is none. */
+  get next(): number {
+    return this.#at < this.#end ? this.#bytes[this.#at] ?? 0 : 0
+  }
+
+  get more(): boolean {
+    return this.#at < this.#end
+  }
+
+  fail(detail: string): never {
+    throw new DerFault({ detail, at: this.#at })
+  }
+
+  /** Moves past the next element and returns where it began; its content then starts at `#contentAt`. */
+  #advance(tag: number | undefined): number {
+    const bytes = this.#bytes
+    const start = this.#at
+    if (start + 2 > this.#end) return this.fail("an element is missing or cut short")
+    const found = bytes[start] ?? 0
+    if (tag !== undefined && found !== tag) return this.fail("an element has another type than expected")
+    if (found === 0 || (found & 0x1f) === 0x1f) return this.fail("a tag is not allowed here")
+    let length = bytes[start + 1] ?? 0
+    let at = start + 2
+    if (length >= 0x80) {
+      const octets = length & 0x7f
+      if (octets === 0) return this.fail("a length is indefinite")
+      if (octets > 4 || at + octets > this.#end) return this.fail("a length is out of bounds")
+      length = 0
+      for (let i = 0; i < octets; i++) length = length * 256 + (bytes[at + i] ?? 0)
+      if (length < 0x80 || length < 2 ** (8 * (octets - 1))) return this.fail("a length is not minimal")
+      at += octets
+    }
+    if (length > this.#end - at) return this.fail("a length is out of bounds")
+    this.#contentAt = at
+    this.#at = at + length
+    return start
+  }
+
+  /** A second reader at the same place, to look at something twice. */
+  fork(): DerReader {
+    return new DerReader(this.#bytes, this.#at, this.#end)
+  }
+
+  /** A reader of the content of the next element. */
+  enter(tag: number): DerReader {
+    this.#advance(tag)
+    return new DerReader(this.#bytes, this.#contentAt, this.#at)
+  }
+
+  /** The content octets of the next element. */
+  content(tag: number): Uint8Array {
+    this.#advance(tag)
+    return this.#bytes.subarray(this.#contentAt, this.#at)
+  }
+
+  /** The next element whole, header included; of any type when `tag` is absent. */
+  raw(tag?: number): Uint8Array {
+    const start = this.#advance(tag)
+    return this.#bytes.subarray(start, this.#at)
+  }
+
+  skip(tag?: number): void {
+    this.#advance(tag)
+  }
+
+  /** Content octets of an INTEGER: two's complement, minimal. */
+  integer(): Uint8Array {
+    const octets = this.content(Tag.integer)
+    const first = octets[0]
+    if (first === undefined) return this.fail("an integer is empty")
+    const second = octets[1]
+    if (second !== undefined && ((first === 0 && second < 0x80) || (first === 0xff && second >= 0x80))) {
+      return this.fail("an integer is not minimal")
+    }
+    return octets
+  }
+
+  /** Magnitude of an INTEGER greater than zero, without a leading zero octet. */
+  positive(): Uint8Array {
+    const octets = this.integer()
+    const first = octets[0] ?? 0
+    if (first >= 0x80) return this.fail("an integer is negative")
+    if (first !== 0) return octets
+    return octets.length === 1 ? this.fail("an integer is zero") : octets.subarray(1)
+  }
+
+  /** An INTEGER from 0 to 65535. */
+  small(): number {
+    const octets = this.integer()
+    let value = 0
+    for (const octet of octets) value = value * 256 + octet
+    return octets.length > 3 || (octets[0] ?? 0) >= 0x80 || value > 0xffff
+      ? this.fail("an integer is out of range")
+      : value
+  }
+
+  boolean(): boolean {
+    const octets = this.content(Tag.boolean)
+    if (octets.length === 1 && octets[0] === 0xff) return true
+    return octets.length === 1 && octets[0] === 0 ? false : this.fail("a boolean is neither 00 nor FF")
+  }
+
+  null(): void {
+    if (this.content(Tag.null).length !== 0) this.fail("a null is not empty")
+  }
+
+  /** An OBJECT IDENTIFIER in dotted form. */
+  oid(): string {
+    const octets = this.content(Tag.oid)
+    if (octets.length === 0 || (octets[octets.length - 1] ?? 0) >= 0x80) return this.fail("an OID is cut short")
+    let text = ""
+    let arc = 0
+    let fresh = true
+    for (const octet of octets) {
+      if (fresh && octet === 0x80) return this.fail("an OID arc is not minimal")
+      if (arc > 2 ** 45) return this.fail("an OID arc is too large")
+      arc = arc * 128 + (octet & 0x7f)
+      fresh = octet < 0x80
+      if (!fresh) continue
+      if (text === "") {
+        const root = Math.min(2, Math.floor(arc / 40))
+        text = `${root}.${arc - 40 * root}`
+      } else text += `.${arc}`
+      arc = 0
+    }
+    return text
+  }
+
+  /** Octets of a BIT STRING that ends on an octet boundary. */
+  bits(): Uint8Array {
+    const octets = this.content(Tag.bitString)
+    return octets[0] === 0 ? octets.subarray(1) : this.fail("a bit string does not end on an octet boundary")
+  }
+
+  /**
+   * Epoch seconds of a Time as RFC 5280 section 4.1.2.5 wants it: UTCTime to 2049, GeneralizedTime from 2050,
+   * seconds present, no fraction, `Z`.
+   */
+  time(): number {
+    const general = this.next === Tag.generalizedTime
+    const octets = this.content(general ? Tag.generalizedTime : Tag.utcTime)
+    const digits = octets.length - 1
+    if (digits !== (general ? 14 : 12) || octets[digits] !== 0x5a) return this.fail(NO_TIME)
+    for (let i = 0; i < digits; i++) if (!isDigit(octets[i] ?? 0)) return this.fail(NO_TIME)
+    const pair = (end: number) => ((octets[digits - end] ?? 0) - 48) * 10 + (octets[digits - end + 1] ?? 0) - 48
+    const short = pair(12)
+    const year = general ? pair(14) * 100 + short : short + (short >= 50 ? 1900 : 2000)
+    if (general && year >= 1950 && year < 2050) return this.fail("a time before 2050 is not a UTCTime")
+    const [month, day, hour, minute, second] = [pair(10), pair(8), pair(6), pair(4), pair(2)]
+    if (hour > 23 || minute > 59 || second > 59) return this.fail(NO_TIME)
+    // Calendar arithmetic; the clock is not asked.
+    const at = new Date(0)
+    at.setUTCFullYear(year, month - 1, day)
+    // A thirtieth of February would roll over; it is no date at all.
+    if (at.getUTCDate() !== day || at.getUTCMonth() !== month - 1) return this.fail(NO_TIME)
+    return at.getTime() / 1000 + hour * 3600 + minute * 60 + second
+  }
+
+  /** Nothing may be left. */
+  end(): void {
+    if (this.#at !== this.#end) this.fail("there are trailing bytes")
+  }
+
+  /**
+   * Reads everything that is left, at every depth, and refuses what is not DER even where nothing else looks.
+   * Content of OCTET STRINGs is opaque and stays unread.
+   */
+  verify(depth = 0): void {
+    if (depth > MAX_DEPTH) this.fail("elements are nested too deeply")
+    while (this.more) {
+      const tag = this.next
+      if (tag < 0x40) {
+        if (tag === Tag.boolean) this.boolean()
+        else if (tag === Tag.integer) this.integer()
+        else if (tag === Tag.null) this.null()
+        else if (tag === Tag.oid) verifyOid(this)
+        else if (tag === Tag.bitString) verifyBits(this)
+        else if (tag === Tag.sequence || tag === Tag.set) this.enter(tag).verify(depth + 1)
+        else if ((tag & 0x20) === 0 && tag !== 0x10 && tag !== 0x11) this.skip()
+        else this.fail("a primitive type is constructed, or the other way round")
+      } else if ((tag & 0x20) === 0) this.skip()
+      else this.enter(tag).verify(depth + 1)
+    }
+  }
+}
+
+const NO_TIME = "a time has another form than RFC 5280 wants"
+
+const isDigit = (octet: number): boolean => octet >= 48 && octet <= 57
+
+const verifyOid = (reader: DerReader): void => {
+  const octets = reader.content(Tag.oid)
+  if (octets.length === 0 || (octets[octets.length - 1] ?? 0) >= 0x80) reader.fail("an OID is cut short")
+  for (let i = 0; i < octets.length; i++) {
+    if (octets[i] === 0x80 && (i === 0 || (octets[i - 1] ?? 0) < 0x80)) reader.fail("an OID arc is not minimal")
+  }
+}
+
+const verifyBits = (reader: DerReader): void => {
+  const octets = reader.content(Tag.bitString)
+  const unused = octets[0]
+  if (unused === undefined || unused > 7 || (unused > 0 && octets.length === 1)) reader.fail("a bit string is broken")
+  else if (((octets[octets.length - 1] ?? 0) & ((1 << unused) - 1)) !== 0) reader.fail("unused bits are set")
+}
+
+/** Runs `read` over `bytes`, which must be used up by it. */
+export const decode = <A>(bytes: Uint8Array, read: (reader: DerReader) => A): Either.Either<A, DerFault> => {
+  // A Buffer's views are Buffers, which cost several times as much to make.
+  const plain = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
+  const reader = new DerReader(plain, 0, plain.length)
+  try {
+    const value = read(reader)
+    reader.end()
+    return Either.right(value)
+  } catch (cause) {
+    if (cause instanceof DerFault) return Either.left(cause)
+    throw cause
+  }
+}
+
+/** Octet for octet equality. */
+export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && Buffer.compare(a, b) === 0
+
+/** One element: header and the concatenated parts. */
+export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  let length = 0
+  for (const part of parts) length += part.length
+  const octets = length < 0x80 ? 0 : length < 0x100 ? 1 : length < 0x10000 ? 2 : length < 0x1000000 ? 3 : 4
+  const out = Buffer.allocUnsafe(2 + octets + length)
+  out[0] = tag
+  out[1] = octets === 0 ? length : 0x80 + octets
+  let at = 2
+  for (let i = octets - 1; i >= 0; i--) out[at++] = Math.floor(length / 2 ** (8 * i)) & 0xff
+  for (const part of parts) {
+    // A native call costs as much as copying a few dozen octets here.
+    if (part.length > 48) out.set(part, at)
+    else for (let i = 0; i < part.length; i++) out[at + i] = part[i] ?? 0
+    at += part.length
+  }
+  return out
+}
+
+/** SEQUENCE of the parts. */
+export const sequence = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => element(Tag.sequence, ...parts)
+
+/** INTEGER from a big-endian magnitude; leading zeros are dropped or added as DER wants. */
+export const unsigned = (magnitude: Uint8Array): Uint8Array => {
+  let start = 0
+  while (start < magnitude.length - 1 && magnitude[start] === 0) start++
+  const octets = magnitude.subarray(start)
+  const first = octets[0] ?? 0
+  return octets.length === 0 || first >= 0x80
+    ? element(Tag.integer, Uint8Array.of(0), octets)
+    : element(Tag.integer, octets)
+}
+
+/** OBJECT IDENTIFIER from its dotted form. */
+export const oid = (dotted: string): Uint8Array => {
+  const [root = 0, second = 0, ...rest] = dotted.split(".").map(Number)
+  const octets: Array<number> = []
+  for (const arc of [root * 40 + second, ...rest]) {
+    const septets = [arc % 128]
+    for (let left = Math.floor(arc / 128); left > 0; left = Math.floor(left / 128)) septets.unshift(left % 128 + 128)
+    octets.push(...septets)
+  }
+  return element(Tag.oid, Uint8Array.from(octets))
+}
+
+/** BIT STRING of whole octets. */
+export const bits = (octets: Uint8Array): Uint8Array => element(Tag.bitString, Uint8Array.of(0), octets)
+
+/** A character string type holding UTF-8 (which is ASCII where the type wants ASCII). */
+export const text = (tag: number, value: string): Uint8Array => element(tag, Buffer.from(value, "utf8"))
+
+/** Time from epoch seconds: UTCTime to 2049, GeneralizedTime from 2050 (RFC 5280 section 4.1.2.5). */
+export const time = (epochSeconds: number): Uint8Array => {
+  const at = new Date(epochSeconds * 1000)
+  const year = at.getUTCFullYear()
+  const isShort = year >= 1950 && year < 2050
+  const rest = `${two(at.getUTCMonth() + 1)}${two(at.getUTCDate())}${two(at.getUTCHours())}${two(at.getUTCMinutes())}${
+    two(at.getUTCSeconds())
+  }Z`
+  return isShort
+    ? text(Tag.utcTime, two(year % 100) + rest)
+    : text(Tag.generalizedTime, String(year).padStart(4, "0") + rest)
+}
+
+const two = (value: number): string => value < 10 ? `0${value}` : String(value)

@@ -1,0 +1,103 @@
+import { Either } from "effect"
+import { createHash, verify } from "node:crypto"
+import { Malformed } from "../../domain/Problem.ts"
+import { decodeBase64url } from "./Base64url.ts"
+import type { AccountKey } from "./Jwk.ts"
+
+/** The protected header of a request (RFC 8555 section 6.2), members checked for their JSON type only. */
+export interface JwsHeader {
+  readonly alg: string | undefined
+  readonly nonce: string | undefined
+  readonly url: string | undefined
+  readonly kid: string | undefined
+  readonly jwk: { readonly [member: string]: unknown } | undefined
+  readonly hasCrit: boolean
+}
+
+/** A flattened JWS whose signature has not been looked at. */
+export interface Jws {
+  readonly header: JwsHeader
+  readonly payload: Buffer
+  readonly signature: Buffer
+  readonly signingInput: Buffer
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+type Members = { readonly [member: string]: unknown }
+
+/** Parses UTF-8 JSON that must be an object; a byte order mark or invalid UTF-8 is no JSON. */
+export const parseObject = (bytes: Uint8Array): Members | undefined => {
+  try {
+    const value: unknown = JSON.parse(utf8.decode(bytes))
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const malformed = (detail: string) => Either.left(new Malformed({ detail }))
+
+const own = (object: Members, member: string): unknown => Object.hasOwn(object, member) ? object[member] : undefined
+
+const isObject = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const textMembers = ["alg", "nonce", "url", "kid"] as const
+
+/** Check 2 of the specification's table: a flattened JWS whose protected header decodes. */
+export const parseJws = (body: Uint8Array): Either.Either<Jws, Malformed> => {
+  const envelope = parseObject(body)
+  if (envelope === undefined) return malformed("The body is not a JSON object.")
+  if (Object.hasOwn(envelope, "header")) return malformed("An unprotected header is not accepted.")
+  if (Object.hasOwn(envelope, "signatures")) return malformed("The JWS must be in flattened form.")
+  const protectedText = own(envelope, "protected")
+  const payloadText = own(envelope, "payload")
+  const signatureText = own(envelope, "signature")
+  if (typeof protectedText !== "string" || typeof payloadText !== "string" || typeof signatureText !== "string") {
+    return malformed("A flattened JWS has the members protected, payload and signature.")
+  }
+  const headerBytes = decodeBase64url(protectedText)
+  const payload = decodeBase64url(payloadText)
+  const signature = decodeBase64url(signatureText)
+  if (headerBytes === undefined || payload === undefined || signature === undefined) {
+    return malformed("The members of the JWS must be base64url without padding.")
+  }
+  const members = parseObject(headerBytes)
+  if (members === undefined) return malformed("The protected header is not a JSON object.")
+  for (const name of textMembers) {
+    if (Object.hasOwn(members, name) && typeof members[name] !== "string") {
+      return malformed(`The header member ${name} must be text.`)
+    }
+  }
+  const jwk = own(members, "jwk")
+  if (jwk !== undefined && !isObject(jwk)) return malformed("The header member jwk must be an object.")
+  const nonce = own(members, "nonce") as string | undefined
+  if (nonce !== undefined && decodeBase64url(nonce) === undefined) return malformed("The nonce is not base64url.")
+  return Either.right({
+    header: {
+      alg: own(members, "alg") as string | undefined,
+      nonce,
+      url: own(members, "url") as string | undefined,
+      kid: own(members, "kid") as string | undefined,
+      jwk,
+      hasCrit: Object.hasOwn(members, "crit")
+    },
+    payload,
+    signature,
+    signingInput: Buffer.from(`${protectedText}.${payloadText}`, "latin1")
+  })
+}
+
+const es256SignatureSize = 64
+
+/** Check 7: the signature verifies under the key, by the algorithm that belongs to the key. */
+export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean =>
+  algorithm === "ES256"
+    ? jws.signature.length === es256SignatureSize
+      && verify("sha256", jws.signingInput, { key, dsaEncoding: "ieee-p1363" }, jws.signature)
+    : verify("sha256", jws.signingInput, key, jws.signature)
+
+/** The first 16 hexadecimal digits of the SHA-256 of a value that must not itself be logged. */
+export const fingerprint = (value: string | Uint8Array): string =>
+  createHash("sha256").update(value).digest("hex").slice(0, 16)

@@ -1,0 +1,190 @@
+import { Data, Effect } from "effect"
+import type { Stats } from "node:fs"
+import { constants } from "node:fs"
+import type { FileHandle } from "node:fs/promises"
+import { link, open, rename, unlink } from "node:fs/promises"
+import { basename, dirname, join } from "node:path"
+
+/**
+ * Files that must never be half there, never land on another file and never be readable by others: CA keys and
+ * certificates ("Generation" of decisions/local-ca.md), TLS pairs, exported CRLs. Rule 56 of traps.md.
+ */
+
+/** Why a file could not be read or written. */
+export type FileReason = "absent" | "exists" | "denied" | "not_a_file" | "too_large" | "not_text" | "failed"
+
+/** A file operation that did not happen. `path` is as given; `reason` "failed" is explained by `cause`. */
+export class FileUnusable extends Data.TaggedError("FileUnusable")<{
+  readonly path: string
+  readonly reason: FileReason
+  readonly cause?: unknown
+}> {
+  override get message(): string {
+    return `${this.path}: ${REASONS[this.reason]}`
+  }
+}
+
+const REASONS: { readonly [R in FileReason]: string } = {
+  absent: "no such file or directory",
+  exists: "exists already and is not overwritten",
+  denied: "permission denied",
+  not_a_file: "not a regular file",
+  too_large: "too large",
+  not_text: "not UTF-8 text",
+  failed: "input or output failed"
+}
+
+const byCode: { readonly [code: string]: FileReason } = {
+  ENOENT: "absent",
+  ENOTDIR: "absent",
+  EEXIST: "exists",
+  EACCES: "denied",
+  EPERM: "denied",
+  EROFS: "denied",
+  EISDIR: "not_a_file",
+  ELOOP: "not_a_file"
+}
+
+const codeOf = (cause: unknown): string =>
+  typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : ""
+
+const attempt = <A>(path: string, body: () => Promise<A>): Effect.Effect<A, FileUnusable> =>
+  Effect.tryPromise({
+    try: body,
+    catch: (cause) => new FileUnusable({ path, reason: byCode[codeOf(cause)] ?? "failed", cause })
+  })
+
+const withFile = <A>(
+  path: string,
+  flags: number,
+  mode: number,
+  use: (file: FileHandle) => Effect.Effect<A, FileUnusable>
+): Effect.Effect<A, FileUnusable> =>
+  Effect.acquireUseRelease(
+    attempt(path, () => open(path, flags, mode)),
+    use,
+    (file) => Effect.promise(() => file.close())
+  )
+
+/** One file to be written. */
+export interface NewFile {
+  readonly path: string
+  readonly content: string | Uint8Array
+  /** Permission bits, such as 0o600; the process's umask does not change them. */
+  readonly mode: number
+  /** Random text of file name characters, unguessable; names the file until it is complete. */
+  readonly suffix: string
+}
+
+/**
+ * Writes a file that must not exist yet; `exists` otherwise, whatever is there, a dangling symbolic link included. It
+ * appears under its name complete and synced, or not at all.
+ */
+export const writeNewFile = (file: NewFile): Effect.Effect<void, FileUnusable> => writeNewFiles([file])
+
+/**
+ * The same for several files, which appear in the order given after all of them are complete on disk. When one cannot
+ * appear, those before it are taken back, so that two processes never leave a mixture; only a crash leaves a part.
+ */
+export const writeNewFiles = Effect.fnUntraced(
+  function*(files: ReadonlyArray<NewFile>): Effect.fn.Return<void, FileUnusable> {
+    const staged: Array<string> = []
+    const published: Array<string> = []
+    const write = Effect.gen(function*() {
+      for (const file of files) yield* stage(file, staged)
+      for (const file of files) {
+        yield* publish(file)
+        published.push(file.path)
+        yield* syncDirectory(file.path)
+      }
+    })
+    yield* write.pipe(
+      Effect.tapError(() => removeAll(published)),
+      Effect.ensuring(Effect.suspend(() => removeAll(staged)))
+    )
+  },
+  Effect.uninterruptible
+)
+
+/** Writes a file in place of whatever has its name, in one step; a symbolic link is replaced, not followed. */
+export const replaceFile = Effect.fnUntraced(
+  function*(file: NewFile): Effect.fn.Return<void, FileUnusable> {
+    const staged: Array<string> = []
+    const write = Effect.gen(function*() {
+      yield* stage(file, staged)
+      yield* attempt(file.path, () => rename(stagedPath(file), file.path))
+      yield* syncDirectory(file.path)
+    })
+    yield* Effect.ensuring(write, Effect.suspend(() => removeAll(staged)))
+  },
+  Effect.uninterruptible
+)
+
+const stagedPath = ({ path, suffix }: NewFile): string => join(dirname(path), `.${basename(path)}.${suffix}`)
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants
+
+/** Writes the content beside its place. What was created is put into `staged`, to be removed by the caller. */
+const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUnusable> =>
+  withFile(
+    stagedPath(file),
+    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+    file.mode,
+    (handle) => {
+      staged.push(stagedPath(file))
+      return attempt(stagedPath(file), async () => {
+        await handle.chmod(file.mode)
+        await handle.writeFile(file.content)
+        await handle.sync()
+      })
+    }
+  )
+
+/** A hard link fails where a name is taken, which a rename would not. */
+const publish = (file: NewFile): Effect.Effect<void, FileUnusable> =>
+  Effect.catchIf(
+    attempt(file.path, () => link(stagedPath(file), file.path)),
+    ({ cause }) => NO_LINKS.has(codeOf(cause)),
+    () =>
+      // No hard links on this file system: claim the name with an empty file of our own, then rename over that.
+      Effect.zipRight(
+        withFile(file.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, file.mode, () => Effect.void),
+        attempt(file.path, () => rename(stagedPath(file), file.path))
+      )
+  )
+
+const NO_LINKS = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"])
+
+const syncDirectory = (path: string): Effect.Effect<void, FileUnusable> =>
+  withFile(dirname(path), O_RDONLY | O_DIRECTORY, 0, (handle) => attempt(dirname(path), () => handle.sync()))
+
+/** Takes away files of our own that may already be gone. */
+const removeAll = (paths: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.forEach(paths, (path) => Effect.ignore(attempt(path, () => unlink(path))), { discard: true })
+
+/** A text file as read. */
+export interface ReadFile {
+  readonly text: string
+  /** Group or world may read it: fine for a certificate, `local_ca_key_permissive` for a key. */
+  readonly permissive: boolean
+}
+
+const MAX_BYTES = 1024 * 1024
+
+/** Reads a UTF-8 text of at most one mebibyte. Symbolic links are followed: secret stores mount files that way. */
+export const readTextFile = (path: string): Effect.Effect<ReadFile, FileUnusable> =>
+  // O_NONBLOCK keeps a pipe with nobody at its other end from holding a thread for ever.
+  withFile(path, O_RDONLY | constants.O_NONBLOCK, 0, (handle) =>
+    Effect.gen(function*() {
+      const stats = yield* attempt<Stats>(path, () => handle.stat())
+      if (!stats.isFile()) return yield* new FileUnusable({ path, reason: "not_a_file" })
+      if (stats.size > MAX_BYTES) return yield* new FileUnusable({ path, reason: "too_large" })
+      const octets = yield* attempt(path, () => handle.readFile())
+      const text = yield* Effect.try({
+        try: () => utf8.decode(octets),
+        catch: () => new FileUnusable({ path, reason: "not_text" })
+      })
+      return { text, permissive: (stats.mode & 0o044) !== 0 }
+    }))
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })

@@ -1,0 +1,76 @@
+import { Data, Either } from "effect"
+
+/** One block: `-----BEGIN <label>-----` to `-----END <label>-----`. */
+export interface PemBlock {
+  readonly label: string
+  /** The decoded octets. Not looked into: whether they are DER is for the reader of the label to say. */
+  readonly der: Uint8Array
+  /** Header lines of the old form (RFC 1421 section 4.6), such as `Proc-Type: 4,ENCRYPTED`. */
+  readonly headers: ReadonlyArray<string>
+}
+
+/** The text is not PEM (RFC 7468). `detail` names line and rule and quotes nothing: the text may be a key. */
+export class PemFault extends Data.TaggedError("PemFault")<{ readonly detail: string }> {}
+
+const BEGIN = /^-----BEGIN ([A-Z0-9](?:[A-Z0-9 ]*[A-Z0-9])?)-----$/
+const HEADER = /^[A-Za-z][A-Za-z0-9-]*:/
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+
+/**
+ * The blocks of a text, in order; none is an empty array. Line ends may be LF or CRLF.
+ *
+ * `outside` says what may stand around the blocks besides whitespace: `"nothing"`, or `"before"` for text in front of
+ * a block, which tools write there as a comment (RFC 7468 section 2). Text after the last block is always refused.
+ */
+export const splitPem = (
+  text: string,
+  outside: "nothing" | "before"
+): Either.Either<ReadonlyArray<PemBlock>, PemFault> => {
+  const blocks: Array<PemBlock> = []
+  const lines = text.split("\n")
+  let stray = 0
+  let at = 0
+  const next = (): string | undefined => lines[at++]?.replace(/[ \t\r]+$/, "")
+  for (let line = next(); line !== undefined; line = next()) {
+    const label = BEGIN.exec(line)?.[1]
+    if (label === undefined) {
+      if (line.trim() === "") continue
+      if (line.startsWith("-----")) return fault(at, "is a boundary out of place")
+      if (outside === "nothing") return fault(at, "stands outside a block")
+      if (stray === 0) stray = at
+      continue
+    }
+    stray = 0
+    const begun = at
+    const headers: Array<string> = []
+    let body = ""
+    let content = next()
+    while (content !== undefined && HEADER.test(content)) {
+      headers.push(content)
+      content = next()
+      // A header goes on where the following line begins with a space.
+      while (content !== undefined && /^[ \t]/.test(content)) content = next()
+    }
+    if (headers.length > 0 && content === "") content = next()
+    while (content !== undefined && !content.startsWith("-")) {
+      body += content
+      content = next()
+    }
+    if (content !== `-----END ${label}-----`) return fault(begun, "opens a block that is not closed")
+    const der = Buffer.from(body, "base64")
+    // The runtime's decoder skips what it does not know, so the text is compared with what its octets encode to.
+    if (!BASE64.test(body) || der.toString("base64") !== body) return fault(begun, "opens a block that is not base64")
+    blocks.push({ label, der, headers })
+  }
+  return stray === 0 ? Either.right(blocks) : fault(stray, "is data after the last block")
+}
+
+/** One block with lines of 64 characters and a final newline. */
+export const encodePem = (label: string, der: Uint8Array): string => {
+  const body = Buffer.from(der.buffer, der.byteOffset, der.length).toString("base64")
+  let out = `-----BEGIN ${label}-----\n`
+  for (let at = 0; at < body.length; at += 64) out += `${body.slice(at, at + 64)}\n`
+  return `${out}-----END ${label}-----\n`
+}
+
+const fault = (line: number, what: string) => Either.left(new PemFault({ detail: `line ${line} ${what}` }))

@@ -1,0 +1,90 @@
+import { Schema } from "effect"
+
+/** The two storage engines. */
+export type Dialect = "sqlite" | "postgres"
+
+/**
+ * How one value travels to and from a column on either engine: the only place where the engines' value types differ
+ * (`data-model.md`, "Types"). A value that does not decode is a defect: the schema and the code disagree.
+ */
+export interface Column<A> {
+  readonly encode: (value: A, dialect: Dialect) => unknown
+  readonly decode: (raw: unknown, dialect: Dialect) => A
+}
+
+export type Columns = { readonly [name: string]: Column<any> } // oxlint-disable-line typescript/no-explicit-any
+export type ValuesOf<C extends Columns> = { readonly [K in keyof C]: C[K] extends Column<infer A> ? A : never }
+
+const undecodable = (expected: string, raw: unknown): never => {
+  throw new TypeError(`a column holds ${raw === null ? "NULL" : typeof raw} where ${expected} belongs`)
+}
+
+/** Text. U+0000 is refused before a statement sees it: one engine stores it, the other fails the statement. */
+const plainText = {
+  encode: (value: string): string => {
+    if (value.includes("\u0000")) throw new TypeError("text with U+0000 cannot be stored")
+    return value
+  },
+  decode: (raw: unknown): any => typeof raw === "string" ? raw : undecodable("text", raw) // oxlint-disable-line typescript/no-explicit-any
+}
+
+/** Text of a narrower type (a brand or a closed set), trusted because the schema's CHECK or this code wrote it. */
+export const text = <A extends string = string>(): Column<A> => plainText
+
+/** A 64-bit integer within the safe range; beyond it the value is refused instead of rounded. */
+export const int: Column<number> = {
+  encode: (value) => Number.isSafeInteger(value) ? value : undecodable("a safe integer", value),
+  decode: (raw) => {
+    const value = typeof raw === "string" ? Number(raw) : raw
+    return typeof value === "number" && Number.isSafeInteger(value) ? value : undecodable("a safe integer", raw)
+  }
+}
+
+/** BOOLEAN on PostgreSQL, 0 or 1 on SQLite. */
+export const bool: Column<boolean> = {
+  encode: (value, dialect) => dialect === "postgres" ? value : value ? 1 : 0,
+  decode: (raw) => raw === true || raw === 1 ? true : raw === false || raw === 0 ? false : undecodable("a boolean", raw)
+}
+
+/** BYTEA or BLOB. */
+export const bytes: Column<Uint8Array> = {
+  encode: (value) => Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+  decode: (raw) => raw instanceof Uint8Array ? raw : undecodable("bytes", raw)
+}
+
+const hyphenate = (hex: string): string =>
+  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+
+const plainUuid = {
+  encode: (value: string, dialect: Dialect): unknown => dialect === "postgres" ? value : Buffer.from(value.replaceAll("-", ""), "hex"),
+  decode: (raw: unknown): any => // oxlint-disable-line typescript/no-explicit-any
+    typeof raw === "string" ? raw : Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a uuid", raw)
+}
+
+/** UUID or BLOB(16); hyphenated lower-case text in memory. */
+export const uuid = <A extends string = string>(): Column<A> => plainUuid
+
+/** Canonical JSON text (member order as built, no white space), decoded through a schema. */
+export const json = <A, I>(schema: Schema.Schema<A, I>): Column<A> => {
+  const parse = Schema.decodeUnknownSync(Schema.parseJson(schema))
+  const print = Schema.encodeSync(schema)
+  return { encode: (value) => plainText.encode(JSON.stringify(print(value))), decode: (raw) => parse(raw) }
+}
+
+/** NULL is `undefined`. */
+export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({
+  encode: (value, dialect) => value === undefined ? null : column.encode(value, dialect),
+  decode: (raw, dialect) => raw === null ? undefined : column.decode(raw, dialect)
+})
+
+/**
+ * Several rows in one parameter: a JSON array of arrays, taken apart in SQL with `each` and `at` of the statement's
+ * dialect. Uuids travel as 32 hexadecimal digits.
+ */
+export const rows: Column<ReadonlyArray<ReadonlyArray<string | number>>> = {
+  encode: (value) => plainText.encode(JSON.stringify(value)),
+  decode: (raw) => undecodable("nothing: row sets are parameters only", raw)
+}
+
+/** A uuid as it travels inside {@link rows}. */
+export const packedUuid = (id: string): string => id.replaceAll("-", "")

@@ -1,0 +1,155 @@
+import type { Connection } from "@effect/sql/SqlConnection"
+import type { SqlError } from "@effect/sql/SqlError"
+import { Context, Data, Effect, Exit } from "effect"
+import { emit } from "../log/EventLog.ts"
+import type { Columns, Dialect, ValuesOf } from "./Column.ts"
+import type { Statement } from "./Statement.ts"
+import { decode, encode } from "./Statement.ts"
+
+/** A statement could not be carried out. `detail` has the engine's own words without the row's values. */
+export class StorageFailed extends Data.TaggedError("StorageFailed")<{
+  readonly statement: string
+  readonly detail: string
+  /** Deadlock or serialization failure: the whole transaction may be tried again. */
+  readonly transient: boolean
+}> {
+  override get message(): string {
+    return `${this.statement}: ${this.detail}`
+  }
+}
+
+/** The open transaction of a fiber: its connection, and what is to happen once it has committed. */
+class Transaction extends Context.Tag("acme/subsystems/db/Transaction")<Transaction, {
+  readonly connection: Connection
+  readonly afterCommit: Array<Effect.Effect<void>>
+}>() {}
+
+/** What an engine brings: how a connection is had, how a transaction begins and how its errors read. */
+export interface Driver {
+  readonly dialect: Dialect
+  /** Runs `use` with a connection nobody else uses meanwhile; neither the wait nor `use` is interrupted. */
+  readonly exclusive: <A, E, R>(use: (connection: Connection) => Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  /** One statement outside a transaction. */
+  readonly single: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  readonly begin: (connection: Connection) => Effect.Effect<void, SqlError>
+  readonly commit: (connection: Connection) => Effect.Effect<void, SqlError>
+  readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
+}
+
+/**
+ * The one database. Statements run through {@link all}, {@link first} and {@link run}; they join the fiber's open
+ * transaction when there is one. See `docs/architecture.md` for why transactions are not `sql.withTransaction`.
+ */
+export class Database extends Context.Tag("acme/subsystems/db/Database")<Database, Driver>() {}
+
+const failed = (driver: Driver, statement: string) => (error: SqlError): Effect.Effect<never, StorageFailed> => {
+  const { detail, transient } = driver.describe(error)
+  return Effect.zipRight(
+    emit("db_statement_failed", { statement, error: detail }),
+    Effect.fail(new StorageFailed({ statement, detail, transient }))
+  )
+}
+
+const slowAfterMillis = 1000
+
+/** Runs a statement and decodes every row. */
+export const all = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> =>
+  Effect.withFiberRuntime((fiber) => {
+    const services = fiber.currentContext.unsafeMap
+    const driver: Driver = services.get(Database.key)
+    const transaction: Transaction["Type"] | undefined = services.get(Transaction.key)
+    const text = statement.compiled[driver.dialect].text
+    const values = encode(statement, params, driver.dialect)
+    const started = performance.now()
+    return Effect.matchEffect(
+      transaction === undefined
+        ? driver.single(text, values)
+        : transaction.connection.execute(text, values, undefined),
+      {
+        onFailure: failed(driver, statement.name),
+        onSuccess: (raw) => {
+          const result = raw.map((row) => decode(statement, row as { readonly [column: string]: unknown }, driver.dialect))
+          const elapsed = performance.now() - started
+          return elapsed < slowAfterMillis
+            ? Effect.succeed(result)
+            : Effect.as(emit("db_statement_slow", { statement: statement.name, elapsed_ms: Math.round(elapsed) }), result)
+        }
+      }
+    )
+  })
+
+/** The first row, or `undefined`. */
+export const first = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> => Effect.map(all(statement, params), (rows) => rows[0])
+
+/** Runs a statement for its effect. */
+export const run = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<void, StorageFailed, Database> => Effect.asVoid(all(statement, params))
+
+const transactionAttempts = 4
+
+/**
+ * Runs `body` in one transaction, or in the one already open. It is not interrupted, from the wait for a connection
+ * (bounded by the driver) to the effects given to {@link afterCommit}: a client that hangs up meanwhile changes nothing.
+ * A deadlock is retried as a whole, so the body must do nothing but statements: no network, script, hash, fork or caught
+ * {@link StorageFailed} inside.
+ */
+export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
+  Effect.withFiberRuntime((fiber) => {
+    const services = fiber.currentContext.unsafeMap
+    if (services.has(Transaction.key)) return body
+    const driver: Driver = services.get(Database.key)
+    return Effect.uninterruptible(
+      driver.exclusive((connection) => attempt(driver, connection, body)).pipe(
+        Effect.catchAll(failed(driver, "transaction")),
+        // Once the connection is back, so that what follows can have it.
+        Effect.flatMap(({ afterCommit, exit }) =>
+          Exit.isSuccess(exit) ? Effect.zipRight(Effect.all(afterCommit, { discard: true }), exit) : exit
+        ),
+        Effect.retry({
+          times: transactionAttempts - 1,
+          while: (error) => error instanceof StorageFailed && error.transient
+        })
+      )
+    )
+  })
+
+interface Attempted<A, E> {
+  readonly exit: Exit.Exit<A, E>
+  readonly afterCommit: ReadonlyArray<Effect.Effect<void>>
+}
+
+const attempt = <A, E, R>(
+  driver: Driver,
+  connection: Connection,
+  body: Effect.Effect<A, E, R>
+): Effect.Effect<Attempted<A, E>, SqlError, R> => {
+  const afterCommit: Array<Effect.Effect<void>> = []
+  const inside = Effect.provideService(body, Transaction, { connection, afterCommit })
+  return Effect.flatMap(
+    Effect.zipRight(driver.begin(connection), Effect.exit(inside)),
+    (exit): Effect.Effect<Attempted<A, E>, SqlError> =>
+      Exit.isSuccess(exit)
+        ? Effect.as(Effect.tapError(driver.commit(connection), () => rollback(connection)), { exit, afterCommit })
+        : Effect.as(rollback(connection), { exit, afterCommit })
+  )
+}
+
+// A failing ROLLBACK means the connection is gone, and with it the transaction.
+const rollback = (connection: Connection): Effect.Effect<void> => Effect.ignore(connection.executeRaw("ROLLBACK", []))
+
+/** Runs `effect` once the open transaction has committed, at once when there is none. */
+export const afterCommit = (effect: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) => {
+    const transaction: Transaction["Type"] | undefined = fiber.currentContext.unsafeMap.get(Transaction.key)
+    if (transaction === undefined) return effect
+    transaction.afterCommit.push(effect)
+    return Effect.void
+  })

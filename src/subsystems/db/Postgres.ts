@@ -1,0 +1,114 @@
+import { SqlError } from "@effect/sql/SqlError"
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { Effect, Layer, Redacted } from "effect"
+import { createHash } from "node:crypto"
+import Pg from "pg"
+import { emit } from "../log/EventLog.ts"
+import type { Driver } from "./Database.ts"
+import { Database } from "./Database.ts"
+
+/** `database.*` of the configuration. */
+export interface PostgresOptions {
+  readonly url: Redacted.Redacted
+  readonly pool_max: number
+  readonly acquire_timeout_ms: number
+}
+
+// Bounds on the server, because a statement is never interrupted from here: a cancel may hit a neighbour's.
+const statementTimeoutMillis = 30_000
+const lockTimeoutMillis = 10_000
+const idleInTransactionMillis = 30_000
+
+const names = new Map<string, string>()
+const nameOf = (text: string): string => {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = createHash("sha256").update(text).digest("base64url").slice(0, 24)
+    names.set(text, name)
+  }
+  return name
+}
+
+type Callback = (error: Error, result: Pg.QueryResult) => void
+
+/** Sends every parameterised statement under a name, so that the server plans it once per connection. */
+class PreparingClient extends Pg.Client {
+  // The overloads of `Pg.Client.query` cannot be restated one by one; whatever is not text with values passes through.
+  override query(...args: Array<unknown>): never {
+    const [text, values, callback] = args
+    const forward = super.query as (...args: Array<unknown>) => never
+    return typeof text === "string" && Array.isArray(values) && values.length > 0
+      ? forward.call(this, { name: nameOf(text), text, values }, callback as Callback)
+      : forward.apply(this, args)
+  }
+}
+
+const int8 = 20
+const types: Pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
+    oid === int8 ? Number : Pg.types.getTypeParser(oid, format as "text")
+}
+
+const makePool = (options: PostgresOptions): Pg.Pool => {
+  const pool = new Pg.Pool({
+    connectionString: Redacted.value(options.url),
+    max: options.pool_max,
+    connectionTimeoutMillis: options.acquire_timeout_ms,
+    statement_timeout: statementTimeoutMillis,
+    lock_timeout: lockTimeoutMillis,
+    idle_in_transaction_session_timeout: idleInTransactionMillis,
+    types,
+    Client: PreparingClient
+  })
+  pool.on("error", () => {}) // an idle connection that dies is replaced at its next use
+  return pool
+}
+
+const transientCodes = new Set(["40001", "40P01"])
+
+const describe: Driver["describe"] = (error) => {
+  const { cause } = error
+  const code = typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
+  return {
+    detail: cause instanceof Error ? `${code} ${cause.message}`.trim() : error.message,
+    transient: transientCodes.has(code)
+  }
+}
+
+const make = (options: PostgresOptions) =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const reserve = Effect.tapError(sql.reserve, (error) =>
+      describe(error).detail.includes("timeout exceeded when trying to connect")
+        ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms })
+        : Effect.void)
+    // Waiting is bounded by the pool; an interrupted wait would leak the slot.
+    const exclusive: Driver["exclusive"] = (use) => Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
+    return Database.of({
+      dialect: "postgres",
+      exclusive,
+      single: (text, params) => exclusive((connection) => connection.execute(text, params, undefined)),
+      begin: (connection) => connection.executeRaw("BEGIN", []),
+      // A statement whose failure was swallowed aborts the transaction: COMMIT then answers ROLLBACK without an error.
+      commit: (connection) =>
+        Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+          typeof result === "object" && result !== null && "command" in result && result.command === "ROLLBACK"
+            ? Effect.fail(new SqlError({ cause: result, message: "the transaction was aborted" }))
+            : Effect.void),
+      describe
+    })
+  })
+
+/** PostgreSQL through a bounded pool; every wait for a slot ends after `acquire_timeout_ms`. */
+export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
+  Layer.scoped(Database, make(options)).pipe(
+    Layer.provide(
+      PgClient.layerFromPool({
+        acquire: Effect.acquireRelease(
+          Effect.sync(() => makePool(options)),
+          (pool) => Effect.promise(() => pool.end())
+        )
+      })
+    )
+  )

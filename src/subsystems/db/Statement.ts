@@ -1,0 +1,116 @@
+import type { Columns, Dialect, ValuesOf } from "./Column.ts"
+
+/** The few places where the two engines' SQL differs, as fragments. */
+export interface Fragments {
+  readonly dialect: Dialect
+  /** PostgreSQL's workers pass over each other's rows; SQLite's writer is alone anyway. */
+  readonly skipLocked: string
+  /** A table of the elements of a `rows` parameter, each in a column `value`. */
+  readonly each: (parameter: string) => string
+  /** The n-th member of such an element as text, integer or uuid. */
+  readonly at: (index: number, type: "text" | "int" | "uuid") => string
+  /** A uuid column as hyphenated text. */
+  readonly idText: (column: string) => string
+  /** A type for a parameter that PostgreSQL cannot infer. */
+  readonly typed: (parameter: string, type: "uuid" | "bigint") => string
+}
+
+export const fragments: { readonly [D in Dialect]: Fragments } = {
+  sqlite: {
+    dialect: "sqlite",
+    skipLocked: "",
+    each: (parameter) => `json_each(${parameter})`,
+    at: (index, type) => type === "uuid" ? `unhex(value ->> ${index})` : `value ->> ${index}`,
+    idText: (column) =>
+      [[1, 8], [9, 4], [13, 4], [17, 4], [21, 12]]
+        .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
+    typed: (parameter) => parameter
+  },
+  postgres: {
+    dialect: "postgres",
+    skipLocked: "FOR UPDATE SKIP LOCKED",
+    each: (parameter) => `json_array_elements(${parameter}::json)`,
+    at: (index, type) => `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`,
+    idText: (column) => `${column}::text`,
+    typed: (parameter, type) => `${parameter}::${type}`
+  }
+}
+
+/** A statement as one engine takes it. */
+export interface Compiled {
+  readonly text: string
+  /** Parameter names in the order of their placeholders. */
+  readonly order: ReadonlyArray<string>
+}
+
+/** A named statement: SQL written once, typed parameters (`:name`) and typed result columns. */
+export interface Statement<P extends Columns, R extends Columns> {
+  readonly name: string
+  readonly params: P
+  readonly row: R
+  readonly compiled: { readonly [D in Dialect]: Compiled }
+  /** `[name, decode]` of each result column. */
+  readonly decoders: ReadonlyArray<readonly [string, Columns[string]]>
+}
+
+const compile = (sql: string, dialect: Dialect): Compiled => {
+  const order: Array<string> = []
+  const text = sql.replaceAll(/(?<![:\w]):([a-z]\w*)/g, (_, name: string) => {
+    if (dialect === "sqlite") {
+      order.push(name)
+      return "?"
+    }
+    const known = order.indexOf(name)
+    return `$${known >= 0 ? known + 1 : order.push(name)}`
+  }).replaceAll(/\s+/g, " ").trim()
+  return { text, order }
+}
+
+/**
+ * Declares a statement. `sql` names parameters as `:name`; result columns are matched by name, so select them with
+ * {@link select}.
+ */
+export const statement = <P extends Columns, R extends Columns>(definition: {
+  readonly name: string
+  readonly params: P
+  readonly row: R
+  readonly sql: (f: Fragments) => string
+}): Statement<P, R> => ({
+  name: definition.name,
+  params: definition.params,
+  row: definition.row,
+  compiled: {
+    sqlite: compile(definition.sql(fragments.sqlite), "sqlite"),
+    postgres: compile(definition.sql(fragments.postgres), "postgres")
+  },
+  decoders: Object.entries(definition.row) as ReadonlyArray<readonly [string, Columns[string]]>
+})
+
+const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** The select list of a row: `account_id AS "accountId", …`, with a table alias when one is given. */
+export const select = (row: Columns, alias?: string): string =>
+  Object.keys(row).map((name) => `${alias === undefined ? "" : `${alias}.`}${snake(name)} AS "${name}"`).join(", ")
+
+/** Encodes parameters in the order the engine's placeholders stand. */
+export const encode = <P extends Columns, R extends Columns>(
+  self: Statement<P, R>,
+  values: ValuesOf<P>,
+  dialect: Dialect
+): Array<unknown> =>
+  self.compiled[dialect].order.map((name) => {
+    const column = self.params[name]
+    if (column === undefined) throw new TypeError(`statement ${self.name} has no parameter ${name}`)
+    return column.encode(values[name], dialect)
+  })
+
+/** Decodes one driver row. */
+export const decode = <P extends Columns, R extends Columns>(
+  self: Statement<P, R>,
+  raw: { readonly [column: string]: unknown },
+  dialect: Dialect
+): ValuesOf<R> => {
+  const row: { [name: string]: unknown } = {}
+  for (const [name, column] of self.decoders) row[name] = column.decode(raw[name], dialect)
+  return row as ValuesOf<R>
+}

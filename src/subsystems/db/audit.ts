@@ -1,0 +1,62 @@
+import { Clock, Effect } from "effect"
+import type { AuditEvent, AuditRow } from "../../domain/Audit.ts"
+import { bounded, outcomeOf } from "../../domain/Audit.ts"
+import { emit } from "../log/EventLog.ts"
+import { int, nullable, text } from "./Column.ts"
+import type { Database, StorageFailed } from "./Database.ts"
+import { run } from "./Database.ts"
+import { statement } from "./Statement.ts"
+
+const insertStatement = statement({
+  name: "audit_insert",
+  params: {
+    now: int,
+    event: text(),
+    outcome: text(),
+    actorKind: text(),
+    actorId: nullable(text()),
+    profile: nullable(text()),
+    accountId: nullable(text()),
+    orderId: nullable(text()),
+    certSerial: nullable(text()),
+    identifiers: text(),
+    clientIp: nullable(text()),
+    userAgent: nullable(text()),
+    requestId: nullable(text()),
+    reason: nullable(text()),
+    detail: text()
+  },
+  row: {},
+  sql: () =>
+    `INSERT INTO audit_log (created_at, event, outcome, actor_kind, actor_id, profile, account_id, order_id, cert_serial,
+       identifiers, client_ip, user_agent, request_id, reason, detail)
+     VALUES (:now, :event, :outcome, :actorKind, :actorId, :profile, :accountId, :orderId, :certSerial,
+       :identifiers, :clientIp, :userAgent, :requestId, :reason, :detail)`
+})
+
+/** Inserts a row; inside an abandon step it belongs to the step's transaction. */
+export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.flatMap(Clock.currentTimeMillis, (millis) => {
+    const cut = bounded(row)
+    return run(insertStatement, {
+      now: Math.floor(millis / 1000),
+      event: cut.event,
+      outcome: outcomeOf(cut.event),
+      actorKind: cut.actorKind,
+      actorId: cut.actorId,
+      profile: cut.profile,
+      accountId: cut.accountId,
+      orderId: cut.orderId,
+      certSerial: cut.certSerial,
+      identifiers: JSON.stringify(cut.identifiers ?? []),
+      clientIp: cut.clientIp,
+      userAgent: cut.userAgent,
+      requestId: cut.requestId,
+      reason: cut.reason,
+      detail: JSON.stringify(cut.detail)
+    })
+  })
+
+/** Records what has been committed; a row that cannot be written is logged and fails nothing. */
+export const record = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, never, Database> =>
+  Effect.catchAll(insert(row), (error) => emit("audit_write_failed", { audit_event: row.event, error: error.message }))

@@ -1,0 +1,6 @@
+/** The `from` of a domain move as an SQL condition, so that a statement cannot guard on another state than the law. */
+export const leaving = (move: { readonly from: ReadonlyArray<string> }, column = "status"): string =>
+  `${column} IN (${move.from.map((status) => `'${status}'`).join(", ")})`
+
+/** The `to` of a domain move as an SQL literal. */
+export const reached = (move: { readonly to: string }): string => `'${move.to}'`

@@ -1,0 +1,167 @@
+import { Effect } from "effect"
+import type { JobId } from "../../domain/Id.ts"
+import type { JobKind, JobStatus } from "../../domain/Job.ts"
+import { int, nullable, rows, text, uuid } from "./Column.ts"
+import { all, first } from "./Database.ts"
+import { select, statement } from "./Statement.ts"
+
+const job = {
+  id: uuid<JobId>(),
+  kind: text<JobKind>(),
+  dedupKey: text(),
+  payload: text(),
+  attempts: int,
+  maxAttempts: int,
+  deadline: nullable(int),
+  createdAt: int
+}
+
+const insertStatement = statement({
+  name: "job_insert",
+  params: {
+    id: job.id,
+    kind: text<JobKind>(),
+    dedupKey: text(),
+    payload: text(),
+    runAt: int,
+    maxAttempts: int,
+    deadline: nullable(int),
+    now: int
+  },
+  row: { id: job.id },
+  sql: () =>
+    `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, deadline,
+       created_at, updated_at)
+     VALUES (:id, :kind, :dedupKey, :payload, 'ready', :runAt, 0, :maxAttempts, :deadline, :now, :now)
+     ON CONFLICT (kind, dedup_key) WHERE status IN ('ready', 'running') DO NOTHING RETURNING id`
+})
+
+const liveStatement = statement({
+  name: "job_live",
+  params: { kind: text<JobKind>(), dedupKey: text() },
+  row: { id: job.id },
+  sql: () =>
+    `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
+})
+
+// `kinds` are pairs of kind and lease in seconds.
+const claimStatement = statement({
+  name: "job_claim",
+  params: { now: int, owner: text(), limit: int, kinds: rows },
+  row: job,
+  sql: ({ at, each, skipLocked }) =>
+    `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now,
+       lease_until = :now + (SELECT ${at(1, "int")} FROM ${each(":kinds")} WHERE ${at(0, "text")} = jobs.kind),
+       attempts = attempts + 1
+     WHERE id IN (SELECT id FROM jobs WHERE status = 'ready' AND run_at <= :now
+       AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+       ORDER BY run_at, id LIMIT :limit ${skipLocked})
+     RETURNING ${select(job)}`
+})
+
+const attempt = { id: job.id, owner: text(), attempts: int }
+
+const settleStatement = statement({
+  name: "job_settle",
+  params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
+  row: { id: job.id },
+  sql: () =>
+    `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
+})
+
+const rescheduleStatement = statement({
+  name: "job_reschedule",
+  params: { ...attempt, runAt: int, attemptsAfter: int, error: nullable(text()), now: int },
+  row: { id: job.id },
+  sql: () =>
+    `UPDATE jobs SET status = 'ready', run_at = :runAt, attempts = :attemptsAfter, last_error = :error,
+       lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
+})
+
+const reclaimStatement = statement({
+  name: "job_reclaim",
+  params: { now: int },
+  row: { id: job.id },
+  sql: () =>
+    `UPDATE jobs SET status = 'ready', run_at = :now, lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE status = 'running' AND lease_until < :now RETURNING id`
+})
+
+const nextDueStatement = statement({
+  name: "job_next_due",
+  params: {},
+  row: { runAt: nullable(int) },
+  sql: () => `SELECT min(run_at) AS "runAt" FROM jobs WHERE status = 'ready'`
+})
+
+const sweepStatement = statement({
+  name: "job_sweep",
+  params: { before: int, limit: int },
+  row: { id: job.id },
+  sql: () =>
+    `DELETE FROM jobs WHERE id IN (SELECT id FROM jobs
+       WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit) RETURNING id`
+})
+
+const findStatement = statement({
+  name: "job_by_id",
+  params: { id: job.id },
+  row: { ...job, status: text<JobStatus>(), runAt: int, lastError: nullable(text()) },
+  sql: () =>
+    `SELECT ${select({ ...job, status: text(), runAt: int, lastError: nullable(text()) })} FROM jobs WHERE id = :id`
+})
+
+/** Inserts a ready row, or nothing when kind and key have a live one (`undefined`). */
+export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
+  first(insertStatement, row)
+
+/** The live row of a kind and key. */
+export const findLive = (kind: JobKind, dedupKey: string) => first(liveStatement, { kind, dedupKey })
+
+/** One job by id. */
+export const find = (id: JobId) => first(findStatement, { id })
+
+/** Claims the oldest due rows of the given kinds: one guarded write. Leases are in seconds. */
+export const claim = (params: {
+  readonly now: number
+  readonly owner: string
+  readonly limit: number
+  readonly leases: ReadonlyArray<readonly [kind: JobKind, seconds: number]>
+}) =>
+  Effect.map(
+    all(claimStatement, { now: params.now, owner: params.owner, limit: params.limit, kinds: params.leases }),
+    (claimed) => [...claimed].sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
+  )
+
+/** Identifies one attempt: a settlement that matches no row came after its lease was taken away. */
+export interface Attempt {
+  readonly id: JobId
+  readonly owner: string
+  readonly attempts: number
+}
+
+/** `running` to a final status; `undefined` when the lease was lost. */
+export const settle = (
+  attempt: Attempt,
+  status: "done" | "failed" | "cancelled",
+  error: string | undefined,
+  now: number
+) => first(settleStatement, { ...attempt, status, error, now })
+
+/** `running` back to `ready`, due at `runAt`, with `attemptsAfter` on the row. */
+export const reschedule = (
+  attempt: Attempt,
+  to: { readonly runAt: number; readonly attemptsAfter: number; readonly error: string | undefined; readonly now: number }
+) => first(rescheduleStatement, { ...attempt, ...to })
+
+/** Rows of dead runners become ready again, due now; answers how many. */
+export const reclaim = (now: number) => Effect.map(all(reclaimStatement, { now }), (rows) => rows.length)
+
+/** When the earliest ready row is due, in epoch seconds. */
+export const nextDue = Effect.suspend(() => Effect.map(first(nextDueStatement, {}), (row) => row?.runAt))
+
+/** Deletes up to `limit` settled rows last touched before an epoch second; answers how many. */
+export const sweep = (before: number, limit: number) =>
+  Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)

@@ -1,0 +1,107 @@
+import { Effect, Layer } from "effect"
+import type { Scope } from "effect"
+import type { EventName } from "../../domain/Event.ts"
+import { fields as dictionary } from "../../domain/Event.ts"
+import type { Record } from "./EventLog.ts"
+import { EventLog } from "./EventLog.ts"
+import type { Filter } from "./Filter.ts"
+import { targetOf } from "./Filter.ts"
+
+/** How records are rendered and where the text goes. */
+export interface SinkOptions {
+  readonly filter: Filter
+  readonly json: boolean
+  /** Fields of the event at the top level; only with `json`. */
+  readonly flatten: boolean
+  readonly colours: boolean
+  /** Takes whole lines. */
+  readonly write: (text: string) => void
+}
+
+const maxText = 500
+const maxNames = 10
+
+const cut = (value: unknown): unknown =>
+  typeof value === "string" && value.length > maxText ? value.slice(0, maxText) : value
+
+/** Applies the dictionary: what is not known is left out, long text cut, names bounded. */
+const bounded = (record: Record): { [name: string]: unknown } => {
+  const out: { [name: string]: unknown } = { event: record.event, outcome: record.outcome }
+  for (const [name, value] of Object.entries(record.fields)) {
+    if (value === undefined) continue
+    if (dictionary[name as keyof typeof dictionary] === "names" && Array.isArray(value)) {
+      out[name] = value.slice(0, maxNames).map(cut)
+      if (value.length > maxNames) out[`${name}_total`] = value.length
+    } else {
+      out[name] = cut(value)
+    }
+  }
+  return out
+}
+
+const messageOf = (event: EventName): string => event.replaceAll("_", " ")
+
+const renderJson = (record: Record, flatten: boolean): string => {
+  const facts = { ...bounded(record), message: messageOf(record.event) }
+  const head = { timestamp: new Date(record.at).toISOString(), level: record.level, target: targetOf(record.event) }
+  return JSON.stringify(
+    flatten ? { ...head, ...facts, span: record.span } : { ...head, fields: facts, span: record.span }
+  )
+}
+
+const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
+
+// Control characters in remote text must neither break the line nor reach a terminal.
+const printable = (value: unknown): string => {
+  const text = typeof value === "string" ? value : JSON.stringify(value)
+  const escaped = text.replaceAll(/[\p{Cc}\u2028\u2029]/gu, (char) => JSON.stringify(char).slice(1, -1).replace("\u007f", "\\u007f"))
+  return /[\s"=]/.test(escaped) || escaped === "" ? JSON.stringify(escaped) : escaped
+}
+
+const pairs = (values: { readonly [name: string]: unknown }): string =>
+  Object.entries(values).filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${printable(value)}`)
+    .join(" ")
+
+const renderHuman = (record: Record, coloured: boolean): string => {
+  const { event, outcome: _, ...rest } = bounded(record)
+  const level = record.level.toUpperCase().padEnd(5)
+  const shown = coloured ? `\u001b[${colours[record.level]}m${level}\u001b[0m` : level
+  return [new Date(record.at).toISOString(), shown, String(event), pairs(rest), pairs(record.span)]
+    .filter((part) => part !== "").join(" ")
+}
+
+/** Renders one record as one line without its end. */
+export const render = (record: Record, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
+  options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
+
+const make = (options: SinkOptions): Effect.Effect<EventLog["Type"], never, Scope.Scope> =>
+  Effect.gen(function*() {
+    let waiting: Array<string> = []
+    const flush = () => {
+      if (waiting.length === 0) return
+      const lines = waiting
+      waiting = []
+      options.write(`${lines.join("\n")}\n`)
+    }
+    yield* Effect.addFinalizer(() => Effect.sync(flush))
+    const passes = new Map<string, boolean>()
+    return {
+      enabled: (event, level) => {
+        const name = `${event} ${level}`
+        let known = passes.get(name)
+        if (known === undefined) {
+          known = options.filter(targetOf(event), level)
+          passes.set(name, known)
+        }
+        return known
+      },
+      // Lines of one turn of the event loop are one write; an error may be the last thing said, so it goes out at once.
+      write: (record) => {
+        if (waiting.push(render(record, options)) === 1) setImmediate(flush)
+        if (record.level === "error") flush()
+      }
+    }
+  })
+
+/** Writes records as lines, several to a write; whatever waits is written when the scope ends. */
+export const layer = (options: SinkOptions): Layer.Layer<EventLog> => Layer.scoped(EventLog, make(options))

@@ -1,0 +1,126 @@
+import { Clock, Context, Deferred, Effect, FiberId, FiberSet, Layer } from "effect"
+import { Entropy } from "../crypto/Entropy.ts"
+import type { StorageFailed } from "../db/Database.ts"
+import { Database } from "../db/Database.ts"
+import * as nonces from "../db/nonces.ts"
+
+/** What became of a nonce that was presented. */
+export type Spent = "fresh" | "unknown" | "expired"
+
+/**
+ * Replay protection (RFC 8555 section 6.5). Every nonce is a row; spending one is a conditional delete whose rows decide
+ * the race, between processes too. Rows are written in batches ahead of need and deleted together with whatever else
+ * waits, because a commit of their own would cost more than the rest of many a request.
+ */
+export class Nonces extends Context.Tag("acme/subsystems/nonce/Nonces")<Nonces, {
+  /** A stored nonce that stays fresh for at least nine tenths of its life; `undefined` when none could be stored. */
+  readonly issue: Effect.Effect<string | undefined>
+  readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
+}>() {
+  static readonly layer = (options: {
+    readonly ttlSeconds: number
+  }): Layer.Layer<Nonces, never, Database | Entropy> => Layer.scoped(this, make(options.ttlSeconds))
+}
+
+const smallestBatch = 16
+const largestBatch = 256
+const patienceMillis = 2000
+
+const make = (ttlSeconds: number) =>
+  Effect.gen(function*() {
+    const database = yield* Database
+    const entropy = yield* Entropy
+    const background = yield* FiberSet.make<void>()
+    const fork = yield* FiberSet.runtime(background)<never>()
+
+    let ahead: Array<{ readonly value: string; readonly madeAt: number }> = []
+    let batch = smallestBatch
+    let emptiedAt = 0
+    let refilling: Deferred.Deferred<void> | undefined
+
+    const store = Effect.gen(function*() {
+      const millis = yield* Clock.currentTimeMillis
+      // Used up within a second: the next batch is twice as large. Otherwise it shrinks back.
+      batch = millis - emptiedAt < 1000 ? Math.min(batch * 2, largestBatch) : Math.max(batch / 2, smallestBatch)
+      emptiedAt = millis
+      const values = yield* Effect.replicateEffect(entropy.token, batch)
+      yield* nonces.insert(values, Math.floor(millis / 1000))
+      ahead = values.map((value) => ({ value, madeAt: millis })).concat(ahead)
+    }).pipe(Effect.provideService(Database, database))
+
+    /** Starts a refill, or joins the one under way. It outlives the request that asked for it. */
+    const refill = Effect.suspend(() => {
+      if (refilling !== undefined) return Deferred.await(refilling)
+      const done = Deferred.unsafeMake<void>(FiberId.none)
+      refilling = done
+      fork(Effect.ensuring(
+        Effect.ignore(store),
+        Effect.suspend(() => {
+          refilling = undefined
+          return Effect.asVoid(Deferred.succeed(done, undefined))
+        })
+      ))
+      return Deferred.await(done)
+    })
+
+    const take = Effect.map(Clock.currentTimeMillis, (now) => {
+      const oldest = now - ttlSeconds * 100
+      for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
+        if (next.madeAt >= oldest) return next.value
+      }
+      return undefined
+    })
+
+    const issue = Effect.flatMap(take, (value) =>
+      value === undefined
+        ? Effect.zipRight(Effect.timeoutOption(refill, patienceMillis), take)
+        : Effect.succeed(value))
+
+    const waiting: Array<{ readonly nonce: string; readonly verdict: Deferred.Deferred<Spent, StorageFailed> }> = []
+    let spending = false
+
+    const verdictOn = (found: { readonly createdAt: number } | undefined, now: number): Spent =>
+      found === undefined ? "unknown" : found.createdAt + ttlSeconds < Math.floor(now / 1000) ? "expired" : "fresh"
+
+    const spendOne = (nonce: string) =>
+      Effect.gen(function*() {
+        const [found] = yield* nonces.consume([nonce])
+        return verdictOn(found, yield* Clock.currentTimeMillis)
+      }).pipe(Effect.provideService(Database, database))
+
+    // One presented twice in a batch goes to the first of them; the row is gone for the second.
+    const spendWaiting: Effect.Effect<void> = Effect.gen(function*() {
+      while (waiting.length > 0) {
+        const group = waiting.splice(0, 100)
+        const exit = yield* Effect.exit(nonces.consume([...new Set(group.map(({ nonce }) => nonce))]))
+        if (exit._tag === "Failure") {
+          yield* Effect.forEach(group, ({ verdict }) => Deferred.failCause(verdict, exit.cause), { discard: true })
+          continue
+        }
+        const now = yield* Clock.currentTimeMillis
+        const found = new Map(exit.value.map((row) => [row.value, row]))
+        for (const { nonce, verdict } of group) {
+          yield* Deferred.succeed(verdict, verdictOn(found.get(nonce), now))
+          found.delete(nonce)
+        }
+      }
+      spending = false
+    }).pipe(Effect.provideService(Database, database))
+
+    const spendTogether = (nonce: string) =>
+      Effect.suspend(() => {
+        const verdict = Deferred.unsafeMake<Spent, StorageFailed>(FiberId.none)
+        waiting.push({ nonce, verdict })
+        if (!spending) {
+          spending = true
+          fork(spendWaiting)
+        }
+        return Deferred.await(verdict)
+      })
+
+    return Nonces.of({
+      issue,
+      // SQLite answers within the call, so nothing ever waits for a statement under way.
+      spend: database.dialect === "sqlite" ? spendOne : spendTogether
+    })
+  })

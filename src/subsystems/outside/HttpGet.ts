@@ -1,0 +1,168 @@
+import { Context, Data, Effect, Layer } from "effect"
+import type { Scope } from "effect"
+import * as Http from "node:http"
+import * as Net from "node:net"
+import * as Tls from "node:tls"
+import type { IpAddress } from "../../domain/Address.ts"
+
+/** One GET and where to send it. The address has been checked by the caller and is the one dialled. */
+export interface HttpGetRequest {
+  readonly address: IpAddress
+  readonly port: number
+  /** Bound of establishing the TCP connection, in ms; `undefined` where the caller's own bound suffices. */
+  readonly connectMillis: number | undefined
+  /** TLS 1.2 or later, any certificate; SNI is the name of `host`. */
+  readonly secure: boolean
+  /** The Host header, verbatim: a name or a literal (IPv6 in brackets), with a port where the URL has one. */
+  readonly host: string
+  /** Path and query, percent-encoded ASCII. */
+  readonly path: string
+  /** Bytes of body returned at most; one more is read to see whether there was more. */
+  readonly maxBytes: number
+}
+
+/** An answer. `location` is raw header text. The body of a redirect (3xx) is not read. */
+export interface HttpAnswer {
+  readonly status: number
+  readonly location: string | undefined
+  /** As sent: never decompressed, at most `maxBytes`. */
+  readonly body: Buffer
+  /** The body went on past `maxBytes`. */
+  readonly truncated: boolean
+}
+
+/** No TCP connection: refused, unreachable, or not within `connectMillis`. Another address may still do. */
+export class ConnectFailed extends Data.TaggedError("ConnectFailed")<{ readonly detail: string }> {}
+
+/** The connection stood, but no TLS session came of it. */
+export class TlsFailed extends Data.TaggedError("TlsFailed")<{ readonly detail: string }> {}
+
+/** The connection stood, but no complete, well-formed HTTP/1 answer came over it. */
+export class ExchangeFailed extends Data.TaggedError("ExchangeFailed")<{ readonly detail: string }> {}
+
+export type HttpGetFailed = ConnectFailed | TlsFailed | ExchangeFailed
+
+/** Bytes of one response head (start line and headers). */
+const maxHeadBytes = 16_384
+/** Interim (1xx) answers before the final one. */
+const maxInterim = 16
+
+const ignore = () => {}
+
+/** The address is a literal, so that nothing is looked up. */
+const dial = ({ address, port }: HttpGetRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => Net.connect({ host: address, port, noDelay: true }).on("error", ignore)),
+    (socket) => Effect.sync(() => socket.destroy())
+  ).pipe(Effect.tap((socket) =>
+    Effect.async<void, ConnectFailed>((resume) => {
+      const failed = (cause: Error | null) => resume(new ConnectFailed({ detail: cause?.message ?? "closed" }))
+      if (socket.destroyed) return failed(socket.errored)
+      if (!socket.connecting) return resume(Effect.void)
+      socket.once("connect", () => resume(Effect.void)).once("error", failed)
+    })
+  ))
+
+/** SNI carries names only, without the root dot (RFC 6066 §3). */
+const serverName = (host: string): string | undefined => {
+  const name = host.replace(/:[0-9]+$/, "").replace(/\.$/, "")
+  return name.startsWith("[") || Net.isIP(name) !== 0 ? undefined : name
+}
+
+const exchange = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) =>
+  Effect.async<HttpAnswer, TlsFailed | ExchangeFailed>((resume) => {
+    let secured = !request.secure
+    let interim = 0
+    const stream = request.secure ? secure(socket, serverName(request.host)) : socket
+    stream.once("secureConnect", () => {
+      secured = true
+    })
+    const outgoing = Http.request({
+      // no agent: neither pool nor proxy variables come into it
+      createConnection: () => stream,
+      path: request.path,
+      setHost: false,
+      maxHeaderSize: maxHeadBytes,
+      insecureHTTPParser: false,
+      headers: {
+        Host: request.host,
+        "User-Agent": userAgent,
+        Accept: "*/*",
+        "Accept-Encoding": "identity",
+        Connection: "close"
+      }
+    })
+    const close = () => {
+      outgoing.destroy()
+      stream.destroy()
+      socket.destroy()
+    }
+    const settle = (result: Effect.Effect<HttpAnswer, TlsFailed | ExchangeFailed>) => {
+      resume(result)
+      close()
+    }
+    const failed = (detail: string) => settle(secured ? new ExchangeFailed({ detail }) : new TlsFailed({ detail }))
+    outgoing.on("error", (cause) => failed(cause.message))
+    outgoing.once("close", () => failed("closed without an answer"))
+    outgoing.on("information", () => {
+      if (++interim > maxInterim) failed("too many interim answers")
+    })
+    outgoing.once("response", (incoming) => {
+      const status = incoming.statusCode ?? 0
+      const answer = (body: Buffer) =>
+        settle(Effect.succeed({
+          status,
+          location: incoming.headers.location,
+          body: body.subarray(0, request.maxBytes),
+          truncated: body.length > request.maxBytes
+        }))
+      incoming.on("error", (cause) => failed(cause.message))
+      if (status >= 300 && status <= 399) return answer(Buffer.alloc(0))
+      const chunks: Array<Buffer> = []
+      let length = 0
+      incoming.on("data", (chunk: Buffer) => {
+        chunks.push(chunk)
+        length += chunk.length
+        if (length > request.maxBytes) answer(Buffer.concat(chunks))
+      })
+      incoming.once("end", () => answer(Buffer.concat(chunks)))
+    })
+    outgoing.end()
+    return Effect.sync(close)
+  })
+
+const secure = (socket: Net.Socket, servername: string | undefined): Tls.TLSSocket =>
+  Tls.connect({
+    socket,
+    minVersion: "TLSv1.2",
+    // RFC 8555 §8.3 leaves the certificate of a redirect target out of the proof
+    rejectUnauthorized: false,
+    ...servername === undefined ? {} : { servername }
+  }).on("error", ignore)
+
+/**
+ * The outside world of http-01: one GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
+ * redirects, no decompression, a bounded head and body, and nothing but the given address is dialled.
+ */
+export class HttpGet extends Context.Tag("acme/subsystems/outside/HttpGet")<HttpGet, {
+  /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
+  readonly get: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
+}>() {
+  /** Over sockets, calling itself `acme-svc/<version>`. */
+  static readonly layer = (version: string): Layer.Layer<HttpGet> => {
+    const connect = (request: HttpGetRequest) =>
+      request.connectMillis === undefined ? dial(request) : dial(request).pipe(Effect.timeoutFail({
+        duration: request.connectMillis,
+        onTimeout: () => new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` })
+      }))
+    return Layer.succeed(this, {
+      get: (request) =>
+        Effect.scoped(Effect.flatMap(connect(request), (socket) => exchange(socket, request, `acme-svc/${version}`)))
+    })
+  }
+
+  /** Answers from a function, which sees every request. */
+  static readonly layerScripted = (
+    script: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
+  ): Layer.Layer<HttpGet> => Layer.succeed(this, { get: script })
+}

@@ -1,0 +1,45 @@
+import type { Effect } from "effect"
+import type { Job, JobKind, PayloadOf } from "../../domain/Job.ts"
+import type { StorageFailed } from "../db/Database.ts"
+
+/** Writes that belong to the settlement of an attempt: both commit, or neither. */
+export type Commit<R> = Effect.Effect<void, StorageFailed, R>
+
+/** How an attempt ended (`jobs.md`, "Outcomes"). */
+export type Outcome<R> =
+  | { readonly _tag: "Done"; readonly commit?: Commit<R> }
+  /** It may not recur; tried again after backoff while attempts remain. */
+  | { readonly _tag: "Retry"; readonly error: string }
+  /** Trying again cannot help. The abandon step runs. */
+  | { readonly _tag: "Failed"; readonly error: string }
+  /** Periodic work: due again at an epoch second, attempts from zero. */
+  | { readonly _tag: "Reschedule"; readonly at: number; readonly error?: string }
+
+/** What the runner knows of a kind. */
+export interface Handler<K extends JobKind, R> {
+  readonly kind: K
+  /** Milliseconds one attempt may take, read when it begins. */
+  readonly budgetMillis: (payload: PayloadOf<K>) => number
+  /** The longest budget any payload of this kind can have: what the lease is made from. */
+  readonly longestBudgetMillis: number
+  /** Set for kinds that are enqueued at start and reschedule themselves. */
+  readonly periodic: boolean
+  readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R>, StorageFailed, R>
+  /** Runs in the transaction that gives the job up. `undefined` when the payload could not be read. */
+  readonly abandon: (payload: PayloadOf<K>, error: string) => Commit<R>
+}
+
+/** A handler whose kind no longer matters: what the runner keeps in its table. */
+export interface AnyHandler<R> {
+  readonly kind: JobKind
+  readonly longestBudgetMillis: number
+  readonly periodic: boolean
+  /** `undefined` when the payload is unreadable. */
+  readonly prepare: (job: Job) =>
+    | {
+      readonly budgetMillis: number
+      readonly run: Effect.Effect<Outcome<R>, StorageFailed, R>
+      readonly abandon: (error: string) => Commit<R>
+    }
+    | undefined
+}

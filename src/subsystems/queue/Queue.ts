@@ -1,0 +1,75 @@
+import { Clock, Context, Effect, Layer, Queue as Mailbox, Schema } from "effect"
+import type { JobId } from "../../domain/Id.ts"
+import { JobId as makeJobId } from "../../domain/Id.ts"
+import type { JobKind, PayloadOf } from "../../domain/Job.ts"
+import { payloads } from "../../domain/Job.ts"
+import { Entropy } from "../crypto/Entropy.ts"
+import type { StorageFailed } from "../db/Database.ts"
+import { afterCommit, Database } from "../db/Database.ts"
+import * as jobs from "../db/jobs.ts"
+import { emit } from "../log/EventLog.ts"
+
+/** What is to be done: `runAt` (now by default) and `deadline` in epoch seconds. */
+export interface Enqueue<K extends JobKind> {
+  readonly kind: K
+  /** Unique with the kind while the job lives; a second enqueue then answers the live job's id. */
+  readonly dedupKey: string
+  readonly payload: PayloadOf<K>
+  readonly runAt?: number
+  readonly deadline?: number
+}
+
+/** Durable work that follows an answer (`jobs.md`). */
+export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
+  /** Writes the job in the caller's transaction and wakes this process's runner once that has committed. */
+  readonly enqueue: <K extends JobKind>(job: Enqueue<K>) => Effect.Effect<JobId, StorageFailed>
+  /** Tells the runner that there may be work. Signals that nobody took yet merge. */
+  readonly wake: Effect.Effect<void>
+  /** Waits for the next signal. */
+  readonly awakened: Effect.Effect<void>
+}>() {
+  /** `maxAttempts` is `jobs.max_attempts`, frozen onto each row. */
+  static readonly layer = (options: {
+    readonly maxAttempts: number
+  }): Layer.Layer<Queue, never, Database | Entropy> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const database = yield* Database
+        const entropy = yield* Entropy
+        const signals = yield* Mailbox.sliding<void>(1)
+        const wake = Effect.asVoid(signals.offer(undefined))
+        const enqueue = <K extends JobKind>(job: Enqueue<K>): Effect.Effect<JobId, StorageFailed> =>
+          Effect.gen(function*() {
+            const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+            const inserted = yield* jobs.insert({
+              id: makeJobId(yield* entropy.uuid),
+              kind: job.kind,
+              dedupKey: job.dedupKey,
+              payload: JSON.stringify(Schema.encodeSync(schemaOf(job.kind))(job.payload)),
+              runAt: job.runAt ?? now,
+              maxAttempts: options.maxAttempts,
+              deadline: job.deadline,
+              now
+            })
+            if (inserted !== undefined) {
+              yield* afterCommit(Effect.zipRight(wake, emit("job_enqueued", { kind: job.kind, job_id: inserted.id })))
+              return inserted.id
+            }
+            const live = yield* jobs.findLive(job.kind, job.dedupKey)
+            // The live row settled between the two statements: there is room again.
+            return live === undefined ? yield* enqueue(job) : live.id
+          }).pipe(Effect.provideService(Database, database))
+        return Queue.of({ enqueue, wake, awakened: signals.take })
+      })
+    )
+}
+
+const schemaOf = <K extends JobKind>(kind: K): Schema.Schema<PayloadOf<K>> =>
+  payloads[kind] as Schema.Schema<any> as Schema.Schema<PayloadOf<K>> // oxlint-disable-line typescript/no-explicit-any
+
+/** Reads a stored payload; `undefined` when it is not of the kind's shape. */
+export const decodePayload = <K extends JobKind>(kind: K, payload: string): PayloadOf<K> | undefined => {
+  const decoded = Schema.decodeUnknownOption(Schema.parseJson(schemaOf(kind)))(payload)
+  return decoded._tag === "Some" ? decoded.value : undefined
+}

@@ -1,0 +1,193 @@
+import { Clock, Effect, Fiber, FiberSet, Schedule } from "effect"
+import type { Scope } from "effect"
+import type { BackoffPolicy, Job, JobKind } from "../../domain/Job.ts"
+import { periodicKey } from "../../domain/Job.ts"
+import { Entropy } from "../crypto/Entropy.ts"
+import type { StorageFailed } from "../db/Database.ts"
+import { Database } from "../db/Database.ts"
+import * as jobs from "../db/jobs.ts"
+import { emit, withSpan } from "../log/EventLog.ts"
+import type { AnyHandler, Handler, Outcome } from "./Handler.ts"
+import { decodePayload, Queue } from "./Queue.ts"
+import type { Ending } from "./Settlement.ts"
+import * as Settlement from "./Settlement.ts"
+
+/** `jobs.*` of the configuration. */
+export interface RunnerOptions extends BackoffPolicy {
+  readonly poll_interval_ms: number
+  readonly max_concurrent: number
+  /** The process's `workers.owner`. */
+  readonly owner: string
+}
+
+/** Fits a handler for the runner's table. */
+export const handler = <K extends JobKind, R>(self: Handler<K, R>): AnyHandler<R> => ({
+  kind: self.kind,
+  longestBudgetMillis: self.longestBudgetMillis,
+  periodic: self.periodic,
+  prepare: (job) => {
+    const payload = decodePayload(self.kind, job.payload)
+    return payload === undefined ? undefined : {
+      budgetMillis: self.budgetMillis(payload),
+      run: self.run(payload, job),
+      abandon: (error) => self.abandon(payload, error)
+    }
+  }
+})
+
+// The in-process timeout is the budget, so it always fires before the lease ends.
+const leaseMarginSeconds = 30
+const drainMillis = 5000
+const overdueCheckMillis = 100
+
+interface Attempt {
+  readonly endsAt: number
+  readonly interrupt: Effect.Effect<void>
+  ending: Ending
+}
+
+// A settlement that fails leaves the row to its lease; asking again for a while is cheaper than that wait.
+const settlementRetries = Schedule.intersect(Schedule.exponential("50 millis"), Schedule.recurs(6))
+
+/** The parts of a runner; {@link start} sets them going, tests step through them. */
+export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandler<R>>) =>
+  Effect.gen(function*() {
+    const queue = yield* Queue
+    const byKind = new Map(handlers.map((one) => [one.kind, one]))
+    const leases = handlers.map((one) =>
+      [one.kind, Math.ceil(one.longestBudgetMillis / 1000) + leaseMarginSeconds] as const
+    )
+    const attempts = yield* FiberSet.make<void>()
+    const fork = yield* FiberSet.runtime(attempts)<R | Database>()
+    const running = new Set<Attempt>()
+    let active = 0
+    let mayHaveMore = false
+    let handedBack = 0
+    let reclaimedAt = Number.NEGATIVE_INFINITY
+    const settlement = Settlement.make({
+      owner: options.owner,
+      backoff: options,
+      entropy: yield* Entropy,
+      onHandedBack: Effect.sync(() => handedBack++)
+    })
+
+    /** One attempt, from the claimed row to its settlement. */
+    const attempt = (job: Job) =>
+      Effect.gen(function*() {
+        const startedAt = yield* Clock.currentTimeMillis
+        const known = byKind.get(job.kind)
+        const prepared = known?.prepare(job)
+        const ended = {
+          job,
+          startedAt,
+          periodic: known?.periodic === true,
+          abandon: prepared?.abandon ?? (() => Effect.void)
+        }
+        const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
+        if (deadline <= startedAt) {
+          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id })
+          return yield* settlement.giveUp(ended, "deadline passed").pipe(Effect.retry(settlementRetries))
+        }
+        // Met with its attempts used: the runner that took the last one died.
+        if (job.attempts > job.maxAttempts && !ended.periodic) {
+          return yield* settlement.giveUp(ended, "the attempts are used up").pipe(Effect.retry(settlementRetries))
+        }
+        if (prepared === undefined) {
+          return yield* settlement.giveUp(ended, "the payload cannot be read").pipe(Effect.retry(settlementRetries))
+        }
+        const fiber: Fiber.RuntimeFiber<Outcome<R>, StorageFailed> = yield* Effect.fork(prepared.run)
+        const current: Attempt = {
+          endsAt: Math.min(startedAt + prepared.budgetMillis, deadline),
+          interrupt: Fiber.interruptFork(fiber),
+          ending: undefined
+        }
+        running.add(current)
+        const exit = yield* Fiber.await(fiber)
+        yield* Effect.ensuring(
+          Effect.retry(settlement.exited(ended, exit, current.ending), settlementRetries),
+          Effect.sync(() => running.delete(current))
+        )
+      }).pipe(
+        Effect.catchAll(() => Effect.void), // already logged; the lease brings the row back
+        Effect.ensuring(Effect.suspend(() => {
+          active--
+          return mayHaveMore ? queue.wake : Effect.void
+        })),
+        withSpan({ job_id: job.id, job_kind: job.kind })
+      )
+
+    const claim = Effect.gen(function*() {
+      const limit = options.max_concurrent - active
+      if (limit <= 0) return
+      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const claimed = yield* jobs.claim({ now, owner: options.owner, limit, leases })
+      mayHaveMore = claimed.length === limit
+      active += claimed.length
+      for (const job of claimed) fork(attempt(job))
+    })
+
+    const reclaim = Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      if (now - reclaimedAt < options.poll_interval_ms) return
+      reclaimedAt = now
+      const count = yield* jobs.reclaim(Math.floor(now / 1000))
+      if (count > 0) yield* emit("db_job_leases_reclaimed", { rows_updated: count })
+    })
+
+    const interruptEvery = (ending: "timeout" | "shutdown", due: (attempt: Attempt) => boolean) =>
+      Effect.forEach(running, (attempt) => {
+        if (attempt.ending !== undefined || !due(attempt)) return Effect.void
+        attempt.ending = ending
+        return attempt.interrupt
+      }, { discard: true })
+
+    return {
+      /** Enqueues every periodic kind, due at once, where no live row exists. */
+      enqueuePeriodic: Effect.forEach(
+        handlers.filter(({ periodic }) => periodic),
+        ({ kind }) => queue.enqueue({ kind, dedupKey: periodicKey, payload: {} as never }),
+        { discard: true }
+      ),
+      /** Reclaims dead leases once a poll interval and starts what is due. A database error waits for the next pass. */
+      pass: Effect.ignore(Effect.zipRight(reclaim, claim)),
+      /** Interrupts attempts that have used up their budget. */
+      interruptOverdue: Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        interruptEvery("timeout", ({ endsAt }) => endsAt <= now)),
+      /** Waits until no attempt is left. */
+      idle: FiberSet.awaitEmpty(attempts),
+      /** Gives running attempts five seconds, then hands the rest back; answers how many rows that were. */
+      drain: Effect.gen(function*() {
+        yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(attempts)), drainMillis)
+        yield* interruptEvery("shutdown", () => true)
+        yield* FiberSet.awaitEmpty(attempts)
+        return handedBack
+      })
+    }
+  })
+
+/**
+ * Claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A failing or panicking
+ * handler or a database that is away ends an attempt, never the runner. The effect answered stops it: no more claims,
+ * five seconds for running attempts, the rest handed back uncounted; it answers how many rows those were.
+ */
+export const start = <R>(
+  options: RunnerOptions,
+  handlers: ReadonlyArray<AnyHandler<R>>
+): Effect.Effect<Effect.Effect<number>, StorageFailed, Queue | Database | Entropy | Scope.Scope | R> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue
+    const runner = yield* make(options, handlers)
+    yield* runner.enqueuePeriodic
+    yield* emit("job_runner_started", { owner: options.owner })
+    const loops = yield* Effect.forEach([
+      Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
+      Effect.repeat(queue.wake, Schedule.spaced(options.poll_interval_ms)),
+      Effect.repeat(runner.interruptOverdue, Schedule.spaced(overdueCheckMillis))
+    ], Effect.forkScoped)
+    return yield* Effect.cached(Effect.gen(function*() {
+      yield* Fiber.interruptAll(loops)
+      const released = yield* runner.drain
+      yield* emit("job_runner_stopped", { owner: options.owner, jobs_released: released })
+      return released
+    }))
+  })

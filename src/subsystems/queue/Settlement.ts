@@ -1,0 +1,132 @@
+import { Cause, Clock, Data, Effect, Exit } from "effect"
+import type { BackoffPolicy, Job } from "../../domain/Job.ts"
+import { backoffSeconds } from "../../domain/Job.ts"
+import type { Entropy } from "../crypto/Entropy.ts"
+import type { Database, StorageFailed } from "../db/Database.ts"
+import { transaction } from "../db/Database.ts"
+import * as jobs from "../db/jobs.ts"
+import { emit } from "../log/EventLog.ts"
+import type { Commit, Outcome } from "./Handler.ts"
+
+/** The settlement matched no row: the lease had been taken away, and the attempt's result with it. */
+class LeaseLost extends Data.TaggedError("LeaseLost") {}
+
+/** An attempt that has ended: its job, whether its kind is periodic, and the kind's abandon step. */
+export interface Ended<R> {
+  readonly job: Job
+  readonly periodic: boolean
+  readonly startedAt: number
+  readonly abandon: (error: string) => Commit<R>
+}
+
+/** Why an attempt's fiber was interrupted, when it was. */
+export type Ending = "timeout" | "shutdown" | undefined
+
+const maxError = 2000
+const cut = (error: string): string => error.slice(0, maxError)
+const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
+const currentSeconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
+
+/**
+ * Writes the ends of attempts: one transaction holds the settlement of the row and whatever the outcome brings, and is
+ * rolled back as a whole when the lease was lost meanwhile.
+ */
+export const make = (options: {
+  readonly owner: string
+  readonly backoff: BackoffPolicy
+  readonly entropy: Entropy["Type"]
+  /** Told of each row handed back at shutdown. */
+  readonly onHandedBack: Effect.Effect<void>
+}) => {
+  const attemptOf = (job: Job) => ({ id: job.id, owner: options.owner, attempts: job.attempts })
+
+  const settle = <R>(
+    job: Job,
+    writes: Commit<R>,
+    row: Effect.Effect<unknown, StorageFailed, Database>
+  ): Effect.Effect<boolean, StorageFailed, R | Database> =>
+    transaction(
+      Effect.zipRight(writes, Effect.filterOrFail(row, (settled) => settled !== undefined, () => new LeaseLost()))
+    ).pipe(
+      Effect.as(true),
+      Effect.catchTag("LeaseLost", () =>
+        Effect.as(emit("job_lease_lost", { ...facts(job), attempts: job.attempts }), false))
+    )
+
+  /** `failed`, with the abandon step. */
+  const giveUp = <R>({ abandon, job }: Ended<R>, error: string) =>
+    Effect.gen(function*() {
+      const row = jobs.settle(attemptOf(job), "failed", cut(error), yield* currentSeconds)
+      if (yield* settle(job, abandon(error), row)) {
+        yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error })
+      }
+    })
+
+  /** `ready` again, or given up when the attempts are used. Periodic work never is. */
+  const tryAgain = <R>(ended: Ended<R>, error: string, delaySeconds: number) =>
+    Effect.gen(function*() {
+      const { job, periodic } = ended
+      if (job.attempts >= job.maxAttempts && !periodic) return yield* giveUp(ended, error)
+      const now = yield* currentSeconds
+      const to = { runAt: now + delaySeconds, attemptsAfter: job.attempts, error: cut(error), now }
+      if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
+        yield* emit("job_run_retried", { ...facts(job), attempts: job.attempts, error })
+      }
+    })
+
+  const tryAgainLater = <R>(ended: Ended<R>, error: string) =>
+    Effect.flatMap(options.entropy.fraction, (fraction) =>
+      tryAgain(ended, error, backoffSeconds(ended.job.attempts, options.backoff, fraction)))
+
+  const handBack = (job: Job) =>
+    Effect.gen(function*() {
+      const now = yield* currentSeconds
+      const to = { runAt: now, attemptsAfter: Math.max(job.attempts - 1, 0), error: undefined, now }
+      if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) yield* options.onHandedBack
+    })
+
+  const conclude = <R>(ended: Ended<R>, outcome: Outcome<R>): Effect.Effect<void, StorageFailed, R | Database> =>
+    Effect.gen(function*() {
+      const { job } = ended
+      switch (outcome._tag) {
+        case "Retry":
+          return yield* tryAgainLater(ended, outcome.error)
+        case "Failed":
+          return yield* giveUp(ended, outcome.error)
+        case "Done": {
+          const millis = yield* Clock.currentTimeMillis
+          const row = jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000))
+          if (yield* settle(job, outcome.commit ?? Effect.void, row)) {
+            yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
+          }
+          return
+        }
+        case "Reschedule": {
+          const now = yield* currentSeconds
+          const to = { runAt: outcome.at, attemptsAfter: 0, error: outcome.error, now }
+          yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
+        }
+      }
+    })
+
+  const exited = <R>(
+    ended: Ended<R>,
+    exit: Exit.Exit<Outcome<R>, StorageFailed>,
+    ending: Ending
+  ): Effect.Effect<void, StorageFailed, R | Database> => {
+    if (Exit.isSuccess(exit)) return conclude(ended, exit.value)
+    const { cause } = exit
+    if (Cause.isInterrupted(cause)) {
+      return ending === "timeout" ? tryAgainLater(ended, "the attempt took longer than its budget") : handBack(ended.job)
+    }
+    const failure = Cause.failureOption(cause)
+    if (failure._tag === "Some") return tryAgainLater(ended, failure.value.message)
+    const error = cut(String(Cause.squash(cause)))
+    return Effect.zipRight(
+      emit("job_run_panicked", { ...facts(ended.job), attempts: ended.job.attempts, error }),
+      tryAgain(ended, error, 0)
+    )
+  }
+
+  return { exited, giveUp }
+}

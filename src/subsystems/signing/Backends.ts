@@ -1,0 +1,50 @@
+import { Data, Effect, Layer } from "effect"
+import { Entropy } from "../crypto/Entropy.ts"
+import { emit } from "../log/EventLog.ts"
+import type { LocalCaSettings } from "./LocalCa.ts"
+import * as LocalCa from "./LocalCa.ts"
+import type { Signer } from "./Signer.ts"
+import { ProfileNotMounted, Signers } from "./Signer.ts"
+
+/** A profile as far as signing concerns it. */
+export interface SigningProfile {
+  readonly name: string
+  readonly signer: { readonly local_ca: LocalCaSettings }
+}
+
+/** A profile's backend could not be made; nothing is served. */
+export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
+  readonly profile: string
+  readonly detail: string
+}> {
+  override get message(): string {
+    return `Profile ${this.profile}: ${this.detail}`
+  }
+}
+
+/** Makes one backend for each distinct `signer` section, and refuses to start when one cannot be made. */
+export const layer = (
+  profiles: ReadonlyArray<SigningProfile>
+): Layer.Layer<Signers, ProfileUnusable, Entropy> =>
+  Layer.effect(
+    Signers,
+    Effect.gen(function*() {
+      const bySection = new Map<string, Signer>()
+      const byProfile = new Map<string, Signer>()
+      for (const profile of profiles) {
+        const section = JSON.stringify(profile.signer)
+        const signer = bySection.get(section) ?? (yield* LocalCa.make(profile.signer.local_ca).pipe(
+          Effect.mapError(({ detail }) => new ProfileUnusable({ profile: profile.name, detail })),
+          Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
+        ))
+        bySection.set(section, signer)
+        byProfile.set(profile.name, signer)
+      }
+      return Signers.of({
+        of: (profile) => {
+          const signer = byProfile.get(profile)
+          return signer === undefined ? new ProfileNotMounted({ profile }) : Effect.succeed(signer)
+        }
+      })
+    })
+  )

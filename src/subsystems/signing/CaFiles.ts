@@ -1,0 +1,105 @@
+import { Clock, Data, Effect } from "effect"
+import { X509Certificate } from "node:crypto"
+import type { CaKeyType, CaMaterial } from "../crypto/CaCertificate.ts"
+import { generateCa, loadCa } from "../crypto/CaCertificate.ts"
+import { Entropy } from "../crypto/Entropy.ts"
+import type { FileUnusable } from "../crypto/KeyFile.ts"
+import { readTextFile, writeNewFiles } from "../crypto/KeyFile.ts"
+import { serialFrom } from "../crypto/Leaf.ts"
+import { emit } from "../log/EventLog.ts"
+
+/** `signer.local_ca` as far as it is about files. */
+export interface CaFileSettings {
+  readonly cert_path: string
+  readonly key_path: string
+  readonly key_type: CaKeyType
+  readonly subject: {
+    readonly common_name: string
+    readonly organization: string
+    readonly organizational_unit: string
+    readonly country: string
+    readonly state: string
+    readonly locality: string
+  }
+}
+
+/** The CA of a profile cannot be used. `detail` is a sentence naming the file and what is wrong with it. */
+export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{ readonly detail: string }> {
+  override get message(): string {
+    return this.detail
+  }
+}
+
+const unusable = (detail: string) => new CaFilesUnusable({ detail })
+const sentence = (key: string) => ({ path, reason }: FileUnusable) =>
+  unusable(`${key}: ${path} cannot be used: ${reason.replaceAll("_", " ")}.`)
+
+const readIfPresent = (key: string, path: string) =>
+  readTextFile(path).pipe(
+    Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
+    Effect.mapError(sentence(key))
+  )
+
+/** Writes a new CA where neither file exists; answers whether it did. A lone file is refused, never replaced. */
+export const generateIfAbsent = (
+  settings: CaFileSettings
+): Effect.Effect<boolean, CaFilesUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const { cert_path, key_path } = settings
+    const certificate = yield* readIfPresent("signer.local_ca.cert_path", cert_path)
+    const key = yield* readIfPresent("signer.local_ca.key_path", key_path)
+    if ((certificate === undefined) !== (key === undefined)) {
+      return yield* unusable(
+        `signer.local_ca: of ${cert_path} and ${key_path} only ${
+          key === undefined ? cert_path : key_path
+        } exists; both or neither must.`
+      )
+    }
+    if (certificate !== undefined) return false
+    const entropy = yield* Entropy
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const { subject } = settings
+    const pair = yield* generateCa({
+      keyType: settings.key_type,
+      subject: {
+        commonName: subject.common_name,
+        organization: subject.organization,
+        organizationalUnit: subject.organizational_unit,
+        country: subject.country,
+        state: subject.state,
+        locality: subject.locality
+      },
+      now,
+      serial: serialFrom(yield* entropy.bytes(16))
+    }).pipe(Effect.mapError((error) => unusable(`signer.local_ca: the CA cannot be generated: ${error._tag}.`)))
+    const suffix = yield* entropy.token
+    // The certificate appears last: a crash leaves a key alone, which the next start refuses rather than replaces.
+    yield* writeNewFiles([
+      { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
+      { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
+    ]).pipe(Effect.mapError(sentence("signer.local_ca")))
+    const sha256 = new X509Certificate(pair.certificatePem).fingerprint256.replaceAll(":", "").toLowerCase()
+    yield* emit("local_ca_generated", { path: cert_path, key_type: settings.key_type, sha256 })
+    return true
+  })
+
+const read = (settings: CaFileSettings, withKey: boolean) =>
+  Effect.gen(function*() {
+    const { cert_path, key_path } = settings
+    const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
+    const key = withKey ? yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path")) : undefined
+    if (key?.permissive === true) yield* emit("local_ca_key_permissive", { path: key_path })
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    return yield* Effect.mapError(
+      loadCa({ certificatePem: certificate.text, privateKeyPem: key?.text, now }),
+      ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
+    )
+  })
+
+/** Loads the CA for signing: certificate and key, every refusal of `local-ca.md`. */
+export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
+  read(settings, true)
+
+/** Loads what every role publishes: the certificate alone. */
+export const loadForPublishing = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
+  read(settings, false)

@@ -1,0 +1,81 @@
+import { Clock, Effect } from "effect"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/Problem.ts"
+
+const bodyTimeoutMillis = 10_000
+
+interface Reader {
+  readonly endsAt: number
+  readonly expire: () => void
+}
+
+/** Reads request bodies into memory, bounded in octets, in seconds and in how many are read at once. */
+export class Body {
+  readonly #maxBytes: number
+  readonly #maxReaders: number
+  readonly #readers = new Set<Reader>()
+
+  constructor(maxBytes: number, maxReaders: number) {
+    this.#maxBytes = maxBytes
+    this.#maxReaders = maxReaders
+  }
+
+  /** Fails every read that has used up its time. All have the same, so the oldest stand first. */
+  expire(now: number): void {
+    for (const reader of this.#readers) {
+      if (reader.endsAt > now) break
+      reader.expire()
+    }
+  }
+
+  /** The body of a message. A body too large is refused before it is read when its length was announced. */
+  read(message: IncomingMessage, response: ServerResponse): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
+    return Effect.flatMap(Clock.currentTimeMillis, (now): ReturnType<Body["read"]> => {
+      if (Number(message.headers["content-length"] ?? 0) > this.#maxBytes) return this.#tooLarge(message, response)
+      if (this.#readers.size >= this.#maxReaders) return Effect.fail(new Shed())
+      if (message.headers.expect?.toLowerCase() === "100-continue") response.writeContinue()
+      return Effect.async<Buffer, BodyTooLarge | BodyTooSlow>((resume) => {
+        const chunks: Array<Buffer> = []
+        let size = 0
+        const stop = () => {
+          this.#readers.delete(reader)
+          message.off("data", onData).off("end", onEnd).off("close", onClose)
+        }
+        const finish = (result: Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow>) => {
+          stop()
+          resume(result)
+        }
+        const onData = (chunk: Buffer) => {
+          size += chunk.length
+          if (size > this.#maxBytes) return finish(this.#tooLarge(message, response))
+          chunks.push(chunk)
+        }
+        const onEnd = () => finish(Effect.succeed(Buffer.concat(chunks)))
+        const onClose = () => finish(Effect.interrupt)
+        const reader: Reader = {
+          endsAt: now + bodyTimeoutMillis,
+          expire: () => {
+            abandon(message, response)
+            finish(Effect.fail(new BodyTooSlow()))
+          }
+        }
+        this.#readers.add(reader)
+        message.on("data", onData).on("end", onEnd).on("close", onClose)
+        return Effect.sync(stop)
+      })
+    })
+  }
+
+  #tooLarge(message: IncomingMessage, response: ServerResponse): Effect.Effect<never, BodyTooLarge> {
+    return Effect.suspend(() => {
+      abandon(message, response)
+      return Effect.fail(new BodyTooLarge())
+    })
+  }
+}
+
+// The rest of the body is thrown away, not waited for: the answer goes out and the connection ends with it.
+const abandon = (message: IncomingMessage, response: ServerResponse): void => {
+  response.setHeader("connection", "close")
+  message.resume()
+}

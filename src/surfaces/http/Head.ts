@@ -1,0 +1,57 @@
+import { Effect } from "effect"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import type { Answer, Request } from "./Message.ts"
+
+const usableRequestId = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/
+
+const requestId = (given: string | ReadonlyArray<string> | undefined, entropy: Entropy["Type"]): Effect.Effect<string> =>
+  given === undefined
+    ? entropy.uuid
+    : typeof given === "string" && usableRequestId.test(given)
+    ? Effect.succeed(given)
+    : Effect.zipRight(emit("request_id_header_invalid", {}), entropy.uuid)
+
+/** An IPv4 peer of a dual-stack socket reads `::ffff:192.0.2.1`. */
+const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
+
+/** The facts of a request head. */
+export const readHead = (
+  message: IncomingMessage,
+  entropy: Entropy["Type"],
+  body: Request["body"]
+): Effect.Effect<Request> =>
+  Effect.map(requestId(message.headers["x-request-id"], entropy), (id) => {
+    const target = message.url ?? ""
+    const query = target.indexOf("?")
+    return {
+      id,
+      method: message.method ?? "",
+      target,
+      path: query < 0 ? target : target.slice(0, query),
+      headers: message.headers,
+      clientIp: unmapped(message.socket.remoteAddress ?? ""),
+      userAgent: message.headers["user-agent"]?.slice(0, 256),
+      body
+    }
+  })
+
+/** On every answer of every listener (`process.md`, layer 2). */
+const hardening = {
+  "strict-transport-security": "max-age=31536000; includeSubDomains",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY"
+}
+
+/** Sends an answer. */
+export const write = (response: ServerResponse, id: string, answer: Answer): void => {
+  const length = answer.body === undefined ? 0 : Buffer.byteLength(answer.body)
+  response.writeHead(answer.status, {
+    ...hardening,
+    ...answer.headers as { readonly [name: string]: string | Array<string> },
+    "x-request-id": id,
+    ...(answer.status === 204 ? {} : { "content-length": length })
+  })
+  response.end(answer.body)
+}

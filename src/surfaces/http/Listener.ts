@@ -1,0 +1,250 @@
+import { Cause, Clock, Data, Deferred, Effect, Exit, Fiber, FiberId, Runtime, Schedule } from "effect"
+import type { Scope } from "effect"
+import * as Http from "node:http"
+import * as Https from "node:https"
+import type { AddressInfo, Socket } from "node:net"
+import type { TLSSocket } from "node:tls"
+import { accessWeight } from "../../domain/Event.ts"
+import { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import { emit, withSpan } from "../../subsystems/log/EventLog.ts"
+import { Body } from "./Body.ts"
+import { Connections } from "./Connections.ts"
+import { readHead, write } from "./Head.ts"
+import type { Answer, App, Request } from "./Message.ts"
+
+/** A socket could not be bound. */
+export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly address: string; readonly detail: string }> {
+  override get message(): string {
+    return `Cannot listen on ${this.address}: ${this.detail}.`
+  }
+}
+
+/** `server.*` of the configuration, and the constants of `process.md`. */
+export interface ListenerOptions {
+  readonly name: "acme" | "admin" | "metrics"
+  readonly host: string
+  readonly port: number
+  readonly tls: { readonly cert: string; readonly key: string; readonly handshakeTimeoutMillis: number } | undefined
+  readonly maxConnections: number
+  readonly requestTimeoutMillis: number
+  readonly maxBodyBytes: number
+  /** Bodies being read at once; beyond it a request is shed. */
+  readonly maxBodies: number
+}
+
+const headTimeoutMillis = 10_000
+const maxHeadBytes = 16_384
+const maxHeaderFields = 100
+const keepAliveMillis = 65_000
+const requestsPerConnection = 1000
+const sweepMillis = 250
+
+/** A bound socket. */
+export interface Listener {
+  /** `host:port` as bound. */
+  readonly address: string
+  /** Begins to serve, or goes over to another app: requests in flight finish on the one they began with. */
+  readonly serve: <R>(app: App<R>) => Effect.Effect<void, never, R | Entropy | Scope.Scope>
+  /**
+   * Stops accepting and lets requests in flight finish within the request deadline, while answers say
+   * `connection: close`; then cuts what is left and waits for its handlers. Answers how many were cut.
+   */
+  readonly drain: Effect.Effect<number>
+}
+
+interface InFlight {
+  startedAt: number
+  fiber: Fiber.RuntimeFiber<void> | undefined
+  /** Why its handler was interrupted, when it was. */
+  ending: "late" | "gone" | "cut" | undefined
+}
+
+const makeServer = (options: ListenerOptions): Http.Server => {
+  const settings: Http.ServerOptions = {
+    maxHeaderSize: maxHeadBytes,
+    headersTimeout: headTimeoutMillis,
+    requestTimeout: 0, // the whole-request deadline and the body's own are kept by the sweep below
+    keepAliveTimeout: keepAliveMillis,
+    connectionsCheckingInterval: 1000,
+    insecureHTTPParser: false
+  }
+  const server = options.tls === undefined
+    ? Http.createServer(settings)
+    : Https.createServer({
+      ...settings,
+      cert: options.tls.cert,
+      key: options.tls.key,
+      handshakeTimeout: options.tls.handshakeTimeoutMillis,
+      minVersion: "TLSv1.2",
+      ALPNProtocols: ["http/1.1"]
+    })
+  server.maxHeadersCount = maxHeaderFields + 1
+  server.maxRequestsPerSocket = requestsPerConnection
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
+    const status = error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request"
+    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+  })
+  return server
+}
+
+const listening = (server: Http.Server, options: ListenerOptions): Effect.Effect<void, BindFailed> =>
+  Effect.async((resume) => {
+    const address = `${options.host}:${options.port}`
+    const failed = (error: Error) => resume(Effect.fail(new BindFailed({ address, detail: error.message })))
+    server.once("error", failed)
+    server.listen({ host: options.host, port: options.port, backlog: 1024 }, () => {
+      server.off("error", failed)
+      resume(Effect.void)
+    })
+  })
+
+/** One line for every request, those of clients that went away included (status 499, not sent). */
+const accessLine = (request: Request, status: number, latency: number): Effect.Effect<void> =>
+  emit(
+    "request_completed",
+    { status, latency_ms: latency },
+    accessWeight(status, request.path === "/health" && (request.method === "GET" || request.method === "HEAD"))
+  )
+
+const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
+  Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
+
+/** Binds a socket for as long as the scope lives; call {@link Listener.drain} before the scope ends. */
+export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFailed, Scope.Scope> =>
+  Effect.gen(function*() {
+    const server = makeServer(options)
+    const connections = new Connections(options.maxConnections)
+    const bodies = new Body(options.maxBodyBytes, options.maxBodies)
+    const inFlight = new Set<InFlight>()
+    let whenIdle: Deferred.Deferred<void> | undefined
+    let draining = false
+    let onRequest: Http.RequestListener = (_, response) => void response.writeHead(503).end()
+
+    const interrupt = (one: InFlight, ending: InFlight["ending"]) => {
+      if (one.ending !== undefined) return
+      one.ending = ending
+      one.fiber?.unsafeInterruptAsFork(FiberId.none)
+    }
+    const finished = (one: InFlight) => {
+      inFlight.delete(one)
+      if (inFlight.size === 0 && whenIdle !== undefined) Deferred.unsafeDone(whenIdle, Exit.void)
+    }
+
+    server.on("connection", (socket: Socket) => connections.opened(socket))
+    // The interim 100 is sent once the body is wanted, not before.
+    for (const event of ["request", "checkContinue", "checkExpectation"]) {
+      server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => onRequest(message, response))
+    }
+    yield* Effect.acquireRelease(listening(server, options), () =>
+      Effect.async<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      }))
+    const bound = server.address() as AddressInfo
+    const address = bound.family === "IPv6" ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`
+
+    const serve = <R>(app: App<R>) =>
+      Effect.gen(function*() {
+        const runtime = yield* Effect.runtime<R | Entropy>()
+        const entropy = yield* Entropy
+        const fork = Runtime.runFork(runtime)
+
+        const answered = (one: InFlight, request: Request): Effect.Effect<Answer | undefined, never, R> =>
+          Effect.flatMap(Effect.exit(Effect.interruptible(app.handle(request))), (exit) => {
+            if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
+            // This fiber stays interrupted, so the late answer is made by one of its own.
+            if (one.ending === "late") {
+              return Effect.zipRight(
+                emit("request_deadline_exceeded", {}),
+                Effect.flatMap(Effect.fork(Effect.interruptible(app.late(request))), Fiber.join)
+              )
+            }
+            return Cause.isInterruptedOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
+          })
+
+        const program = (one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) =>
+          Effect.gen(function*() {
+            const startedAt = yield* Clock.currentTimeMillis
+            one.startedAt = startedAt
+            const request = yield* readHead(message, entropy, bodies.read(message, response))
+            yield* Effect.flatMap(answered(one, request), (answer) =>
+              Effect.flatMap(Clock.currentTimeMillis, (now) => {
+                const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
+                if (sent) write(response, request.id, answer)
+                return accessLine(request, sent ? answer.status : 499, now - startedAt)
+              })).pipe(
+                withSpan({
+                  request_id: request.id,
+                  client_ip: request.clientIp,
+                  method: request.method,
+                  uri: request.target.slice(0, 512),
+                  version: `HTTP/${message.httpVersion}`,
+                  ...app.span(request)
+                })
+              )
+          })
+
+        onRequest = (message, response) => {
+          connections.headSeen(message.socket)
+          if (message.rawHeaders.length > maxHeaderFields * 2) {
+            response.writeHead(431, { connection: "close" }).end()
+            return
+          }
+          if (draining) response.setHeader("connection", "close")
+          const one: InFlight = { startedAt: 0, fiber: undefined, ending: undefined }
+          inFlight.add(one)
+          response.once("close", () => {
+            if (!response.writableFinished) interrupt(one, "gone")
+          })
+          one.fiber = fork(Effect.uninterruptible(program(one, message, response)))
+          one.fiber.addObserver(() => finished(one))
+        }
+
+        // One timer for every request in flight, instead of one each.
+        yield* Effect.forkScoped(Effect.repeat(
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            bodies.expire(now)
+            connections.expire(now)
+            for (const one of inFlight) {
+              if (one.startedAt + options.requestTimeoutMillis > now) break
+              interrupt(one, "late")
+            }
+          }),
+          Schedule.spaced(sweepMillis)
+        ))
+        let refusalsLoggedAt = 0
+        connections.onRefused = (open, pending) => {
+          fork(Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            if (now - refusalsLoggedAt < 1000) return Effect.void
+            refusalsLoggedAt = now
+            return emit("server_connection_refused", { listener: options.name, open, pending })
+          }))
+        }
+        server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+          const fields = { listener: options.name, address: socket.remoteAddress }
+          fork(
+            error.code === "ERR_TLS_HANDSHAKE_TIMEOUT"
+              ? emit("tls_handshake_timeout", fields)
+              : emit("tls_handshake_failed", { ...fields, error: error.message })
+          )
+        })
+      })
+
+    const drain = Effect.gen(function*() {
+      draining = true
+      server.close()
+      server.closeIdleConnections()
+      if (inFlight.size === 0) return 0
+      const done = Deferred.unsafeMake<void>(FiberId.none)
+      whenIdle = done
+      yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), options.requestTimeoutMillis)
+      const cut = inFlight.size
+      for (const one of inFlight) interrupt(one, "cut")
+      server.closeAllConnections()
+      if (inFlight.size > 0) yield* Deferred.await(done)
+      return cut
+    })
+
+    return { address, serve, drain }
+  })

@@ -1,0 +1,54 @@
+import type { Effect } from "effect"
+import type { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/Problem.ts"
+
+/** A parsed request head, and its body on demand. */
+export interface Request {
+  /** `x-request-id` when it was usable, else a new UUID. */
+  readonly id: string
+  readonly method: string
+  /** The request target exactly as received: routing decodes and normalises nothing. */
+  readonly target: string
+  /** The target up to its query. */
+  readonly path: string
+  readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
+  /** Address of the connection's peer, IPv4 unwrapped from its mapped form. */
+  readonly clientIp: string
+  readonly userAgent: string | undefined
+  /** Reads the body, up to the listener's bound in octets and seconds. */
+  readonly body: Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed>
+}
+
+/** A complete answer. */
+export interface Answer {
+  readonly status: number
+  readonly headers: { readonly [name: string]: string | ReadonlyArray<string> }
+  readonly body?: string | Uint8Array
+}
+
+/** What a listener serves. */
+export interface App<R> {
+  readonly handle: (request: Request) => Effect.Effect<Answer, never, R>
+  /** The answer when `handle` ran into the whole-request deadline and was interrupted. */
+  readonly late: (request: Request) => Effect.Effect<Answer, never, R>
+  /** Facts for every record written while this request is handled. */
+  readonly span: (request: Request) => { readonly [name: string]: string | undefined }
+}
+
+/** A header that must occur once; a repeated one counts as absent. */
+export const header = (request: Request, name: string): string | undefined => {
+  const value = request.headers[name]
+  return typeof value === "string" ? value : undefined
+}
+
+/** A JSON answer. */
+export const json = (status: number, value: unknown, headers: Answer["headers"] = {}): Answer => ({
+  status,
+  headers: { "content-type": "application/json", ...headers },
+  body: JSON.stringify(value)
+})
+
+/** Adds headers to an answer. */
+export const withHeaders = (answer: Answer, headers: Answer["headers"]): Answer => ({
+  ...answer,
+  headers: { ...answer.headers, ...headers }
+})

@@ -1,0 +1,105 @@
+import { Clock, Data, Effect } from "effect"
+import { X509Certificate } from "node:crypto"
+import * as Fs from "node:fs/promises"
+import { createSecureContext } from "node:tls"
+import { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import type { FileUnusable } from "../../subsystems/crypto/KeyFile.ts"
+import { readTextFile, writeNewFiles } from "../../subsystems/crypto/KeyFile.ts"
+import { serialFrom } from "../../subsystems/crypto/Leaf.ts"
+import { generateTlsPair } from "../../subsystems/crypto/TlsPair.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+
+/** The TLS files of a listener cannot be used. */
+export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{ readonly detail: string }> {
+  override get message(): string {
+    return this.detail
+  }
+}
+
+/** Where the pair is, and for whom it is generated when a file is missing. */
+export interface TlsFileSettings {
+  readonly listener: "acme" | "admin"
+  readonly cert_path: string
+  readonly key_path: string
+  /** Host of the listener's base_url: SAN of a generated certificate. */
+  readonly host: string
+}
+
+const expiringSeconds = 14 * 86_400
+
+const unusable = ({ path, reason }: FileUnusable) =>
+  new TlsUnusable({ detail: `server.tls: ${path} cannot be used: ${reason.replaceAll("_", " ")}.` })
+
+const readIfPresent = (path: string) =>
+  readTextFile(path).pipe(
+    Effect.map(({ text }) => text),
+    Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
+    Effect.mapError(unusable)
+  )
+
+/** A lone file is moved away under a new name; nothing is ever overwritten. */
+const setAside = (path: string, now: number) =>
+  Effect.tryPromise({
+    try: async () => {
+      const aside = `${path}.set-aside-${now}`
+      await Fs.link(path, aside)
+      await Fs.unlink(path)
+      return aside
+    },
+    catch: (cause) => new TlsUnusable({ detail: `server.tls: ${path} cannot be moved away: ${String(cause)}.` })
+  })
+
+/** Generates the pair when a file is missing; answers whether it did. */
+export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const { cert_path, key_path, listener } = settings
+    const cert = yield* readIfPresent(cert_path)
+    const key = yield* readIfPresent(key_path)
+    if (cert !== undefined && key !== undefined) return false
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const lone = cert !== undefined ? cert_path : key !== undefined ? key_path : undefined
+    const set_aside = lone === undefined ? undefined : yield* setAside(lone, now)
+    const entropy = yield* Entropy
+    const pair = yield* generateTlsPair({ host: settings.host, now, serial: serialFrom(yield* entropy.bytes(16)) }).pipe(
+      Effect.mapError(({ _tag }) => new TlsUnusable({ detail: `server.tls: no pair can be generated: ${_tag}.` }))
+    )
+    const suffix = yield* entropy.token
+    yield* writeNewFiles([
+      { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
+      { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
+    ]).pipe(Effect.mapError(unusable))
+    yield* emit("tls_pair_generated", { listener, sha256: fingerprintOf(pair.certificatePem), set_aside })
+    return true
+  })
+
+const fingerprintOf = (pem: string): string =>
+  new X509Certificate(pem).fingerprint256.replaceAll(":", "").toLowerCase()
+
+/** Reads the pair; one that does not parse or does not match is refused. */
+export const load = (
+  settings: TlsFileSettings
+): Effect.Effect<{ readonly cert: string; readonly key: string }, TlsUnusable, Entropy> =>
+  Effect.gen(function*() {
+    yield* generateIfMissing(settings)
+    const { cert_path, key_path, listener } = settings
+    const cert = (yield* Effect.mapError(readTextFile(cert_path), unusable)).text
+    const key = (yield* Effect.mapError(readTextFile(key_path), unusable)).text
+    const certificate = yield* Effect.try({
+      try: () => {
+        createSecureContext({ cert, key }) // refuses a key that is not the certificate's
+        return new X509Certificate(cert)
+      },
+      catch: () => new TlsUnusable({ detail: `server.tls: ${cert_path} and ${key_path} are no matching PEM pair.` })
+    })
+    const notAfter = new Date(certificate.validTo)
+    const not_after = notAfter.toISOString()
+    yield* emit("tls_certificate_loaded", {
+      listener,
+      sha256: fingerprintOf(cert),
+      not_after,
+      self_signed: certificate.issuer === certificate.subject
+    })
+    const millis = yield* Clock.currentTimeMillis
+    if (notAfter.getTime() - millis < expiringSeconds * 1000) yield* emit("tls_certificate_expiring", { listener, not_after })
+    return { cert, key }
+  })

@@ -1,0 +1,142 @@
+import { Cause, Effect } from "effect"
+import type { AcmeError, ProblemDocument } from "../../../domain/Problem.ts"
+import {
+  DeadlineExceeded,
+  HandlerPanicked,
+  isAcmeError,
+  MethodNotAllowed,
+  NoSuchPath,
+  problemOf,
+  retryAfter,
+  ServerInternal,
+  UnsupportedMediaType
+} from "../../../domain/Problem.ts"
+import { emit } from "../../../subsystems/log/EventLog.ts"
+import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
+import type { Admission } from "../Admission.ts"
+import type { Answer, App, Request } from "../Message.ts"
+import { header, withHeaders } from "../Message.ts"
+import type { Endpoint } from "./Endpoint.ts"
+import type { Needs } from "./routes.ts"
+import { match } from "./routes.ts"
+
+/** A failure as an answer: one table for every error, one content type for every client. */
+const problemAnswer = (error: AcmeError): Answer => {
+  const problem: ProblemDocument = problemOf(error)
+  const seconds = retryAfter(error)
+  return {
+    status: problem.status,
+    headers: {
+      "content-type": "application/problem+json",
+      ...(seconds === undefined ? {} : { "retry-after": String(seconds) }),
+      ...(error._tag === "MethodNotAllowed" ? { allow: error.allow } : {}),
+      ...(error._tag === "UserActionRequired" ? { link: `<${error.terms}>;rel="terms-of-service"` } : {})
+    },
+    body: JSON.stringify(problem)
+  }
+}
+
+const prefix = "/profile/"
+
+/** Splits a raw path; `undefined` for anything outside `/profile/<name>/`. */
+const reached = (endpoints: ReadonlyMap<string, Endpoint>, path: string) => {
+  if (!path.startsWith(prefix)) return undefined
+  const end = path.indexOf("/", prefix.length)
+  if (end < 0) return undefined
+  const endpoint = endpoints.get(path.slice(prefix.length, end))
+  return endpoint === undefined ? undefined : { endpoint, rest: path.slice(end) }
+}
+
+const joseType = /^application\/jose\+json\s*(?:;|$)/i
+
+/** Before a byte of the body is read. */
+const checkMediaType = (request: Request): Effect.Effect<void, UnsupportedMediaType> => {
+  if (!joseType.test(header(request, "content-type") ?? "")) {
+    return Effect.zipRight(
+      emit("jws_rejected", { reason: "content_type" }),
+      new UnsupportedMediaType({ detail: "A signed request has the content type application/jose+json." })
+    )
+  }
+  const encoding = request.headers["content-encoding"]
+  return encoding === undefined || encoding === "identity"
+    ? Effect.void
+    : new UnsupportedMediaType({ detail: "A request body must not be compressed." })
+}
+
+const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): string =>
+  [...(route.get === undefined ? [] : ["GET", "HEAD"]), ...(route.post === undefined ? [] : ["POST"])].join(", ")
+
+/** The ACME surface of the mounted profiles, layers 4 to 12 of `process.md`. */
+export const make = (
+  endpoints: ReadonlyMap<string, Endpoint>,
+  admission: Admission
+): App<Needs | Nonces> => {
+  const respond = (request: Request, at: ReturnType<typeof reached>): Effect.Effect<Answer, AcmeError | Failure, Needs> =>
+    Effect.gen(function*() {
+      const body = request.method === "POST"
+        ? yield* Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body))
+        : undefined
+      const target = at === undefined ? undefined : match(at.rest)
+      return yield* admission.admit(Effect.suspend((): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+        if (at === undefined || target === undefined) return new NoSuchPath()
+        const { id, route } = target
+        if (body !== undefined && route.post !== undefined) {
+          return route.post({ endpoint: at.endpoint, request, body, id })
+        }
+        const read = request.method === "GET"
+          ? route.get
+          : request.method === "HEAD"
+          ? route.head ?? route.get
+          : undefined
+        return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read(at)
+      }))
+    })
+
+  const dressed = (request: Request, at: ReturnType<typeof reached>, answer: Answer): Effect.Effect<Answer, never, Nonces> => {
+    const given = answer.headers.link
+    const links = [...(at === undefined ? [] : [at.endpoint.indexLink]), ...(given === undefined ? [] : [given].flat())]
+    const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
+    const wantsNonce = request.method === "POST" || at?.rest === "/newNonce"
+    if (!wantsNonce) return Effect.succeed(linked)
+    return Effect.map(
+      Effect.flatMap(Nonces, (nonces) => nonces.issue),
+      (nonce) => nonce === undefined ? linked : withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
+    )
+  }
+
+  const handle = (request: Request): Effect.Effect<Answer, never, Needs | Nonces> => {
+    const root = rootRoutes.get(request.path)
+    if (root !== undefined) return Effect.succeed(root(request))
+    const at = reached(endpoints, request.path)
+    return respond(request, at).pipe(
+      Effect.catchAll((error) => Effect.succeed(problemAnswer(isAcmeError(error) ? error : new ServerInternal({})))),
+      Effect.catchAllDefect((defect) =>
+        Effect.as(
+          emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
+          problemAnswer(new HandlerPanicked())
+        )
+      ),
+      Effect.flatMap((answer) => dressed(request, at, answer))
+    )
+  }
+
+  return {
+    handle,
+    late: (request) => dressed(request, reached(endpoints, request.path), problemAnswer(new DeadlineExceeded())),
+    span: (request) => ({ profile: reached(endpoints, request.path)?.endpoint.profile.name })
+  }
+}
+
+type Failure = Effect.Effect.Error<ReturnType<NonNullable<NonNullable<ReturnType<typeof match>>["route"]["post"]>>>
+
+const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
+  Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
+
+const onlyGet = (answer: Answer) => (request: Request): Answer =>
+  request.method === "GET" || request.method === "HEAD" ? answer : problemAnswer(new MethodNotAllowed({ allow: "GET, HEAD" }))
+
+/** Outside every profile: no admission, no nonce, no Link, no database. */
+const rootRoutes: ReadonlyMap<string, (request: Request) => Answer> = new Map([
+  ["/health", onlyGet({ status: 200, headers: { "content-type": "application/json" }, body: `{"healthy":true}` })],
+  ["/", onlyGet({ status: 302, headers: { location: "/health" } })]
+])

@@ -1,0 +1,152 @@
+import { Effect, ParseResult, Schema } from "effect"
+import { AuthorizationId, ChallengeId, isId, OrderId } from "../../../domain/Id.ts"
+import { statusShown } from "../../../domain/Order.ts"
+import { Malformed, NotFound, Unauthorized } from "../../../domain/Problem.ts"
+import * as accounts from "../../../operations/acme/accounts.ts"
+import * as authorizations from "../../../operations/acme/authorizations.ts"
+import { currentSeconds } from "../../../operations/acme/caller.ts"
+import * as challenges from "../../../operations/acme/challenges.ts"
+import { finalize } from "../../../operations/acme/finalize.ts"
+import type { OrderView } from "../../../operations/acme/orders.ts"
+import * as orders from "../../../operations/acme/orders.ts"
+import type { Answer } from "../Message.ts"
+import { json } from "../Message.ts"
+import type { Endpoint } from "./Endpoint.ts"
+import type { BySomeAccount, BySomeKey } from "./signed.ts"
+import { accountObject, authorizationObject, challengeObject, orderObject } from "./wire.ts"
+
+// Wire shapes stand next to the handlers that read them; unknown members are ignored.
+
+const pendingRetryAfter = "1"
+
+/** The id of the path as an id of this service; anything else is a record that does not exist. */
+const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, NotFound> =>
+  isId(id) ? Effect.succeed(make(id)) : new NotFound()
+
+export const NewAccount = Schema.Struct({
+  contact: Schema.optionalWith(Schema.Array(Schema.String), { default: () => [] }),
+  termsOfServiceAgreed: Schema.optionalWith(Schema.Boolean, { default: () => false }),
+  onlyReturnExisting: Schema.optionalWith(Schema.Boolean, { default: () => false })
+})
+
+/** RFC 8555 section 7.3. */
+export const newAccount = ({ client, endpoint, key, payload }: BySomeKey<typeof NewAccount.Type>) =>
+  Effect.map(
+    accounts.register({ profile: endpoint.profile, key, client, ...payload }),
+    ({ account, created }): Answer =>
+      json(created ? 201 : 200, accountObject(endpoint, account), { location: endpoint.account(account.id) })
+  )
+
+export const AccountUpdate = Schema.Struct({
+  contact: Schema.optional(Schema.Array(Schema.String)),
+  status: Schema.optional(Schema.String)
+})
+
+/** RFC 8555 sections 7.3.2 and 7.3.6: an empty payload reads; `status` with `contact` only deactivates. */
+export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof AccountUpdate.Type | undefined>) {
+  const { caller, endpoint, id, payload } = signed
+  if (id !== caller.accountId) return yield* new Unauthorized({ detail: "This is not the URL of the signing account." })
+  const status = payload?.status
+  if (status !== undefined && status !== "deactivated") {
+    return yield* new Malformed({ detail: "The only status an account can be set to is deactivated." })
+  }
+  const after = status === "deactivated"
+    ? yield* accounts.deactivate(caller, signed.account)
+    : payload?.contact === undefined
+    ? signed.account
+    : yield* accounts.updateContact(caller, signed.account, payload.contact)
+  return json(200, accountObject(endpoint, after), { location: endpoint.account(after.id) })
+})
+
+// RFC 3339 allows lower case, any offset and a leap second; the runtime's parser takes all but the last.
+const rfc3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
+
+const Timestamp = Schema.transformOrFail(Schema.String, Schema.Int, {
+  strict: true,
+  decode: (text, _, ast) => {
+    const millis = rfc3339.test(text) ? Date.parse(text.toUpperCase()) : Number.NaN
+    return Number.isNaN(millis)
+      ? ParseResult.fail(new ParseResult.Type(ast, text, "not an RFC 3339 time"))
+      : ParseResult.succeed(Math.floor(millis / 1000))
+  },
+  encode: (seconds) => ParseResult.succeed(new Date(seconds * 1000).toISOString())
+})
+
+export const NewOrder = Schema.Struct({
+  identifiers: Schema.Array(Schema.Struct({ type: Schema.String, value: Schema.String })),
+  notBefore: Schema.optional(Timestamp),
+  notAfter: Schema.optional(Timestamp)
+})
+
+const orderAnswer = (status: number, endpoint: Endpoint, order: OrderView): Effect.Effect<Answer> =>
+  Effect.map(currentSeconds, (now) => {
+    const shown = statusShown(order, endpoint.profile.order.validity_seconds, now)
+    return json(status, orderObject(endpoint, order, now), {
+      location: endpoint.order(order.id),
+      ...(shown === "processing" ? { "retry-after": pendingRetryAfter } : {})
+    })
+  })
+
+/** RFC 8555 section 7.4. */
+export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof NewOrder.Type>) =>
+  Effect.flatMap(
+    orders.create(caller, {
+      identifiers: payload.identifiers,
+      notBefore: payload.notBefore,
+      notAfter: payload.notAfter
+    }),
+    (order) => orderAnswer(201, endpoint, order)
+  )
+
+/** RFC 8555 section 7.1.3. */
+export const order = Effect.fnUntraced(function*({ caller, endpoint, id }: BySomeAccount<undefined>) {
+  return yield* orderAnswer(200, endpoint, yield* orders.find(caller, yield* recordId(OrderId, id)))
+})
+
+export const Finalize = Schema.Struct({ csr: Schema.String })
+
+/** RFC 8555 section 7.4, second half. */
+export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof Finalize.Type>) {
+  const { caller, endpoint, id, payload } = signed
+  return yield* orderAnswer(200, endpoint, yield* finalize(caller, yield* recordId(OrderId, id), payload.csr))
+})
+
+/** RFC 8555 section 7.4.2: one chain, whatever is accepted. */
+export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAccount<undefined>) {
+  const body = yield* orders.certificate(caller, yield* recordId(OrderId, id))
+  return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer
+})
+
+export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deactivated") })
+
+/** RFC 8555 sections 7.5 and 7.5.2, told apart by whether a payload arrived. */
+export const authorization = Effect.fnUntraced(function*(
+  { caller, endpoint, id, payload }: BySomeAccount<typeof AuthorizationUpdate.Type | undefined>
+) {
+  const authzId = yield* recordId(AuthorizationId, id)
+  const view = payload === undefined
+    ? yield* authorizations.find(caller, authzId)
+    : yield* authorizations.deactivate(caller, authzId)
+  return json(
+    200,
+    authorizationObject(endpoint, view),
+    view.status === "pending" ? { "retry-after": pendingRetryAfter } : {}
+  )
+})
+
+/** Any JSON object triggers. */
+export const Trigger = Schema.Struct({})
+
+/** RFC 8555 section 7.5.1: an empty payload polls. */
+export const challenge = Effect.fnUntraced(function*(
+  { caller, endpoint, id, payload }: BySomeAccount<typeof Trigger.Type | undefined>
+) {
+  const challengeId = yield* recordId(ChallengeId, id)
+  const found = payload === undefined
+    ? yield* challenges.find(caller, challengeId)
+    : yield* challenges.trigger(caller, challengeId)
+  return json(200, challengeObject(endpoint, found), {
+    link: `<${endpoint.authorization(found.authzId)}>;rel="up"`,
+    ...(found.status === "processing" ? { "retry-after": pendingRetryAfter } : {})
+  })
+})

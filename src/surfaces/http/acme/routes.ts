@@ -1,0 +1,66 @@
+import { Effect } from "effect"
+import type { AcmeError } from "../../../domain/Problem.ts"
+import type { StorageFailed } from "../../../subsystems/db/Database.ts"
+import type { Answer } from "../Message.ts"
+import type { Endpoint } from "./Endpoint.ts"
+import * as handlers from "./handlers.ts"
+import type { BySomeAccount, BySomeKey, Payload, Posted } from "./signed.ts"
+import { byJwk, byKid, optional, postAsGet, typed } from "./signed.ts"
+
+type Failure = AcmeError | StorageFailed
+
+/** What a path answers to each method. */
+export interface Route<R> {
+  readonly get?: (reached: { readonly endpoint: Endpoint }) => Effect.Effect<Answer>
+  /** Where it differs from a GET without its body. */
+  readonly head?: (reached: { readonly endpoint: Endpoint }) => Effect.Effect<Answer>
+  readonly post?: (posted: Posted) => Effect.Effect<Answer, Failure, R>
+}
+
+const kid = <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Answer, E, R>) =>
+(posted: Posted) => Effect.flatMap(byKid(posted, read), handle)
+
+const jwk = <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
+(posted: Posted) => Effect.flatMap(byJwk(posted, read), handle)
+
+const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
+  Effect.succeed({ status: 200, headers: { "content-type": "application/json" }, body: endpoint.directory })
+
+const nonce = (status: number): Effect.Effect<Answer> =>
+  Effect.succeed({ status, headers: { "cache-control": "no-store" } })
+
+/** The resources of a profile, as the specification's table of endpoints lists them. */
+const table = {
+  "/directory": { get: directory, post: kid(postAsGet, directory) },
+  "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: kid(postAsGet, () => nonce(204)) },
+  "/newAccount": { post: jwk(typed(handlers.NewAccount), handlers.newAccount) },
+  "/acct/{id}": { post: kid(optional(handlers.AccountUpdate), handlers.account) },
+  "/newOrder": { post: kid(typed(handlers.NewOrder), handlers.newOrder) },
+  "/order/{id}": { post: kid(postAsGet, handlers.order) },
+  "/order/{id}/finalize": { post: kid(typed(handlers.Finalize), handlers.finalizeOrder) },
+  "/authz/{id}": { post: kid(optional(handlers.AuthorizationUpdate), handlers.authorization) },
+  "/chall/{id}": { post: kid(optional(handlers.Trigger), handlers.challenge) },
+  "/certificate/{id}": { post: kid(postAsGet, handlers.certificate) }
+}
+
+/** Everything the resources ask of their surroundings. */
+export type Needs = {
+  [P in keyof typeof table]: (typeof table)[P] extends { readonly post: (posted: Posted) => Effect.Effect<Answer, Failure, infer R> }
+    ? R
+    : never
+}[keyof typeof table]
+
+const routes = new Map<string, Route<Needs>>(Object.entries(table))
+
+/** The route of a path below `/profile/<name>`, exactly as received, and the id it carries. */
+export const match = (path: string): { readonly route: Route<Needs>; readonly id: string } | undefined => {
+  const second = path.indexOf("/", 1)
+  if (second < 0) {
+    const route = routes.get(path)
+    return route === undefined ? undefined : { route, id: "" }
+  }
+  const third = path.indexOf("/", second + 1)
+  const end = third < 0 ? path.length : third
+  const route = routes.get(`${path.slice(0, second)}/{id}${path.slice(end)}`)
+  return route === undefined ? undefined : { route, id: path.slice(second + 1, end) }
+}

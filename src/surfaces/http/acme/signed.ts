@@ -1,0 +1,243 @@
+import { Effect, Either, Schema } from "effect"
+import type { Account } from "../../../domain/Account.ts"
+import { AccountId, isId } from "../../../domain/Id.ts"
+import type { ClientFacts } from "../../../domain/Job.ts"
+import type { AcmeError, BodyTooLarge, BodyTooSlow, Shed } from "../../../domain/Problem.ts"
+import {
+  AccountDoesNotExist,
+  BadNonce,
+  BadSignatureAlgorithm,
+  Malformed,
+  signatureAlgorithms,
+  Unauthorized
+} from "../../../domain/Problem.ts"
+import { refuseUnlessValid } from "../../../operations/acme/accounts.ts"
+import type { Caller } from "../../../operations/acme/caller.ts"
+import { currentSeconds } from "../../../operations/acme/caller.ts"
+import { AccountKeys } from "../../../subsystems/crypto/AccountKeys.ts"
+import type { AccountKey } from "../../../subsystems/crypto/Jwk.ts"
+import { importJwk } from "../../../subsystems/crypto/Jwk.ts"
+import type { Jws } from "../../../subsystems/crypto/Jws.ts"
+import { fingerprint, parseJws, parseObject, verifyJws } from "../../../subsystems/crypto/Jws.ts"
+import * as accounts from "../../../subsystems/db/accounts.ts"
+import { emit } from "../../../subsystems/log/EventLog.ts"
+import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
+import type { Request } from "../Message.ts"
+import type { Endpoint } from "./Endpoint.ts"
+
+/** A POST whose body has been read. */
+export interface Posted {
+  readonly endpoint: Endpoint
+  readonly request: Request
+  readonly body: Buffer
+  /** The record id of the path, when the route has one; not yet known to be a UUID. */
+  readonly id: string
+}
+
+/** What a handler of an account's request is given. */
+export interface BySomeAccount<P> extends Posted {
+  readonly caller: Caller
+  readonly account: Account
+  readonly payload: P
+}
+
+/** What newAccount is given. */
+export interface BySomeKey<P> extends Posted {
+  readonly key: AccountKey
+  readonly client: ClientFacts
+  readonly payload: P
+}
+
+const rejected = (reason: string, error: AcmeError) =>
+  Effect.zipRight(emit("jws_rejected", { reason }), Effect.fail(error))
+
+const malformed = (reason: string, detail: string) => rejected(reason, new Malformed({ detail }))
+
+// The rows of the specification's table, in its order. Row 1, the media type, is checked before the body is read.
+
+/** 2: flattened JWS and protected header decode. */
+const decodes = (posted: Posted) => {
+  const jws = parseJws(posted.body)
+  return Either.isRight(jws) ? Effect.succeed(jws.right) : rejected("undecodable", jws.left)
+}
+
+/** 3: no `crit`; the service implements no extension. */
+const hasNoCrit = ({ header }: Jws) =>
+  header.hasCrit ? malformed("crit_present", "No crit header extension is implemented.") : Effect.void
+
+/** 4: `url` equals the route reached, as a string. */
+const namesThisUrl = ({ header }: Jws, { endpoint, request }: Posted) => {
+  const prefix = endpoint.base.length - `/profile/${endpoint.profile.name}`.length
+  return header.url === endpoint.base.slice(0, prefix) + request.target
+    ? Effect.void
+    : malformed("url_mismatch", "The url header is not the URL this request was sent to.")
+}
+
+/** 5: exactly one of `jwk` and `kid`, and the one this endpoint takes. */
+const hasOneKey = ({ header }: Jws, wanted: "jwk" | "kid") => {
+  if (header.jwk !== undefined && header.kid !== undefined) {
+    return malformed("key_and_kid", "The header has both jwk and kid.")
+  }
+  if (header.jwk === undefined && header.kid === undefined) {
+    return malformed("key_or_kid_missing", "The header has neither jwk nor kid.")
+  }
+  return header[wanted] === undefined
+    ? malformed("key_not_allowed_here", `This resource takes requests signed with a ${wanted}.`)
+    : Effect.void
+}
+
+const isKnownAlgorithm = (alg: string | undefined): alg is AccountKey["algorithm"] =>
+  signatureAlgorithms.some((known) => known === alg)
+
+/** 6: the key's own algorithm decides; `alg` must agree with it. */
+const algorithmFits = ({ header }: Jws, { algorithm }: AccountKey) =>
+  header.alg === algorithm
+    ? Effect.void
+    : rejected("algorithm_mismatch", new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.` }))
+
+const algorithmKnown = ({ header }: Jws) =>
+  isKnownAlgorithm(header.alg)
+    ? Effect.void
+    : rejected(
+      "algorithm_unsupported",
+      new BadSignatureAlgorithm({ detail: `The alg must be ${signatureAlgorithms.join(" or ")}.` })
+    )
+
+/** 6a: the key a `jwk` describes. */
+const keyOfJwk = ({ header }: Jws) => {
+  const key = importJwk(header.jwk ?? {})
+  return Either.isRight(key) ? Effect.succeed(key.right) : rejected("key_unsupported", key.left)
+}
+
+/** 6b: the account a `kid` names, at this profile. */
+const accountOfKid = ({ header }: Jws, { endpoint }: Posted) => {
+  const kid = header.kid ?? ""
+  const prefix = endpoint.account("")
+  const id = kid.slice(prefix.length)
+  if (!kid.startsWith(prefix) || !isId(id)) {
+    return malformed("kid_foreign", "The kid is not an account URL of this profile.")
+  }
+  return Effect.flatMap(
+    accounts.find(endpoint.profile.name, AccountId(id)),
+    (account) => account === undefined ? new AccountDoesNotExist() : Effect.succeed(account)
+  )
+}
+
+/** 7: the signature verifies. */
+const signatureVerifies = (jws: Jws, key: AccountKey, account: Account | undefined) =>
+  verifyJws(jws, key)
+    ? Effect.void
+    : Effect.zipRight(
+      emit("jws_signature_invalid", { account_id: account?.id, key_fp: fingerprint(key.spki) }),
+      new Unauthorized({ detail: "The signature does not verify." })
+    )
+
+/** 8: the nonce is fresh and unused. Only what passed everything above spends one. */
+const nonceIsFresh = ({ header: { nonce } }: Jws) =>
+  Effect.gen(function*() {
+    if (nonce === undefined) {
+      yield* emit("nonce_rejected", { reason: "missing", nonce_fp: undefined })
+      return yield* new BadNonce()
+    }
+    const nonces = yield* Nonces
+    const verdict = yield* nonces.spend(nonce)
+    if (verdict === "fresh") return
+    const nonce_fp = fingerprint(nonce)
+    // A value of our own form that is gone was spent before, or swept.
+    yield* nonce.length === ourNonceLength && verdict === "unknown"
+      ? emit("nonce_replayed", { nonce_fp })
+      : emit("nonce_rejected", { reason: verdict, nonce_fp })
+    return yield* new BadNonce()
+  })
+
+const ourNonceLength = 43
+
+const clientOf = ({ request }: Posted): ClientFacts => ({
+  ip: request.clientIp,
+  user_agent: request.userAgent,
+  request_id: request.id
+})
+
+const seenEverySeconds = 60
+
+/** The last authenticated request is stamped at most once a minute. */
+const stampSeen = (account: Account, client: ClientFacts) =>
+  Effect.flatMap(currentSeconds, (now) =>
+    account.lastSeenAt !== undefined && now - account.lastSeenAt < seenEverySeconds
+      ? Effect.void
+      : accounts.recordSeen(account.id, now, client.ip))
+
+/** How a payload is read: an empty one is POST-as-GET (RFC 8555 section 6.3). */
+export type Payload<P> = (bytes: Buffer) => Effect.Effect<P, AcmeError>
+
+/** Nothing may be sent. */
+export const postAsGet: Payload<undefined> = (bytes) =>
+  bytes.length === 0 ? Effect.succeed(undefined) : malformed("payload_not_empty", "A POST-as-GET has an empty payload.")
+
+const decodePayload = <A, I>(schema: Schema.Schema<A, I>): (bytes: Buffer) => Effect.Effect<A, AcmeError> => {
+  const decode = Schema.decodeUnknownEither(schema)
+  return (bytes) => {
+    const object = parseObject(bytes)
+    if (object === undefined) return Effect.fail(new Malformed({ detail: "The payload is not a JSON object." }))
+    const decoded = decode(object)
+    if (Either.isRight(decoded)) return Effect.succeed(decoded.right)
+    return Effect.fail(new Malformed({ detail: "A member of the payload is missing or of the wrong type." }))
+  }
+}
+
+/** A JSON object of this shape must be sent. */
+export const typed = <A, I>(schema: Schema.Schema<A, I>): Payload<A> => {
+  const decode = decodePayload(schema)
+  return (bytes) => bytes.length === 0 ? Effect.fail(new Malformed({ detail: "A payload is needed." })) : decode(bytes)
+}
+
+/** Nothing, or a JSON object of this shape. */
+export const optional = <A, I>(schema: Schema.Schema<A, I>): Payload<A | undefined> => {
+  const decode = decodePayload(schema)
+  return (bytes) => bytes.length === 0 ? Effect.succeed(undefined) : decode(bytes)
+}
+
+/** What reading a body can come to, before it is a JWS. */
+export type BodyError = BodyTooLarge | BodyTooSlow | Shed
+
+/** A request signed by an account of this profile. */
+export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
+  const jws = yield* decodes(posted)
+  yield* hasNoCrit(jws)
+  yield* namesThisUrl(jws, posted)
+  yield* hasOneKey(jws, "kid")
+  yield* algorithmKnown(jws)
+  const account = yield* accountOfKid(jws, posted)
+  const keys = yield* AccountKeys
+  const key = yield* keys.get(account.pubkey)
+  yield* algorithmFits(jws, key)
+  yield* signatureVerifies(jws, key, account)
+  yield* nonceIsFresh(jws)
+  yield* refuseUnlessValid(account)
+  const client = clientOf(posted)
+  yield* stampSeen(account, client)
+  const caller: Caller = {
+    profile: posted.endpoint.profile,
+    accountId: account.id,
+    thumbprint: key.thumbprint,
+    pubkey: key.spki,
+    client
+  }
+  const signed: BySomeAccount<P> = { ...posted, caller, account, payload: yield* read(jws.payload) }
+  return signed
+})
+
+/** A request signed by the key it carries. */
+export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
+  const jws = yield* decodes(posted)
+  yield* hasNoCrit(jws)
+  yield* namesThisUrl(jws, posted)
+  yield* hasOneKey(jws, "jwk")
+  yield* algorithmKnown(jws)
+  const key = yield* keyOfJwk(jws)
+  yield* algorithmFits(jws, key)
+  yield* signatureVerifies(jws, key, undefined)
+  yield* nonceIsFresh(jws)
+  const signed: BySomeKey<P> = { ...posted, key, client: clientOf(posted), payload: yield* read(jws.payload) }
+  return signed
+})

@@ -1,0 +1,82 @@
+import { Effect } from "effect"
+import * as issuance from "../../operations/acme/issuance.ts"
+import { currentSeconds } from "../../operations/acme/caller.ts"
+import * as verdicts from "../../operations/acme/verdicts.ts"
+import * as sweeps from "../../operations/sweeps.ts"
+import type { Config } from "../../subsystems/config/AppConfig.ts"
+import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
+import type { EventName } from "../../domain/Event.ts"
+import type { AnyHandler, Outcome } from "../../subsystems/queue/Handler.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import type { Queue } from "../../subsystems/queue/Queue.ts"
+import { handler } from "../../subsystems/queue/Runner.ts"
+import type { Signers } from "../../subsystems/signing/Signer.ts"
+import type { Validator } from "../../subsystems/validation/Validator.ts"
+
+/** What the handlers ask of a worker. */
+export type Needs = Database | Queue | Signers | Validator
+
+const daySeconds = 86_400
+const validationMarginMillis = 5000
+const localCaBudgetMillis = 60_000
+
+type ReaperFailed = Extract<EventName, `${string}_reaper_failed`>
+
+/** A sweep at a cadence: an error is logged, kept on the row, and never ends the schedule. */
+const sweep = (
+  config: Config,
+  kind: "nonce_sweep" | "order_sweep" | "job_retention_sweep",
+  everySeconds: number,
+  failure: ReaperFailed,
+  run: Effect.Effect<void, StorageFailed, Database | Queue>
+): AnyHandler<Needs> =>
+  handler<typeof kind, Needs>({
+    kind,
+    periodic: true,
+    longestBudgetMillis: config.jobs.lease_seconds * 1000,
+    budgetMillis: () => config.jobs.lease_seconds * 1000,
+    run: () =>
+      Effect.gen(function*() {
+        const error = yield* Effect.match(run, { onSuccess: () => undefined, onFailure: ({ message }) => message })
+        if (error !== undefined) yield* emit(failure, { error })
+        const at = (yield* currentSeconds) + everySeconds
+        return { _tag: "Reschedule", at, ...(error === undefined ? {} : { error }) } satisfies Outcome<Needs>
+      }),
+    abandon: () => Effect.void
+  })
+
+/** Every kind this build runs: kind → operation. */
+export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
+  const profiles = new Map(config.profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
+  const timeouts = [...profiles.values()].map(({ challenge }) => challenge.timeout_ms)
+  const budgetOf = (timeout: number): number => timeout + validationMarginMillis
+  return [
+    handler<"challenge_validate", Needs>({
+      kind: "challenge_validate",
+      periodic: false,
+      longestBudgetMillis: budgetOf(Math.max(...timeouts, config.challenge.timeout_ms)),
+      budgetMillis: ({ profile }) => budgetOf(profiles.get(profile)?.challenge.timeout_ms ?? config.challenge.timeout_ms),
+      run: (payload) => verdicts.validate(profiles, payload),
+      abandon: verdicts.abandon
+    }),
+    handler<"signer_issue", Needs>({
+      kind: "signer_issue",
+      periodic: false,
+      longestBudgetMillis: localCaBudgetMillis,
+      budgetMillis: () => localCaBudgetMillis,
+      run: issuance.issue,
+      abandon: issuance.abandon
+    }),
+    sweep(
+      config,
+      "nonce_sweep",
+      Math.max(30, Math.floor(config.nonce.ttl_seconds / 2)),
+      "nonce_reaper_failed",
+      sweeps.sweepNonces(config.nonce.ttl_seconds)
+    ),
+    sweep(config, "order_sweep", daySeconds, "order_reaper_failed", sweeps.sweepOrders(config)),
+    ...(config.jobs.retention_days === 0 ? [] : [
+      sweep(config, "job_retention_sweep", daySeconds, "job_reaper_failed", sweeps.sweepJobs(config.jobs.retention_days))
+    ])
+  ]
+}

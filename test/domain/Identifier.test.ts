@@ -1,0 +1,200 @@
+import { describe, it } from "@effect/vitest"
+import type { Either } from "effect"
+import { FastCheck, Schema } from "effect"
+import { assert } from "vitest"
+import {
+  baseName,
+  DnsName,
+  isWildcard,
+  normalizeIdentifier,
+  requiresDns01,
+  reverseName
+} from "../../src/domain/Identifier.ts"
+
+const label = (length: number) => "a".repeat(length)
+const nameOf = (octets: number) => `${`${label(49)}.`.repeat(Math.floor((octets - 1) / 50))}`.padEnd(octets, "b")
+
+const verdict = (value: string, dns01Enabled = false) => {
+  const result = normalizeIdentifier(value, { dns01Enabled })
+  return result._tag === "Right" ? result.right : result.left.kind
+}
+const accepted = (value: string, expected = value) => assert.strictEqual(verdict(value, true), expected)
+
+const normalized = (value: string): DnsName => {
+  const result = normalizeIdentifier(value, { dns01Enabled: true })
+  return result._tag === "Right" ? result.right : assert.fail(`refused ${value}: ${result.left.detail}`)
+}
+
+describe("upper case, one trailing dot: the same identity", () => {
+  for (const spelling of ["a.example", "A.Example", "a.example.", "A.EXAMPLE."]) {
+    it(spelling, () => accepted(spelling, "a.example"))
+  }
+  it("the trailing dot does not count towards 253 octets", () => {
+    assert.strictEqual(verdict(`${nameOf(253)}.`), nameOf(253))
+  })
+  it("the Kelvin sign is no k", () => assert.strictEqual(verdict("\u212a.example"), "malformed"))
+})
+
+describe("malformed", () => {
+  const rows: Record<string, ReadonlyArray<string>> = {
+    "leading dot": [".example", "*..example", ".*.example"],
+    "..": ["a..example", "a.example..", ".."],
+    "empty": ["", "."],
+    "64-octet label": [`${label(64)}.example`],
+    "254 octets": [nameOf(254), `*.${nameOf(252)}`],
+    "hyphen at an end": ["-a.example", "a-.example", "a.-", "-"],
+    "ab--cd": ["ab--cd.example", "ab--.example", "x.ab--cd"],
+    "bad xn--": [
+      "xn--.example",
+      "xn--a.example",
+      "xn---.example",
+      "xn--abc-.example",
+      "xn--99999999.example",
+      "xn--ls8h.example", // an emoji: UTS 46 allows it, IDNA2008 does not
+      "xn--1ch.example", // U+2260, a sign
+      "xn--zca-.example",
+      "xn--bcher-kva_.example"
+    ],
+    "non-ASCII": ["bücher.example", "a.例え", "a\u0301.example", "\ufeffa.example", "a\u00a0.example"],
+    "full-width": ["\uff41.example", "a\u3002example"],
+    "U+0000": ["a\0.example", "a.example\0"],
+    "space": [" a.example", "a.example ", "a b.example", "a.example\n", "a\t.example"],
+    "%00": ["a%00.example"],
+    ":80": ["a.example:80"],
+    "@": ["u@a.example"],
+    "/": ["a.example/", "http://a.example"],
+    "#": ["a.example#b"],
+    "[::1]": ["[::1]", "::1"],
+    "*": ["*"],
+    "*.": ["*."],
+    "a*.x": ["a*.x", "*a.x", "a.*.x", "a.*"],
+    "*.*.x": ["*.*.x"]
+  }
+  for (const [row, values] of Object.entries(rows)) {
+    it(row, () => {
+      for (const value of values) assert.strictEqual(verdict(value), "malformed", JSON.stringify(value))
+    })
+  }
+  it("TXT name too long, while dns-01 is enabled", () => {
+    assert.strictEqual(verdict(nameOf(238), true), "malformed")
+    assert.strictEqual(verdict(nameOf(238), false), nameOf(238))
+    assert.strictEqual(verdict(nameOf(237), true), nameOf(237))
+    assert.strictEqual(verdict(`*.${nameOf(237)}`, true), `*.${nameOf(237)}`)
+    assert.strictEqual(verdict(`*.${nameOf(238)}`, true), "malformed")
+  })
+  it("context rules of RFC 5892", () => {
+    for (
+      const [unicode, ascii] of [
+        ["a middle dot not between two l", "xn--ab-0ea"],
+        ["a geresh without a Hebrew letter before it", "xn--a-0jc"],
+        ["a katakana middle dot alone", "xn--vek"],
+        ["a zero width joiner without a virama", "xn--ab-m1t"]
+      ] as const
+    ) assert.strictEqual(verdict(`${ascii}.example`), "malformed", unicode)
+    accepted("xn--ll-0ea.example") // l, middle dot, l
+  })
+  it("letters RFC 5892 disallows by name", () => {
+    for (const ascii of ["xn--ypd", "xn--ngba5e", "xn--a-s6t", "xn--37j", "xn--a-zrn", "xn--lsb9g"]) {
+      assert.strictEqual(verdict(`${ascii}.example`), "malformed", ascii)
+    }
+  })
+  it("a right-to-left label that begins with a digit", () => {
+    assert.strictEqual(verdict("xn--1-0hc.example"), "malformed")
+  })
+})
+
+describe("rejectedIdentifier", () => {
+  for (
+    const value of [
+      "10.0.0.5",
+      "2130706433",
+      "0x7f.1",
+      "127.1",
+      "127.1.",
+      "0x7f000001",
+      "0X7F000001",
+      "0x",
+      "a.0x7f",
+      "a.b.123",
+      "*.1",
+      "*.10.0.0.5",
+      "1.2.3.4.5"
+    ]
+  ) it(value, () => assert.strictEqual(verdict(value), "rejectedIdentifier"))
+})
+
+describe("accepted; policy is the filter's task", () => {
+  for (
+    const value of [
+      "localhost",
+      "a",
+      "host.corp",
+      "nas.home.arpa",
+      "*.co.uk",
+      "*.x",
+      "*.corp",
+      "_dmarc.a.example",
+      "a_b.example",
+      "_.example",
+      "1.2.3.in-addr.arpa",
+      "123.example",
+      "0x7f.example",
+      "a.0xg",
+      "a--b.example",
+      "a-b.example",
+      `${label(63)}.example`,
+      "xn--bcher-kva.example",
+      "xn--zca.example",
+      "xn--r8jz45g.xn--zckzah",
+      "xn--mgbh0fb.xn--kgbechtv",
+      "xn--4dbrk0ce.example"
+    ]
+  ) it(value, () => accepted(value))
+  it("253 octets", () => assert.strictEqual(verdict(nameOf(253)), nameOf(253)))
+})
+
+it("a refusal quotes nothing", () => {
+  const result = normalizeIdentifier("<script>\u001b[31m", { dns01Enabled: true })
+  assert.isTrue(result._tag === "Left" && /^[A-Za-z0-9 ,.-]+\.$/.test(result.left.detail))
+})
+
+it("wildcards and base names", () => {
+  const [plain, wildcard] = [normalized("A.example."), normalized("*.A.Example")]
+  assert.deepStrictEqual([isWildcard(plain), requiresDns01(plain), baseName(plain)], [false, false, plain])
+  assert.deepStrictEqual([isWildcard(wildcard), requiresDns01(wildcard), baseName(wildcard)], [true, true, plain])
+})
+
+it("a reversed name is the name read backwards", () => {
+  assert.strictEqual(reverseName(normalized("*.ab.example")), "elpmaxe.ba.*")
+})
+
+// mostly names, often almost one
+const names = FastCheck.array(
+  FastCheck.oneof(
+    FastCheck.stringMatching(/^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,8}$/),
+    FastCheck.constantFrom("*", "", "xn--zca", "XN--Bcher-Kva", "xn--ls8h", "0x1f", "12", "ü", "ab--c"),
+    FastCheck.string({ maxLength: 3 })
+  ),
+  { maxLength: 6 }
+).map((labels) => labels.join("."))
+const same = (one: Either.Either<DnsName, unknown>, other: Either.Either<DnsName, unknown>) =>
+  one._tag === other._tag && (one._tag === "Left" || other._tag === "Left" || one.right === other.right)
+
+it.prop("normalising is idempotent and gives what the schema admits", [names, FastCheck.boolean()], ([value, on]) => {
+  const once = normalizeIdentifier(value, { dns01Enabled: on })
+  return once._tag === "Left" ||
+    (same(once, normalizeIdentifier(once.right, { dns01Enabled: on })) && Schema.is(DnsName)(once.right))
+})
+
+it.prop("spellings of one name fold", [names], ([value]) => {
+  const once = normalizeIdentifier(value, { dns01Enabled: true })
+  const spell = (spelling: string) => same(once, normalizeIdentifier(spelling, { dns01Enabled: true }))
+  const ascii = /^[\0-\u007f]*$/.test(value)
+  return !ascii || (spell(value.toUpperCase()) && spell(value.toLowerCase()) &&
+    (value === "" || value.endsWith(".") || spell(`${value}.`)))
+})
+
+it.prop("reversing twice gives the name", [names], ([value]) => {
+  const once = normalizeIdentifier(value, { dns01Enabled: true })
+  return once._tag === "Left" || Array.from(reverseName(once.right)).toReversed().join("") === once.right
+})

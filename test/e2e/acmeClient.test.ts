@@ -1,0 +1,133 @@
+import * as acme from "acme-client"
+import { readFileSync } from "node:fs"
+import { Agent } from "node:https"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { builtServer, databases } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import { leafOf, verifyChain } from "../support/Openssl.ts"
+
+/** What a promise failed with; fails the test when it did not. */
+const failure = async (promise: Promise<unknown>): Promise<Error> => {
+  const outcome = await promise.then(() => undefined, (error: unknown) => error)
+  assert.instanceOf(outcome, Error)
+  return outcome
+}
+
+describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshUrl }) => {
+  let ground: Ground
+  let client: acme.Client
+
+  const newClient = async (key: Buffer): Promise<acme.Client> => {
+    const made = new acme.Client({
+      directoryUrl: ground.server.directoryUrl,
+      accountKey: key,
+      backoffAttempts: 60,
+      backoffMin: 50,
+      backoffMax: 500
+    })
+    await made.createAccount({ termsOfServiceAgreed: true, contact: ["mailto:ops@corp.example"] })
+    return made
+  }
+
+  const issue = async (from: acme.Client, names: ReadonlyArray<string>, serve = true): Promise<string> => {
+    const [first = ""] = names
+    const [, csr] = await acme.crypto.createCsr({ commonName: first, altNames: [...names] })
+    return from.auto({
+      csr,
+      termsOfServiceAgreed: true,
+      // Its own check would ask the system's resolver for the name.
+      skipChallengeVerification: true,
+      challengePriority: ["http-01"],
+      challengeCreateFn: (_authorization, challenge, keyAuthorization) => {
+        if (serve) ground.responder.tokens.set(challenge.token, keyAuthorization)
+        return Promise.resolve()
+      },
+      challengeRemoveFn: (_authorization, challenge) => {
+        ground.responder.tokens.delete(challenge.token)
+        return Promise.resolve()
+      }
+    })
+  }
+
+  beforeAll(async () => {
+    await builtServer()
+    ground = await startGround({ tls: true, databaseUrl: await freshUrl() })
+    // Trusts the pair the server generated, and nothing else.
+    const ca = readFileSync(join(ground.server.directory, "server.pem"))
+    acme.axios.defaults.httpsAgent = new Agent({ ca })
+    client = await newClient(await acme.crypto.createPrivateEcdsaKey("P-256"))
+  })
+
+  afterAll(async () => {
+    await ground?.dispose()
+  })
+
+  it("issues a certificate openssl accepts", async () => {
+    const chain = await issue(client, ["www.corp.example"])
+    await verifyChain(chain, ground.server.caFile, "www.corp.example")
+    assert.isTrue(ground.responder.requests.some(({ host }) => /^www\.corp\.example(:\d+)?$/.test(host)))
+  })
+
+  it("issues one certificate for several names", async () => {
+    const names = ["one.corp.example", "two.corp.example", "intranet"]
+    const chain = await issue(client, names)
+    for (const name of names) await verifyChain(chain, ground.server.caFile, name)
+  })
+
+  it("serves an account with an RSA key", async () => {
+    const rsa = await newClient(await acme.crypto.createPrivateRsaKey(2048))
+    await verifyChain(await issue(rsa, ["rsa.corp.example"]), ground.server.caFile, "rsa.corp.example")
+  })
+
+  it("renews with the same account, under another serial", async () => {
+    const before = await issue(client, ["renewed.corp.example"])
+    const account = client.getAccountUrl()
+    const after = await issue(client, ["renewed.corp.example"])
+    await verifyChain(after, ground.server.caFile, "renewed.corp.example")
+    assert.notStrictEqual(leafOf(after).serialNumber, leafOf(before).serialNumber)
+    assert.strictEqual(client.getAccountUrl(), account)
+  })
+
+  it("finds the account again by its key", async () => {
+    const key = await acme.crypto.createPrivateEcdsaKey("P-256")
+    const [first, second] = [await newClient(key), await newClient(key)]
+    assert.strictEqual(second.getAccountUrl(), first.getAccountUrl())
+  })
+
+  it("tells a client whose answer is not served that the challenge failed", async () => {
+    const { message } = await failure(issue(client, ["unserved.corp.example"], false))
+    assert.include(message, "unserved.corp.example")
+    await ground.server.waitForEvent("challenge_failed", {
+      where: ({ fields }) => fields["identifier"] === "unserved.corp.example"
+    })
+  })
+
+  it("refuses a wildcard while dns-01 is off, naming dns-01", async () => {
+    const order = client.createOrder({ identifiers: [{ type: "dns", value: "*.corp.example" }] })
+    assert.include((await failure(order)).message, "dns-01")
+  })
+
+  it("deactivates an authorization", async () => {
+    const order = await client.createOrder({ identifiers: [{ type: "dns", value: "given-up.corp.example" }] })
+    const [authorization] = await client.getAuthorizations(order)
+    assert.isDefined(authorization)
+    if (authorization === undefined) return
+    assert.strictEqual((await client.deactivateAuthorization(authorization)).status, "deactivated")
+  })
+
+  it("deactivates the account, which can do nothing more", async () => {
+    const leaving = await newClient(await acme.crypto.createPrivateEcdsaKey("P-256"))
+    await issue(leaving, ["leaving.corp.example"])
+    assert.strictEqual((await leaving.updateAccount({ status: "deactivated" })).status, "deactivated")
+    await failure(leaving.createOrder({ identifiers: [{ type: "dns", value: "leaving.corp.example" }] }))
+  })
+
+  it("ends in peace when asked to", async () => {
+    const { code } = await ground.server.stop("SIGTERM")
+    assert.strictEqual(code, 0)
+    await ground.server.restart()
+    await verifyChain(await issue(client, ["after.corp.example"]), ground.server.caFile, "after.corp.example")
+  })
+})

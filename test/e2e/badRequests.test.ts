@@ -1,0 +1,799 @@
+import { base64url } from "jose"
+import { createHmac, createPublicKey, generateKeyPairSync, randomUUID, sign } from "node:crypto"
+import { gzipSync } from "node:zlib"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import type { AcmeKey, Deviation, FlattenedJws, ProblemBody } from "../support/AcmeSession.ts"
+import { acmeKeyFrom, AcmeSession, makeAcmeKey, problemType } from "../support/AcmeSession.ts"
+import { der, makeCsr, oid } from "../support/Csr.ts"
+import { builtServer } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import type { HttpAnswer } from "../support/Http.ts"
+import { makeHttpClient } from "../support/Http.ts"
+
+/*
+ * Every way a signed request can be wrong, one at a time, and what comes back: the tables "JWS" of attacks.md and
+ * protocol.md. One server stands through all of it.
+ */
+
+let ground: Ground
+/** Registered; signs with P-256. */
+let session: AcmeSession
+/** Registered; signs with RSA. */
+let rsaSession: AcmeSession
+/** A key without an account. */
+let stranger: AcmeKey
+
+beforeAll(async () => {
+  await builtServer()
+  ground = await startGround({
+    config: "[profiles.default]\nenabled = true\n\n[profiles.other]\nenabled = true\n"
+  })
+  session = await AcmeSession.open(ground.server.directoryUrl)
+  await session.register()
+  rsaSession = await session.another(await makeAcmeKey("rsa"))
+  await rsaSession.register()
+  stranger = await makeAcmeKey()
+})
+
+afterAll(async () => {
+  session?.close()
+  await ground?.dispose()
+})
+
+/** What a row of the table knows when it is tried. */
+interface Target {
+  readonly session: AcmeSession
+  readonly url: string
+  readonly payload: object | undefined
+  readonly nonce: string
+}
+
+interface Row {
+  readonly name: string
+  readonly make: (target: Target) => Deviation | Promise<Deviation>
+  /** `undefined` for the answer without a problem type, 415. */
+  readonly type?: string | ReadonlyArray<string>
+  readonly status: number
+  /** The request may or may not have got as far as spending its nonce; without this it must not have. */
+  readonly maySpend?: boolean
+  /** Sent by the account with the RSA key. */
+  readonly rsa?: boolean
+}
+
+const malformed = (name: string, make: Row["make"]): Row => ({ name, make, type: "malformed", status: 400 })
+const badAlgorithm = (name: string, make: Row["make"]): Row => ({
+  name,
+  make,
+  type: "badSignatureAlgorithm",
+  status: 400
+})
+const badKey = (name: string, make: Row["make"]): Row => ({ name, make, type: "badPublicKey", status: 400 })
+const unauthorized = (name: string, make: Row["make"]): Row => ({ name, make, type: "unauthorized", status: 401 })
+const unsupportedMedia = (name: string, make: Row["make"]): Row => ({ name, make, status: 415 })
+
+const members = (extra: Readonly<Record<string, unknown>>) => (): Deviation => ({ header: extra })
+const signature = (change: (good: Buffer) => Uint8Array) => (): Deviation => ({
+  jws: (good) => ({ ...good, signature: base64url.encode(change(Buffer.from(base64url.decode(good.signature)))) })
+})
+const jws = (change: (good: FlattenedJws) => unknown) => (): Deviation => ({ jws: change })
+const path = (change: (url: string) => string) => ({ url }: Target): Deviation => ({ header: { url: change(url) } })
+const kid = (change: (kid: string) => string) => ({ session: { kid: good = "" } }: Target): Deviation => ({
+  header: { kid: change(good) }
+})
+
+const toDer = (raw: Buffer): Buffer => {
+  const integer = (bytes: Buffer) => {
+    const start = bytes.findIndex((byte) => byte !== 0)
+    const minimal = bytes.subarray(Math.max(start, 0))
+    return der(0x02, (minimal[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.alloc(1), minimal]) : minimal)
+  }
+  return der(0x30, integer(raw.subarray(0, 32)), integer(raw.subarray(32)))
+}
+
+/** The order of P-256. */
+const n = Buffer.from("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551", "hex")
+
+/** Sets the bits base64url leaves over in the last character of a text whose length is not a multiple of four. */
+const strayBits = (text: string): string => {
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+  assert.notStrictEqual(text.length % 4, 0)
+  return text.slice(0, -1) + (alphabet[alphabet.indexOf(text.slice(-1)) | 1] ?? "")
+}
+
+const ill = Buffer.from([0x22, 0xff, 0xfe, 0x22])
+
+const anywhere: ReadonlyArray<Row> = [
+  // the body
+  malformed("an empty body", () => ({ body: () => "" })),
+  malformed("a body that is no JSON", () => ({ body: () => "protected=x&payload=y" })),
+  malformed("a JSON array", () => ({ body: (good) => `[${good}]` })),
+  malformed("a JSON text", () => ({ body: () => "\"jws\"" })),
+  malformed("null", () => ({ body: () => "null" })),
+  malformed("a body cut short", () => ({ body: (good) => good.slice(0, -2) })),
+  malformed("something after the JWS", () => ({ body: (good) => `${good}{}` })),
+  malformed("a byte order mark before the JWS", () => ({ body: (good) => `\uFEFF${good}` })),
+  malformed("a JWS with invalid UTF-8", () => ({
+    body: (good) => Buffer.concat([Buffer.from(good.slice(0, -1)), Buffer.from(",\"x\":"), ill, Buffer.from("}")])
+  })),
+  malformed("the compact form", () => ({
+    body: (good) => {
+      const parts = JSON.parse(good) as FlattenedJws
+      return `${parts.protected}.${parts.payload}.${parts.signature}`
+    }
+  })),
+  malformed(
+    "the general form",
+    jws((good) => ({
+      payload: good.payload,
+      signatures: [{ protected: good.protected, signature: good.signature }]
+    }))
+  ),
+  malformed("a signatures member beside the flattened form", jws((good) => ({ ...good, signatures: [] }))),
+  malformed("an unprotected header", jws((good) => ({ ...good, header: { alg: "ES256" } }))),
+  malformed("an empty unprotected header", jws((good) => ({ ...good, header: {} }))),
+  ...(["protected", "payload", "signature"] as const).flatMap((member) => [
+    malformed(`no ${member}`, jws((good) => ({ ...good, [member]: undefined }))),
+    malformed(`${member} null`, jws((good) => ({ ...good, [member]: null }))),
+    malformed(`${member} a number`, jws((good) => ({ ...good, [member]: 7 }))),
+    malformed(`${member} with padding`, jws((good) => ({ ...good, [member]: `${good[member]}==` }))),
+    malformed(`${member} with a space`, jws((good) => ({ ...good, [member]: `${good[member]} ` }))),
+    malformed(`${member} with a line break`, jws((good) => ({ ...good, [member]: `\n${good[member]}` }))),
+    malformed(`${member} with a character of plain base64`, jws((good) => ({ ...good, [member]: `${good[member]}+/` })))
+  ]),
+  malformed(
+    "stray bits at the end of the signature",
+    jws((good) => ({
+      ...good,
+      signature: strayBits(good.signature)
+    }))
+  ),
+  malformed("a body nested 10 000 deep", () => ({
+    body: (good) => `${good.slice(0, -1)},"x":${"[".repeat(10_000)}${"]".repeat(10_000)}}`
+  })),
+  { name: "a body one byte over the limit", ...over((good) => good.padEnd(131_073, " ")) },
+  {
+    name: "a chunked body over the limit",
+    ...over((good) => [Buffer.from(good), ...Array.from({ length: 20 }, () => Buffer.alloc(8192, " "))])
+  },
+  { name: "a body of 10 MB", ...over((good) => good.padEnd(10 * 1024 * 1024, " ")) },
+  {
+    name: "10 MB in chunks",
+    ...over((good) => [Buffer.from(good), ...Array.from({ length: 160 }, () => Buffer.alloc(65_536, " "))])
+  },
+
+  // the media type
+  unsupportedMedia("no media type", () => ({ contentType: null })),
+  unsupportedMedia("application/json", () => ({ contentType: "application/json" })),
+  unsupportedMedia("text/plain", () => ({ contentType: "text/plain" })),
+  unsupportedMedia("a media type that only begins right", () => ({ contentType: "application/jose+jsonx" })),
+  unsupportedMedia("a compressed body", () => ({
+    headers: { "content-encoding": "gzip" },
+    body: (good) => gzipSync(good)
+  })),
+
+  // the protected header
+  malformed("a protected header that is no JSON", () => ({ protectedText: () => "alg=ES256" })),
+  malformed("an empty protected header", () => ({ protectedText: () => "" })),
+  malformed("a protected header that is an array", () => ({ protectedText: (good) => JSON.stringify([good]) })),
+  malformed("a protected header with invalid UTF-8", () => ({
+    protectedText: (good) =>
+      Buffer.concat([Buffer.from(JSON.stringify(good).slice(0, -1)), Buffer.from(",\"x\":"), ill, Buffer.from("}")])
+  })),
+  malformed("a protected header with a byte order mark", () => ({
+    protectedText: (good) => `\uFEFF${JSON.stringify(good)}`
+  })),
+  malformed("a protected header nested 10 000 deep", () => ({
+    protectedText: (good) => `${JSON.stringify(good).slice(0, -1)},"x":${"[".repeat(10_000)}${"]".repeat(10_000)}}`
+  })),
+  malformed("crit with a known member", members({ crit: ["exp"], exp: 1 })),
+  malformed("crit empty", members({ crit: [] })),
+  malformed("crit with b64", members({ crit: ["b64"], b64: false })),
+  malformed("crit null", members({ crit: null })),
+
+  // alg
+  { ...badAlgorithm("no alg", members({ alg: undefined })), type: ["badSignatureAlgorithm", "malformed"] },
+  ...["none", "HS256", "ES384", "ES512", "EdDSA", "PS256", "RS384", "es256", "XS256", ""].map((alg) =>
+    badAlgorithm(`alg ${alg === "" ? "empty" : alg}`, members({ alg }))
+  ),
+  badAlgorithm("RS256 over a P-256 key", members({ alg: "RS256" })),
+  { ...badAlgorithm("ES256 over an RSA key", members({ alg: "ES256" })), rsa: true },
+  ...[null, 256, ["ES256"], { name: "ES256" }].map((alg) => ({
+    ...malformed(`alg ${JSON.stringify(alg)}`, members({ alg })),
+    type: ["malformed", "badSignatureAlgorithm"]
+  })),
+
+  // url
+  malformed("no url", members({ url: undefined })),
+  malformed("url null", members({ url: null })),
+  malformed("url a number", members({ url: 1 })),
+  malformed("url with the other scheme", path((url) => url.replace("http:", "https:"))),
+  malformed("url with another host", path((url) => url.replace("127.0.0.1", "localhost"))),
+  malformed("url with the scheme in upper case", path((url) => url.replace("http://", "HTTP://"))),
+  malformed("url without its port", path((url) => url.replace(/:\d+/, ""))),
+  malformed("url with a user part", path((url) => url.replace("://", "://user@"))),
+  malformed("url with a query", path((url) => `${url}?x=1`)),
+  malformed("url with a fragment", path((url) => `${url}#x`)),
+  malformed("url with a trailing slash", path((url) => `${url}/`)),
+  malformed("url with a doubled slash", path((url) => url.replace("/profile/", "//profile/"))),
+  malformed("url of another endpoint", path((url) => url.replace(/[^/]*$/, "newNonce"))),
+  malformed("url of another profile", path((url) => url.replace("/default/", "/other/"))),
+  malformed("url relative", path((url) => new URL(url).pathname)),
+  malformed("url that matches a forged Host", ({ url }) => ({
+    header: { url: url.replace(/127\.0\.0\.1:\d+/, "acme.example") },
+    headers: { host: "acme.example", "x-forwarded-host": "acme.example" }
+  })),
+
+  // jwk and kid
+  malformed("neither jwk nor kid", () => ({ identify: "neither" })),
+  malformed("both jwk and kid", () => ({ identify: "both", header: { kid: session.kid } })),
+
+  // the signature
+  unauthorized("an empty signature", jws((good) => ({ ...good, signature: "" }))),
+  unauthorized("a flipped bit in the signature", signature((good) => good.with(10, (good[10] ?? 0) ^ 1))),
+  unauthorized("a signature in DER", signature(toDer)),
+  unauthorized("63 octets", signature((good) => good.subarray(0, 63))),
+  unauthorized("65 octets", signature((good) => Buffer.concat([good, Buffer.alloc(1)]))),
+  unauthorized("r zero", signature((good) => Buffer.concat([Buffer.alloc(32), good.subarray(32)]))),
+  unauthorized("s zero", signature((good) => Buffer.concat([good.subarray(0, 32), Buffer.alloc(32)]))),
+  unauthorized("r and s zero", signature(() => Buffer.alloc(64))),
+  unauthorized("r not below n", signature((good) => Buffer.concat([n, good.subarray(32)]))),
+  unauthorized("s not below n", signature((good) => Buffer.concat([good.subarray(0, 32), n]))),
+  unauthorized("10 000 octets", signature(() => Buffer.alloc(10_000, 7))),
+  unauthorized(
+    "the signature of another payload",
+    jws((good) => ({
+      ...good,
+      payload: base64url.encode(JSON.stringify({ contact: ["mailto:other@corp.example"] }))
+    }))
+  ),
+  unauthorized("an HMAC keyed with the public key, named ES256", ({ session: { key } }) => {
+    const secret = createPublicKey(key.privateKey).export({ format: "der", type: "spki" })
+    const mac = (text: string) => createHmac("sha256", secret).update(text).digest()
+    return { jws: (good) => ({ ...good, signature: base64url.encode(mac(`${good.protected}.${good.payload}`)) }) }
+  }),
+  {
+    ...unauthorized("an RSA signature with a flipped bit", signature((good) => good.with(9, (good[9] ?? 0) ^ 1))),
+    rsa: true
+  },
+  { ...unauthorized("an RSA signature cut short", signature((good) => good.subarray(1))), rsa: true },
+  {
+    ...unauthorized("an RSA signature with PSS padding", ({ session: { key } }) => ({
+      jws: (good) => ({
+        ...good,
+        signature: base64url.encode(
+          sign("sha256", Buffer.from(`${good.protected}.${good.payload}`), { key: key.privateKey, padding: 6 })
+        )
+      })
+    })),
+    rsa: true
+  },
+
+  // the nonce
+  { name: "no nonce", make: () => ({ nonce: null }), type: "badNonce", status: 400 },
+  {
+    name: "an unknown nonce",
+    make: () => ({ nonce: base64url.encode(Buffer.alloc(32, 5)) }),
+    type: "badNonce",
+    status: 400
+  },
+  { name: "an empty nonce", make: () => ({ nonce: "" }), type: ["badNonce", "malformed"], status: 400 },
+  malformed("a nonce that is not base64url", () => ({ nonce: "no nonce!" })),
+  malformed("a nonce with padding", ({ nonce }) => ({ nonce: `${nonce}=` })),
+  malformed("nonce null", members({ nonce: null })),
+  malformed("nonce a number", members({ nonce: 5 }))
+]
+
+const payloads: ReadonlyArray<Row> = [
+  malformed("a payload that is no JSON", () => ({ payloadText: "identifiers=x" })),
+  malformed("a payload that is an array", () => ({ payloadText: "[]" })),
+  malformed("a payload that is null", () => ({ payloadText: "null" })),
+  malformed("a payload with invalid UTF-8", () => ({ payloadText: ill })),
+  malformed("a payload with a byte order mark", () => ({ payloadText: "\uFEFF{}" })),
+  malformed("an empty payload", () => ({ payloadText: "" }))
+].map((row) => ({ ...row, maySpend: true }))
+
+/** 413, whatever else is right. */
+function over(body: NonNullable<Deviation["body"]>): Omit<Row, "name"> {
+  return { make: () => ({ body }), type: "malformed", status: 413 }
+}
+
+const withKid: ReadonlyArray<Row> = [
+  malformed("jwk in place of kid", () => ({ identify: "jwk" })),
+  malformed("kid null", members({ kid: null })),
+  malformed("kid a number", members({ kid: 7 })),
+  malformed("kid an object", members({ kid: {} })),
+  malformed("kid empty", members({ kid: "" })),
+  malformed("kid of another profile", kid((good) => good.replace("/default/", "/other/"))),
+  malformed("kid of another host", kid((good) => good.replace("127.0.0.1", "localhost"))),
+  malformed("kid relative", kid((good) => new URL(good).pathname)),
+  malformed("kid with a trailing slash", kid((good) => `${good}/`)),
+  malformed("kid with dot segments", kid((good) => good.replace("/acct/", "/acct/./"))),
+  malformed("kid percent-encoded", kid((good) => good.replace("/acct/", "/%61cct/"))),
+  malformed("kid with its id in upper case", kid((good) => good.replace(/[^/]*$/, (id) => id.toUpperCase()))),
+  malformed("kid with an id that is no UUID", kid((good) => good.replace(/[^/]*$/, "1"))),
+  malformed("kid of an order", kid((good) => good.replace("/acct/", "/order/"))),
+  {
+    name: "kid without an account",
+    make: kid((good) => good.replace(/[^/]*$/, randomUUID())),
+    type: "accountDoesNotExist",
+    status: 400
+  },
+  unauthorized("the signature of another key", () => ({ key: stranger, identify: "kid" }))
+]
+
+const jwk = (change: (good: Readonly<Record<string, unknown>>) => unknown) => (): Deviation => ({
+  key: stranger,
+  header: { jwk: change({ ...stranger.jwk }) }
+})
+
+const spoilt = (member: "x" | "y", change: (good: Buffer) => Uint8Array) =>
+  jwk((good) => ({
+    ...good,
+    [member]: base64url.encode(change(Buffer.from(base64url.decode(String(good[member])))))
+  }))
+
+const generated = (make: () => Promise<AcmeKey>) => async (): Promise<Deviation> => ({ key: await make() })
+
+const rsaKey = (modulusLength: number, publicExponent = 0x10001) =>
+  generated(() => acmeKeyFrom(generateKeyPairSync("rsa", { modulusLength, publicExponent }).privateKey))
+
+const rsaJwk = (change: (good: Readonly<Record<string, unknown>>) => unknown) => (): Deviation => ({
+  key: rsaSession.key,
+  header: { jwk: change({ ...rsaSession.key.jwk }) }
+})
+
+const withJwk: ReadonlyArray<Row> = [
+  malformed("kid in place of jwk", () => ({ identify: "kid", key: session.key, header: { kid: session.kid } })),
+  malformed("jwk null", jwk(() => null)),
+  malformed("jwk a text", jwk(() => "key")),
+  malformed("jwk a list", jwk((good) => [good])),
+  { ...malformed("jwk empty", jwk(() => ({}))), type: ["malformed", "badPublicKey"] },
+  badKey("x of 31 octets", spoilt("x", (good) => good.subarray(1))),
+  badKey("x of 33 octets", spoilt("x", (good) => Buffer.concat([Buffer.alloc(1), good]))),
+  badKey("y of 31 octets", spoilt("y", (good) => good.subarray(1))),
+  badKey("y of 33 octets", spoilt("y", (good) => Buffer.concat([Buffer.alloc(1), good]))),
+  badKey("a point off the curve", spoilt("y", (good) => good.with(31, (good[31] ?? 0) ^ 1))),
+  badKey(
+    "the point at infinity",
+    jwk((good) => {
+      const zero = base64url.encode(Buffer.alloc(32))
+      return { ...good, x: zero, y: zero }
+    })
+  ),
+  {
+    ...badKey("a P-384 key", () => {
+      const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-384" })
+      return { key: stranger, header: { jwk: publicKey.export({ format: "jwk" }) } }
+    }),
+    type: ["badPublicKey", "badSignatureAlgorithm"]
+  },
+  {
+    ...badKey("an Ed25519 key", () => {
+      const { publicKey } = generateKeyPairSync("ed25519")
+      return { key: stranger, header: { jwk: publicKey.export({ format: "jwk" }) } }
+    }),
+    type: ["badPublicKey", "badSignatureAlgorithm"]
+  },
+  {
+    ...badKey("a symmetric key", jwk(() => ({ kty: "oct", k: "c2VjcmV0" }))),
+    type: ["badPublicKey", "badSignatureAlgorithm", "malformed"]
+  },
+  badKey("RSA of 1024 bits", rsaKey(1024)),
+  badKey("RSA with exponent 1", rsaJwk((good) => ({ ...good, e: "AQ" }))),
+  badKey("RSA with an even exponent", rsaJwk((good) => ({ ...good, e: "AQAC" }))),
+  badKey("RSA of 16384 bits", rsaJwk((good) => ({ ...good, n: base64url.encode(Buffer.alloc(2048, 0xff)) }))),
+  badAlgorithm("jwk of the other type than alg", () => ({ key: stranger, header: { jwk: rsaSession.key.jwk } })),
+  unauthorized("the signature of another key", () => ({ key: stranger, header: { jwk: session.key.jwk } }))
+]
+
+/** The nonce still works: a request that is right in all else is not answered badNonce. */
+const isUnspent = async (nonce: string): Promise<boolean> => {
+  const answer = await session.postOnce(session.kid ?? "", undefined, { nonce })
+  return problemType(answer) !== "badNonce"
+}
+
+const tryRow = async (row: Row, makeTarget: (of: AcmeSession) => Omit<Target, "nonce">): Promise<void> => {
+  const target = { ...makeTarget(row.rsa === true ? rsaSession : session), nonce: await session.nonce() }
+  const deviation = { nonce: target.nonce, ...await row.make(target) }
+  const answer = await target.session.postOnce(target.url, target.payload, deviation)
+  assertProblem(answer, row.status, row.type)
+  if (problemType(answer) === "badSignatureAlgorithm") {
+    assert.deepStrictEqual([...(answer.json as ProblemBody).algorithms ?? []].sort(), ["ES256", "RS256"])
+  }
+  const fresh = answer.headers["replay-nonce"]
+  assert.isString(fresh, "no fresh nonce")
+  assert.isTrue(await isUnspent(String(fresh)), "the fresh nonce does not work")
+  // A request refused before check 8 leaves its nonce.
+  if (deviation.nonce === target.nonce && row.maySpend !== true) {
+    assert.isTrue(await isUnspent(target.nonce), "the nonce was spent")
+  }
+}
+
+const assertProblem = (answer: HttpAnswer, status: number, type: Row["type"]): void => {
+  const said = `${answer.status} ${answer.text.slice(0, 300)}`
+  assert.strictEqual(answer.status, status, said)
+  assert.match(answer.headers["content-type"] ?? "", /^application\/problem\+json\b/, said)
+  assert.match(String(answer.headers["link"]), /rel="index"/, said)
+  const body = answer.json as ProblemBody
+  if (type === undefined) assert.isUndefined(body.type, said)
+  else if (typeof type === "string") assert.strictEqual(problemType(answer), type, said)
+  else assert.include(type, problemType(answer), said)
+  assert.strictEqual(body.status, status, said)
+  assert.isString(body.detail, said)
+}
+
+describe("a signed request with one thing wrong", () => {
+  describe("at newOrder, signed with a kid", () => {
+    const target = (of: AcmeSession) => ({
+      session: of,
+      url: of.directory.newOrder,
+      payload: { identifiers: [{ type: "dns", value: "a.example" }] }
+    })
+    it.each([...anywhere, ...payloads, ...withKid])("$name", (row) => tryRow(row, target))
+  })
+
+  describe("at newAccount, signed with a jwk", () => {
+    const target = (of: AcmeSession) => ({
+      session: of,
+      url: of.directory.newAccount,
+      payload: { termsOfServiceAgreed: true }
+    })
+    const rows = [...anywhere, ...payloads, ...withJwk].map((row) => ({
+      ...row,
+      make: async (at: Target): Promise<Deviation> => ({ identify: "jwk", ...await row.make(at) })
+    }))
+    it.each(rows)("$name", (row) => tryRow(row, target))
+  })
+
+  describe("at the account, POST-as-GET", () => {
+    const target = (of: AcmeSession) => ({ session: of, url: `${of.kid}/orders`, payload: undefined })
+    it.each([...anywhere, ...withKid])("$name", (row) => tryRow(row, target))
+
+    it("with a payload", async () => {
+      const answer = await session.postOnce(`${session.kid}/orders`, {})
+      assertProblem(answer, 400, "malformed")
+    })
+  })
+
+  it("spends a nonce once only, of many tries at a time", async () => {
+    const nonce = await session.nonce()
+    const tries = Array.from({ length: 50 }, () => session.postOnce(session.kid ?? "", undefined, { nonce }))
+    const types = (await Promise.all(tries)).map((answer) => answer.status === 200 ? "ok" : problemType(answer))
+    assert.strictEqual(types.filter((type) => type === "ok").length, 1)
+    assert.strictEqual(types.filter((type) => type === "badNonce").length, 49)
+  })
+
+  it("bears a thousand bad signatures with one nonce, which then works", async () => {
+    const nonce = await session.nonce()
+    for (let round = 0; round < 40; round++) {
+      const answers = await Promise.all(
+        Array.from(
+          { length: 25 },
+          () => session.postOnce(session.kid ?? "", undefined, { nonce, key: stranger, identify: "kid" })
+        )
+      )
+      for (const answer of answers) assert.strictEqual(problemType(answer), "unauthorized")
+    }
+    assert.isTrue(await isUnspent(nonce))
+  })
+})
+
+describe("a signed request with something odd but right", () => {
+  const accepted = (deviation: Deviation) => async () => {
+    const answer = await session.postOnce(session.kid ?? "", undefined, deviation)
+    assert.strictEqual(answer.status, 200, answer.text)
+  }
+
+  it("an unknown header member", accepted({ header: { unknown: { deep: [1] } } }))
+  it("b64 without crit", accepted({ header: { b64: true } }))
+  it(
+    "a member twice, the last one right",
+    accepted({
+      protectedText: (good) => `{"alg":"none","url":"x",${JSON.stringify(good).slice(1)}`
+    })
+  )
+  it("__proto__ and constructor members", async () => {
+    await accepted({
+      protectedText: (good) =>
+        `{"__proto__":{"polluted":1},"constructor":{"prototype":{}},${JSON.stringify(good).slice(1)}`
+    })()
+    await accepted({})()
+  })
+  it(
+    "the media type in another case, with a parameter",
+    accepted({
+      contentType: "Application/JOSE+JSON; charset=utf-8"
+    })
+  )
+  it("an unknown member beside the JWS", accepted({ jws: (good) => ({ ...good, extra: true }) }))
+
+  it("a jwk with further, private and reordered members is the same account", async () => {
+    const key = await makeAcmeKey()
+    const another = await session.another(key)
+    const location = await another.register()
+    const { d, kty, ...rest } = key.privateKey.export({ format: "jwk" })
+    const answer = await another.postOnce(another.directory.newAccount, {}, {
+      identify: "jwk",
+      header: { jwk: { use: "sig", d, ...rest, kid: "mine", kty } }
+    })
+    assert.strictEqual(answer.status, 200, answer.text)
+    assert.strictEqual(answer.headers.location, location)
+    assert.notInclude(JSON.stringify(ground.server.records()), String(d))
+  })
+
+  it("a modulus with leading zeros is the same account", async () => {
+    const modulus = Buffer.concat([Buffer.alloc(1), base64url.decode(String(rsaSession.key.jwk.n))])
+    const answer = await rsaSession.postOnce(rsaSession.directory.newAccount, {}, {
+      identify: "jwk",
+      header: { jwk: { ...rsaSession.key.jwk, n: base64url.encode(modulus) } }
+    })
+    assert.strictEqual(answer.headers.location, rsaSession.kid)
+  })
+})
+
+describe("a CSR that is not as it must be", () => {
+  const names = ["csr.example"]
+  const extension = (id: string, value: Uint8Array) => der(0x30, oid(id), der(0x04, value))
+  const good = () => Buffer.from(makeCsr({ names }).csr)
+  const flipped = (at: number) => {
+    const csr = good()
+    return csr.with(at, (csr[at] ?? 0) ^ 0xff)
+  }
+
+  const rows: ReadonlyArray<{ readonly name: string; readonly csr: () => Uint8Array | Promise<Uint8Array> }> = [
+    { name: "nothing", csr: () => Buffer.alloc(0) },
+    { name: "garbage", csr: () => Buffer.alloc(500, 0xa5) },
+    { name: "an empty sequence", csr: () => der(0x30) },
+    { name: "cut short", csr: () => good().subarray(0, -1) },
+    { name: "a byte too many", csr: () => Buffer.concat([good(), Buffer.alloc(1)]) },
+    { name: "an indefinite length", csr: () => Buffer.concat([Buffer.from([0x30, 0x80]), good().subarray(4)]) },
+    { name: "PEM", csr: () => Buffer.from(`-----BEGIN CERTIFICATE REQUEST-----\n${good().toString("base64")}\n`) },
+    { name: "a signature that does not verify", csr: () => flipped(good().length - 10) },
+    { name: "another name", csr: () => makeCsr({ names: ["other.example"] }).csr },
+    { name: "a name more", csr: () => makeCsr({ names: [...names, "more.example"] }).csr },
+    { name: "a wildcard more", csr: () => makeCsr({ names: [...names, "*.csr.example"] }).csr },
+    { name: "no SAN", csr: () => makeCsr({ names, commonNames: names, withoutSan: true }).csr },
+    { name: "an empty SAN", csr: () => makeCsr({ names: [] }).csr },
+    { name: "an address in the SAN", csr: () => makeCsr({ names, otherNames: [der(0x87, Buffer.alloc(4, 1))] }).csr },
+    {
+      name: "an e-mail address in the SAN",
+      csr: () => makeCsr({ names, otherNames: [der(0x81, Buffer.from("a@b.example"))] }).csr
+    },
+    { name: "a name with U+0000", csr: () => makeCsr({ names: ["csr.example\u0000.evil"] }).csr },
+    {
+      name: "a second SAN",
+      csr: () => {
+        const san = der(0x30, der(0x82, Buffer.from("csr.example")))
+        return makeCsr({ names, extensions: [extension("2.5.29.17", san)] }).csr
+      }
+    },
+    { name: "a foreign CN", csr: () => makeCsr({ names, commonNames: ["evil.example"] }).csr },
+    { name: "two CNs, one foreign", csr: () => makeCsr({ names, commonNames: ["csr.example", "evil.example"] }).csr },
+    { name: "the account's own key", csr: () => makeCsr({ names, key: session.key.privateKey }).csr },
+    {
+      name: "RSA of 1024 bits",
+      csr: () => makeCsr({ names, key: generateKeyPairSync("rsa", { modulusLength: 1024 }).privateKey }).csr
+    },
+    {
+      name: "RSA with exponent 3",
+      csr: () =>
+        makeCsr({ names, key: generateKeyPairSync("rsa", { modulusLength: 2048, publicExponent: 3 }).privateKey }).csr
+    },
+    {
+      name: "P-224",
+      csr: () => makeCsr({ names, key: generateKeyPairSync("ec", { namedCurve: "P-224" }).privateKey }).csr
+    },
+    {
+      name: "secp256k1",
+      csr: () => makeCsr({ names, key: generateKeyPairSync("ec", { namedCurve: "secp256k1" }).privateKey }).csr
+    },
+    { name: "SHA-1", csr: () => makeCsr({ names, digest: "sha1" }).csr }
+  ]
+
+  it("is refused with its reason, and the order stays ready for a good one", async () => {
+    const placed = await session.newOrder(names)
+    const early = await session.finalize(placed.body, good())
+    assertProblem(early, 403, "orderNotReady")
+    await session.authorize(placed.body, ground.responder.tokens)
+    for (const { csr, name } of rows) {
+      const answer = await session.finalize(placed.body, await csr())
+      assert.strictEqual(problemType(answer), "badCSR", `${name}: ${answer.status} ${answer.text}`)
+      assert.strictEqual(answer.status, 400, name)
+    }
+    for (const csr of ["%%%", "YWJj ZGVm", base64url.encode(good()).replace(/.$/, "+")]) {
+      assertProblem(await session.postOnce(placed.body.finalize, { csr }), 400, "badCSR")
+    }
+    for (const payload of [{}, { csr: null }, { csr: 7 }, { csr: [] }]) {
+      assertProblem(await session.postOnce(placed.body.finalize, payload), 400, ["malformed", "badCSR"])
+    }
+    const large = await session.postOnce(placed.body.finalize, { csr: "A".repeat(1024 * 1024) })
+    assertProblem(large, 413, "malformed")
+    assert.strictEqual((await session.order(placed.url)).status, "ready")
+
+    const harmless = makeCsr({
+      names: ["CSR.example."],
+      commonNames: ["Some Team"],
+      extensions: [extension("2.5.29.19", der(0x30, der(0x01, Buffer.from([0xff]))))]
+    })
+    const finalized = await session.finalize(placed.body, harmless.csr)
+    assert.strictEqual(finalized.status, 200, finalized.text)
+    const done = await session.awaitOrder(placed.url, ["valid", "invalid"])
+    assert.strictEqual(done.status, "valid", JSON.stringify(done))
+    assertProblem(await session.finalize(placed.body, harmless.csr), 403, "orderNotReady")
+  })
+})
+
+describe("everything else a client can get wrong", () => {
+  const identifiers = (...values: ReadonlyArray<unknown>) => ({ identifiers: values })
+  const dns = (value: unknown) => ({ type: "dns", value })
+
+  const orders: ReadonlyArray<{
+    readonly name: string
+    readonly payload: object
+    readonly status: number
+    readonly type: string
+  }> = [
+    { name: "no identifiers", payload: {}, status: 400, type: "malformed" },
+    { name: "an empty list", payload: identifiers(), status: 400, type: "malformed" },
+    { name: "identifiers of another type", payload: { identifiers: "a.example" }, status: 400, type: "malformed" },
+    { name: "a null identifier", payload: identifiers(null), status: 400, type: "malformed" },
+    { name: "a value that is no text", payload: identifiers(dns(7)), status: 400, type: "malformed" },
+    {
+      name: "101 identifiers",
+      payload: identifiers(...Array.from({ length: 101 }, (_, index) => dns(`n${index}.example`))),
+      status: 400,
+      type: "malformed"
+    },
+    ...[
+      "",
+      ".",
+      ".a.example",
+      "a..example",
+      `${"a".repeat(64)}.example`,
+      "-a.example",
+      "a-.example",
+      "ab--cd.example",
+      "xn--.example",
+      "ü.example",
+      "a b.example",
+      "a\u0000.example",
+      "a.example:80",
+      "a@b.example",
+      "*",
+      "*.",
+      "a*.example",
+      "*.*.example",
+      "foo.*.example",
+      `${"abcdefgh.".repeat(32)}example`
+    ].map((value) => ({
+      name: `the name ${JSON.stringify(value).slice(0, 40)}`,
+      payload: identifiers(dns(value)),
+      status: 400,
+      type: "malformed"
+    })),
+    ...["10.0.0.5", "2130706433", "127.1", "0x7f.1"].map((value) => ({
+      name: `the address ${value}`,
+      payload: identifiers(dns(value)),
+      status: 403,
+      type: "rejectedIdentifier"
+    })),
+    { name: "a wildcard", payload: identifiers(dns("*.a.example")), status: 403, type: "rejectedIdentifier" },
+    ...["ip", "DNS", " dns", "permanent-identifier"].map((type) => ({
+      name: `the type ${JSON.stringify(type)}`,
+      payload: identifiers({ type, value: "a.example" }),
+      status: 400,
+      type: "unsupportedIdentifier"
+    })),
+    ...[
+      { notAfter: "tomorrow" },
+      { notAfter: 7 },
+      { notAfter: "2001-01-01T00:00:00Z" },
+      { notBefore: "2099-01-02T00:00:00Z", notAfter: "2099-01-01T00:00:00Z" },
+      { notAfter: "2099-01-01T00:00:60Z" }
+    ].map((dates) => ({
+      name: `dates ${JSON.stringify(dates)}`,
+      payload: { ...identifiers(dns("a.example")), ...dates },
+      status: 400,
+      type: "malformed"
+    }))
+  ]
+
+  it.each(orders)("newOrder with $name", async ({ payload, status, type }) => {
+    assertProblem(await session.postOnce(session.directory.newOrder, payload), status, type)
+  })
+
+  it("newOrder with several bad names tells of each", async () => {
+    const payload = identifiers(dns("*.a.example"), { type: "ip", value: "10.0.0.1" }, dns("b.example"))
+    const answer = await session.postOnce(session.directory.newOrder, payload)
+    assertProblem(answer, 403, "compound")
+    const types = ((answer.json as ProblemBody).subproblems ?? []).map(({ identifier, type }) => [
+      type?.split(":").at(-1),
+      identifier?.value
+    ])
+    assert.deepStrictEqual(types, [["rejectedIdentifier", "*.a.example"], ["unsupportedIdentifier", "10.0.0.1"]])
+  })
+
+  const accounts: ReadonlyArray<readonly [name: string, contact: unknown, type: string]> = [
+    ["a telephone number", ["tel:+15551234"], "unsupportedContact"],
+    ["header fields", ["mailto:a@b.example?cc=c@d.example"], "invalidContact"],
+    ["two addresses in one", ["mailto:a@b.example,c@d.example"], "invalidContact"],
+    ["a line break", ["mailto:a@b.example\r\nBcc: c@d.example"], "invalidContact"],
+    ["no domain", ["mailto:a"], "invalidContact"],
+    ["33 entries", Array.from({ length: 33 }, (_, index) => `mailto:a${index}@b.example`), "invalidContact"],
+    ["a text in place of the list", "mailto:a@b.example", "malformed"]
+  ]
+
+  it.each(accounts)("newAccount with a contact of %s", async (_name, contact, type) => {
+    const fresh = await session.another()
+    assertProblem(await fresh.postOnce(fresh.directory.newAccount, { contact }), 400, type)
+    const lookup = await fresh.postOnce(fresh.directory.newAccount, { onlyReturnExisting: true })
+    assertProblem(lookup, 400, "accountDoesNotExist")
+  })
+
+  it.each(["valid", "revoked", "nonsense", 7, null])("the account status %s set by the client", async (status) => {
+    assertProblem(await session.postOnce(session.kid ?? "", { status }), 400, "malformed")
+  })
+
+  it("what is absent and what is another's look the same", async () => {
+    const placed = await session.newOrder(["mine.example"])
+    const other = await session.another()
+    await other.register()
+    const [authorization = ""] = placed.body.authorizations
+    const { challenges: [challenge] } = await session.authorization(authorization)
+    const theirs = [placed.url, authorization, challenge?.url ?? "", placed.url.replace("/order/", "/certificate/")]
+    for (const url of theirs) {
+      const foreign = await other.postOnce(url)
+      const absent = await other.postOnce(url.replace(/[^/]*$/, randomUUID()))
+      const nonsense = await other.postOnce(url.replace(/[^/]*$/, "nonsense"))
+      for (const answer of [foreign, absent, nonsense]) assertProblem(answer, 404, "malformed")
+      assert.strictEqual(foreign.text, absent.text)
+      assert.strictEqual(foreign.text, nonsense.text)
+    }
+    for (const url of [session.kid ?? "", `${session.kid}/orders`, `${session.kid}`.replace(/[^/]*$/, randomUUID())]) {
+      assertProblem(await other.postOnce(url), 401, "unauthorized")
+    }
+  })
+
+  it("paths that are not exactly a route, and methods they do not know", async () => {
+    const http = makeHttpClient()
+    try {
+      const base = `${ground.server.baseUrl}/profile/default`
+      const strays = [
+        "/nothing",
+        "/profile/default",
+        "/profile/default/",
+        "/profile/default/nothing",
+        "/profile/default/directory/",
+        "/profile/default//directory",
+        "/profile/default/%64irectory",
+        "/profile/default/x/../directory",
+        "/profile/default/x/%2e%2e/directory",
+        "/profile/default/directory;x",
+        "/profile//default/directory",
+        "/profile/Default/directory",
+        "/profile/absent/directory",
+        "/directory"
+      ]
+      for (const path of strays) assert.strictEqual((await http.send(base, { path })).status, 404, path)
+      const wrongMethod = await http.send(`${base}/newOrder`)
+      assert.strictEqual(wrongMethod.status, 405)
+      assert.include(wrongMethod.headers.allow, "POST")
+      assert.strictEqual(problemType(wrongMethod), "malformed")
+      assert.strictEqual((await http.send(`${base}/directory`, { method: "DELETE" })).status, 405)
+    } finally {
+      http.close()
+    }
+  })
+})
+
+it("after all that the same process still issues, and nothing went wrong inside it", async () => {
+  const issued = await session.issue(["after.example"], ground.responder.tokens)
+  assert.include(issued.chain, "BEGIN CERTIFICATE")
+  const health = await session.get(`${ground.server.baseUrl}/health`)
+  assert.deepInclude(health.json as object, { healthy: true })
+  const failures = ground.server.records().filter(({ fields, level }) =>
+    level.toLowerCase() === "error" || (fields["event"] === "request_completed" && Number(fields["status"]) >= 500)
+  )
+  assert.deepStrictEqual(failures, [])
+})

@@ -1,0 +1,325 @@
+import { execFileSync } from "node:child_process"
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { assert, beforeAll, describe, it } from "vitest"
+import { builtServer, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
+import { makeCa } from "../support/Openssl.ts"
+import { freePort } from "../support/Ports.ts"
+import type { ProcessOptions } from "../support/Server.ts"
+import { minimalConfig, runToEnd } from "../support/Server.ts"
+
+/** Configuration is wrong: trying again will not help. */
+const invalid = 3
+/** The host could not do it. */
+const failed = 1
+/** The command line is wrong. */
+const usage = 2
+
+interface Case {
+  readonly name: string
+  readonly code: number
+  /** What the message on stderr has to name. */
+  readonly says: ReadonlyArray<RegExp>
+  /** Lays out the working directory and says what differs from a start that would succeed. */
+  readonly with?: (directory: string) => Promise<ProcessOptions> | ProcessOptions
+}
+
+const config = (...lines: ReadonlyArray<string>) => (): ProcessOptions => ({
+  config: [minimalConfig, ...lines].join("\n")
+})
+
+const env = (variables: Readonly<Record<string, string>>) => (): ProcessOptions => ({ env: variables })
+
+/** Files for the CA pair, written after a sound pair has been made. */
+const caPair = (spoil: (cert: string, key: string) => void) => (directory: string): ProcessOptions => {
+  const [cert, key] = [join(directory, "ca.pem"), join(directory, "ca.key")]
+  makeCa(cert, key, "Supplied CA")
+  spoil(cert, key)
+  return {}
+}
+
+const openssl = (...words: ReadonlyArray<string>) => execFileSync("openssl", words, { stdio: "pipe" })
+
+const configuration: ReadonlyArray<Case> = [
+  { name: "no file and no profile", code: invalid, says: [/profile/i, /enabled/], with: () => ({ config: null }) },
+  {
+    name: "only a parked profile",
+    code: invalid,
+    says: [/profile/i],
+    with: () => ({ config: "[profiles.default]\nenabled = false\n" })
+  },
+  {
+    name: "malformed TOML",
+    code: invalid,
+    says: [/config\.toml/, /line 3|3:\d+/i],
+    with: () => ({ config: "[profiles.default]\nenabled = true\n[server\n" })
+  },
+  {
+    name: "a string for a number",
+    code: invalid,
+    says: [/order\.max_identifiers/],
+    with: config("[order]", "max_identifiers = \"many\"")
+  },
+  {
+    name: "a number for a string",
+    code: invalid,
+    says: [/server\.bind_address/],
+    with: () => ({
+      config: `${minimalConfig}\n[server]\nbind_address = 3000\n`,
+      env: { ACME_SVC_SERVER__BIND_ADDRESS: undefined }
+    })
+  },
+  {
+    name: "a table for a list",
+    code: invalid,
+    says: [/challenge\.enabled/],
+    with: config("[challenge.enabled]", "first = \"http-01\"")
+  },
+  {
+    name: "a fraction for a whole number",
+    code: invalid,
+    says: [/nonce\.ttl_seconds/],
+    with: config("[nonce]", "ttl_seconds = 1.5")
+  },
+  {
+    name: "a number out of its range",
+    code: invalid,
+    says: [/challenge\.http_01\.port/, /65536|65535/],
+    with: config("[challenge.http_01]", "port = 65536")
+  },
+  {
+    name: "a word for a number in the environment",
+    code: invalid,
+    says: [/server\.max_concurrent_requests|ACME_SVC_SERVER__MAX_CONCURRENT_REQUESTS/],
+    with: env({ ACME_SVC_SERVER__MAX_CONCURRENT_REQUESTS: "plenty" })
+  },
+  {
+    name: "a word for a boolean in the environment",
+    code: invalid,
+    says: [/server\.tls\.enabled|ACME_SVC_SERVER__TLS__ENABLED/],
+    with: env({ ACME_SVC_SERVER__TLS__ENABLED: "yes" })
+  },
+  {
+    name: "an unknown key, with the nearest known one",
+    code: invalid,
+    says: [/order\.max_identifer\b/, /max_identifiers/],
+    with: config("[order]", "max_identifer = 3")
+  },
+  {
+    name: "an unknown variable",
+    code: invalid,
+    says: [/BIND_ADRESS|bind_adress/, /bind_address/],
+    with: env({ ACME_SVC_SERVER__BIND_ADRESS: "127.0.0.1:0" })
+  },
+  {
+    name: "every fault at once",
+    code: invalid,
+    says: [/challenge\.timeout_ms/, /nonce\.ttl_seconds/, /order\.validity_seconds/, /signer\.local_ca\.key_type/],
+    with: config(
+      "[challenge]",
+      "timeout_ms = 0",
+      "[nonce]",
+      "ttl_seconds = \"soon\"",
+      "[order]",
+      "validity_seconds = -1",
+      "[signer.local_ca]",
+      "key_type = \"dsa\""
+    )
+  },
+  {
+    name: "a validation that may outlast its request",
+    code: invalid,
+    says: [/challenge\.timeout_ms/, /server\.request_timeout_ms/],
+    with: config("[challenge]", "timeout_ms = 60000")
+  },
+  {
+    name: "no challenge type",
+    code: invalid,
+    says: [/challenge\.enabled/],
+    with: config("[challenge]", "enabled = []")
+  },
+  {
+    name: "an unknown database scheme",
+    code: invalid,
+    says: [/database\.url/],
+    with: env({ ACME_SVC_DATABASE__URL: "mysql://localhost/acme" })
+  }
+]
+
+const authority: ReadonlyArray<Case> = [
+  {
+    name: "a CA key that is no PEM",
+    code: invalid,
+    says: [/ca\.key/],
+    with: caPair((_cert, key) => writeFileSync(key, "no key at all\n"))
+  },
+  {
+    name: "a CA key cut short",
+    code: invalid,
+    says: [/ca\.key/],
+    with: caPair((_cert, key) => writeFileSync(key, "-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n"))
+  },
+  {
+    name: "an encrypted CA key",
+    code: invalid,
+    says: [/ca\.key/, /encrypted/i],
+    with: caPair((_cert, key) => openssl("pkcs8", "-topk8", "-in", key, "-out", key, "-passout", "pass:secret"))
+  },
+  {
+    name: "a CA key of a foreign kind",
+    code: invalid,
+    says: [/ca\.key|ca\.pem/],
+    with: caPair((_cert, key) => openssl("genpkey", "-algorithm", "ED25519", "-out", key))
+  },
+  {
+    name: "a CA key that does not fit its certificate",
+    code: invalid,
+    says: [/ca\.key/, /ca\.pem|certificate/i],
+    with: caPair((cert, key) => makeCa(`${cert}.other`, key, "Another CA"))
+  },
+  {
+    name: "a CA key without its certificate",
+    code: invalid,
+    says: [/ca\.key/, /ca\.pem/],
+    with: (directory) => {
+      makeCa(join(directory, "elsewhere.pem"), join(directory, "ca.key"), "Half")
+      return {}
+    }
+  },
+  {
+    name: "a certificate that is no CA",
+    code: invalid,
+    says: [/ca\.pem/],
+    with: (directory) => {
+      const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout"]
+      const subject = ["-config", "/dev/null", "-subj", "/CN=Leaf", "-addext", "basicConstraints=critical,CA:FALSE"]
+      openssl("req", "-x509", ...key, join(directory, "ca.key"), ...subject, "-out", join(directory, "ca.pem"))
+      return {}
+    }
+  },
+  {
+    name: "a directory in place of the CA key",
+    code: failed,
+    says: [/ca\.key/],
+    with: caPair((_cert, key) => {
+      execFileSync("rm", [key])
+      mkdirSync(key)
+    })
+  }
+]
+
+const host: ReadonlyArray<Case> = [
+  {
+    name: "a PostgreSQL server that does not answer",
+    code: failed,
+    says: [/database/i],
+    with: async () => ({
+      env: { ACME_SVC_DATABASE__URL: `postgres://acme:hunter2@127.0.0.1:${await freePort()}/acme` }
+    })
+  },
+  {
+    name: "a PostgreSQL database that does not exist",
+    code: failed,
+    says: [/no_such_database/],
+    with: async () => {
+      const url = new URL(await freshPostgresUrl())
+      url.pathname = "/no_such_database"
+      return { env: { ACME_SVC_DATABASE__URL: url.href } }
+    }
+  },
+  {
+    name: "a wrong PostgreSQL password",
+    code: failed,
+    says: [/database|password/i],
+    with: async () => {
+      const url = new URL(await freshPostgresUrl())
+      url.password = "hunter2"
+      return { env: { ACME_SVC_DATABASE__URL: url.href } }
+    }
+  },
+  {
+    name: "a SQLite file in a directory that does not exist",
+    code: failed,
+    says: [/nowhere\/acme\.db/],
+    with: env({ ACME_SVC_DATABASE__URL: "sqlite://nowhere/acme.db" })
+  },
+  {
+    name: "a SQLite file that is none",
+    code: failed,
+    says: [/acme\.db/],
+    with: (directory) => {
+      writeFileSync(join(directory, "acme.db"), "this is no database, whatever its name says\n".repeat(200))
+      return { env: { ACME_SVC_DATABASE__URL: "sqlite://acme.db" } }
+    }
+  },
+  {
+    name: "a database without a schema, in a process that does not own it",
+    code: failed,
+    says: [/migrate/],
+    with: async (directory) => {
+      makeCa(join(directory, "ca.pem"), join(directory, "ca.key"), "Present")
+      return { flags: ["--role", "acme"], env: { ACME_SVC_DATABASE__URL: await freshPostgresUrl() } }
+    }
+  },
+  { name: "an unknown role", code: usage, says: [/role/, /chef/], with: () => ({ flags: ["--role", "chef"] }) },
+  { name: "an unknown flag", code: usage, says: [/--config/], with: () => ({ flags: ["--config", "x.toml"] }) }
+]
+
+const check = async ({ code, says, with: arrange }: Case): Promise<void> => {
+  const directory = freshDirectory()
+  const options = await arrange?.(directory) ?? {}
+  const port = await freePort()
+  const finished = await runToEnd(["serve"], {
+    ...options,
+    directory,
+    env: {
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+      ACME_SVC_SERVER__BASE_URL: `http://127.0.0.1:${port}`,
+      ...options.env
+    }
+  })
+  const said = `${finished.stderr}\n--- stdout\n${finished.stdout}`
+  assert.strictEqual(finished.code, code, said)
+  for (const pattern of says) assert.match(finished.stderr, pattern, said)
+  assert.notMatch(finished.stderr, /^\s+at .*:\d+:\d+\)?$/m, "a stack trace is no message")
+  assert.notInclude(said, "hunter2", "a password was shown")
+  assert.isFalse(finished.records.some(({ fields }) => fields["event"] === "server_listening"))
+}
+
+describe("serve refuses to start, naming the cause", () => {
+  beforeAll(builtServer)
+
+  describe("configuration", () => {
+    it.each(configuration)("$name", check)
+  })
+
+  describe("certificate authority", () => {
+    it.each(authority)("$name", check)
+
+    it.skipIf(process.getuid?.() === 0)("a CA key nobody may read", async () => {
+      const unreadable = caPair((_cert, key) => chmodSync(key, 0o000))
+      await check({ name: "unreadable", code: failed, says: [/ca\.key/], with: unreadable })
+    })
+  })
+
+  describe("host and command line", () => {
+    it.each(host)("$name", check)
+
+    it("a port already taken", async () => {
+      const port = await freePort()
+      const taken = createServer()
+      await new Promise<void>((done) => taken.listen(port, "127.0.0.1", done))
+      try {
+        await check({
+          name: "taken",
+          code: failed,
+          says: [new RegExp(`${port}`)],
+          with: env({ ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}` })
+        })
+      } finally {
+        taken.close()
+      }
+    })
+  })
+})

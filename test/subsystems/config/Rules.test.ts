@@ -1,0 +1,86 @@
+import { describe, it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
+import { assert } from "vitest"
+import { accepted, minimal, refused, refusedFor } from "./Samples.ts"
+
+const milliseconds = fc.integer({ min: 1, max: 2147483647 })
+
+describe("challenge.timeout_ms", () => {
+  it("stays below server.request_timeout_ms", () => {
+    fc.assert(
+      fc.property(milliseconds, milliseconds, (challenge, request) => {
+        const fileText = `challenge.timeout_ms = ${challenge}\nserver.request_timeout_ms = ${request}\n${minimal}`
+        if (challenge < request) return void accepted({ fileText })
+        assert.deepStrictEqual(refusedFor({ fileText }), {
+          key: "challenge.timeout_ms",
+          message: `must be less than server.request_timeout_ms, which is ${request}`
+        })
+      }),
+      { examples: [[5000, 5000], [4999, 5000], [5001, 5000]] }
+    )
+  })
+
+  it("stays below it in each profile too, and is reported once where it is inherited", () => {
+    const own = refusedFor({ fileText: "[profiles.a]\nchallenge.timeout_ms = 60000\n[profiles.b]\n" })
+    assert.strictEqual(own.key, "profiles.a.challenge.timeout_ms")
+    const inherited = refusedFor({ fileText: "server.request_timeout_ms = 5000\n[profiles.a]\n[profiles.b]\n" })
+    assert.strictEqual(inherited.key, "challenge.timeout_ms")
+  })
+
+  it("is not compared while either side is wrong in itself", () => {
+    const of = (fileText: string) => refused({ fileText: `${fileText}\n${minimal}` }).map(({ key }) => key)
+    assert.deepStrictEqual(of("challenge.timeout_ms = 60000\nserver.request_timeout_ms = 0"), [
+      "server.request_timeout_ms"
+    ])
+    assert.deepStrictEqual(of("challenge.timeout_ms = \"x\"\nserver.request_timeout_ms = 10"), ["challenge.timeout_ms"])
+  })
+})
+
+const twoProfiles = (first: string, second: string) =>
+  `[profiles.a.signer.local_ca]\n${first}\n[profiles.b.signer.local_ca]\n${second}\n`
+
+describe("one CA key in two profiles", () => {
+  it("is fine when the signer sections agree, or the keys differ", () => {
+    accepted({ fileText: "[profiles.a]\n[profiles.b]" })
+    accepted({ fileText: twoProfiles("leaf_validity_days = 30", "leaf_validity_days = 30") })
+    accepted({ fileText: twoProfiles("leaf_validity_days = 30", "key_path = \"b.key\"\ncert_path = \"b.pem\"") })
+  })
+
+  it("is refused when they differ elsewhere, naming the differences", () => {
+    const fault = refusedFor({ fileText: twoProfiles("", "leaf_validity_days = 30\nsubject.state = \"x\"") })
+    assert.strictEqual(fault.key, "profiles.b.signer.local_ca.key_path")
+    assert.include(fault.message, "profile a")
+    assert.include(fault.message, "differ in local_ca.leaf_validity_days, local_ca.subject.state;")
+  })
+
+  it("is recognised under another spelling", () => {
+    const fileText = twoProfiles("key_path = \"./x/../ca.key\"", "")
+    assert.strictEqual(refusedFor({ fileText }).key, "profiles.b.signer.local_ca.key_path")
+    const absolute = twoProfiles("key_path = \"/srv/acme/ca.key\"", "")
+    accepted({ fileText: absolute })
+    assert.strictEqual(refusedFor({ fileText: absolute, cwd: "/srv/acme" }).key, "profiles.b.signer.local_ca.key_path")
+  })
+
+  it("is compared for parked profiles, and not while a key involved is wrong", () => {
+    const parked = refusedFor({
+      fileText: `${twoProfiles("", "leaf_validity_days = 30")}[profiles.b]\nenabled = false`
+    })
+    assert.strictEqual(parked.key, "profiles.b.signer.local_ca.key_path")
+    const wrong = refusedFor({ fileText: twoProfiles("", "leaf_validity_days = 0") })
+    assert.strictEqual(wrong.key, "profiles.b.signer.local_ca.leaf_validity_days")
+  })
+})
+
+describe("files the service writes", () => {
+  it("must not be one another", () => {
+    const of = (fileText: string) => refused({ fileText: `${fileText}\n${minimal}` })
+    assert.deepStrictEqual(of("signer.local_ca.crl_path = \"./ca.key\""), [{
+      key: "signer.local_ca.crl_path",
+      message: "must not be the same file as signer.local_ca.key_path"
+    }])
+    assert.deepStrictEqual(of("server.tls.key_path = \"server.pem\"").map(({ key }) => key), ["server.tls.key_path"])
+    const own = refusedFor({ fileText: "[profiles.a.signer.local_ca]\nkey_path = \"ca.pem\"" })
+    assert.strictEqual(own.key, "profiles.a.signer.local_ca.key_path")
+    assert.strictEqual(own.message, "must not be the same file as signer.local_ca.cert_path")
+  })
+})

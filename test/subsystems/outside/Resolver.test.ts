@@ -1,0 +1,148 @@
+import { describe, it } from "@effect/vitest"
+import { Array, Cause, Effect, Exit, Fiber } from "effect"
+import { assert } from "vitest"
+import { ResolveFailed, Resolver } from "../../../src/subsystems/outside/Resolver.ts"
+import type { Entry } from "../../support/DnsAnswerer.ts"
+import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
+
+/** An answerer with this zone and a resolver that asks it. */
+const dns = (zone: Record<string, Entry>, fallback?: Entry) =>
+  Effect.gen(function*() {
+    const answerer = yield* dnsAnswerer({ zone, ...fallback === undefined ? {} : { fallback } })
+    const addresses = (name: string) =>
+      Effect.flatMap(Resolver, (resolver) => resolver.addresses(name)).pipe(
+        Effect.provide(Resolver.layer(answerer.address))
+      )
+    return { ...answerer, addresses }
+  })
+
+describe("addresses", () => {
+  it.scopedLive("A and AAAA together", () =>
+    Effect.gen(function*() {
+      const { addresses, queries } = yield* dns({
+        "a.example": { A: ["192.0.2.1", "192.0.2.2"], AAAA: ["2001:db8::1"] }
+      })
+      const found = yield* addresses("a.example")
+      assert.sameMembers([...found], ["2001:db8::1", "192.0.2.1", "192.0.2.2"])
+      assert.strictEqual<string | undefined>(found[0], "2001:db8::1")
+      assert.sameMembers(queries.map(({ type }) => type), ["A", "AAAA"])
+    }))
+
+  it.scopedLive("one family alone", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* dns({
+        "four.example": { A: ["192.0.2.1"] },
+        "six.example": { AAAA: ["2001:db8::1"] }
+      })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("four.example"), ["192.0.2.1"])
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("six.example"), ["2001:db8::1"])
+    }))
+
+  it.scopedLive("NXDOMAIN and no data are no addresses", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* dns({ "text.example": { TXT: ["hello"] } })
+      assert.deepStrictEqual(yield* addresses("absent.example"), [])
+      assert.deepStrictEqual(yield* addresses("text.example"), [])
+    }))
+
+  for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
+    it.scopedLive(`${rcode} is a failure`, () =>
+      Effect.gen(function*() {
+        const { addresses } = yield* dns({}, { rcode })
+        const failure = yield* Effect.flip(addresses("a.example"))
+        assert.deepStrictEqual([failure.name, failure.code], ["a.example", `E${rcode}`])
+      }))
+  }
+
+  it.scopedLive("a server that is not there is a failure", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* Effect.scoped(dns({}))
+      assert.instanceOf(yield* Effect.flip(addresses("a.example")), ResolveFailed)
+    }))
+
+  it.scopedLive("a family that is never answered does not keep the other", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* dns({ "a.example": { A: ["192.0.2.1"], drop: ["AAAA"] } })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.1"])
+    }))
+
+  it.scopedLive("a truncated reply is asked for again over TCP", () =>
+    Effect.gen(function*() {
+      const many = Array.makeBy(60, (n) => `192.0.2.${n}`)
+      const { addresses, queries } = yield* dns({
+        "flagged.example": { A: ["192.0.2.1"], truncate: true },
+        "long.example": { A: many }
+      })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("flagged.example"), ["192.0.2.1"])
+      assert.sameMembers([...yield* addresses("long.example")], many)
+      assert.isTrue(queries.some(({ name, transport }) => name === "long.example" && transport === "tcp"))
+    }))
+
+  it.scopedLive("an alias in the reply is followed", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* dns({ "alias.example": { CNAME: "a.example" }, "a.example": { A: ["192.0.2.1"] } })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("alias.example"), ["192.0.2.1"])
+    }))
+
+  it.scopedLive("names are queried exactly as given", () =>
+    Effect.gen(function*() {
+      const { addresses, queries } = yield* dns({})
+      for (const name of ["intranet", "a_b.example", "xn--bcher-kva.example", "ip6-localhost"]) yield* addresses(name)
+      assert.sameMembers([...new Set(queries.map(({ name }) => name))], [
+        "intranet",
+        "a_b.example",
+        "xn--bcher-kva.example",
+        "ip6-localhost"
+      ])
+    }))
+
+  it.scopedLive("nothing is cached", () =>
+    Effect.gen(function*() {
+      const { addresses, zone } = yield* dns({})
+      assert.deepStrictEqual(yield* addresses("a.example"), [])
+      zone.set("a.example", { A: ["192.0.2.1"] })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.1"])
+      zone.set("a.example", { A: ["192.0.2.2"] })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.2"])
+    }))
+
+  it.scopedLive("localhost is the loopback interface, without a query", () =>
+    Effect.gen(function*() {
+      const { addresses, queries } = yield* dns({}, { A: ["192.0.2.1"] })
+      for (const name of ["localhost", "LOCALHOST.", "a.b.localhost"]) {
+        assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses(name), ["::1", "127.0.0.1"])
+      }
+      assert.deepStrictEqual(queries, [])
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("notlocalhost"), ["192.0.2.1"])
+    }))
+
+  it.scopedLive("interruption ends a look-up no server answers", () =>
+    Effect.gen(function*() {
+      const { addresses, queried, queries } = yield* dns({}, { drop: true })
+      const fiber = yield* Effect.fork(addresses("a.example"))
+      yield* Effect.promise(() => queried("a.example", 2))
+      assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(fiber)))
+      // by the time a later look-up is sent again, this one would have been
+      const other = yield* Effect.fork(addresses("b.example"))
+      yield* Effect.promise(() => queried("b.example", 3))
+      yield* Fiber.interrupt(other)
+      assert.lengthOf(queries.filter(({ name }) => name === "a.example"), 2)
+    }))
+})
+
+it.scoped("a resolver that is no address is refused", () =>
+  Effect.gen(function*() {
+    const exit = yield* Effect.exit(Effect.provide(Resolver, Resolver.layer("dns.example")))
+    assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+  }))
+
+it.effect("the double answers from its table", () =>
+  Effect.gen(function*() {
+    const resolver = yield* Resolver
+    assert.deepStrictEqual<ReadonlyArray<string>>(yield* resolver.addresses("a.example"), ["192.0.2.1"])
+    assert.deepStrictEqual(yield* resolver.addresses("b.example"), [])
+    assert.strictEqual((yield* Effect.flip(resolver.addresses("c.example"))).code, "ESERVFAIL")
+  }).pipe(Effect.provide(Resolver.layerStatic({
+    "a.example": ["192.0.2.1"],
+    "c.example": new ResolveFailed({ name: "c.example", code: "ESERVFAIL" })
+  }))))

@@ -1,0 +1,400 @@
+import type { JWK } from "jose"
+import { base64url, calculateJwkThumbprint, exportJWK } from "jose"
+import type { KeyObject } from "node:crypto"
+import { createPublicKey, generateKeyPairSync, sign } from "node:crypto"
+import { setTimeout as delay } from "node:timers/promises"
+import { makeCsr } from "./Csr.ts"
+import type { HttpAnswer, HttpClient } from "./Http.ts"
+import { makeHttpClient } from "./Http.ts"
+
+/*
+ * An ACME client made for tests: it shares no code with the server, every byte of a request can be chosen, and by
+ * itself it repeats nothing and forgives nothing.
+ */
+
+/** A key that signs requests. */
+export interface AcmeKey {
+  readonly privateKey: KeyObject
+  readonly jwk: JWK
+  readonly alg: "ES256" | "RS256"
+  readonly thumbprint: string
+}
+
+/** An {@link AcmeKey} from a private key: P-256 signs ES256, RSA signs RS256. */
+export const acmeKeyFrom = async (privateKey: KeyObject): Promise<AcmeKey> => {
+  const jwk = await exportJWK(createPublicKey(privateKey))
+  const alg = privateKey.asymmetricKeyType === "rsa" ? "RS256" : "ES256"
+  return { privateKey, jwk, alg, thumbprint: await calculateJwkThumbprint(jwk) }
+}
+
+/** A fresh key; P-256 unless RSA is asked for. */
+export const makeAcmeKey = (type: "ec" | "rsa" = "ec"): Promise<AcmeKey> =>
+  acmeKeyFrom(
+    type === "ec"
+      ? generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey
+      : generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey
+  )
+
+/** The members of a flattened JWS. */
+export interface FlattenedJws {
+  readonly protected: string
+  readonly payload: string
+  readonly signature: string
+}
+
+/** Signs the two texts exactly as given. */
+export const signJws = (
+  key: AcmeKey,
+  protectedHeader: string | Uint8Array,
+  payload: string | Uint8Array
+): FlattenedJws => {
+  const encodedHeader = base64url.encode(protectedHeader)
+  const encodedPayload = base64url.encode(payload)
+  const input = Buffer.from(`${encodedHeader}.${encodedPayload}`)
+  const signature = sign("sha256", input, { key: key.privateKey, dsaEncoding: "ieee-p1363" })
+  return { protected: encodedHeader, payload: encodedPayload, signature: base64url.encode(signature) }
+}
+
+/** What one request does differently from a correct one. */
+export interface Deviation {
+  /** The nonce to use; `null` leaves the member out. */
+  readonly nonce?: string | null
+  /** Protected header members to set; `undefined` removes one. */
+  readonly header?: Readonly<Record<string, unknown>>
+  /** The protected header's text in place of the serialised members. */
+  readonly protectedText?: (members: Readonly<Record<string, unknown>>) => string | Uint8Array
+  /** The payload's text in place of the serialised object. */
+  readonly payloadText?: string | Uint8Array
+  /** Changes the finished JWS; the result is serialised as JSON. */
+  readonly jws?: (good: FlattenedJws) => unknown
+  /** Changes the finished body. */
+  readonly body?: (good: string) => string | Uint8Array | ReadonlyArray<Uint8Array>
+  /** The media type; `null` leaves the header out. */
+  readonly contentType?: string | null
+  /** HTTP headers to add. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Signs with this key in place of the session's. */
+  readonly key?: AcmeKey
+  /** How the key is named; `kid` once the session has an account. */
+  readonly identify?: "jwk" | "kid" | "both" | "neither"
+}
+
+/** A problem document as received. */
+export interface ProblemBody {
+  readonly type?: string
+  readonly status?: number
+  readonly detail?: string
+  readonly identifier?: { readonly type: string; readonly value: string }
+  readonly subproblems?: ReadonlyArray<ProblemBody>
+  readonly algorithms?: ReadonlyArray<string>
+}
+
+export interface OrderBody {
+  readonly status: "pending" | "ready" | "processing" | "valid" | "invalid"
+  readonly expires: string
+  readonly identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
+  readonly authorizations: ReadonlyArray<string>
+  readonly finalize: string
+  readonly certificate?: string
+  readonly error?: ProblemBody
+}
+
+export interface ChallengeBody {
+  readonly type: string
+  readonly url: string
+  readonly status: "pending" | "processing" | "valid" | "invalid"
+  readonly token: string
+  readonly validated?: string
+  readonly error?: ProblemBody
+}
+
+export interface AuthorizationBody {
+  readonly status: "pending" | "valid" | "invalid" | "deactivated" | "expired" | "revoked"
+  readonly identifier: { readonly type: string; readonly value: string }
+  readonly challenges: ReadonlyArray<ChallengeBody>
+  readonly wildcard?: boolean
+}
+
+export interface DirectoryBody {
+  readonly newNonce: string
+  readonly newAccount: string
+  readonly newOrder: string
+  readonly revokeCert?: string
+  readonly keyChange?: string
+  readonly renewalInfo?: string
+  readonly meta?: Readonly<Record<string, unknown>>
+}
+
+/** An order and where it lives. */
+export interface PlacedOrder {
+  readonly url: string
+  readonly body: OrderBody
+}
+
+/** A finished issuance. */
+export interface Issued {
+  readonly order: PlacedOrder
+  readonly certificateUrl: string
+  readonly chain: string
+  readonly key: KeyObject
+}
+
+const problemPrefix = "urn:ietf:params:acme:error:"
+
+/** The problem type of an answer without its URN prefix; `undefined` when it is no ACME problem. */
+export const problemType = (answer: HttpAnswer): string | undefined => {
+  const type = (answer.json as ProblemBody | undefined)?.type
+  return type?.startsWith(problemPrefix) === true ? type.slice(problemPrefix.length) : undefined
+}
+
+/** An answer other than the one a helper needs. */
+export class UnexpectedAnswer extends Error {
+  readonly answer: HttpAnswer
+
+  constructor(what: string, answer: HttpAnswer) {
+    super(`${what}: ${answer.status} ${answer.text.slice(0, 500)}`)
+    this.name = "UnexpectedAnswer"
+    this.answer = answer
+  }
+}
+
+const header = (answer: HttpAnswer, name: string): string => {
+  const value = answer.headers[name]
+  if (typeof value !== "string") throw new UnexpectedAnswer(`no ${name} header`, answer)
+  return value
+}
+
+/** How a session behaves beyond sending what it is told. */
+export interface SessionOptions {
+  readonly key?: AcmeKey
+  /** Shared by many sessions when given; {@link AcmeSession.close} then leaves it open. */
+  readonly http?: HttpClient
+  /**
+   * Repeats a request that met a dead connection, 429, 5xx or badNonce, as real clients do, for so many milliseconds.
+   * 0, the default, takes the first answer.
+   */
+  readonly patienceMs?: number
+  /** Pause between two polls and between two repetitions. */
+  readonly pollMs?: number
+}
+
+const transient = (answer: HttpAnswer): boolean =>
+  answer.status === 429 || answer.status >= 500 || problemType(answer) === "badNonce"
+
+/** One key's conversation with one directory. */
+export class AcmeSession {
+  readonly key: AcmeKey
+  readonly directoryUrl: string
+  readonly directory: DirectoryBody
+  /** The account URL, once {@link register} has run; may be set by hand. */
+  kid: string | undefined
+
+  private readonly http: HttpClient
+  private readonly ownsHttp: boolean
+  private readonly patienceMs: number
+  private readonly pollMs: number
+  private readonly nonces: Array<string> = []
+
+  private constructor(
+    directoryUrl: string,
+    directory: DirectoryBody,
+    key: AcmeKey,
+    http: HttpClient,
+    options: SessionOptions
+  ) {
+    this.directoryUrl = directoryUrl
+    this.directory = directory
+    this.key = key
+    this.http = http
+    this.ownsHttp = options.http === undefined
+    this.patienceMs = options.patienceMs ?? 0
+    this.pollMs = options.pollMs ?? 25
+  }
+
+  /** Reads the directory and is ready to {@link register}. */
+  static async open(directoryUrl: string, options: SessionOptions = {}): Promise<AcmeSession> {
+    const http = options.http ?? makeHttpClient()
+    const answer = await http.send(directoryUrl)
+    if (answer.status !== 200) throw new UnexpectedAnswer("directory", answer)
+    const key = options.key ?? await makeAcmeKey()
+    return new AcmeSession(directoryUrl, answer.json as DirectoryBody, key, http, options)
+  }
+
+  /** A session of another key with the same directory and connections. */
+  async another(key?: AcmeKey): Promise<AcmeSession> {
+    const { http, patienceMs, pollMs } = this
+    return new AcmeSession(this.directoryUrl, this.directory, key ?? await makeAcmeKey(), http, {
+      http,
+      patienceMs,
+      pollMs
+    })
+  }
+
+  close(): void {
+    if (this.ownsHttp) this.http.close()
+  }
+
+  /** A nonce not used yet: the last one an answer carried, else one from newNonce. */
+  async nonce(): Promise<string> {
+    const kept = this.nonces.pop()
+    if (kept !== undefined) return kept
+    const answer = await this.http.send(this.directory.newNonce, { method: "HEAD" })
+    return header(answer, "replay-nonce")
+  }
+
+  /** An unsigned GET. */
+  get(url: string): Promise<HttpAnswer> {
+    return this.http.send(url)
+  }
+
+  /** The body of a signed request, before {@link Deviation.body}; POST-as-GET when there is no payload. */
+  async sign(url: string, payload?: object, deviation: Deviation = {}): Promise<string> {
+    const key = deviation.key ?? this.key
+    const identify = deviation.identify ?? (this.kid === undefined ? "jwk" : "kid")
+    const nonce = deviation.nonce === undefined ? await this.nonce() : deviation.nonce
+    const members: Record<string, unknown> = {
+      alg: key.alg,
+      ...identify === "jwk" || identify === "both" ? { jwk: key.jwk } : {},
+      ...identify === "kid" || identify === "both" ? { kid: this.kid } : {},
+      ...nonce === null ? {} : { nonce },
+      url,
+      ...deviation.header
+    }
+    const protectedText = deviation.protectedText?.(members) ?? JSON.stringify(members)
+    const payloadText = deviation.payloadText ?? (payload === undefined ? "" : JSON.stringify(payload))
+    const good = signJws(key, protectedText, payloadText)
+    return JSON.stringify(deviation.jws === undefined ? good : deviation.jws(good))
+  }
+
+  /** Sends one signed request and answers whatever comes back. */
+  async postOnce(url: string, payload?: object, deviation: Deviation = {}): Promise<HttpAnswer> {
+    const good = await this.sign(url, payload, deviation)
+    const contentType = deviation.contentType === undefined ? "application/jose+json" : deviation.contentType
+    const answer = await this.http.send(url, {
+      method: "POST",
+      headers: { ...contentType === null ? {} : { "content-type": contentType }, ...deviation.headers },
+      body: deviation.body === undefined ? good : deviation.body(good)
+    })
+    const fresh = answer.headers["replay-nonce"]
+    if (typeof fresh === "string") this.nonces.push(fresh)
+    return answer
+  }
+
+  /** {@link postOnce}, repeated while the session's patience lasts. */
+  async post(url: string, payload?: object, deviation: Deviation = {}): Promise<HttpAnswer> {
+    const deadline = Date.now() + this.patienceMs
+    for (;;) {
+      try {
+        const answer = await this.postOnce(url, payload, deviation)
+        if (!transient(answer) || Date.now() >= deadline) return answer
+      } catch (error) {
+        if (Date.now() >= deadline) throw error
+      }
+      this.nonces.length = 0
+      await delay(this.pollMs)
+    }
+  }
+
+  private async expect(statuses: ReadonlyArray<number>, url: string, payload?: object): Promise<HttpAnswer> {
+    const answer = await this.post(url, payload)
+    if (!statuses.includes(answer.status)) throw new UnexpectedAnswer(`POST ${url}`, answer)
+    return answer
+  }
+
+  /** Creates or finds the account and remembers its URL. */
+  async register(payload: object = { termsOfServiceAgreed: true }): Promise<string> {
+    const answer = await this.expect([200, 201], this.directory.newAccount, payload)
+    this.kid = header(answer, "location")
+    return this.kid
+  }
+
+  /** Deactivates the session's account. */
+  async deactivate(): Promise<HttpAnswer> {
+    if (this.kid === undefined) throw new Error("the session has no account")
+    return this.expect([200], this.kid, { status: "deactivated" })
+  }
+
+  async newOrder(names: ReadonlyArray<string>, more: object = {}): Promise<PlacedOrder> {
+    const identifiers = names.map((value) => ({ type: "dns", value }))
+    const answer = await this.expect([201], this.directory.newOrder, { identifiers, ...more })
+    return { url: header(answer, "location"), body: answer.json as OrderBody }
+  }
+
+  async order(url: string): Promise<OrderBody> {
+    return (await this.expect([200], url)).json as OrderBody
+  }
+
+  async authorization(url: string): Promise<AuthorizationBody> {
+    return (await this.expect([200], url)).json as AuthorizationBody
+  }
+
+  /** The body http-01 serves for a token. */
+  keyAuthorization(token: string): string {
+    return `${token}.${this.key.thumbprint}`
+  }
+
+  async trigger(challengeUrl: string): Promise<ChallengeBody> {
+    return (await this.expect([200], challengeUrl, {})).json as ChallengeBody
+  }
+
+  /** Reads until `done` says so; fails after `timeoutMs`. */
+  async poll<A>(read: () => Promise<A>, done: (value: A) => boolean, timeoutMs = 30_000): Promise<A> {
+    const deadline = Date.now() + timeoutMs
+    for (;;) {
+      const value = await read()
+      if (done(value)) return value
+      if (Date.now() >= deadline) throw new Error(`still not done after ${timeoutMs} ms: ${JSON.stringify(value)}`)
+      await delay(this.pollMs)
+    }
+  }
+
+  /** Waits for an order in a status of `until`. */
+  awaitOrder(url: string, until: ReadonlyArray<OrderBody["status"]>, timeoutMs?: number): Promise<OrderBody> {
+    return this.poll(() => this.order(url), ({ status }) => until.includes(status), timeoutMs)
+  }
+
+  /** Waits until an authorization is no longer pending. */
+  awaitAuthorization(url: string, timeoutMs?: number): Promise<AuthorizationBody> {
+    return this.poll(() => this.authorization(url), ({ status }) => status !== "pending", timeoutMs)
+  }
+
+  finalize(order: OrderBody, csr: Uint8Array): Promise<HttpAnswer> {
+    return this.post(order.finalize, { csr: base64url.encode(csr) })
+  }
+
+  async download(certificateUrl: string): Promise<string> {
+    return (await this.expect([200], certificateUrl)).text
+  }
+
+  /** Publishes and triggers the http-01 challenge of every pending authorization, then waits for all of them. */
+  async authorize(order: OrderBody, tokens: Map<string, string>, timeoutMs?: number): Promise<void> {
+    for (const url of order.authorizations) {
+      const { challenges, status } = await this.authorization(url)
+      const challenge = challenges.find(({ type }) => type === "http-01")
+      if (status !== "pending" || challenge === undefined) continue
+      tokens.set(challenge.token, this.keyAuthorization(challenge.token))
+      await this.trigger(challenge.url)
+    }
+    for (const url of order.authorizations) {
+      const settled = await this.awaitAuthorization(url, timeoutMs)
+      if (settled.status !== "valid") throw new Error(`authorization not valid: ${JSON.stringify(settled)}`)
+    }
+  }
+
+  /** From newOrder to the downloaded chain. */
+  async issue(
+    names: ReadonlyArray<string>,
+    tokens: Map<string, string>,
+    options: { readonly key?: KeyObject; readonly more?: object } = {}
+  ): Promise<Issued> {
+    const placed = await this.newOrder(names, options.more)
+    await this.authorize(placed.body, tokens)
+    const { csr, key } = makeCsr(options.key === undefined ? { names } : { names, key: options.key })
+    const finalized = await this.finalize(placed.body, csr)
+    if (finalized.status !== 200) throw new UnexpectedAnswer("finalize", finalized)
+    const body = await this.awaitOrder(placed.url, ["valid", "invalid"])
+    if (body.certificate === undefined) throw new Error(`no certificate: ${JSON.stringify(body)}`)
+    const chain = await this.download(body.certificate)
+    return { order: { url: placed.url, body }, certificateUrl: body.certificate, chain, key }
+  }
+}

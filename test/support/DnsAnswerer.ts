@@ -1,0 +1,175 @@
+import type { Answer, Packet, Question } from "dns-packet"
+import * as Dns from "dns-packet"
+import type { Scope } from "effect"
+import { Effect } from "effect"
+import { createSocket } from "node:dgram"
+import { once } from "node:events"
+import type { AddressInfo, Socket } from "node:net"
+import { createServer } from "node:net"
+
+/** What one name answers. A name with an entry but no records of the type asked for answers "no data". */
+export interface Entry {
+  readonly A?: ReadonlyArray<string>
+  readonly AAAA?: ReadonlyArray<string>
+  /** One item per record; an array is one record in several strings. */
+  readonly TXT?: ReadonlyArray<string | ReadonlyArray<string>>
+  /** Followed within the zone, at most 8 steps; the chain is part of the answer. */
+  readonly CNAME?: string
+  readonly rcode?: "NXDOMAIN" | "SERVFAIL" | "REFUSED"
+  /** Queries of these types, or all of them, get no reply. */
+  readonly drop?: true | ReadonlyArray<string>
+  /** UDP replies carry no record and the TC bit. Replies beyond 512 octets do so anyway. */
+  readonly truncate?: true
+}
+
+/** One query as it came in. */
+export interface Query {
+  readonly name: string
+  readonly type: string
+  readonly transport: "udp" | "tcp"
+}
+
+/** An authoritative name server on 127.0.0.1, over UDP and TCP, whose zone may be changed while it runs. */
+export interface DnsAnswerer {
+  /** For dns.resolver: `127.0.0.1:<port>`. */
+  readonly address: string
+  readonly port: number
+  /** By name in lower case, without a trailing dot. */
+  readonly zone: Map<string, Entry>
+  /** Every query so far, in order. */
+  readonly queries: Array<Query>
+  /** Resolves once this many queries for the name (one by default) have come in. */
+  readonly queried: (name: string, times?: number) => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+export interface DnsAnswererOptions {
+  readonly zone?: Readonly<Record<string, Entry>>
+  /** The entry of every name outside the zone; NXDOMAIN without it. */
+  readonly fallback?: Entry
+  /** 0 or absent: any free port. */
+  readonly port?: number
+}
+
+const rcodes = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5 }
+
+const records = (entry: Entry, name: string, type: string): Array<Answer> => {
+  if (type === "A" || type === "AAAA") return (entry[type] ?? []).map((data) => ({ type, name, ttl: 0, data }))
+  if (type !== "TXT") return []
+  return (entry.TXT ?? []).map((data) => ({
+    type,
+    name,
+    ttl: 0,
+    data: typeof data === "string" ? data : Array.from(data)
+  }))
+}
+
+const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => {
+  const zone = new Map(Object.entries(options.zone ?? {}))
+  const queries: Array<Query> = []
+  const waiting: Array<{ readonly met: () => boolean; readonly resolve: () => void }> = []
+  const entryOf = (name: string) => zone.get(name.toLowerCase()) ?? options.fallback ?? { rcode: "NXDOMAIN" as const }
+
+  const answer = (query: Packet, transport: "udp" | "tcp"): Buffer | undefined => {
+    const question: Question | undefined = query.questions?.[0]
+    if (question === undefined) return undefined
+    const { name, type } = question
+    queries.push({ name, type, transport })
+    for (const waiter of waiting) if (waiter.met()) waiter.resolve()
+    let at = name
+    let entry: Entry = entryOf(at)
+    if (entry.drop === true || entry.drop?.includes(type)) return undefined
+    const answers: Array<Answer> = []
+    for (let step = 0; entry.CNAME !== undefined && step < 8; step++) {
+      answers.push({ type: "CNAME", name: at, ttl: 0, data: entry.CNAME })
+      at = entry.CNAME
+      entry = entryOf(at)
+    }
+    answers.push(...records(entry, at, type))
+    const reply = (extra: number, given: Array<Answer>) =>
+      Dns.encode({
+        type: "response",
+        ...query.id === undefined ? {} : { id: query.id },
+        flags: Dns.AUTHORITATIVE_ANSWER | ((query.flags ?? 0) & Dns.RECURSION_DESIRED) | extra,
+        questions: [question],
+        answers: given
+      })
+    const whole = reply(entry.rcode === undefined ? 0 : rcodes[entry.rcode], answers)
+    const cut = transport === "udp" && (entry.truncate === true || whole.length > 512)
+    return cut ? reply(Dns.TRUNCATED_RESPONSE, []) : whole
+  }
+
+  const open = new Set<Socket>()
+  const tcp = createServer((socket) => {
+    open.add(socket)
+    let buffered = Buffer.alloc(0)
+    socket.on("error", () => socket.destroy())
+    socket.on("close", () => open.delete(socket))
+    socket.on("data", (chunk) => {
+      buffered = Buffer.concat([buffered, chunk])
+      while (buffered.length >= 2 && buffered.length >= 2 + buffered.readUInt16BE(0)) {
+        const end = 2 + buffered.readUInt16BE(0)
+        const reply = answer(Dns.decode(buffered.subarray(2, end)), "tcp")
+        buffered = buffered.subarray(end)
+        if (reply === undefined) continue
+        const length = Buffer.alloc(2)
+        length.writeUInt16BE(reply.length)
+        socket.write(Buffer.concat([length, reply]))
+      }
+    })
+  })
+  tcp.listen(options.port ?? 0, "127.0.0.1")
+  await once(tcp, "listening")
+  const { port } = tcp.address() as AddressInfo
+
+  const udp = createSocket("udp4")
+  udp.on("message", (message, from) => {
+    const reply = answer(Dns.decode(message), "udp")
+    if (reply !== undefined) udp.send(reply, from.port, from.address)
+  })
+  udp.bind(port, "127.0.0.1")
+  try {
+    await once(udp, "listening")
+  } catch (cause) {
+    tcp.close()
+    throw cause
+  }
+
+  return {
+    address: `127.0.0.1:${port}`,
+    port,
+    zone,
+    queries,
+    queried: (name, times = 1) =>
+      new Promise((resolve) => {
+        const met = () => queries.filter((query) => query.name.toLowerCase() === name).length >= times
+        if (met()) resolve()
+        else waiting.push({ met, resolve })
+      }),
+    stop: async () => {
+      const closed = [once(udp, "close"), once(tcp, "close")]
+      udp.close()
+      tcp.close()
+      for (const socket of open) socket.destroy()
+      await Promise.all(closed)
+    }
+  }
+}
+
+/** Starts an answerer; the caller stops it. A free TCP port whose UDP twin is taken is given up for another one. */
+export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promise<DnsAnswerer> => {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await listenOnce(options)
+    } catch (cause) {
+      if (attempt === 10 || (options.port ?? 0) !== 0) throw cause
+    }
+  }
+}
+
+/** An answerer that lives as long as its scope. */
+export const dnsAnswerer = (options: DnsAnswererOptions = {}): Effect.Effect<DnsAnswerer, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(() => startDnsAnswerer(options)),
+    (answerer) => Effect.promise(() => answerer.stop())
+  )

@@ -1,0 +1,43 @@
+import type { DnsAnswerer } from "./DnsAnswerer.ts"
+import { startDnsAnswerer } from "./DnsAnswerer.ts"
+import type { Http01Responder } from "./Http01Responder.ts"
+import { startHttp01Responder } from "./Http01Responder.ts"
+import type { Server, ServerOptions } from "./Server.ts"
+import { startServer } from "./Server.ts"
+
+/** A running service with the world its validations need: names that resolve to loopback and a web server there. */
+export interface Ground {
+  readonly server: Server
+  /** Every name resolves to 127.0.0.1 unless the zone says otherwise. */
+  readonly dns: DnsAnswerer
+  readonly responder: Http01Responder
+  readonly dispose: () => Promise<void>
+}
+
+/** Starts the answerer, the responder and a server pointed at both. */
+export const startGround = async (options: ServerOptions = {}): Promise<Ground> => {
+  const dns = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] } })
+  const responder = await startHttp01Responder()
+  const world = async () => {
+    await responder.stop()
+    await dns.stop()
+  }
+  try {
+    const server = await startServer({
+      ...options,
+      env: {
+        ACME_SVC_DNS__RESOLVER: dns.address,
+        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${responder.port}`,
+        ...options.env
+      }
+    })
+    const dispose = async () => {
+      await server.dispose()
+      await world()
+    }
+    return { server, dns, responder, dispose }
+  } catch (error) {
+    await world()
+    throw error
+  }
+}

@@ -1,0 +1,58 @@
+import { execFile, execFileSync } from "node:child_process"
+import { X509Certificate } from "node:crypto"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+
+const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+/** The certificates of a PEM chain, in its order. */
+const certificatesOf = (pem: string): ReadonlyArray<X509Certificate> =>
+  (pem.match(certificatePattern) ?? []).map((text) => new X509Certificate(text))
+
+/** The first certificate of a PEM chain. */
+export const leafOf = (pem: string): X509Certificate => {
+  const [leaf] = certificatesOf(pem)
+  if (leaf === undefined) throw new Error("the chain holds no certificate")
+  return leaf
+}
+
+/**
+ * `openssl verify -x509_strict` of a chain, leaf first, as a TLS server's certificate for `host` against the one
+ * trust anchor in `caFile`. Fails with what openssl said.
+ */
+export const verifyChain = async (pem: string, caFile: string, host: string): Promise<void> => {
+  const directory = mkdtempSync(join(tmpdir(), "acme-verify-"))
+  try {
+    const [leaf, ...rest] = certificatesOf(pem).map((certificate) => certificate.toString())
+    const leafFile = join(directory, "leaf.pem")
+    const chainFile = join(directory, "chain.pem")
+    writeFileSync(leafFile, leaf ?? "")
+    writeFileSync(chainFile, rest.join(""))
+    const untrusted = rest.length === 0 ? [] : ["-untrusted", chainFile]
+    const checked = ["-x509_strict", "-purpose", "sslserver", "-verify_hostname", host]
+    await promisify(execFile)("openssl", [
+      "verify",
+      "-no-CApath",
+      "-CAfile",
+      caFile,
+      ...checked,
+      ...untrusted,
+      leafFile
+    ])
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** Writes a self-signed CA made by openssl: a pair the service did not generate. */
+export const makeCa = (certPath: string, keyPath: string, commonName: string): void => {
+  const extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", keyPath]
+  const subject = ["-config", "/dev/null", "-subj", `/CN=${commonName}`, "-addext", "subjectKeyIdentifier=hash"]
+  const flags = extensions.flatMap((extension) => ["-addext", extension])
+  execFileSync("openssl", ["req", "-x509", "-days", "3650", ...key, ...subject, ...flags, "-out", certPath], {
+    stdio: "pipe"
+  })
+}

