@@ -1,6 +1,5 @@
 import { Brand, Data, Either, Schema } from "effect"
-// @ts-expect-error tr46 is written in JavaScript and ships no declarations
-import untyped from "tr46"
+import tr46 from "tr46"
 
 /**
  * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly
@@ -33,17 +32,7 @@ const numberLabel = /^(?:[0-9]+|0x[0-9a-f]*)$/
 /** `_acme-challenge.` in front of the base name must fit into 253 octets (RFC 8555 §8.4). */
 const longestForTxt = 253 - "_acme-challenge.".length
 
-interface Processing {
-  readonly checkBidi: boolean
-  readonly checkHyphens: boolean
-  readonly checkJoiners: boolean
-  readonly useSTD3ASCIIRules: boolean
-}
-const tr46: {
-  readonly toASCII: (name: string, options: Processing) => string | null
-  readonly toUnicode: (name: string, options: Processing) => { readonly domain: string; readonly error: boolean }
-} = untyped
-const strict: Processing = { checkBidi: true, checkHyphens: true, checkJoiners: true, useSTD3ASCIIRules: true }
+const strict = { checkBidi: true, checkHyphens: true, checkJoiners: true, useSTD3ASCIIRules: true }
 
 // RFC 5892 on top of UTS #46, which admits symbols: the letter and digit classes of §2.1 with the exceptions of §2.6,
 // and the classes §2.4, §2.6 and §2.9 take away again.

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
@@ -164,7 +164,10 @@ const authority: ReadonlyArray<Case> = [
     name: "an encrypted CA key",
     code: invalid,
     says: [/ca\.key/, /encrypted/i],
-    with: caPair((_cert, key) => openssl("pkcs8", "-topk8", "-in", key, "-out", key, "-passout", "pass:secret"))
+    with: caPair((_cert, key) => {
+      openssl("pkcs8", "-topk8", "-in", key, "-out", `${key}.sealed`, "-passout", "pass:secret")
+      renameSync(`${key}.sealed`, key)
+    })
   },
   {
     name: "a CA key of a foreign kind",
@@ -200,7 +203,7 @@ const authority: ReadonlyArray<Case> = [
   },
   {
     name: "a directory in place of the CA key",
-    code: failed,
+    code: invalid,
     says: [/ca\.key/],
     with: caPair((_cert, key) => {
       execFileSync("rm", [key])
@@ -253,16 +256,6 @@ const host: ReadonlyArray<Case> = [
       return { env: { ACME_SVC_DATABASE__URL: "sqlite://acme.db" } }
     }
   },
-  {
-    name: "a database without a schema, in a process that does not own it",
-    code: failed,
-    says: [/migrate/],
-    with: async (directory) => {
-      makeCa(join(directory, "ca.pem"), join(directory, "ca.key"), "Present")
-      return { flags: ["--role", "acme"], env: { ACME_SVC_DATABASE__URL: await freshPostgresUrl() } }
-    }
-  },
-  { name: "an unknown role", code: usage, says: [/role/, /chef/], with: () => ({ flags: ["--role", "chef"] }) },
   { name: "an unknown flag", code: usage, says: [/--config/], with: () => ({ flags: ["--config", "x.toml"] }) }
 ]
 
@@ -299,7 +292,7 @@ describe("serve refuses to start, naming the cause", () => {
 
     it.skipIf(process.getuid?.() === 0)("a CA key nobody may read", async () => {
       const unreadable = caPair((_cert, key) => chmodSync(key, 0o000))
-      await check({ name: "unreadable", code: failed, says: [/ca\.key/], with: unreadable })
+      await check({ name: "unreadable", code: invalid, says: [/ca\.key/], with: unreadable })
     })
   })
 

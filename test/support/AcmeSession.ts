@@ -193,7 +193,7 @@ export class AcmeSession {
   private readonly ownsHttp: boolean
   private readonly patienceMs: number
   private readonly pollMs: number
-  private readonly nonces: Array<string> = []
+  private nonces: Array<string> = []
 
   private constructor(
     directoryUrl: string,
@@ -252,6 +252,7 @@ export class AcmeSession {
     const key = deviation.key ?? this.key
     const identify = deviation.identify ?? (this.kid === undefined ? "jwk" : "kid")
     const nonce = deviation.nonce === undefined ? await this.nonce() : deviation.nonce
+    this.nonces = this.nonces.filter((kept) => kept !== nonce)
     const members: Record<string, unknown> = {
       alg: key.alg,
       ...identify === "jwk" || identify === "both" ? { jwk: key.jwk } : {},
@@ -290,7 +291,7 @@ export class AcmeSession {
       } catch (error) {
         if (Date.now() >= deadline) throw error
       }
-      this.nonces.length = 0
+      this.nonces = []
       await delay(this.pollMs)
     }
   }

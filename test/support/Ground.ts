@@ -1,6 +1,6 @@
 import type { DnsAnswerer } from "./DnsAnswerer.ts"
 import { startDnsAnswerer } from "./DnsAnswerer.ts"
-import type { Http01Responder } from "./Http01Responder.ts"
+import type { Http01Responder, Http01ResponderOptions } from "./Http01Responder.ts"
 import { startHttp01Responder } from "./Http01Responder.ts"
 import type { Server, ServerOptions } from "./Server.ts"
 import { startServer } from "./Server.ts"
@@ -15,9 +15,12 @@ export interface Ground {
 }
 
 /** Starts the answerer, the responder and a server pointed at both. */
-export const startGround = async (options: ServerOptions = {}): Promise<Ground> => {
+export const startGround = async (
+  options: ServerOptions = {},
+  web: Http01ResponderOptions = {}
+): Promise<Ground> => {
   const dns = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] } })
-  const responder = await startHttp01Responder()
+  const responder = await startHttp01Responder(web)
   const world = async () => {
     await responder.stop()
     await dns.stop()

@@ -21,16 +21,19 @@ export interface Http01ResponderOptions {
   readonly directory?: string
   /** A free one when not given. */
   readonly port?: number
+  /** Awaited before a request of this host is answered; the request itself is on record before. */
+  readonly before?: (host: string) => Promise<void>
 }
 
 /** Starts a responder on 127.0.0.1. */
 export const startHttp01Responder = async (options: Http01ResponderOptions = {}): Promise<Http01Responder> => {
-  const { directory } = options
+  const { before, directory } = options
   const tokens = new Map<string, string>()
   const requests: Http01Responder["requests"] = []
-  const server = createServer((request, response) => {
-    const path = request.url ?? ""
-    requests.push({ host: request.headers.host ?? "", path })
+  const server = createServer(async (request, response) => {
+    const { headers: { host = "" }, url: path = "" } = request
+    requests.push({ host, path })
+    await before?.(host)
     const token = basename(path)
     const file = directory === undefined ? undefined : join(directory, token)
     const body = tokens.get(token) ??

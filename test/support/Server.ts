@@ -61,16 +61,27 @@ export interface Finished extends Exit {
   readonly directory: string
 }
 
+/** One line of stdout; the record it stands for when it is one of the log. */
+interface Line {
+  readonly text: string
+  readonly record: LogRecord | undefined
+}
+
 interface Waiter {
-  readonly wanted: (record: LogRecord) => boolean
-  readonly resolve: (record: LogRecord) => void
+  readonly wanted: (line: Line) => boolean
+  readonly resolve: (line: Line) => void
   readonly reject: (error: Error) => void
 }
 
 const isRecord = (value: unknown): value is LogRecord =>
   typeof value === "object" && value !== null && "fields" in value && "level" in value
 
+/** Of a line in the form for people only time, level and event are kept. */
 const parseRecord = (line: string): LogRecord | undefined => {
+  const [, timestamp, level, event] = /^(\d{4}-\S+Z) (DEBUG|INFO|WARN|ERROR) +(\w+)/.exec(line) ?? []
+  if (timestamp !== undefined && level !== undefined) {
+    return { timestamp, level: level.toLowerCase(), target: "", fields: { event }, span: {} }
+  }
   try {
     const value: unknown = JSON.parse(line)
     return isRecord(value) ? value : undefined
@@ -88,9 +99,8 @@ process.once("exit", () => {
 /** One run of the service's process, from its start to its exit. */
 class Run {
   readonly pid: number
-  readonly records: Array<LogRecord> = []
+  readonly lines: Array<Line> = []
   readonly exited: Promise<Exit>
-  stdout = ""
   stderr = ""
   private ended: Exit | undefined
   private readonly child: ChildProcessByStdio<null, Readable, Readable>
@@ -130,16 +140,22 @@ class Run {
     )
   }
 
-  private onLine(line: string): void {
-    this.stdout += `${line}\n`
-    const record = parseRecord(line)
-    if (record === undefined) return
-    this.records.push(record)
+  private onLine(text: string): void {
+    const line = { text, record: parseRecord(text) }
+    this.lines.push(line)
     for (const waiter of this.waiters) {
-      if (!waiter.wanted(record)) continue
+      if (!waiter.wanted(line)) continue
       this.waiters.delete(waiter)
-      waiter.resolve(record)
+      waiter.resolve(line)
     }
+  }
+
+  get records(): ReadonlyArray<LogRecord> {
+    return this.lines.flatMap(({ record }) => record ?? [])
+  }
+
+  get stdout(): string {
+    return this.lines.map(({ text }) => `${text}\n`).join("")
   }
 
   private endedEarly(): Error {
@@ -153,8 +169,8 @@ class Run {
     return `${this.stderr.slice(-4000)}\n${this.stdout.slice(-4000)}`
   }
 
-  waitFor(wanted: (record: LogRecord) => boolean, what: string, timeoutMs: number): Promise<LogRecord> {
-    const seen = this.records.find(wanted)
+  waitFor(wanted: (line: Line) => boolean, what: string, timeoutMs: number): Promise<Line> {
+    const seen = this.lines.find(wanted)
     if (seen !== undefined) return Promise.resolve(seen)
     if (this.ended !== undefined) return Promise.reject(this.endedEarly())
     return new Promise((done, fail) => {
@@ -164,9 +180,9 @@ class Run {
       }, timeoutMs)
       const waiter: Waiter = {
         wanted,
-        resolve: (record) => {
+        resolve: (line) => {
           clearTimeout(timer)
-          done(record)
+          done(line)
         },
         reject: (error) => {
           clearTimeout(timer)
@@ -225,6 +241,8 @@ export interface Server {
   readonly pid: () => number
   /** Every log record since the first start, over restarts. */
   readonly records: () => ReadonlyArray<LogRecord>
+  /** What the process now running has written. */
+  readonly stdout: () => string
   readonly stderr: () => string
   /** When the process now running ends. */
   readonly exited: () => Promise<Exit>
@@ -233,6 +251,8 @@ export interface Server {
     event: string,
     options?: { readonly where?: (record: LogRecord) => boolean; readonly timeoutMs?: number }
   ) => Promise<LogRecord>
+  /** The first line of stdout that matches and that the process now running wrote or will write. */
+  readonly waitForLine: (pattern: RegExp) => Promise<string>
   readonly signal: (signal: NodeJS.Signals) => void
   /** Ends the process and answers how it ended; SIGKILL follows after 80 s. Files stay until {@link dispose}. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<Exit>
@@ -264,7 +284,7 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
 
   const start = async () => {
     run = new Run(directory, ["serve", ...options.flags ?? []], full)
-    await run.waitFor(({ fields }) => fields["event"] === "server_listening", "server_listening", 30_000)
+    await run.waitFor(({ record }) => record?.fields["event"] === "server_listening", "server_listening", 30_000)
   }
   const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
     const current = run
@@ -292,10 +312,17 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
     port,
     pid: () => run.pid,
     records: () => [...earlier, ...run.records],
+    stdout: () => run.stdout,
     stderr: () => run.stderr,
     exited: () => run.exited,
-    waitForEvent: (event, { timeoutMs = 30_000, where = () => true } = {}) =>
-      run.waitFor((record) => record.fields["event"] === event && where(record), event, timeoutMs),
+    waitForEvent: async (event, { timeoutMs = 30_000, where = () => true } = {}) => {
+      const wanted = (record: LogRecord | undefined): record is LogRecord =>
+        record?.fields["event"] === event && where(record)
+      const { record } = await run.waitFor((line) => wanted(line.record), event, timeoutMs)
+      if (!wanted(record)) throw new Error(`not the record of ${event} that was waited for`)
+      return record
+    },
+    waitForLine: async (pattern) => (await run.waitFor(({ text }) => pattern.test(text), String(pattern), 30_000)).text,
     signal: (signal) => run.signal(signal),
     stop,
     kill9: () => stop("SIGKILL"),

@@ -4,7 +4,7 @@ import { OrderId } from "../../domain/Id.ts"
 import type { Job, PayloadOf } from "../../domain/Job.ts"
 import type { AcmeError } from "../../domain/Problem.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned, problemOf, problemType } from "../../domain/Problem.ts"
-import { parseCsr } from "../../subsystems/crypto/Csr.ts"
+import { reopenCsr } from "../../subsystems/crypto/Csr.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import type { StorageFailed } from "../../subsystems/db/Database.ts"
 import { afterCommit, Database } from "../../subsystems/db/Database.ts"
@@ -77,7 +77,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       emit("order_finalize_bad_csr", { order_id: id, error: detail })
     )
   })
-  const csr = parseCsr(Buffer.from(payload.csr, "base64url"))
+  const csr = reopenCsr(Buffer.from(payload.csr, "base64url"))
   if (Either.isLeft(csr)) return rejected(csr.left.detail)
   const names = order.identifiers.map(({ value }) => value)
   const signers = yield* Signers

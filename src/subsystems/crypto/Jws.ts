@@ -26,8 +26,29 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 type Members = { readonly [member: string]: unknown }
 
-/** Parses UTF-8 JSON that must be an object; a byte order mark or invalid UTF-8 is no JSON. */
+const maxDepth = 64
+const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = Buffer.from(`"\\[]{}`)
+
+/** Whether JSON is nested deeper than any client has reason to send. */
+const isTooDeep = (bytes: Uint8Array): boolean => {
+  let depth = 0
+  let inText = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]
+    if (inText) {
+      if (byte === backslash) at++
+      else if (byte === quote) inText = false
+    } else if (byte === quote) inText = true
+    else if (byte === openBracket || byte === openBrace) {
+      if (++depth > maxDepth) return true
+    } else if (byte === closeBracket || byte === closeBrace) depth--
+  }
+  return false
+}
+
+/** Parses UTF-8 JSON that must be an object; a byte order mark, invalid UTF-8 or endless nesting is no JSON. */
 export const parseObject = (bytes: Uint8Array): Members | undefined => {
+  if (isTooDeep(bytes)) return undefined
   try {
     const value: unknown = JSON.parse(utf8.decode(bytes))
     return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined

@@ -83,6 +83,19 @@ export const readSubjectKey = (spki: Uint8Array): Either.Either<SubjectKey, KeyR
   return imported("ed25519", { key: { kty: "OKP", crv: "Ed25519", x: base64url(key) }, format: "jwk" })
 }
 
+/** The family of a key that {@link readSubjectKey} accepted before, told by its algorithm alone. */
+export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
+  const read = decode(spki, (reader) => {
+    const info = reader.enter(Tag.sequence)
+    const { oid } = readAlgorithm(info)
+    info.skip()
+    return oid
+  })
+  return Either.isRight(read) ? families[read.right] : undefined
+}
+
+const families: { readonly [oid: string]: KeyType } = { [RSA]: "rsa", [EC]: "ecdsa", [ED25519]: "ed25519" }
+
 const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Either<SubjectKey, KeyRefused> => {
   // One encoding per key (RFC 3279 section 2.3.1), or comparing and hashing keys would miss some.
   if (!isNull(algorithm.parameters)) return refuse("undecodable", "The RSA key has parameters other than NULL.")

@@ -191,13 +191,17 @@ export const migrate = (
         Effect.fail(new SchemaUnusable({ reason: "failed", migration: name, detail: `Migration ${name}: ${detail}.` }))
       )
     }
+    // Effect.filter would begin with the last one.
     const applyAll = (connection: Connection) =>
-      Effect.filter(missing, (migration) =>
-        Effect.catchAll(applyOne(driver, connection, migration), failure(migration.name)))
+      Effect.forEach(missing, (migration) =>
+        Effect.map(
+          Effect.catchAll(applyOne(driver, connection, migration), failure(migration.name)),
+          (applied) => applied ? [migration.name] : []
+        ))
     const names = yield* Effect.catchTag(
       driver.exclusive((connection) => locked(driver, connection, applyAll(connection))),
       "SqlError",
       failure("(lock)")
     )
-    return names.map(({ name }) => name)
+    return names.flat()
   })

@@ -3,7 +3,8 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Effect, Layer, Redacted } from "effect"
 import { createHash } from "node:crypto"
-import Pg from "pg"
+import { Client, Pool, types as pgTypes } from "pg"
+import type { CustomTypesConfig, QueryResult } from "pg"
 import { emit } from "../log/EventLog.ts"
 import type { Driver } from "./Database.ts"
 import { Database } from "./Database.ts"
@@ -30,11 +31,11 @@ const nameOf = (text: string): string => {
   return name
 }
 
-type Callback = (error: Error, result: Pg.QueryResult) => void
+type Callback = (error: Error, result: QueryResult) => void
 
 /** Sends every parameterised statement under a name, so that the server plans it once per connection. */
-class PreparingClient extends Pg.Client {
-  // The overloads of `Pg.Client.query` cannot be restated one by one; whatever is not text with values passes through.
+class PreparingClient extends Client {
+  // The overloads of `Client.query` cannot be restated one by one; whatever is not text with values passes through.
   override query(...args: Array<unknown>): never {
     const [text, values, callback] = args
     const forward = super.query as (...args: Array<unknown>) => never
@@ -45,13 +46,13 @@ class PreparingClient extends Pg.Client {
 }
 
 const int8 = 20
-const types: Pg.CustomTypesConfig = {
+const types: CustomTypesConfig = {
   getTypeParser: (oid: number, format?: "text" | "binary") =>
-    oid === int8 ? Number : Pg.types.getTypeParser(oid, format as "text")
+    oid === int8 ? Number : pgTypes.getTypeParser(oid, format as "text")
 }
 
-const makePool = (options: PostgresOptions): Pg.Pool => {
-  const pool = new Pg.Pool({
+const makePool = (options: PostgresOptions): Pool => {
+  const pool = new Pool({
     connectionString: Redacted.value(options.url),
     max: options.pool_max,
     connectionTimeoutMillis: options.acquire_timeout_ms,
@@ -83,6 +84,7 @@ const make = (options: PostgresOptions) =>
       describe(error).detail.includes("timeout exceeded when trying to connect")
         ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms })
         : Effect.void)
+    yield* Effect.scoped(reserve) // a server that cannot be reached is told of now, not at the first statement
     // Waiting is bounded by the pool; an interrupted wait would leak the slot.
     const exclusive: Driver["exclusive"] = (use) => Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
     return Database.of({

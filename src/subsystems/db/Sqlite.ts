@@ -53,8 +53,10 @@ const make = (options: SqliteOptions) =>
       dialect: "sqlite",
       exclusive,
       single: (text, params) => {
-        const execute = whileBusy(connection.execute(text, params, undefined))
-        return held ? lock.withPermits(1)(execute) : execute
+        const execute = connection.execute(text, params, undefined)
+        const inTurn = lock.withPermits(1)(whileBusy(execute))
+        // Whatever has to wait waits in turn: on the one connection it would become part of a transaction begun meanwhile.
+        return held ? inTurn : Effect.catchIf(execute, isBusy, () => inTurn)
       },
       begin: (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", [])),
       commit: (connection) => connection.executeRaw("COMMIT", []),

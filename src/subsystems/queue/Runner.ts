@@ -116,7 +116,8 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         withSpan({ job_id: job.id, job_kind: job.kind })
       )
 
-    const claim = Effect.gen(function*() {
+    // Not interrupted between the rows and their attempts: a claimed row nobody runs would wait for its lease to end.
+    const claim = Effect.uninterruptible(Effect.gen(function*() {
       const limit = options.max_concurrent - active
       if (limit <= 0) return
       const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
@@ -124,7 +125,7 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
       mayHaveMore = claimed.length === limit
       active += claimed.length
       for (const job of claimed) fork(attempt(job))
-    })
+    }))
 
     const reclaim = Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis

@@ -90,7 +90,8 @@ export const make = (settings: LocalCaSettings): Effect.Effect<Signer, CaFilesUn
         return yield* new SigningFailed({ cause: "lint_failed", detail: `the leaf failed the check ${check}` })
       }
       const chain = encodePem("CERTIFICATE", der) + ca.chainPem
-      const fault = checkChain(chain, { spki: csr.spki, names, now, issuer: ca, lintedLeaf: der })
+      // A client may ask for a certificate that begins later; that it is not valid yet is then no fault.
+      const fault = checkChain(chain, { spki: csr.spki, names, now: Math.max(now, notBefore), issuer: ca, lintedLeaf: der })
       if (fault !== undefined) {
         yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })
         return yield* new SigningFailed({ cause: "chain_rejected", detail: `the chain failed the check ${fault}` })

@@ -74,8 +74,15 @@ export class Body {
   }
 }
 
-// The rest of the body is thrown away, not waited for: the answer goes out and the connection ends with it.
+const lingerMillis = 5000
+
+// The answer goes out and the connection ends with it. Closing it with octets unread would reset it, and a client that
+// is still sending would lose the answer, so for a while the rest of the body is read and thrown away.
 const abandon = (message: IncomingMessage, response: ServerResponse): void => {
+  const { socket } = message
   response.setHeader("connection", "close")
+  socket.destroySoon = () => void socket.end()
+  const timer = setTimeout(() => socket.destroy(), lingerMillis)
+  socket.once("close", () => clearTimeout(timer))
   message.resume()
 }

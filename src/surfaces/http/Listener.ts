@@ -171,6 +171,7 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
             yield* Effect.flatMap(answered(one, request), (answer) =>
               Effect.flatMap(Clock.currentTimeMillis, (now) => {
                 const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
+                if (draining) response.setHeader("connection", "close")
                 if (sent) write(response, request.id, answer)
                 return accessLine(request, sent ? answer.status : 499, now - startedAt)
               })).pipe(
@@ -191,7 +192,6 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
             response.writeHead(431, { connection: "close" }).end()
             return
           }
-          if (draining) response.setHeader("connection", "close")
           const one: InFlight = { startedAt: 0, fiber: undefined, ending: undefined }
           inFlight.add(one)
           response.once("close", () => {

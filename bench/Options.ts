@@ -1,0 +1,98 @@
+import { parseArgs } from "node:util"
+import type { Extent } from "./Load.ts"
+import type { Dialect } from "./Statements.ts"
+
+export interface Options {
+  readonly databases: ReadonlyArray<Dialect>
+  readonly concurrency: ReadonlyArray<number>
+  readonly extent: Extent
+  readonly synchronous: "normal" | "full"
+  readonly profileDirectory: string | undefined
+  readonly nodeWords: ReadonlyArray<string>
+  readonly json: boolean
+  readonly listStatements: boolean
+  readonly serviceOnly: boolean
+  readonly pebble: boolean
+}
+
+export const usage = `Usage: npm run bench -- [options]
+
+  --databases LIST    sqlite,postgres (both)
+  --concurrency LIST  clients at once (1,8,16,32)
+  --seconds N         length of each measurement (5)
+  --issuances N       measure so many issuances instead
+  --full              SQLite with synchronous = full
+  --pebble            drive Debian's pebble in the same way, when it is installed
+  --service-only      leave out the floor and the statement counts
+  --statements        list the statements of one issuance
+  --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
+  --node-args WORDS   further words for node, before the server's program
+  --json              print everything as JSON
+  --help
+`
+
+const fail = (message: string): never => {
+  process.stderr.write(`bench: ${message}\n\n${usage}`)
+  process.exit(2)
+}
+
+const parse = (words: ReadonlyArray<string>) => {
+  try {
+    return parseArgs({
+      args: [...words],
+      options: {
+        databases: { type: "string", default: "sqlite,postgres" },
+        concurrency: { type: "string", default: "1,8,16,32" },
+        seconds: { type: "string" },
+        issuances: { type: "string" },
+        full: { type: "boolean", default: false },
+        pebble: { type: "boolean", default: false },
+        "service-only": { type: "boolean", default: false },
+        statements: { type: "boolean", default: false },
+        "cpu-prof": { type: "string" },
+        "node-args": { type: "string", default: "" },
+        json: { type: "boolean", default: false },
+        help: { type: "boolean", default: false }
+      }
+    }).values
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const list = (text: string): ReadonlyArray<string> => text.split(",").map((word) => word.trim()).filter((word) => word !== "")
+
+const number = (option: string, text: string, max: number, whole = true): number => {
+  const value = Number(text)
+  if (value > 0 && value <= max && (!whole || Number.isInteger(value))) return value
+  return fail(`--${option} takes ${whole ? "a whole number" : "a number"} above 0 and up to ${max}, not ${text}`)
+}
+
+const isDialect = (word: string): word is Dialect => word === "sqlite" || word === "postgres"
+
+/** Reads the command line; a wrong one ends the process. */
+export const readOptions = (words: ReadonlyArray<string>): Options => {
+  const given = parse(words)
+  if (given.help) {
+    process.stdout.write(usage)
+    process.exit(0)
+  }
+  if (given.seconds !== undefined && given.issuances !== undefined) fail("--seconds and --issuances exclude each other")
+  const databases = list(given.databases)
+  const foreign = databases.find((word) => !isDialect(word))
+  if (foreign !== undefined) fail(`--databases takes sqlite and postgres, not ${foreign}`)
+  return {
+    databases: databases.filter(isDialect),
+    concurrency: list(given.concurrency).map((word) => number("concurrency", word, 1000)),
+    extent: given.issuances === undefined
+      ? { seconds: number("seconds", given.seconds ?? "5", 3600, false) }
+      : { issuances: number("issuances", given.issuances, 1_000_000) },
+    synchronous: given.full ? "full" : "normal",
+    profileDirectory: given["cpu-prof"],
+    nodeWords: given["node-args"].split(" ").filter((word) => word !== ""),
+    json: given.json,
+    listStatements: given.statements,
+    serviceOnly: given["service-only"],
+    pebble: given.pebble
+  }
+}

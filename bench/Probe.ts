@@ -1,0 +1,121 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { temporaryDirectory } from "./Cleanup.ts"
+
+/*
+ * What cannot be seen from outside the server's process: a script that node loads before the program. It says what it
+ * has seen since the last time when the process gets SIGUSR2.
+ */
+
+const manifest = resolve(import.meta.dirname, "../package.json")
+
+const reporting = (report: string, output: string) => `
+process.on("SIGUSR2", () => {
+  const { renameSync, writeFileSync } = require("node:fs")
+  writeFileSync(${JSON.stringify(`${output}.part`)}, JSON.stringify(${report}))
+  renameSync(${JSON.stringify(`${output}.part`)}, ${JSON.stringify(output)})
+})
+`
+
+// The histogram's values include the timer's own interval.
+const resolution = 10
+
+const delayScript = (output: string) => `
+const histogram = require("node:perf_hooks").monitorEventLoopDelay({ resolution: ${resolution} })
+histogram.enable()
+const report = () => {
+  const millis = (nanos) => Math.max(0, nanos / 1e6 - ${resolution})
+  const seen = { p50: millis(histogram.percentile(50)), p99: millis(histogram.percentile(99)), max: millis(histogram.max) }
+  histogram.reset()
+  return seen
+}
+${reporting("report()", output)}`
+
+const countScript = (output: string) => `
+const service = require("node:module").createRequire(${JSON.stringify(manifest)})
+let counts = new Map()
+let writes = 0
+const count = (text) => counts.set(text, (counts.get(text) ?? 0) + 1)
+
+const Sqlite = service("better-sqlite3")
+const { prepare } = Sqlite.prototype
+Sqlite.prototype.prepare = function(text) {
+  const database = this
+  const statement = prepare.call(database, text)
+  const controls = /^\\s*(BEGIN|COMMIT|ROLLBACK)/i.test(text)
+  for (const name of ["all", "get", "run"]) {
+    const original = statement[name]
+    statement[name] = (...parameters) => {
+      count(text)
+      if (/^\\s*COMMIT/i.test(text) || (!controls && !statement.readonly && !database.inTransaction)) writes++
+      return original.apply(statement, parameters)
+    }
+  }
+  return statement
+}
+
+const { Client } = service("pg")
+const { query } = Client.prototype
+Client.prototype.query = function(...parameters) {
+  const [first] = parameters
+  const text = typeof first === "string" ? first : first?.text
+  if (typeof text === "string") count(text)
+  return query.apply(this, parameters)
+}
+
+const report = () => {
+  const seen = { writes, statements: [...counts] }
+  counts = new Map()
+  writes = 0
+  return seen
+}
+${reporting("report()", output)}`
+
+/** How late the event loop was, in milliseconds. */
+export interface LoopDelay {
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** Statements a server has sent to its database. */
+export interface Sent {
+  /** Transactions that wrote; only SQLite's can be told from outside the database. */
+  readonly writes: number
+  readonly statements: ReadonlyArray<readonly [text: string, count: number]>
+}
+
+/** A script to be loaded into a process, and what it has to say. */
+export interface Probe<A> {
+  readonly nodeWords: ReadonlyArray<string>
+  /** What was seen since the last time. */
+  readonly read: (pid: number) => Promise<A>
+}
+
+const probe = <A>(script: (output: string) => string): Probe<A> => {
+  const directory = temporaryDirectory()
+  const file = join(directory, "probe.cjs")
+  const output = join(directory, "seen.json")
+  writeFileSync(file, script(output))
+  return {
+    nodeWords: ["--require", file],
+    read: async (pid) => {
+      process.kill(pid, "SIGUSR2")
+      const deadline = performance.now() + 10_000
+      while (!existsSync(output)) {
+        if (performance.now() > deadline) throw new Error("the probe within the server does not answer")
+        await delay(5)
+      }
+      const seen = JSON.parse(readFileSync(output, "utf8")) as A
+      rmSync(output)
+      return seen
+    }
+  }
+}
+
+/** The delay of the event loop; a timer every ten milliseconds, which costs next to nothing. */
+export const loopDelayProbe = (): Probe<LoopDelay> => probe(delayScript)
+
+/** Every statement; wrapping the drivers costs something, so the figures of that process are not to be used. */
+export const statementProbe = (): Probe<Sent> => probe(countScript)

@@ -1,0 +1,94 @@
+import { execFileSync } from "node:child_process"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+
+/*
+ * What the kernel has charged to a process, read from outside it. Linux only.
+ */
+
+/** Whether figures can be had on this machine. */
+export const isAvailable = (): boolean => existsSync("/proc/self/stat")
+
+const ticksPerSecond = (): number => {
+  try {
+    return Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" })) || 100
+  } catch {
+    return 100
+  }
+}
+const millisPerTick = 1000 / ticksPerSecond()
+
+// Fields of /proc/<pid>/stat counted from the state, which follows the command in parentheses.
+const field = { parent: 1, userTicks: 11, systemTicks: 12, childUserTicks: 13, childSystemTicks: 14 }
+
+const statOf = (pid: number): ReadonlyArray<string> | undefined => {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "latin1")
+    return text.slice(text.lastIndexOf(")") + 2).split(" ")
+  } catch {
+    return undefined
+  }
+}
+
+const millisOf = (stat: ReadonlyArray<string>, fields: ReadonlyArray<number>): number =>
+  fields.reduce((sum, index) => sum + Number(stat[index] ?? 0), 0) * millisPerTick
+
+/** Nanoseconds on a processor, summed over the threads that live; `undefined` where the kernel keeps no such count. */
+const scheduledMillis = (pid: number): number | undefined => {
+  let nanos = 0
+  try {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      nanos += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "latin1").split(" ", 1)[0])
+    }
+    return nanos / 1e6
+  } catch {
+    return undefined
+  }
+}
+
+/** CPU of a process so far, in milliseconds: user and system by ticks, the total as exactly as the kernel has it. */
+export interface Cpu {
+  readonly total: number
+  readonly user: number
+  readonly system: number
+}
+
+/** CPU of one process with all its threads. */
+export const cpuOf = (pid: number): Cpu => {
+  const stat = statOf(pid)
+  if (stat === undefined) throw new Error(`process ${pid} is gone`)
+  const user = millisOf(stat, [field.userTicks])
+  const system = millisOf(stat, [field.systemTicks])
+  return { total: scheduledMillis(pid) ?? user + system, user, system }
+}
+
+/** CPU of a process and its children, those that have ended included. */
+export const cpuOfFamily = (parent: number): number => {
+  const stat = statOf(parent)
+  if (stat === undefined) throw new Error(`process ${parent} is gone`)
+  let millis = millisOf(stat, [field.userTicks, field.systemTicks, field.childUserTicks, field.childSystemTicks])
+  for (const entry of readdirSync("/proc")) {
+    const child = /^\d+$/.test(entry) ? statOf(Number(entry)) : undefined
+    if (child !== undefined && Number(child[field.parent]) === parent) {
+      millis += millisOf(child, [field.userTicks, field.systemTicks])
+    }
+  }
+  return millis
+}
+
+/** The parent of a process. */
+export const parentOf = (pid: number): number => Number(statOf(pid)?.[field.parent] ?? 0)
+
+/** Resident memory, in MiB. */
+export const rssOf = (pid: number): number => {
+  const kibibytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1]
+  return Number(kibibytes ?? 0) / 1024
+}
+
+/** What every process of the machine has used so far, in milliseconds, beside what there was to use. */
+export const machineCpu = (): { readonly busy: number; readonly total: number } => {
+  const [line = ""] = readFileSync("/proc/stat", "latin1").split("\n", 1)
+  // user, nice, system, idle, iowait, irq, softirq, steal; guests are within user already.
+  const ticks = line.split(/\s+/).slice(1, 9).map(Number)
+  const total = ticks.reduce((sum, one) => sum + one, 0)
+  return { busy: (total - (ticks[3] ?? 0) - (ticks[4] ?? 0)) * millisPerTick, total: total * millisPerTick }
+}

@@ -1,0 +1,120 @@
+import { spawn, spawnSync } from "node:child_process"
+import { closeSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { freePort } from "../test/support/Ports.ts"
+import { onEnd, temporaryDirectory } from "./Cleanup.ts"
+
+const repository = resolve(import.meta.dirname, "..")
+const program = join(repository, "dist/main.js")
+
+/** How the built server is run. */
+export interface ServiceOptions {
+  readonly databaseUrl: string
+  readonly synchronous: "normal" | "full"
+  /** Words for node, before the program. */
+  readonly nodeWords: ReadonlyArray<string>
+}
+
+/** A running server, bypassing validation, its JSON log in a file. */
+export interface Service {
+  readonly pid: number
+  readonly directory: string
+  readonly directoryUrl: string
+  /** Bytes logged so far. */
+  readonly logged: () => number
+  readonly stop: () => Promise<void>
+}
+
+const environment = (directory: string, port: number, options: ServiceOptions): NodeJS.ProcessEnv => ({
+  PATH: process.env["PATH"],
+  HOME: directory,
+  ACME_SVC_DATABASE__URL: options.databaseUrl,
+  ACME_SVC_DATABASE__SQLITE__SYNCHRONOUS: options.synchronous,
+  ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+  ACME_SVC_SERVER__BASE_URL: `http://127.0.0.1:${port}`,
+  ACME_SVC_CHALLENGE__BYPASS: "true",
+  ACME_SVC_CHALLENGE__MAX_IN_FLIGHT_PER_ACCOUNT: "0",
+  ACME_SVC_LOGGING__JSON_FORMAT: "true"
+})
+
+const newDirectory = (): string => {
+  const directory = temporaryDirectory()
+  writeFileSync(join(directory, "config.toml"), "[profiles.default]\nenabled = true\n")
+  return directory
+}
+
+/** Brings the schema of a database up to date with the server's own command. */
+export const migrate = (options: Pick<ServiceOptions, "databaseUrl" | "synchronous">): string => {
+  const directory = newDirectory()
+  const env = environment(directory, 0, { ...options, nodeWords: [] })
+  const { status, stderr, stdout } = spawnSync(process.execPath, [program, "migrate"], {
+    cwd: directory,
+    env,
+    encoding: "utf8"
+  })
+  if (status !== 0) throw new Error(`migrate failed:\n${stdout}${stderr}`)
+  return directory
+}
+
+/** Waits for a child, and ends it less politely when it does not end. */
+export const startProcess = (
+  command: string,
+  words: ReadonlyArray<string>,
+  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv; readonly logFile: string }
+) => {
+  const log = openSync(options.logFile, "a")
+  const child = spawn(command, words, { cwd: options.cwd, env: options.env, stdio: ["ignore", log, log] })
+  closeSync(log)
+  const release = onEnd(() => child.kill("SIGKILL"))
+  let failure: Error | undefined
+  const exited = new Promise<void>((done) => {
+    child.once("error", (error) => {
+      failure = error
+      done()
+    })
+    child.once("exit", () => done())
+  })
+  void exited.then(release)
+  const hasEnded = () => failure !== undefined || child.exitCode !== null || child.signalCode !== null
+  return {
+    pid: child.pid ?? 0,
+    /** Waits until the log holds `text`. */
+    said: async (text: string, timeoutMs = 30_000): Promise<void> => {
+      const deadline = performance.now() + timeoutMs
+      while (!readFileSync(options.logFile, "utf8").includes(text)) {
+        if (hasEnded() || performance.now() > deadline) {
+          const tail = readFileSync(options.logFile, "utf8").slice(-4000)
+          throw new Error(`${command} ${words.join(" ")} did not come up${failure ? `: ${failure.message}` : ""}\n${tail}`)
+        }
+        await delay(20)
+      }
+    },
+    stop: async (): Promise<void> => {
+      if (!hasEnded()) child.kill("SIGTERM")
+      const timer = setTimeout(() => child.kill("SIGKILL"), 30_000)
+      await exited
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** Starts `dist/main.js serve` in a directory of its own. */
+export const startService = async (options: ServiceOptions): Promise<Service> => {
+  const directory = newDirectory()
+  const port = await freePort()
+  const logFile = join(directory, "log.jsonl")
+  const server = startProcess(process.execPath, ["--enable-source-maps", ...options.nodeWords, program, "serve"], {
+    cwd: directory,
+    env: environment(directory, port, options),
+    logFile
+  })
+  await server.said(`"server_listening"`)
+  return {
+    pid: server.pid,
+    directory,
+    directoryUrl: `http://127.0.0.1:${port}/profile/default/directory`,
+    logged: () => statSync(logFile).size,
+    stop: server.stop
+  }
+}

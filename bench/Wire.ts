@@ -1,0 +1,141 @@
+import type { Socket } from "node:net"
+import { connect as connectPlain } from "node:net"
+import { connect as connectSecure } from "node:tls"
+
+/*
+ * The least HTTP/1.1 a load generator needs: one request at a time on a connection that is kept open.
+ */
+
+/** Where requests go. */
+export interface Target {
+  readonly host: string
+  readonly port: number
+  readonly secure: boolean
+}
+
+/** The target of a URL. */
+export const targetOf = (url: string): Target => {
+  const { hostname, port, protocol } = new URL(url)
+  const secure = protocol === "https:"
+  return { host: hostname, port: Number(port) || (secure ? 443 : 80), secure }
+}
+
+/** An answer; the head is kept as text, since most of it is never looked at. */
+export interface Answer {
+  readonly status: number
+  readonly head: string
+  readonly body: string
+}
+
+const headEnd = Buffer.from("\r\n\r\n")
+
+/** A header field of an answer. */
+export const field = (head: string, name: string): string | undefined => {
+  const start = head.toLowerCase().indexOf(`\r\n${name}:`)
+  if (start < 0) return undefined
+  const from = start + name.length + 3
+  const end = head.indexOf("\r\n", from)
+  return head.slice(from, end < 0 ? undefined : end).trim()
+}
+
+/** The content of a chunked body, `undefined` while it is incomplete. */
+const unchunk = (bytes: Buffer): Buffer | undefined => {
+  const parts: Array<Buffer> = []
+  for (let at = 0;;) {
+    const line = bytes.indexOf("\r\n", at)
+    if (line < 0) return undefined
+    const size = Number.parseInt(bytes.toString("latin1", at, line), 16)
+    const end = line + 2 + size
+    if (bytes.length < end + 2) return undefined
+    if (size === 0) return Buffer.concat(parts)
+    parts.push(bytes.subarray(line + 2, end))
+    at = end + 2
+  }
+}
+
+const bodyOf = (head: string, status: number, bytes: Buffer, isHead: boolean): Buffer | undefined => {
+  if (isHead || status === 204 || status === 304) return Buffer.alloc(0)
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+  if (length !== undefined) return bytes.length < Number(length) ? undefined : bytes.subarray(0, Number(length))
+  if (/\r\ntransfer-encoding: *chunked/i.test(head)) return unchunk(bytes)
+  throw new Error(`an answer without a length: ${head}`)
+}
+
+interface Pending {
+  readonly isHead: boolean
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: Error) => void
+}
+
+/** A connection that is opened when needed, and again when the server has closed it. */
+export class Connection {
+  private readonly target: Target
+  private socket: Socket | undefined
+  private received: Buffer | undefined
+  private pending: Pending | undefined
+
+  constructor(target: Target) {
+    this.target = target
+  }
+
+  /** Opens the connection unless it is open. */
+  async open(): Promise<void> {
+    if (this.socket !== undefined) return
+    const { host, port, secure } = this.target
+    const socket = secure
+      ? connectSecure({ host, port, rejectUnauthorized: false, ALPNProtocols: ["http/1.1"] })
+      : connectPlain({ host, port })
+    await new Promise<void>((resolve, reject) => {
+      socket.once("error", reject)
+      socket.once(secure ? "secureConnect" : "connect", () => {
+        socket.off("error", reject)
+        resolve()
+      })
+    })
+    socket.setNoDelay(true)
+    socket.on("data", (chunk: Buffer) => this.onData(chunk))
+    socket.on("error", (error) => this.lost(socket, error))
+    socket.on("close", () => this.lost(socket, new Error("the server closed the connection")))
+    this.socket = socket
+  }
+
+  /** Sends a whole request and answers with the whole answer. The connection must be open. */
+  send(request: string, isHead = false): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.pending = { isHead, resolve, reject }
+      this.socket?.write(request, "latin1")
+    })
+  }
+
+  close(): void {
+    const { socket } = this
+    this.socket = undefined
+    socket?.destroy()
+  }
+
+  private lost(socket: Socket, error: Error): void {
+    if (this.socket !== socket) return
+    this.socket = undefined
+    this.received = undefined
+    const { pending } = this
+    this.pending = undefined
+    pending?.reject(error)
+  }
+
+  private onData(chunk: Buffer): void {
+    const { pending } = this
+    if (pending === undefined) return this.close()
+    const bytes = this.received === undefined ? chunk : Buffer.concat([this.received, chunk])
+    this.received = bytes
+    const end = bytes.indexOf(headEnd)
+    if (end < 0) return
+    const head = bytes.toString("latin1", 0, end)
+    const status = Number(head.slice(9, 12))
+    const body = bodyOf(head, status, bytes.subarray(end + 4), pending.isHead)
+    if (body === undefined) return
+    this.pending = undefined
+    this.received = undefined
+    if (/\r\nconnection: *close/i.test(head)) this.close()
+    pending.resolve({ status, head, body: body.toString("latin1") })
+  }
+}

@@ -1,0 +1,54 @@
+import { cpus } from "node:os"
+import { bareHttp } from "./BareHttp.ts"
+import { endOnSignals } from "./Cleanup.ts"
+import { floor } from "./Floor.ts"
+import { load } from "./Load.ts"
+import { measure } from "./Measure.ts"
+import { readOptions } from "./Options.ts"
+import { offer } from "./Peer.ts"
+import * as Procfs from "./Procfs.ts"
+import { paintFor, report } from "./Report.ts"
+
+/*
+ * `npm run bench`: see docs/bench.md. The program runs once more for each process that takes part.
+ */
+
+const roles: { readonly [role: string]: typeof load | typeof floor | typeof bareHttp } = { load, floor, http: bareHttp }
+
+const conditions = (synchronous: string): string => {
+  const processors = cpus()
+  return [
+    `Node ${process.version}, ${processors.length} × ${processors[0]?.model.trim() ?? "unknown processor"}.`,
+    `SQLite WAL with synchronous = ${synchronous}; PostgreSQL with fsync, on loopback. Challenges bypassed, JSON log to a`,
+    "file at its default level. CPU figures are per issuance: one new account, one name, seven requests or more."
+  ].join("\n")
+}
+
+const bench = async (words: ReadonlyArray<string>): Promise<void> => {
+  const options = readOptions(words)
+  if (!Procfs.isAvailable()) throw new Error("CPU figures are read from /proc, which this system does not have")
+  const isInteractive = process.stderr.isTTY === true
+  const measured = await measure(options, (text) => {
+    process.stderr.write(isInteractive ? `\r\u001B[K${text} …` : `${text}\n`)
+  })
+  if (isInteractive) process.stderr.write("\r\u001B[K")
+  const text = options.json
+    ? JSON.stringify(measured, undefined, 2)
+    : `${conditions(options.synchronous)}\n\n${report(paintFor(process.stdout.isTTY === true), measured, options)}`
+  await new Promise((done) => process.stdout.write(`${text}\n`, done))
+}
+
+const [option, role = ""] = process.argv.slice(2)
+const offered = option === "--role" ? roles[role] : undefined
+if (offered === undefined) {
+  endOnSignals()
+  try {
+    await bench(process.argv.slice(2))
+    process.exit(0)
+  } catch (error) {
+    process.stderr.write(`bench: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`)
+    process.exit(1)
+  }
+} else {
+  offer(offered)
+}

@@ -1,0 +1,134 @@
+self:
+{
+  config,
+  lib,
+  pkgs,
+  ...
+}:
+
+let
+  cfg = config.services.acme-svc;
+  toml = pkgs.formats.toml { };
+  every = [
+    "acme"
+    "admin"
+    "worker"
+  ];
+  port = lib.toInt (lib.last (lib.splitString ":" cfg.settings.server.bind_address));
+  capability = lib.optional (port > 0 && port < 1024) "CAP_NET_BIND_SERVICE";
+in
+{
+  options.services.acme-svc = {
+    enable = lib.mkEnableOption "acme-svc, an ACME server for an organisation's own clients";
+
+    package = lib.mkOption {
+      type = lib.types.package;
+      default = self.packages.${pkgs.stdenv.hostPlatform.system}.default;
+      defaultText = lib.literalExpression "acme-svc.packages.\${system}.default";
+      description = "The package to run.";
+    };
+
+    settings = lib.mkOption {
+      type = lib.types.submodule {
+        freeformType = toml.type;
+        options.server.bind_address = lib.mkOption {
+          type = lib.types.str;
+          default = "[::]:3000";
+          description = "Address to listen on.";
+        };
+      };
+      default = { };
+      example = lib.literalExpression ''
+        {
+          server.base_url = "https://acme.corp.example:3000";
+          server.tls.enabled = true;
+          profiles.default.enabled = true;
+        }
+      '';
+      description = ''
+        Content of config.toml; docs/configuration.md lists the keys. It ends up readable by everyone on the machine,
+        so secrets belong into {option}`services.acme-svc.environmentFile`.
+      '';
+    };
+
+    environmentFile = lib.mkOption {
+      type = lib.types.nullOr lib.types.path;
+      default = null;
+      example = "/run/keys/acme-svc";
+      description = "File of `ACME_SVC_…=value` lines, which beat the settings.";
+    };
+
+    roles = lib.mkOption {
+      type = lib.types.nonEmptyListOf (lib.types.enum every);
+      default = every;
+      description = "What this process does. This version runs all roles in one process and takes no other value.";
+    };
+
+    openFirewall = lib.mkOption {
+      type = lib.types.bool;
+      default = false;
+      description = "Open the port of `settings.server.bind_address`.";
+    };
+  };
+
+  config = lib.mkIf cfg.enable {
+    assertions = [
+      {
+        assertion = lib.sort lib.lessThan cfg.roles == every;
+        message = "services.acme-svc.roles: this version of acme-svc runs all roles in one process.";
+      }
+    ];
+
+    users.users.acme-svc = {
+      isSystemUser = true;
+      group = "acme-svc";
+    };
+    users.groups.acme-svc = { };
+
+    networking.firewall.allowedTCPPorts = lib.mkIf cfg.openFirewall [ port ];
+
+    systemd.services.acme-svc = {
+      description = "ACME certificate service";
+      wantedBy = [ "multi-user.target" ];
+      wants = [ "network-online.target" ];
+      after = [
+        "network-online.target"
+        "postgresql.service"
+      ];
+      environment.ACME_SVC_CONFIG = "${toml.generate "acme-svc.toml" cfg.settings}";
+      serviceConfig = {
+        Type = "exec";
+        ExecStart = "${lib.getExe cfg.package} serve";
+        User = "acme-svc";
+        Group = "acme-svc";
+        UMask = "0077";
+        StateDirectory = "acme-svc";
+        WorkingDirectory = "/var/lib/acme-svc";
+        EnvironmentFile = lib.mkIf (cfg.environmentFile != null) cfg.environmentFile;
+        Restart = "on-failure";
+        RestartSec = 2;
+        RestartPreventExitStatus = "2 3";
+        TimeoutStopSec = 90;
+        LimitNOFILE = 65536;
+        NoNewPrivileges = true;
+        ProtectSystem = "strict";
+        ProtectHome = true;
+        PrivateTmp = true;
+        PrivateDevices = true;
+        ProtectKernelTunables = true;
+        ProtectKernelModules = true;
+        ProtectKernelLogs = true;
+        ProtectControlGroups = true;
+        ProtectClock = true;
+        RestrictNamespaces = true;
+        RestrictSUIDSGID = true;
+        LockPersonality = true;
+        RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX AF_NETLINK";
+        SystemCallFilter = "@system-service";
+        SystemCallArchitectures = "native";
+        CapabilityBoundingSet = lib.concatStringsSep " " capability;
+        AmbientCapabilities = lib.concatStringsSep " " capability;
+      };
+    };
+  };
+}

@@ -1,0 +1,67 @@
+{
+  lib,
+  buildNpmPackage,
+  makeWrapper,
+  nodejs_20,
+  python3,
+}:
+
+buildNpmPackage {
+  pname = "acme-svc";
+  version = (lib.importJSON ../package.json).version;
+
+  src = lib.fileset.toSource {
+    root = ../.;
+    fileset = lib.fileset.unions [
+      ../package.json
+      ../package-lock.json
+      ../tsconfig.json
+      ../src
+      ../migrations
+      ../config.toml.example
+    ];
+  };
+
+  nodejs = nodejs_20;
+
+  # The hash of everything package-lock.json names. The lock file in the repository leaves download addresses out, which
+  # Nix needs: docs/development.md, "Nix", says how to write them down and how to get the hash that belongs here.
+  npmDepsHash = lib.fakeHash;
+
+  # better-sqlite3 is built from source against the headers of this Node.js. Nothing else of node_modules needs its
+  # install script to build the service.
+  npmFlags = [ "--ignore-scripts" ];
+  nativeBuildInputs = [
+    makeWrapper
+    python3
+  ];
+  preBuild = ''
+    npm rebuild --ignore-scripts=false --build-from-source better-sqlite3
+  '';
+
+  installPhase = ''
+    runHook preInstall
+    npm prune --omit=dev --ignore-scripts
+    mkdir -p $out/lib/acme-svc $out/bin
+    cp -r dist migrations node_modules package.json config.toml.example $out/lib/acme-svc/
+    makeWrapper ${lib.getExe nodejs_20} $out/bin/acme-svc \
+      --add-flags "--enable-source-maps $out/lib/acme-svc/dist/main.js"
+    runHook postInstall
+  '';
+
+  doInstallCheck = true;
+  installCheckPhase = ''
+    runHook preInstallCheck
+    cd $TMPDIR
+    $out/bin/acme-svc --version
+    $out/bin/acme-svc init
+    runHook postInstallCheck
+  '';
+
+  meta = {
+    description = "An ACME server that hands certificates to an organisation's own clients";
+    license = lib.licenses.mit;
+    mainProgram = "acme-svc";
+    platforms = lib.platforms.linux;
+  };
+}

@@ -1,0 +1,123 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { isAbsolute, join } from "node:path"
+import { assert, beforeAll, describe, it } from "vitest"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
+import { startHttp01Responder } from "../support/Http01Responder.ts"
+import { verifyChain } from "../support/Openssl.ts"
+import { freePort } from "../support/Ports.ts"
+import { runToEnd, startServer } from "../support/Server.ts"
+
+/** Contents and times of the files that must never be written again. */
+const keptFiles = (directory: string) =>
+  readdirSync(directory).filter((name) => !name.startsWith("sqlite.db")).toSorted().map((name) => {
+    const path = join(directory, name)
+    return { name, text: readFileSync(path, "utf8"), modified: statSync(path).mtimeMs }
+  })
+
+const modeOf = (directory: string, name: string): string => (statSync(join(directory, name)).mode & 0o777).toString(8)
+
+const cases = databases.flatMap((database) => [{ ...database, tls: false }, { ...database, tls: true }])
+
+describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", ({ dialect, freshUrl, tls }) => {
+  beforeAll(builtServer)
+
+  it("makes all that is missing, says where to go, and a client that goes there holds a certificate", async () => {
+    const directory = freshDirectory()
+    const [port, httpPort] = [await freePort(), await freePort()]
+    const baseUrl = `${tls ? "https" : "http"}://localhost:${port}`
+    const env = {
+      // Logged for people: only then is there a welcome.
+      ACME_SVC_LOGGING__JSON_FORMAT: undefined,
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+      ACME_SVC_SERVER__BASE_URL: baseUrl,
+      ACME_SVC_SERVER__TLS__ENABLED: `${tls}`,
+      ACME_SVC_CHALLENGE__HTTP_01__PORT: `${httpPort}`,
+      ...dialect === "sqlite" ? {} : { ACME_SVC_DATABASE__URL: await freshUrl() }
+    }
+    const options = { config: null, directory, env }
+
+    const made = await runToEnd(["init"], options)
+    assert.strictEqual(made.code, 0, made.stderr)
+    assert.strictEqual(made.stderr, "")
+    assert.match(made.stdout, /^created configuration +config\.toml$/m)
+    assert.match(made.stdout, /^created schema +\d+ migration\(s\)$/m)
+    assert.match(made.stdout, /^created CA +ca\.pem, ca\.key$/m)
+    assert.strictEqual(/^created TLS pair +server\.pem, server\.key$/m.test(made.stdout), tls)
+    const files = ["ca.key", "ca.pem", "config.toml", ...tls ? ["server.key", "server.pem"] : []]
+    const kept = keptFiles(directory)
+    assert.deepStrictEqual(kept.map(({ name }) => name), files)
+    assert.strictEqual(modeOf(directory, "ca.key"), "600")
+    if (tls) assert.strictEqual(modeOf(directory, "server.key"), "600")
+    if (dialect === "sqlite") assert.strictEqual(modeOf(directory, "sqlite.db"), "600")
+
+    const again = await runToEnd(["init"], options)
+    assert.strictEqual(again.code, 0, again.stderr)
+    assert.strictEqual(again.stdout, "Nothing to do: everything exists.\n")
+    assert.deepStrictEqual(keptFiles(directory), kept)
+
+    const responder = await startHttp01Responder({ port: httpPort })
+    const server = await startServer({ ...options, port, tls })
+    try {
+      const lego = await server.waitForLine(/^ +.*lego --accept-tos/)
+      const welcome = server.stdout()
+      const directoryUrl = `${baseUrl}/profile/default/directory`
+      const caFile = /^ +CA certificate +(\S+)$/m.exec(welcome)?.[1] ?? ""
+      assert.strictEqual(/^ +Directory +(\S+)$/m.exec(welcome)?.[1], directoryUrl)
+      assert.isTrue(isAbsolute(caFile), welcome)
+      const certbot = /^ +(.*certbot certonly .*)$/m.exec(welcome)?.[1] ?? ""
+      const trust = (variable: string) => tls ? `${variable}='${join(directory, "server.pem")}' ` : ""
+      assert.strictEqual(
+        certbot,
+        `${trust("REQUESTS_CA_BUNDLE")}certbot certonly --non-interactive --agree-tos ` +
+          `--register-unsafely-without-email --standalone --http-01-port ${httpPort} --config-dir demo-certbot ` +
+          `--work-dir demo-certbot/work --logs-dir demo-certbot/logs --server ${directoryUrl} -d demo.localhost`
+      )
+      assert.strictEqual(
+        lego.trim(),
+        `${trust("LEGO_CA_CERTIFICATES")}lego --accept-tos --email you@example.org --path demo-lego ` +
+          `--server ${directoryUrl} --http --http.port :${httpPort} --domains demo.localhost run`
+      )
+
+      const session = await AcmeSession.open(directoryUrl)
+      try {
+        await session.register()
+        const { chain } = await session.issue(["demo.localhost"], responder.tokens)
+        await verifyChain(chain, caFile, "demo.localhost")
+      } finally {
+        session.close()
+      }
+      assert.strictEqual((await server.stop()).code, 0)
+      assert.deepStrictEqual(keptFiles(directory), kept)
+    } finally {
+      await server.dispose()
+      await responder.stop()
+    }
+  }, 60_000)
+})
+
+describe("init beside what exists already", () => {
+  beforeAll(builtServer)
+
+  it("adds the rest and touches neither a configuration nor a CA", async () => {
+    const directory = freshDirectory()
+    assert.strictEqual((await runToEnd(["init"], { config: null, directory })).code, 0)
+    const own = "# mine\n[profiles.team]\nenabled = true\n[server.tls]\nenabled = true\n"
+    writeFileSync(join(directory, "config.toml"), own)
+    const before = keptFiles(directory)
+    const finished = await runToEnd(["init"], { config: null, directory })
+    assert.strictEqual(finished.code, 0, finished.stderr)
+    assert.match(finished.stdout, /^created TLS pair +server\.pem, server\.key\n$/)
+    assert.deepStrictEqual(keptFiles(directory).filter(({ name }) => !name.startsWith("server.")), before)
+  })
+
+  it("repairs no configuration", async () => {
+    const directory = freshDirectory()
+    const config = "[profiles.default]\nenabled = false\n"
+    const finished = await runToEnd(["init"], { config, directory })
+    assert.strictEqual(finished.code, 3, finished.stdout)
+    assert.match(finished.stderr, /profile/)
+    assert.deepStrictEqual(readdirSync(directory), ["config.toml"])
+    assert.strictEqual(readFileSync(join(directory, "config.toml"), "utf8"), config)
+  })
+})

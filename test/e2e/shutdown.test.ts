@@ -1,0 +1,212 @@
+import type { Socket } from "node:net"
+import { connect } from "node:net"
+import { assert, beforeAll, describe, it } from "vitest"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { builtServer, databases } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import { verifyChain } from "../support/Openssl.ts"
+
+/** A request whose head the server has and whose body it waits for. */
+interface Begun {
+  /** Sends the body and answers everything that comes back until the connection ends. */
+  readonly finish: () => Promise<string>
+  readonly socket: Socket
+}
+
+/** Sends the head of a POST; the interim answer tells that the server waits for the body. */
+const begin = (port: number, url: string, body: string): Promise<Begun> =>
+  new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1")
+    let said = ""
+    let begun = false
+    const ended = new Promise<string>((done) => socket.once("close", () => done(said)))
+    socket.once("error", reject)
+    socket.on("data", (chunk: Buffer) => {
+      said += chunk.toString("latin1")
+      if (begun || !said.startsWith("HTTP/1.1 100 ")) return
+      begun = true
+      said = ""
+      resolve({
+        socket,
+        finish: () => {
+          socket.write(body)
+          return ended
+        }
+      })
+    })
+    socket.write([
+      `POST ${new URL(url).pathname} HTTP/1.1`,
+      `Host: 127.0.0.1:${port}`,
+      "Content-Type: application/jose+json",
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      "Expect: 100-continue",
+      "\r\n"
+    ].join("\r\n"))
+  })
+
+/** A web server that answers only once it is told to. */
+const held = () => {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open, before: () => opened }
+}
+
+/** An order whose validation has reached the web server, which keeps it waiting. */
+const validating = async (ground: Ground, session: AcmeSession, name: string) => {
+  const order = await session.newOrder([name])
+  const [url = ""] = order.body.authorizations
+  const { challenges: [challenge] } = await session.authorization(url)
+  assert.isDefined(challenge)
+  const { token = "", url: challengeUrl = "" } = challenge ?? {}
+  ground.responder.tokens.set(token, session.keyAuthorization(token))
+  await session.trigger(challengeUrl)
+  await session.poll(
+    () => Promise.resolve(ground.responder.requests),
+    (requests) => requests.some(({ path }) => path.endsWith(token))
+  )
+  return order
+}
+
+const opened = async (ground: Ground, patienceMs = 0): Promise<AcmeSession> => {
+  const session = await AcmeSession.open(ground.server.directoryUrl, { patienceMs })
+  await session.register()
+  return session
+}
+
+describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
+  beforeAll(builtServer)
+
+  it("answers the requests in flight, lets a running job finish, and ends with 0", async () => {
+    const web = held()
+    const ground = await startGround({ databaseUrl: await freshUrl() }, web)
+    try {
+      const { server } = ground
+      const session = await opened(ground)
+      const order = await validating(ground, session, "held.example")
+      const begun: Array<Begun> = []
+      for (let index = 0; index < 10; index++) {
+        const identifiers = [{ type: "dns", value: `n${index}.example` }]
+        const url = session.directory.newOrder
+        begun.push(await begin(server.port, url, await session.sign(url, { identifiers })))
+      }
+
+      server.signal("SIGTERM")
+      await server.waitForEvent("server_shutdown_started")
+      const late = await session.get(session.directoryUrl).then(() => "answered", (error: unknown) => String(error))
+      assert.match(late, /ECONNREFUSED|ECONNRESET|socket hang up/)
+      web.open()
+      const answers = await Promise.all(begun.map(({ finish }) => finish()))
+      for (const answer of answers) {
+        assert.match(answer, /^HTTP\/1\.1 201 /)
+        assert.match(answer, /^connection: close\r$/im)
+        assert.match(answer, /^replay-nonce: \S+\r$/im)
+      }
+      assert.deepStrictEqual(await server.exited(), { code: 0, signal: null })
+      const completed = await server.waitForEvent("server_shutdown_completed")
+      assert.deepInclude(completed.fields, { requests_cut: 0, jobs_released: 0 })
+
+      await server.restart()
+      assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"])).status, "ready")
+      assert.strictEqual(ground.responder.requests.length, 1, "validated once, before the end")
+      for (const answer of answers) {
+        const location = /^location: (\S+)\r$/im.exec(answer)?.[1] ?? ""
+        assert.strictEqual((await session.order(location)).status, "pending")
+      }
+      session.close()
+    } finally {
+      web.open()
+      await ground.dispose()
+    }
+  }, 60_000)
+
+  it("hands a job that does not finish to the next process, at once", async () => {
+    const web = held()
+    const ground = await startGround(
+      // Long enough to outlast the five seconds a job is given.
+      { databaseUrl: await freshUrl(), env: { ACME_SVC_CHALLENGE__TIMEOUT_MS: "30000" } },
+      web
+    )
+    try {
+      const { server } = ground
+      const session = await opened(ground)
+      const order = await validating(ground, session, "stuck.example")
+      assert.deepStrictEqual(await server.stop(), { code: 0, signal: null })
+      assert.deepInclude((await server.waitForEvent("server_shutdown_completed")).fields, { jobs_released: 1 })
+      web.open()
+      await server.restart()
+      // Without a wait for a lease, which would be over a minute.
+      assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"], 10_000)).status, "ready")
+      session.close()
+    } finally {
+      web.open()
+      await ground.dispose()
+    }
+  }, 60_000)
+
+  it("under load, restarted three times: nobody who tries again notices", async () => {
+    const ground = await startGround({ databaseUrl: await freshUrl() })
+    const first = await opened(ground, 60_000)
+    try {
+      const { server } = ground
+      const chains = new Map<string, string>()
+      let stopping = false
+      const issue = async (session: AcmeSession, name: string): Promise<void> => {
+        const placed = await session.newOrder([name])
+        await session.authorize(placed.body, ground.responder.tokens, 60_000)
+        // Finalized twice when the first answer is lost: what then counts is the order.
+        await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
+        const order = await session.awaitOrder(placed.url, ["valid", "invalid"], 60_000)
+        assert.strictEqual(order.status, "valid", JSON.stringify(order))
+        chains.set(name, await session.download(order.certificate ?? ""))
+      }
+      const work = async (client: number): Promise<void> => {
+        const session = await first.another()
+        await session.register()
+        for (let round = 0; !stopping; round++) await issue(session, `r${round}.c${client}.example`)
+      }
+      const working = Promise.all(Array.from({ length: 20 }, (_, client) => work(client)))
+      const restarts = async () => {
+        for (let round = 0; round < 3; round++) {
+          await server.waitForEvent("order_finalized")
+          assert.deepStrictEqual(await server.stop(), { code: 0, signal: null })
+          assert.deepInclude((await server.waitForEvent("server_shutdown_completed")).fields, { requests_cut: 0 })
+          await server.restart()
+        }
+        stopping = true
+      }
+      await Promise.all([restarts(), working])
+      assert.isAtLeast(chains.size, 20)
+      for (const [name, chain] of chains) await verifyChain(chain, server.caFile, name)
+      assert.deepStrictEqual(server.records().filter(({ level }) => level === "error"), [])
+    } finally {
+      first.close()
+      await ground.dispose()
+    }
+  }, 120_000)
+})
+
+describe("a second signal", () => {
+  beforeAll(builtServer)
+
+  it.each([["SIGTERM", 143], ["SIGINT", 130]] as const)("%s ends the process at once with %i", async (signal, code) => {
+    const ground = await startGround()
+    try {
+      const { server } = ground
+      const session = await opened(ground)
+      const url = session.directory.newOrder
+      const { socket } = await begin(server.port, url, await session.sign(url, {}))
+      server.signal(signal)
+      await server.waitForEvent("server_shutdown_started")
+      server.signal(signal)
+      assert.deepStrictEqual(await server.exited(), { code, signal: null })
+      socket.destroy()
+      session.close()
+    } finally {
+      await ground.dispose()
+    }
+  })
+})

@@ -1,0 +1,414 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { createHash } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { Database } from "../src/subsystems/db/Database.ts"
+import type { Migration } from "../src/subsystems/db/Migrations.ts"
+import * as Migrations from "../src/subsystems/db/Migrations.ts"
+import type { Record } from "../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../src/subsystems/log/EventLog.ts"
+import { databases } from "./support/Databases.ts"
+import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql, useDatabase } from "./support/Graph.ts"
+
+// History is frozen: a file that was applied somewhere never changes. New files are added, with their own line.
+const frozen = {
+  postgres: {
+    "0001_acme.sql": "419d1135c09cace169bf78654803e4f595aac04d91d202e02828acb45ce4cbc2",
+    "0002_issuers.sql": "ebac481167e5c400f5fb01e3c805e3cb9c14ca72b8d33b4c402b15717b19766e",
+    "0003_queue.sql": "1754777de3bb25d48324bb30ba3e1c4ea43debe163846fca92be1bd5d28c6838",
+    "0004_operators.sql": "26bc5ec24018f6eedaca2ccb0cf7e4787e49b78d8a832fb377be5d96642c8dc1",
+    "0005_audit.sql": "65c1c4f38b4b8c097b43bf0db677edac3d380986c48b61a627692206424b7a40"
+  },
+  sqlite: {
+    "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
+    "0002_issuers.sql": "25fda589a8e0c23c3e3c0a8cb6c38091765f53c3802fb46415e84667489fa017",
+    "0003_queue.sql": "47e301ba1ef92df35fbf06667e36b7e5001b722d23c74fd8d84b8f6bb59fc36c",
+    "0004_operators.sql": "57ca1b0a1a0c749dce1fc4ab28ce1794d95e26955de849a7d673ba729a5d182c",
+    "0005_audit.sql": "5174167c5946d0d0736f57312555678b63355a25eba108ee68fe96367fd3b2fd"
+  }
+} as const
+
+describe("the files", () => {
+  it.each(["postgres", "sqlite"] as const)("of %s are the frozen ones", (dialect) => {
+    const folder = join(migrationsFolder, dialect)
+    const sums = Object.fromEntries(readdirSync(folder).sort().map((file) => [
+      file,
+      createHash("sha256").update(readFileSync(join(folder, file))).digest("hex")
+    ]))
+    assert.deepStrictEqual(sums, frozen[dialect])
+  })
+
+  it.effect("have the same numbers and names for both engines", () =>
+    Effect.gen(function*() {
+      const named = (migrations: ReadonlyArray<Migration>) => migrations.map(({ name, version }) => `${version} ${name}`)
+      const [sqlite, postgres] = [yield* migrationsOf("sqlite"), yield* migrationsOf("postgres")]
+      assert.deepStrictEqual(named(sqlite), named(postgres))
+      assert.deepStrictEqual(sqlite.map(({ version }) => version), sqlite.map((_, index) => index + 1))
+    }))
+
+  it.effect("are read with their checksums, statement by statement", () =>
+    Effect.gen(function*() {
+      for (const dialect of ["sqlite", "postgres"] as const) {
+        for (const { checksum, name, statements } of yield* migrationsOf(dialect)) {
+          assert.strictEqual(checksum, new Map<string, string>(Object.entries(frozen[dialect])).get(`${name}.sql`))
+          assert.isAbove(statements.length, 0)
+          for (const text of statements) assert.match(text, /CREATE /)
+        }
+      }
+    }))
+
+  it.effect("are refused by name when the folder cannot be read", () =>
+    Effect.gen(function*() {
+      const refused = yield* Effect.flip(Migrations.read("/nowhere", "sqlite"))
+      assert.strictEqual(refused.reason, "unreadable")
+      assert.include(refused.detail, "/nowhere")
+    }))
+})
+
+interface Shape {
+  readonly columns: ReadonlyArray<string>
+  readonly indexes: ReadonlyArray<string>
+  readonly foreignKeys: ReadonlyArray<string>
+}
+
+// Type words of the two engines, folded to those of `data-model.md`. A bool is an INTEGER there and a uuid a BLOB.
+const folded = new Map([
+  ["bigint", "int"],
+  ["integer", "int"],
+  ["boolean", "int"],
+  ["uuid", "bytes"],
+  ["bytea", "bytes"],
+  ["blob", "bytes"]
+])
+
+const typeOf = (word: unknown): string => folded.get(String(word).toLowerCase()) ?? String(word)
+
+const shapeOfSqlite = Effect.gen(function*() {
+  const shapes = new Map<string, Shape>()
+  const names = yield* column("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+  for (const table of names) {
+    const columns = yield* sql(`SELECT * FROM pragma_table_info('${table}')`)
+    const indexes = yield* sql(`SELECT * FROM pragma_index_list('${table}')`)
+    const keys = yield* sql(`SELECT * FROM pragma_foreign_key_list('${table}')`)
+    const described: Array<string> = []
+    for (const index of indexes) {
+      const parts = yield* column(`SELECT name FROM pragma_index_info('${String(index.name)}') ORDER BY seqno`)
+      if (index.origin === "c") described.push(`${index.unique === 1 ? "unique " : ""}${index.partial === 1 ? "partial " : ""}(${parts.join(", ")})`)
+      if (index.origin === "u") described.push(`unique (${parts.join(", ")})`)
+    }
+    shapes.set(table, {
+      columns: columns.map((one) =>
+        `${String(one.name)} ${typeOf(one.type)}${Number(one.notnull) === 1 || Number(one.pk) > 0 ? " not null" : ""}${
+          Number(one.pk) > 0 ? ` key ${String(one.pk)}` : ""
+        }`
+      ).sort(),
+      indexes: described.sort(),
+      foreignKeys: keys.map((one) => `${String(one.from)} -> ${String(one.table)} ${String(one.on_delete)}`).sort()
+    })
+  }
+  return shapes
+})
+
+const shapeOfPostgres = Effect.gen(function*() {
+  const shapes = new Map<string, Shape>()
+  const names = yield* column("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
+  for (const table of names) {
+    const columns = yield* sql(
+      `SELECT c.column_name AS name, c.data_type AS type, c.is_nullable AS nullable,
+         (SELECT k.ordinal_position FROM information_schema.table_constraints t
+          JOIN information_schema.key_column_usage k ON k.constraint_name = t.constraint_name
+          WHERE t.table_name = '${table}' AND t.constraint_type = 'PRIMARY KEY' AND k.column_name = c.column_name) AS key
+       FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name = '${table}'`
+    )
+    const indexes = yield* sql(
+      `SELECT i.indisunique AS "unique", i.indpred IS NOT NULL AS "partial",
+         array_to_json(ARRAY(SELECT pg_get_indexdef(i.indexrelid, k, TRUE) FROM generate_series(1, i.indnkeyatts) k))::text AS "parts"
+       FROM pg_index i WHERE i.indrelid = '${table}'::regclass AND NOT i.indisprimary`
+    )
+    const keys = yield* sql(
+      `SELECT a.attname AS "from", c.confrelid::regclass::text AS "to", c.confdeltype AS "action" FROM pg_constraint c
+       JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+       WHERE c.contype = 'f' AND c.conrelid = '${table}'::regclass`
+    )
+    shapes.set(table, {
+      columns: columns.map((one) =>
+        `${String(one.name)} ${typeOf(one.type)}${one.nullable === "NO" ? " not null" : ""}${
+          one.key === null ? "" : ` key ${String(one.key)}`
+        }`
+      ).sort(),
+      indexes: indexes.map((one) => {
+        // The key is looked up by its digest there, because a B-tree page does not hold the longest keys.
+        const parts = (JSON.parse(String(one.parts)) as ReadonlyArray<string>).map((part) => part.replace(/^sha256\((\w+)\)$/, "$1"))
+        return `${one.unique === true ? "unique " : ""}${one.partial === true ? "partial " : ""}(${parts.join(", ")})`
+      }).sort(),
+      foreignKeys: keys.map((one) => `${String(one.from)} -> ${String(one.to)} ${one.action === "c" ? "CASCADE" : "NONE"}`)
+        .sort()
+    })
+  }
+  return shapes
+})
+
+describe("the schema", () => {
+  it.scopedLive("is the same on both engines: tables, columns, indexes, foreign keys", () =>
+    Effect.gen(function*() {
+      const shapes: Array<ReadonlyMap<string, Shape>> = []
+      for (const { dialect, freshUrl } of databases) {
+        const driver = yield* openDriver(yield* Effect.promise(() => freshUrl()))
+        yield* Effect.provideService(
+          Effect.gen(function*() {
+            yield* Migrations.migrate(yield* migrationsOf(dialect))
+            shapes.push(yield* dialect === "sqlite" ? shapeOfSqlite : shapeOfPostgres)
+          }),
+          Database,
+          driver
+        )
+      }
+      const [sqlite = new Map<string, Shape>(), postgres = new Map<string, Shape>()] = shapes
+      assert.isAbove(sqlite.size, 15)
+      assert.deepStrictEqual([...sqlite.keys()].sort(), [...postgres.keys()].sort())
+      for (const [table, shape] of sqlite) assert.deepStrictEqual(shape, postgres.get(table), table)
+      assert.include(sqlite.get("jobs")?.indexes ?? [], "unique partial (kind, dedup_key)")
+    }))
+
+  it.scopedLive("is STRICT on SQLite, every table", () =>
+    Effect.gen(function*() {
+      const [sqlite] = databases
+      const driver = yield* openDriver(yield* Effect.promise(() => sqlite.freshUrl()))
+      const lax = Effect.zipRight(
+        Effect.flatMap(migrationsOf("sqlite"), Migrations.migrate),
+        column("SELECT name FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%' AND strict = 0")
+      )
+      assert.deepStrictEqual(yield* Effect.provideService(lax, Database, driver), [])
+    }))
+
+  it.scopedLive("compares text bytewise on PostgreSQL, every column", () =>
+    Effect.gen(function*() {
+      const [, postgres] = databases
+      const driver = yield* openDriver(yield* Effect.promise(() => postgres.freshUrl()))
+      const other = Effect.zipRight(
+        Effect.flatMap(migrationsOf("postgres"), Migrations.migrate),
+        column(
+          `SELECT table_name || '.' || column_name FROM information_schema.columns
+           WHERE table_schema = 'public' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'`
+        )
+      )
+      assert.deepStrictEqual(yield* Effect.provideService(other, Database, driver), [])
+    }))
+})
+
+describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
+  const fresh = Effect.flatMap(Effect.promise(() => freshUrl()), (url) =>
+    Effect.map(openDriver(url), (driver) => ({ url, driver })))
+
+  it.scopedLive("applies every file once and records its checksum", () =>
+    Effect.gen(function*() {
+      const { driver } = yield* fresh
+      const migrations = yield* migrationsOf(dialect)
+      const program = Effect.gen(function*() {
+        const names = migrations.map(({ name }) => name)
+        assert.deepStrictEqual(yield* Migrations.migrate(migrations), names)
+        assert.deepStrictEqual(yield* Migrations.migrate(migrations), [])
+        const stored = yield* sql("SELECT version, name, checksum FROM schema_migrations ORDER BY version")
+        assert.deepStrictEqual(
+          stored.map((row) => [Number(row.version), row.name, row.checksum]),
+          migrations.map(({ checksum, name, version }) => [version, name, checksum])
+        )
+        yield* Migrations.check(migrations)
+      })
+      yield* Effect.provideService(program, Database, driver)
+    }))
+
+  it.scopedLive("refuses a file whose content has changed since, and changes nothing", () =>
+    Effect.gen(function*() {
+      const { driver } = yield* fresh
+      const migrations = yield* migrationsOf(dialect)
+      const changed = migrations.map((one) => one.version === 2 ? { ...one, checksum: "0".repeat(64) } : one)
+        .concat([{ version: 99, name: "0099_later", checksum: "1".repeat(64), statements: ["CREATE TABLE later (id INTEGER)"] }])
+      const program = Effect.gen(function*() {
+        yield* Migrations.migrate(migrations)
+        const attempts = [Migrations.migrate, Migrations.check, Migrations.pending].map((one) => Effect.asVoid(one(changed)))
+        for (const attempt of attempts) {
+          assert.deepInclude(yield* Effect.flip(attempt), {
+            _tag: "SchemaUnusable",
+            reason: "changed",
+            migration: "0002_issuers"
+          })
+        }
+        assert.strictEqual(yield* count("SELECT count(*) FROM schema_migrations"), migrations.length)
+      })
+      yield* Effect.provideService(program, Database, driver)
+    }))
+
+  it.scopedLive("check refuses a schema that is behind, writing nothing", () =>
+    Effect.gen(function*() {
+      const { driver } = yield* fresh
+      const migrations = yield* migrationsOf(dialect)
+      const records: Array<Record> = []
+      const program = Effect.gen(function*() {
+        const none = yield* Effect.flip(Migrations.check(migrations))
+        assert.deepInclude(none, { _tag: "SchemaUnusable", reason: "behind", migration: "0001_acme" })
+        const tables = dialect === "sqlite"
+          ? "SELECT count(*) FROM sqlite_master"
+          : "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        assert.strictEqual(yield* count(tables), 0)
+        yield* Migrations.migrate(migrations.slice(0, -1))
+        const one = yield* Effect.flip(Migrations.check(migrations))
+        assert.deepInclude(one, { _tag: "SchemaUnusable", reason: "behind", migration: "0005_audit" })
+        assert.deepStrictEqual(eventsOf(records), [
+          "server_schema_behind",
+          ...migrations.slice(1).map(() => "db_migration_applied"),
+          "server_schema_behind"
+        ])
+      })
+      yield* program.pipe(
+        Effect.provideService(Database, driver),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+    }))
+
+  it.scopedLive("a database with a later, unknown migration is usable", () =>
+    Effect.gen(function*() {
+      const { driver } = yield* fresh
+      const migrations = yield* migrationsOf(dialect)
+      const program = Effect.gen(function*() {
+        yield* Migrations.migrate(migrations)
+        yield* sql("INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (900, 'later', 'x', 0)")
+        yield* Migrations.check(migrations)
+        assert.deepStrictEqual(yield* Migrations.migrate(migrations), [])
+      })
+      yield* Effect.provideService(program, Database, driver)
+    }))
+
+  it.scopedLive("a failing migration leaves nothing of itself and names itself", () =>
+    Effect.gen(function*() {
+      const { driver } = yield* fresh
+      const migrations: ReadonlyArray<Migration> = [
+        { version: 1, name: "0001_good", checksum: "a", statements: ["CREATE TABLE good (id INTEGER)"] },
+        { version: 2, name: "0002_bad", checksum: "b", statements: ["CREATE TABLE half (id INTEGER)", "NO SUCH STATEMENT"] },
+        { version: 3, name: "0003_never", checksum: "c", statements: ["CREATE TABLE never (id INTEGER)"] }
+      ]
+      const records: Array<Record> = []
+      const program = Effect.gen(function*() {
+        const failed = yield* Effect.flip(Migrations.migrate(migrations))
+        assert.deepInclude(failed, { _tag: "SchemaUnusable", reason: "failed", migration: "0002_bad" })
+        assert.deepStrictEqual(yield* column("SELECT name FROM schema_migrations"), ["0001_good"])
+        const tables = dialect === "sqlite"
+          ? "SELECT name FROM sqlite_master WHERE type = 'table'"
+          : "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        assert.sameMembers([...yield* column(tables)], ["schema_migrations", "good"])
+        assert.include(eventsOf(records), "db_migration_failed")
+      })
+      yield* program.pipe(
+        Effect.provideService(Database, driver),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+    }))
+
+  it.scopedLive("two processes that start at once apply each migration once", () =>
+    Effect.gen(function*() {
+      const { driver, url } = yield* fresh
+      const other = yield* openDriver(url)
+      const migrations = yield* migrationsOf(dialect)
+      const applied = yield* Effect.all(
+        [driver, other, driver, other].map((one) => Effect.provideService(Migrations.migrate(migrations), Database, one)),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(applied.flat().sort(), migrations.map(({ name }) => name))
+      const stored = Effect.provideService(count("SELECT count(*) FROM schema_migrations"), Database, driver)
+      assert.strictEqual(yield* stored, migrations.length)
+    }))
+})
+
+describe.each(databases)("what the schema guards on $name", (backend) => {
+  const database = useDatabase(backend)
+  const id = (n: number) => {
+    const hex = n.toString(16).padStart(32, "0")
+    return backend.dialect === "sqlite" ? `X'${hex}'` : `'${hex}'::uuid`
+  }
+  const octets = (n: number) => backend.dialect === "sqlite" ? `X'0${n}'` : `'\\x0${n}'::bytea`
+  const refused = (text: string) => Effect.map(Effect.exit(sql(text)), (exit) => exit._tag === "Failure")
+  const account = (n: number) =>
+    sql(`INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id(n)}, 'p', ${octets(n)}, 'valid', 0)`)
+  const order = (n: number, of: number, more: { readonly status?: string; readonly replaces?: string } = {}) =>
+    `INSERT INTO orders (id, profile, account_id, status, identifiers, replaces, created_at)
+     VALUES (${id(n)}, 'p', ${id(of)}, '${more.status ?? "pending"}', '[]', ${
+      more.replaces === undefined ? "NULL" : `'${more.replaces}'`
+    }, 0)`
+  const job = (n: number, status: string, key = "k") =>
+    `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+     VALUES (${id(n)}, 'kind', '${key}', '{}', '${status}', 0, 0, 5, 0, 0)`
+
+  it.live("audit_log refuses UPDATE and takes inserts", () =>
+    database.use(Effect.gen(function*() {
+      const insert = "INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (0, 'e', 'success', 'acme')"
+      yield* sql(insert)
+      assert.isTrue(yield* refused("UPDATE audit_log SET event = 'x'"))
+      assert.deepStrictEqual(yield* column("SELECT event FROM audit_log"), ["e"])
+      assert.deepStrictEqual(yield* column("SELECT identifiers FROM audit_log"), ["[]"])
+      yield* sql(insert)
+      yield* sql("DELETE FROM audit_log")
+      yield* sql(insert)
+      assert.isAtLeast(yield* count("SELECT id FROM audit_log"), 3, "ids are never used again")
+    })))
+
+  it.live("foreign keys hold and cascade from the account to its challenges", () =>
+    database.use(Effect.gen(function*() {
+      yield* account(1)
+      yield* sql(order(2, 1))
+      yield* sql(`INSERT INTO order_identifiers (order_id, profile, name, name_rev) VALUES (${id(2)}, 'p', 'a', 'a')`)
+      yield* sql(`INSERT INTO authorizations (id, order_id, identifier, status, created_at) VALUES (${id(3)}, ${id(2)}, '{}', 'pending', 0)`)
+      yield* sql(
+        `INSERT INTO challenges (id, authz_id, type, position, token, status, created_at)
+         VALUES (${id(4)}, ${id(3)}, 'http-01', 0, 't', 'pending', 0)`
+      )
+      yield* sql(
+        `INSERT INTO upstream_orders (order_id, status, csr_der, created_at, updated_at) VALUES (${id(2)}, 'valid', ${octets(1)}, 0, 0)`
+      )
+      assert.isTrue(yield* refused(order(5, 9)), "an order of nobody")
+      yield* sql("DELETE FROM accounts")
+      for (const table of ["orders", "order_identifiers", "authorizations", "challenges", "upstream_orders"]) {
+        assert.strictEqual(yield* count(`SELECT count(*) FROM ${table}`), 0, table)
+      }
+    })))
+
+  it.live("states outside the vocabulary are refused", () =>
+    database.use(Effect.gen(function*() {
+      yield* account(1)
+      assert.isTrue(yield* refused(order(2, 1, { status: "deactivated" })))
+      assert.isTrue(yield* refused(job(1, "queued")))
+      assert.isTrue(yield* refused("UPDATE accounts SET status = 'gone'"))
+    })))
+
+  it.live("one live job for a kind and key; settled ones do not count", () =>
+    database.use(Effect.gen(function*() {
+      yield* sql(job(1, "done"))
+      yield* sql(job(2, "failed"))
+      yield* sql(job(3, "ready"))
+      assert.isTrue(yield* refused(job(4, "ready")))
+      assert.isTrue(yield* refused(job(5, "running")))
+      yield* sql(job(6, "ready", "other"))
+      yield* sql("UPDATE jobs SET status = 'done' WHERE status = 'ready' AND dedup_key = 'k'")
+      yield* sql(job(7, "running"))
+    })))
+
+  it.live("one order replaces a certificate unless it is invalid", () =>
+    database.use(Effect.gen(function*() {
+      yield* account(1)
+      yield* sql(order(2, 1, { status: "invalid", replaces: "cert" }))
+      yield* sql(order(3, 1, { replaces: "cert" }))
+      assert.isTrue(yield* refused(order(4, 1, { replaces: "cert" })))
+      yield* sql(`UPDATE orders SET status = 'invalid' WHERE status = 'pending'`)
+      yield* sql(order(5, 1, { replaces: "cert" }))
+    })))
+
+  it.live("one account for a key and profile", () =>
+    database.use(Effect.gen(function*() {
+      yield* account(1)
+      const again = (profile: string) =>
+        `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id(2)}, '${profile}', ${octets(1)}, 'valid', 0)`
+      assert.isTrue(yield* refused(again("p")))
+      yield* sql(again("q"))
+    })))
+})

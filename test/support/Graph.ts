@@ -1,0 +1,218 @@
+import type { SqlError } from "@effect/sql/SqlError"
+import { Context, Effect, Either, Exit, Layer, Redacted, Scope } from "effect"
+import type { KeyObject } from "node:crypto"
+import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, beforeEach } from "vitest"
+import type { ClientFacts } from "../../src/domain/Job.ts"
+import * as accounts from "../../src/operations/acme/accounts.ts"
+import type { Caller } from "../../src/operations/acme/caller.ts"
+import * as orders from "../../src/operations/acme/orders.ts"
+import type { Config, ProfileConfig } from "../../src/subsystems/config/AppConfig.ts"
+import { resolveConfig } from "../../src/subsystems/config/Resolve.ts"
+import { AccountKeys } from "../../src/subsystems/crypto/AccountKeys.ts"
+import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
+import type { AccountKey } from "../../src/subsystems/crypto/Jwk.ts"
+import { importSpki } from "../../src/subsystems/crypto/Jwk.ts"
+import type { Driver } from "../../src/subsystems/db/Database.ts"
+import { Database } from "../../src/subsystems/db/Database.ts"
+import * as Migrations from "../../src/subsystems/db/Migrations.ts"
+import * as Postgres from "../../src/subsystems/db/Postgres.ts"
+import * as Sqlite from "../../src/subsystems/db/Sqlite.ts"
+import type { Record } from "../../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../../src/subsystems/log/EventLog.ts"
+import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
+import { Queue } from "../../src/subsystems/queue/Queue.ts"
+import type { Signer } from "../../src/subsystems/signing/Signer.ts"
+import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
+import { Validator } from "../../src/subsystems/validation/Validator.ts"
+import type { databases } from "./Databases.ts"
+
+/*
+ * The service's own layers over databases of a test's own: everything real but the outside world, which is scripted,
+ * and chance, which is seeded.
+ */
+
+/** Where the migrations are. */
+export const migrationsFolder: string = fileURLToPath(new URL("../../migrations", import.meta.url))
+
+/** The migrations of an engine. */
+export const migrationsOf = (dialect: "sqlite" | "postgres") => Effect.orDie(Migrations.read(migrationsFolder, dialect))
+
+/** A database as the service opens it. */
+export const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000): Layer.Layer<Database, SqlError> =>
+  url.startsWith("sqlite://")
+    ? Sqlite.layer({ path: url.slice("sqlite://".length), synchronous: "normal" })
+    : Postgres.layer({ url: Redacted.make(url), pool_max: poolMax, acquire_timeout_ms: acquireMillis })
+
+/** The driver of a database, open as long as the scope. */
+export const openDriver = (
+  url: string,
+  poolMax?: number,
+  acquireMillis?: number
+): Effect.Effect<Driver, never, Scope.Scope> =>
+  Effect.orDie(Effect.map(Layer.build(openDatabase(url, poolMax, acquireMillis)), Context.get(Database)))
+
+/** Brings the schema up to date. */
+export const migrated: Effect.Effect<void, never, Database> = Effect.orDie(Effect.gen(function*() {
+  const { dialect } = yield* Database
+  yield* Migrations.migrate(yield* migrationsOf(dialect))
+}))
+
+/** Rows of a statement sent as it is, undecoded. */
+export const sql = (
+  text: string,
+  params: ReadonlyArray<unknown> = []
+): Effect.Effect<ReadonlyArray<{ readonly [column: string]: unknown }>, never, Database> =>
+  Effect.orDie(Effect.flatMap(
+    Database,
+    (driver) => driver.single(text, params) as Effect.Effect<ReadonlyArray<{ readonly [column: string]: unknown }>, SqlError>
+  ))
+
+/** The first column of the first row, as a number. */
+export const count = (text: string): Effect.Effect<number, never, Database> =>
+  Effect.map(sql(text), ([row]) => Number(Object.values(row ?? { nothing: Number.NaN })[0]))
+
+/** The first column of every row, as text. */
+export const column = (text: string): Effect.Effect<ReadonlyArray<string>, never, Database> =>
+  Effect.map(sql(text), (rows) => rows.map((row) => String(Object.values(row)[0])))
+
+const tables = ["audit_log", "jobs", "workers", "nonces", "accounts"]
+
+/** What {@link useDatabase} gives a describe block. */
+export interface TestDatabase {
+  readonly dialect: "sqlite" | "postgres"
+  readonly url: () => string
+  readonly driver: () => Driver
+  /** Runs against the block's database. */
+  readonly use: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Database>>
+  /** A second opening of the same database, as another process has it. */
+  readonly another: Effect.Effect<Driver, never, Scope.Scope>
+}
+
+/** One migrated database for a describe block, emptied before every test. */
+export const useDatabase = ({ dialect, freshUrl }: (typeof databases)[number]): TestDatabase => {
+  let url = ""
+  let driver: Driver | undefined
+  let close: Effect.Effect<void> = Effect.void
+  const current = (): Driver => {
+    if (driver === undefined) throw new Error("the database is open only while tests run")
+    return driver
+  }
+  beforeAll(async () => {
+    url = await freshUrl()
+    const scope = await Effect.runPromise(Scope.make())
+    close = Scope.close(scope, Exit.void)
+    driver = await Effect.runPromise(Scope.extend(openDriver(url), scope))
+    await Effect.runPromise(Effect.provideService(migrated, Database, driver))
+  })
+  beforeEach(async () => {
+    const statements = dialect === "postgres"
+      ? [`TRUNCATE ${tables.join(", ")} CASCADE`]
+      : tables.map((table) => `DELETE FROM ${table}`)
+    await Effect.runPromise(Effect.provideService(Effect.forEach(statements, (one) => sql(one)), Database, current()))
+  })
+  afterAll(() => Effect.runPromise(close))
+  return {
+    dialect,
+    url: () => url,
+    driver: current,
+    use: (self) => Effect.suspend(() => Effect.provideService(self, Database, current())),
+    another: Effect.suspend(() => openDriver(url))
+  }
+}
+
+/** A configuration with the profiles `default` and `other`; `toml` goes before them. */
+export const configOf = (toml = ""): Config =>
+  Either.getOrThrowWith(
+    resolveConfig({ fileText: `${toml}\n[profiles.default]\n[profiles.other]\n`, env: {} }),
+    ({ message }) => new Error(message)
+  ).config
+
+/** A profile of a configuration. */
+export const profileOf = (config: Config, name = "default"): ProfileConfig => {
+  const profile = config.profiles.find((one) => one.name === name)
+  if (profile === undefined) throw new Error(`there is no profile ${name}`)
+  return profile
+}
+
+/** A signer that decides by a function; `profiles` are the ones it serves. */
+export const manualSigners = (issue: Signer["issue"], profiles = ["default", "other"]): Layer.Layer<Signers> =>
+  Layer.succeed(Signers, {
+    of: (profile) => profiles.includes(profile) ? Effect.succeed({ issue }) : new ProfileNotMounted({ profile })
+  })
+
+/** The certificate of {@link signsAtOnce}; nothing of the service reads it back. */
+export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
+
+/** Signs everything with a handmade chain. */
+export const signsAtOnce: Signer["issue"] = () =>
+  Effect.succeed({ chain: handmadeChain, serial: "0badcafe", notAfter: 7_776_000 })
+
+/** What a {@link world} does in place of the outside. */
+export interface Script {
+  readonly validate?: Parameters<(typeof Validator)["layerScripted"]>[0]
+  readonly issue?: Signer["issue"]
+  readonly maxAttempts?: number
+  readonly nonceTtlSeconds?: number
+  /** Takes every log record. */
+  readonly records?: Array<Record>
+  readonly seed?: string
+}
+
+/** Everything requests and jobs ask for, over a database. */
+export const world = (script: Script = {}) =>
+  Layer.mergeAll(
+    Queue.layer({ maxAttempts: script.maxAttempts ?? 3 }),
+    Nonces.layer({ ttlSeconds: script.nonceTtlSeconds ?? 300 }),
+    AccountKeys.layer,
+    Validator.layerScripted(script.validate ?? (() => Effect.void)),
+    manualSigners(script.issue ?? signsAtOnce)
+  ).pipe(
+    Layer.provideMerge(Entropy.layerSeeded(script.seed ?? "seed")),
+    Layer.provideMerge(EventLog.layerMemory(script.records ?? []))
+  )
+
+/** The services of a {@link world}. */
+export type World = Layer.Layer.Success<ReturnType<typeof world>>
+
+/** A private P-256 key. */
+export const newPrivateKey = (): KeyObject => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey
+
+/** The account key of a private key, a fresh one by default. */
+export const accountKeyOf = (key: KeyObject = newPrivateKey()): AccountKey =>
+  importSpki(createPublicKey(key).export({ type: "spki", format: "der" }))
+
+/** The sender of requests made without a socket. */
+export const sender: ClientFacts = { ip: "192.0.2.1", user_agent: "test/1", request_id: "request-1" }
+
+/** A new account at a profile, as its own caller. */
+export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key: AccountKey = accountKeyOf()) {
+  const { account } = yield* accounts.register({
+    profile,
+    key,
+    contact: [],
+    termsOfServiceAgreed: true,
+    onlyReturnExisting: false,
+    client: sender
+  })
+  const caller: Caller = {
+    profile,
+    accountId: account.id,
+    thumbprint: key.thumbprint,
+    pubkey: key.spki,
+    client: sender
+  }
+  return caller
+})
+
+/** A new order for names. */
+export const orderOf = (caller: Caller, ...names: ReadonlyArray<string>) =>
+  orders.create(caller, {
+    identifiers: names.map((value) => ({ type: "dns", value })),
+    notBefore: undefined,
+    notAfter: undefined
+  })
+
+/** Events logged, in order. */
+export const eventsOf = (records: ReadonlyArray<Record>): ReadonlyArray<string> => records.map(({ event }) => event)
