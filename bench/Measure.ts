@@ -316,17 +316,34 @@ const measureService = async (
 const measurePebble = async (options: Options, loader: Peer<typeof load>, progress: Progress): Promise<Measured> => {
   progress("pebble: starting")
   const pebble = await startPebble()
-  let perSecond = await warmUp(loader, pebble.directoryUrl)
-  const cells: Array<Cell> = []
-  for (const concurrency of options.concurrency) {
-    progress(`pebble: concurrency ${concurrency}`)
-    await loader.call("prepare", credentialsFor(options.extent, perSecond, concurrency))
-    const cell = await measureCell(pebble, loader, undefined, { ...options.extent, concurrency }, undefined)
-    perSecond = cell.perSecond
-    cells.push({ ...cell, floor: undefined })
+  try {
+    let perSecond = await warmUp(loader, pebble.directoryUrl)
+    const cells: Array<Cell> = []
+    for (const concurrency of options.concurrency) {
+      progress(`pebble: concurrency ${concurrency}`)
+      await loader.call("prepare", credentialsFor(options.extent, perSecond, concurrency))
+      const cell = await measureCell(pebble, loader, undefined, { ...options.extent, concurrency }, undefined)
+      perSecond = cell.perSecond
+      cells.push({ ...cell, floor: undefined })
+    }
+    return { name: "pebble", cells, statements: undefined }
+  } finally {
+    await pebble.stop()
   }
-  await pebble.stop()
-  return { name: "pebble", cells, statements: undefined }
+}
+
+const pebbleAttempts = 3
+
+/** Pebble locks itself up now and then; another one is started then. */
+const insistOnPebble = async (options: Options, loader: Peer<typeof load>, progress: Progress): Promise<Measured> => {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await measurePebble(options, loader, progress)
+    } catch (error) {
+      if (attempt === pebbleAttempts) throw error
+      progress(`pebble: ${error instanceof Error ? error.message.split("\n", 1)[0] : String(error)}; once more`)
+    }
+  }
 }
 
 /** Measures what the options ask for, one server after another. */
@@ -335,7 +352,7 @@ export const measure = async (options: Options, progress: Progress): Promise<Rea
   const loader = startPeer<typeof load>("load")
   const measured: Array<Measured> = []
   for (const dialect of options.databases) measured.push(await measureService(dialect, options, loader, progress))
-  if (options.pebble) measured.push(await measurePebble(options, loader, progress))
+  if (options.pebble) measured.push(await insistOnPebble(options, loader, progress))
   loader.stop()
   return measured
 }

@@ -63,9 +63,20 @@ const bodyOf = (head: string, status: number, bytes: Buffer, isHead: boolean): B
 
 interface Pending {
   readonly isHead: boolean
+  readonly request: string
+  readonly since: number
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: Error) => void
 }
+
+const patienceMs = 8_000
+const open = new Set<Connection>()
+
+// One timer for every connection: one for each request would be the dearest part of it.
+setInterval(() => {
+  const latest = performance.now() - patienceMs
+  for (const connection of open) connection.giveUp(latest)
+}, 1000).unref()
 
 /** A connection that is opened when needed, and again when the server has closed it. */
 export class Connection {
@@ -97,18 +108,28 @@ export class Connection {
     socket.on("error", (error) => this.lost(socket, error))
     socket.on("close", () => this.lost(socket, new Error("the server closed the connection")))
     this.socket = socket
+    open.add(this)
   }
 
   /** Sends a whole request and answers with the whole answer. The connection must be open. */
   send(request: string, isHead = false): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.pending = { isHead, resolve, reject }
+      this.pending = { isHead, request, since: performance.now(), resolve, reject }
       this.socket?.write(request, "latin1")
     })
   }
 
+  /** Ends the connection when its request was sent before `latest`. */
+  giveUp(latest: number): void {
+    const { pending, socket } = this
+    if (socket === undefined || pending === undefined || pending.since > latest) return
+    socket.destroy()
+    this.lost(socket, new Error(`no answer in ${patienceMs / 1000} s to ${pending.request.split("\r\n", 1)[0]}`))
+  }
+
   close(): void {
     const { socket } = this
+    open.delete(this)
     this.socket = undefined
     socket?.destroy()
   }
@@ -116,6 +137,7 @@ export class Connection {
   private lost(socket: Socket, error: Error): void {
     if (this.socket !== socket) return
     this.socket = undefined
+    open.delete(this)
     this.received = undefined
     const { pending } = this
     this.pending = undefined

@@ -102,6 +102,10 @@ describe.each([
       session.postOnce(pending.url, undefined, { nonce: nonces[2] })
     ])
     for (const answer of during) assertInternal(answer)
+    // What was stored ahead is handed out; what cannot be stored is not.
+    const isWithout = ({ headers }: HttpAnswer) => headers["replay-nonce"] === undefined
+    const without = await session.poll(() => session.get(session.directory.newNonce), isWithout)
+    assertInternal(without)
     const health = await session.get(`${ground.server.baseUrl}/health`)
     assert.strictEqual(health.status, 200, "liveness does not depend on the database")
 

@@ -66,7 +66,7 @@ export const sql = (
 ): Effect.Effect<ReadonlyArray<{ readonly [column: string]: unknown }>, never, Database> =>
   Effect.orDie(Effect.flatMap(
     Database,
-    (driver) => driver.single(text, params) as Effect.Effect<ReadonlyArray<{ readonly [column: string]: unknown }>, SqlError>
+    (driver) => driver.single({ text: text, order: [], reads: /^\s*SELECT/i.test(text) }, params) as Effect.Effect<ReadonlyArray<{ readonly [column: string]: unknown }>, SqlError>
   ))
 
 /** The first column of the first row, as a number. */

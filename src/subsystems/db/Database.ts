@@ -3,7 +3,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import { Context, Data, Effect, Exit } from "effect"
 import { emit } from "../log/EventLog.ts"
 import type { Columns, Dialect, ValuesOf } from "./Column.ts"
-import type { Statement } from "./Statement.ts"
+import type { Compiled, Statement } from "./Statement.ts"
 import { decode, encode } from "./Statement.ts"
 
 /** A statement could not be carried out. `detail` has the engine's own words without the row's values. */
@@ -30,7 +30,11 @@ export interface Driver {
   /** Runs `use` with a connection nobody else uses meanwhile; neither the wait nor `use` is interrupted. */
   readonly exclusive: <A, E, R>(use: (connection: Connection) => Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** One statement outside a transaction. */
-  readonly single: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  readonly single: (statement: Compiled, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  /** Runs `body` in a transaction that commits when its exit is a success; answers once it has. */
+  readonly transact: <A, E, R>(
+    body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
+  ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
   readonly begin: (connection: Connection) => Effect.Effect<void, SqlError>
   readonly commit: (connection: Connection) => Effect.Effect<void, SqlError>
   readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
@@ -61,13 +65,13 @@ export const all = <P extends Columns, R extends Columns>(
     const services = fiber.currentContext.unsafeMap
     const driver: Driver = services.get(Database.key)
     const transaction: Transaction["Type"] | undefined = services.get(Transaction.key)
-    const text = statement.compiled[driver.dialect].text
+    const compiled = statement.compiled[driver.dialect]
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
     return Effect.matchEffect(
       transaction === undefined
-        ? driver.single(text, values)
-        : transaction.connection.execute(text, values, undefined),
+        ? driver.single(compiled, values)
+        : transaction.connection.execute(compiled.text, values, undefined),
       {
         onFailure: failed(driver, statement.name),
         onSuccess: (raw) => {
@@ -106,44 +110,36 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
     const services = fiber.currentContext.unsafeMap
     if (services.has(Transaction.key)) return body
     const driver: Driver = services.get(Database.key)
-    return Effect.uninterruptible(
-      driver.exclusive((connection) => attempt(driver, connection, body)).pipe(
-        Effect.catchAll(failed(driver, "transaction")),
-        // Once the connection is back, so that what follows can have it.
-        Effect.flatMap(({ afterCommit, exit }) =>
-          Exit.isSuccess(exit) ? Effect.zipRight(Effect.all(afterCommit, { discard: true }), exit) : exit
-        ),
-        Effect.retry({
-          times: transactionAttempts - 1,
-          while: (error) => error instanceof StorageFailed && error.transient
-        })
-      )
-    )
+    return Effect.uninterruptible(Effect.retry(attempt(driver, body), whileTransient))
   })
 
-interface Attempted<A, E> {
-  readonly exit: Exit.Exit<A, E>
-  readonly afterCommit: ReadonlyArray<Effect.Effect<void>>
+const whileTransient = {
+  times: transactionAttempts - 1,
+  while: (error: unknown) => error instanceof StorageFailed && error.transient
 }
 
 const attempt = <A, E, R>(
   driver: Driver,
-  connection: Connection,
   body: Effect.Effect<A, E, R>
-): Effect.Effect<Attempted<A, E>, SqlError, R> => {
+): Effect.Effect<A, E | StorageFailed, R> => {
   const afterCommit: Array<Effect.Effect<void>> = []
-  const inside = Effect.provideService(body, Transaction, { connection, afterCommit })
-  return Effect.flatMap(
-    Effect.zipRight(driver.begin(connection), Effect.exit(inside)),
-    (exit): Effect.Effect<Attempted<A, E>, SqlError> =>
-      Exit.isSuccess(exit)
-        ? Effect.as(Effect.tapError(driver.commit(connection), () => rollback(connection)), { exit, afterCommit })
-        : Effect.as(rollback(connection), { exit, afterCommit })
+  return Effect.matchEffect(
+    driver.transact((connection) =>
+      Effect.exit(Effect.provideService(body, Transaction, { connection, afterCommit }))
+    ),
+    {
+      onFailure: failed(driver, "transaction"),
+      // Once the connection is back, so that what follows can have it.
+      onSuccess: (exit): Effect.Effect<A, E> =>
+        Exit.isFailure(exit) || afterCommit.length === 0
+          ? exit
+          : Effect.zipRight(Effect.all(afterCommit, { discard: true }), exit)
+    }
   )
 }
 
-// A failing ROLLBACK means the connection is gone, and with it the transaction.
-const rollback = (connection: Connection): Effect.Effect<void> => Effect.ignore(connection.executeRaw("ROLLBACK", []))
+/** Undoes a transaction. A failing ROLLBACK means the connection is gone, and with it the transaction. */
+export const rollback = (connection: Connection): Effect.Effect<void> => Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
 /** Runs `effect` once the open transaction has committed, at once when there is none. */
 export const afterCommit = (effect: Effect.Effect<void>): Effect.Effect<void> =>

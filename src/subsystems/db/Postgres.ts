@@ -7,7 +7,7 @@ import { Client, Pool, types as pgTypes } from "pg"
 import type { CustomTypesConfig, QueryResult } from "pg"
 import { emit } from "../log/EventLog.ts"
 import type { Driver } from "./Database.ts"
-import { Database } from "./Database.ts"
+import { Database, rollback } from "./Database.ts"
 
 /** `database.*` of the configuration. */
 export interface PostgresOptions {
@@ -87,17 +87,30 @@ const make = (options: PostgresOptions) =>
     yield* Effect.scoped(reserve) // a server that cannot be reached is told of now, not at the first statement
     // Waiting is bounded by the pool; an interrupted wait would leak the slot.
     const exclusive: Driver["exclusive"] = (use) => Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
+    const begin: Driver["begin"] = (connection) => connection.executeRaw("BEGIN", [])
+    // A statement whose failure was swallowed aborts the transaction: COMMIT then answers ROLLBACK without an error.
+    const commit: Driver["commit"] = (connection) =>
+      Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+        typeof result === "object" && result !== null && "command" in result && result.command === "ROLLBACK"
+          ? Effect.fail(new SqlError({ cause: result, message: "the transaction was aborted" }))
+          : Effect.void)
+    const transact: Driver["transact"] = (body) =>
+      exclusive((connection) =>
+        Effect.flatMap(Effect.zipRight(begin(connection), body(connection)), (exit) =>
+          Effect.as(
+            exit._tag === "Success"
+              ? Effect.tapError(commit(connection), () => rollback(connection))
+              : rollback(connection),
+            exit
+          ))
+      )
     return Database.of({
       dialect: "postgres",
       exclusive,
-      single: (text, params) => exclusive((connection) => connection.execute(text, params, undefined)),
-      begin: (connection) => connection.executeRaw("BEGIN", []),
-      // A statement whose failure was swallowed aborts the transaction: COMMIT then answers ROLLBACK without an error.
-      commit: (connection) =>
-        Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
-          typeof result === "object" && result !== null && "command" in result && result.command === "ROLLBACK"
-            ? Effect.fail(new SqlError({ cause: result, message: "the transaction was aborted" }))
-            : Effect.void),
+      single: ({ text }, params) => exclusive((connection) => connection.execute(text, params, undefined)),
+      transact,
+      begin,
+      commit,
       describe
     })
   })

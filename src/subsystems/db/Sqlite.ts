@@ -6,6 +6,7 @@ import { Effect, Layer, Schedule } from "effect"
 import * as Fs from "node:fs"
 import type { Driver } from "./Database.ts"
 import { Database } from "./Database.ts"
+import { makeGroupCommit } from "./GroupCommit.ts"
 
 /** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
 export interface SqliteOptions {
@@ -49,17 +50,22 @@ const make = (options: SqliteOptions) =>
         held = true
         return Effect.ensuring(use(connection), release)
       }))
+    const begin: Driver["begin"] = (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", []))
+    const commit: Driver["commit"] = (connection) => connection.executeRaw("COMMIT", [])
+    const groups = yield* makeGroupCommit({ exclusive, begin, commit })
     return Database.of({
       dialect: "sqlite",
       exclusive,
-      single: (text, params) => {
+      single: ({ reads, text }, params) => {
         const execute = connection.execute(text, params, undefined)
-        const inTurn = lock.withPermits(1)(whileBusy(execute))
+        if (!reads) return Effect.flatten(groups.join(() => Effect.exit(execute)))
         // Whatever has to wait waits in turn: on the one connection it would become part of a transaction begun meanwhile.
+        const inTurn = lock.withPermits(1)(whileBusy(execute))
         return held ? inTurn : Effect.catchIf(execute, isBusy, () => inTurn)
       },
-      begin: (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", [])),
-      commit: (connection) => connection.executeRaw("COMMIT", []),
+      transact: groups.join,
+      begin,
+      commit,
       describe
     })
   })

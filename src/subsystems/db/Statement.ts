@@ -41,6 +41,8 @@ export interface Compiled {
   readonly text: string
   /** Parameter names in the order of their placeholders. */
   readonly order: ReadonlyArray<string>
+  /** A SELECT: changes nothing and needs no transaction. */
+  readonly reads: boolean
 }
 
 /** A named statement: SQL written once, typed parameters (`:name`) and typed result columns. */
@@ -63,7 +65,7 @@ const compile = (sql: string, dialect: Dialect): Compiled => {
     const known = order.indexOf(name)
     return `$${known >= 0 ? known + 1 : order.push(name)}`
   }).replaceAll(/\s+/g, " ").trim()
-  return { text, order }
+  return { text, order, reads: text.startsWith("SELECT") }
 }
 
 /**

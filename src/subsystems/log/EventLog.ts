@@ -1,4 +1,5 @@
 import { Context, Effect, FiberRef, Layer } from "effect"
+import type { Fiber } from "effect"
 import type { EventName, FieldsOf, Level, Outcome, Weight } from "../../domain/Event.ts"
 import { events } from "../../domain/Event.ts"
 
@@ -49,6 +50,9 @@ export const emit = <E extends EventName>(
       return Effect.void
     })
   })
+
+/** The facts around a fiber, for work done elsewhere on its behalf. */
+export const spanOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Span => fiber.getFiberRef(currentSpan)
 
 /** Adds facts to every record `self` writes. */
 export const withSpan = (span: Span) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

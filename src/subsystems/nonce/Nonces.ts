@@ -1,4 +1,4 @@
-import { Clock, Context, Deferred, Effect, FiberId, FiberSet, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, FiberId, FiberSet, Layer, Option } from "effect"
 import { Entropy } from "../crypto/Entropy.ts"
 import type { StorageFailed } from "../db/Database.ts"
 import { Database } from "../db/Database.ts"
@@ -36,7 +36,7 @@ const make = (ttlSeconds: number) =>
     let ahead: Array<{ readonly value: string; readonly madeAt: number }> = []
     let batch = smallestBatch
     let emptiedAt = 0
-    let refilling: Deferred.Deferred<void> | undefined
+    let refilling: Deferred.Deferred<boolean> | undefined
 
     const store = Effect.gen(function*() {
       const millis = yield* Clock.currentTimeMillis
@@ -48,18 +48,18 @@ const make = (ttlSeconds: number) =>
       ahead = values.map((value) => ({ value, madeAt: millis })).concat(ahead)
     }).pipe(Effect.provideService(Database, database))
 
-    /** Starts a refill, or joins the one under way. It outlives the request that asked for it. */
+    /**
+     * Starts a refill, or joins the one under way; answers whether it could be stored. It outlives the request that
+     * asked for it.
+     */
     const refill = Effect.suspend(() => {
       if (refilling !== undefined) return Deferred.await(refilling)
-      const done = Deferred.unsafeMake<void>(FiberId.none)
+      const done = Deferred.unsafeMake<boolean>(FiberId.none)
       refilling = done
-      fork(Effect.ensuring(
-        Effect.ignore(store),
-        Effect.suspend(() => {
-          refilling = undefined
-          return Effect.asVoid(Deferred.succeed(done, undefined))
-        })
-      ))
+      fork(Effect.ignore(Effect.onExit(store, (exit) => {
+        refilling = undefined
+        return Deferred.succeed(done, exit._tag === "Success")
+      })))
       return Deferred.await(done)
     })
 
@@ -71,9 +71,15 @@ const make = (ttlSeconds: number) =>
       return undefined
     })
 
+    // More may wait than one batch has for: whoever comes away empty-handed joins the next refill.
+    const refillAndTake: Effect.Effect<string | undefined> = Effect.flatMap(refill, (stored) =>
+      stored
+        ? Effect.flatMap(take, (value) => value === undefined ? refillAndTake : Effect.succeed(value))
+        : Effect.succeed(undefined))
+
     const issue = Effect.flatMap(take, (value) =>
       value === undefined
-        ? Effect.zipRight(Effect.timeoutOption(refill, patienceMillis), take)
+        ? Effect.map(Effect.timeoutOption(refillAndTake, patienceMillis), Option.getOrUndefined)
         : Effect.succeed(value))
 
     const waiting: Array<{ readonly nonce: string; readonly verdict: Deferred.Deferred<Spent, StorageFailed> }> = []

@@ -96,12 +96,13 @@ export const make = (
     const given = answer.headers.link
     const links = [...(at === undefined ? [] : [at.endpoint.indexLink]), ...(given === undefined ? [] : [given].flat())]
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
-    const wantsNonce = request.method === "POST" || at?.rest === "/newNonce"
-    if (!wantsNonce) return Effect.succeed(linked)
-    return Effect.map(
-      Effect.flatMap(Nonces, (nonces) => nonces.issue),
-      (nonce) => nonce === undefined ? linked : withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
-    )
+    const isNewNonce = at?.rest === "/newNonce"
+    if (request.method !== "POST" && !isNewNonce) return Effect.succeed(linked)
+    return Effect.map(Effect.flatMap(Nonces, (nonces) => nonces.issue), (nonce) => {
+      if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
+      // Where the nonce is all that was asked for, going without it is no success.
+      return isNewNonce && answer.status < 300 ? withHeaders(problemAnswer(new ServerInternal({})), { link: links }) : linked
+    })
   }
 
   const handle = (request: Request): Effect.Effect<Answer, never, Needs | Nonces> => {

@@ -1,0 +1,144 @@
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import type { ChallengeBody, OrderBody } from "../support/AcmeSession.ts"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { builtServer } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import type { HttpAnswer, HttpClient } from "../support/Http.ts"
+import { makeHttpClient } from "../support/Http.ts"
+
+/* What stands in the head of every answer: RFC 8555 section 6.5 and 7, protocol.md, process.md ("ACME listener"). */
+
+let ground: Ground
+let http: HttpClient
+let session: AcmeSession
+
+const linksOf = (answer: HttpAnswer): string => [answer.headers["link"] ?? []].flat().join(", ")
+
+/** Sends a signed request with the nonce the last answer carried, so that each of them is proved to work. */
+const post = async (url: string, payload?: object): Promise<HttpAnswer> => {
+  const answer = await session.postOnce(url, payload)
+  assert.match(String(answer.headers["replay-nonce"]), /^[\w-]{43}$/, url)
+  assert.strictEqual(answer.headers["cache-control"], "no-store", url)
+  assert.include(linksOf(answer), `<${session.directoryUrl}>;rel="index"`, url)
+  assertHardened(answer)
+  return answer
+}
+
+const assertHardened = ({ headers }: HttpAnswer): void => {
+  assert.strictEqual(headers["strict-transport-security"], "max-age=31536000; includeSubDomains")
+  assert.strictEqual(headers["x-content-type-options"], "nosniff")
+  assert.strictEqual(headers["x-frame-options"], "DENY")
+  assert.match(String(headers["x-request-id"]), /^\S+$/)
+  assert.isUndefined(headers["server"])
+  assert.isUndefined(headers["x-powered-by"])
+}
+
+beforeAll(async () => {
+  await builtServer()
+  ground = await startGround()
+  http = makeHttpClient()
+  session = await AcmeSession.open(ground.server.directoryUrl, { http })
+})
+
+afterAll(async () => {
+  http?.close()
+  await ground?.dispose()
+})
+
+describe("the head of an answer", () => {
+  it("of every step of an issuance", async () => {
+    const registered = await post(session.directory.newAccount, { termsOfServiceAgreed: true })
+    assert.strictEqual(registered.status, 201)
+    session.kid = String(registered.headers.location)
+    assert.strictEqual((await post(session.kid)).headers.location, session.kid)
+
+    const identifiers = [{ type: "dns", value: "Answers.Example." }]
+    const created = await post(session.directory.newOrder, { identifiers })
+    const url = String(created.headers.location)
+    const order = created.json as OrderBody
+    assert.strictEqual(created.status, 201)
+    assert.strictEqual(created.headers["content-type"], "application/json")
+    assert.deepStrictEqual(order.identifiers, [{ type: "dns", value: "answers.example" }])
+    assert.strictEqual((await post(url)).headers.location, url)
+
+    const [authorizationUrl = ""] = order.authorizations
+    const pending = await post(authorizationUrl)
+    assert.strictEqual(pending.headers["retry-after"], "1")
+    const [challenge] = (pending.json as { readonly challenges: ReadonlyArray<ChallengeBody> }).challenges
+    assert.isDefined(challenge)
+    const { token = "", url: challengeUrl = "" } = challenge ?? {}
+    ground.responder.tokens.set(token, session.keyAuthorization(token))
+    for (const payload of [undefined, {}]) {
+      const answer = await post(challengeUrl, payload)
+      assert.include(linksOf(answer), `<${authorizationUrl}>;rel="up"`)
+      assert.strictEqual(answer.headers["retry-after"], payload === undefined ? undefined : "1")
+    }
+    await session.awaitOrder(url, ["ready"])
+
+    const early = await post(order.finalize.replace("/order/", "/certificate/").replace("/finalize", ""))
+    assert.strictEqual(early.status, 404)
+    const { csr } = makeCsr({ names: ["answers.example"] })
+    const finalized = await post(order.finalize, { csr: csr.toString("base64url") })
+    assert.strictEqual(finalized.status, 200)
+    assert.strictEqual(finalized.headers.location, url)
+    assert.strictEqual(finalized.headers["retry-after"], "1")
+    const { certificate = "" } = await session.awaitOrder(url, ["valid"])
+    const chain = await post(certificate)
+    assert.strictEqual(chain.headers["content-type"], "application/pem-certificate-chain")
+    assert.strictEqual(chain.text.match(/BEGIN CERTIFICATE/g)?.length, 2)
+  })
+
+  it("of resources without a signature", async () => {
+    const { directory, directoryUrl } = session
+    for (const [method, status] of [["GET", 204], ["HEAD", 200]] as const) {
+      const answer = await http.send(directory.newNonce, { method })
+      assert.strictEqual(answer.status, status)
+      assert.match(String(answer.headers["replay-nonce"]), /^[\w-]{43}$/)
+      assert.strictEqual(answer.headers["cache-control"], "no-store")
+      assert.include(linksOf(answer), "rel=\"index\"")
+      assertHardened(answer)
+    }
+    const read = await http.send(directoryUrl)
+    assert.strictEqual(read.headers["content-type"], "application/json")
+    assert.isUndefined(read.headers["replay-nonce"])
+    const head = await http.send(directoryUrl, { method: "HEAD" })
+    assert.strictEqual(head.status, 200)
+    assert.strictEqual(head.text, "")
+    const health = await http.send(`${ground.server.baseUrl}/health`)
+    assert.deepEqual(health.json, { healthy: true })
+    assertHardened(health)
+    const root = await http.send(`${ground.server.baseUrl}/`)
+    assert.strictEqual(root.status, 302)
+    assert.strictEqual(root.headers.location, "/health")
+  })
+
+  it("forged hosts, methods and request ids change nothing", async () => {
+    const forged = await http.send(session.directoryUrl, {
+      headers: {
+        "host": "evil.example",
+        "x-forwarded-host": "evil.example",
+        "x-forwarded-proto": "ftp",
+        "forwarded": "host=evil.example",
+        "x-http-method-override": "DELETE"
+      }
+    })
+    assert.strictEqual(forged.status, 200)
+    assert.deepEqual(forged.json, session.directory)
+    const kept = await http.send(session.directoryUrl, { headers: { "x-request-id": "trace-7" } })
+    assert.strictEqual(kept.headers["x-request-id"], "trace-7")
+    for (const odd of ["x".repeat(10_000), "caf\u00e9", " "]) {
+      const { headers } = await http.send(session.directoryUrl, { headers: { "x-request-id": odd } })
+      assert.match(String(headers["x-request-id"]), /^[0-9a-f-]{36}$/)
+    }
+    const spoofed = await http.send(session.directoryUrl, {
+      headers: { "x-forwarded-for": "203.0.113.9", "x-request-id": "whose" }
+    })
+    assert.strictEqual(spoofed.status, 200)
+    const { span } = await ground.server.waitForEvent("request_completed", {
+      where: (record) => record.span["request_id"] === "whose"
+    })
+    assert.strictEqual(span["client_ip"], "127.0.0.1")
+  })
+})

@@ -1,0 +1,125 @@
+import type { Socket } from "node:net"
+import { connect } from "node:net"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { builtServer } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import { verifyChain } from "../support/Openssl.ts"
+
+/* The lines "slow head, slow body, 5000 idle connections" and their neighbours of attacks.md, "HTTP surface". */
+
+/** A connection that goes on as it likes; `ended` has everything the server said once it has closed. */
+interface Raw {
+  readonly socket: Socket
+  readonly ended: Promise<string>
+}
+
+const open = (port: number, first = ""): Raw => {
+  const socket = connect(port, "127.0.0.1")
+  let said = ""
+  socket.on("data", (chunk: Buffer) => {
+    said += chunk.toString("latin1")
+  })
+  socket.on("error", () => undefined)
+  if (first !== "") socket.write(first)
+  return { socket, ended: new Promise((done) => socket.once("close", () => done(said))) }
+}
+
+/** Sends one octet a second for as long as the server lets it. */
+const drip = (raw: Raw): Raw => {
+  const dripping = setInterval(() => raw.socket.write("x"), 1000)
+  void raw.ended.then(() => clearInterval(dripping))
+  return raw
+}
+
+describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }) => {
+  let ground: Ground
+  let session: AcmeSession
+
+  const issues = async (name: string): Promise<void> => {
+    const { chain } = await session.issue([name], ground.responder.tokens)
+    await verifyChain(chain, ground.server.caFile, name)
+  }
+
+  beforeAll(async () => {
+    await builtServer()
+    // Fewer bodies at a time than there are slow ones below: 4 for each request in flight.
+    ground = await startGround({ tls, env: { ACME_SVC_SERVER__MAX_CONCURRENT_REQUESTS: "10" } })
+    session = await AcmeSession.open(ground.server.directoryUrl)
+    await session.register()
+  })
+
+  afterAll(async () => {
+    session?.close()
+    await ground?.dispose()
+  })
+
+  it("closes who says nothing, while others are served", async () => {
+    const silent = Array.from({ length: 100 }, () => open(ground.server.port))
+    await issues("beside-silence.example")
+    await Promise.all(silent.map(({ ended }) => ended))
+  }, 40_000)
+
+  it.skipIf(tls)("closes who sends head or body too slowly, while others are served", async () => {
+    const { port } = ground.server
+    const path = new URL(session.directory.newOrder).pathname
+    const post = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\n`
+    const heads = Array.from({ length: 50 }, () => drip(open(port, `${post}X-Slow: `)))
+    const bodies = Array.from({ length: 30 }, () => drip(open(port, `${post}Content-Length: 1000\r\n\r\n{`)))
+    const chunked = Array.from({ length: 5 }, () => open(port, `${post}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`))
+    await issues("beside-slowness.example")
+    const answers = await Promise.all([...bodies, ...chunked].map(({ ended }) => ended))
+    for (const answer of answers) {
+      assert.match(answer, /^HTTP\/1\.1 408 /)
+      assert.match(answer, /^connection: close\r$/im)
+      assert.match(answer, /^replay-nonce: \S+\r$/im)
+      assert.match(answer, /"urn:ietf:params:acme:error:malformed"/)
+    }
+    for (const answer of await Promise.all(heads.map(({ ended }) => ended))) {
+      assert.match(answer, /^(?:HTTP\/1\.1 408 |$)/)
+    }
+  }, 60_000)
+
+  it("bears 5000 idle connections; who has a connection is served, and everybody is afterwards", async () => {
+    const idle = Array.from({ length: 5000 }, () => open(ground.server.port))
+    await issues("beside-idleness.example")
+    await ground.server.waitForEvent("server_connection_refused")
+    await Promise.all(idle.map(({ ended }) => ended))
+    const fresh = await AcmeSession.open(ground.server.directoryUrl)
+    await fresh.register()
+    fresh.close()
+    await issues("after-idleness.example")
+  }, 60_000)
+
+  it.skipIf(tls)("ends what is no HTTP/1.1, and does nothing of it", async () => {
+    const get = `GET ${new URL(session.directoryUrl).pathname} HTTP/1.1`
+    const post = `POST ${new URL(session.directory.newOrder).pathname} HTTP/1.1\r\nHost: x\r\n`
+    const type = "Content-Type: application/jose+json\r\n"
+    const odd: ReadonlyArray<readonly [name: string, text: string]> = [
+      ["an HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+      ["both length headers", `${post}${type}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+      ["two different lengths", `${post}${type}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x`],
+      ["a bare LF", `${get}\nHost: x\n\n`],
+      ["a folded header", `${get}\r\nHost: x\r\nX-Long: one\r\n two\r\n\r\n`],
+      ["a space before the colon", `${get}\r\nHost: x\r\nX-Odd : 1\r\n\r\n`],
+      ["no HTTP at all", "EHLO mail.example\r\n\r\n"],
+      ["a TLS hello", "\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n"],
+      ["a head of 20 KB", `${get}\r\nHost: x\r\nX-Large: ${"x".repeat(20_000)}\r\n\r\n`],
+      ["101 header fields", `${get}\r\nHost: x\r\n${"X-Many: 1\r\n".repeat(100)}\r\n`]
+    ]
+    for (const [name, text] of odd) {
+      const said = await open(ground.server.port, text).ended
+      assert.match(said, /^HTTP\/1\.1 4(?:00|31) /, name)
+      assert.match(said, /^connection: close\r$/im, name)
+    }
+    await issues("after-oddities.example")
+  })
+
+  it("the process is well and has nothing to complain of", async () => {
+    const health = await session.get(`${ground.server.baseUrl}/health`)
+    assert.deepEqual(health.json, { healthy: true })
+    const errors = ground.server.records().filter(({ level }) => level === "error")
+    assert.deepStrictEqual(errors, [])
+  })
+})

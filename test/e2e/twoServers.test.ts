@@ -1,0 +1,131 @@
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { AcmeSession, makeAcmeKey, problemType } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { builtServer, databases } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import type { HttpClient } from "../support/Http.ts"
+import { makeHttpClient } from "../support/Http.ts"
+import { leafOf, verifyChain } from "../support/Openssl.ts"
+import type { Server } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
+
+/** Sends what is addressed to the first to each of them in turn, as a balancer in front of them does. */
+const balancer = (servers: readonly [Server, Server]): HttpClient => {
+  const http = makeHttpClient()
+  let turn = 0
+  return {
+    close: http.close,
+    send: (url, request) => {
+      const { port } = servers[turn++ % 2 === 0 ? 0 : 1]
+      return http.send(url.replace(servers[0].baseUrl, `http://127.0.0.1:${port}`), request)
+    }
+  }
+}
+
+describe.each(databases)("two servers on one database, $name", ({ freshUrl }) => {
+  let ground: Ground
+  let servers: readonly [Server, Server]
+  let http: HttpClient
+  let session: AcmeSession
+
+  /** How often the two together logged an event about this. */
+  const count = (event: string, field: string, value: unknown): number =>
+    servers.flatMap((server) => server.records())
+      .filter(({ fields }) => fields["event"] === event && fields[field] === value).length
+
+  const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
+
+  beforeAll(async () => {
+    await builtServer()
+    const databaseUrl = await freshUrl()
+    ground = await startGround({ databaseUrl })
+    const second = await startServer({
+      databaseUrl,
+      directory: ground.server.directory,
+      env: {
+        ACME_SVC_SERVER__BASE_URL: ground.server.baseUrl,
+        ACME_SVC_DNS__RESOLVER: ground.dns.address,
+        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${ground.responder.port}`
+      }
+    })
+    servers = [ground.server, second]
+    http = balancer(servers)
+    session = await AcmeSession.open(ground.server.directoryUrl, { http })
+    await session.register()
+  })
+
+  afterAll(async () => {
+    http?.close()
+    await servers?.[1].dispose()
+    await ground?.dispose()
+  })
+
+  it("issue together, every request of a client at another one than the last", async () => {
+    const issue = async (index: number): Promise<string> => {
+      const client = await session.another()
+      await client.register()
+      const name = `c${index}.example`
+      const { chain, order } = await client.issue([name], ground.responder.tokens)
+      await verifyChain(chain, ground.server.caFile, name)
+      assert.strictEqual(count("order_finalized", "order_id", idOf(order.url)), 1)
+      return leafOf(chain).serialNumber
+    }
+    const serials = await Promise.all(Array.from({ length: 20 }, (_, index) => issue(index)))
+    assert.strictEqual(new Set(serials).size, serials.length)
+    for (const server of servers) {
+      for (const event of ["request_completed", "order_created", "order_finalize_queued"]) {
+        assert.isTrue(server.records().some(({ fields }) => fields["event"] === event), `${event} at both`)
+      }
+      assert.deepStrictEqual(server.records().filter(({ level }) => level === "error"), [])
+    }
+  }, 60_000)
+
+  it("50 finalizes at once: one is taken, one certificate", async () => {
+    const names = ["many.example"]
+    const placed = await session.newOrder(names)
+    await session.authorize(placed.body, ground.responder.tokens)
+    const csrs = Array.from({ length: 50 }, () => makeCsr({ names }).csr)
+    const answers = await Promise.all(csrs.map((csr) => session.finalize(placed.body, csr)))
+    const outcomes = answers.map((answer) => answer.status === 200 ? "taken" : problemType(answer))
+    assert.strictEqual(outcomes.filter((outcome) => outcome === "taken").length, 1)
+    assert.strictEqual(outcomes.filter((outcome) => outcome === "orderNotReady").length, 49)
+    const order = await session.awaitOrder(placed.url, ["valid", "invalid"])
+    assert.strictEqual(order.status, "valid")
+    const chains = await Promise.all(Array.from({ length: 4 }, () => session.download(order.certificate ?? "")))
+    assert.strictEqual(new Set(chains).size, 1)
+    assert.strictEqual(count("order_finalize_queued", "order_id", idOf(placed.url)), 1)
+    assert.strictEqual(count("order_finalized", "order_id", idOf(placed.url)), 1)
+  })
+
+  it("50 uses of one nonce: one passes", async () => {
+    const nonce = await session.nonce()
+    const uses = Array.from({ length: 50 }, () => session.postOnce(session.kid ?? "", undefined, { nonce }))
+    const types = (await Promise.all(uses)).map((answer) => answer.status === 200 ? "ok" : problemType(answer))
+    assert.strictEqual(types.filter((type) => type === "ok").length, 1)
+    assert.strictEqual(types.filter((type) => type === "badNonce").length, 49)
+  })
+
+  it("10 registrations of one key: one account", async () => {
+    const client = await session.another(await makeAcmeKey())
+    const nonces = await Promise.all(Array.from({ length: 10 }, () => client.nonce()))
+    const answers = await Promise.all(
+      nonces.map((nonce) => client.postOnce(client.directory.newAccount, {}, { nonce, identify: "jwk" }))
+    )
+    assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [...Array<number>(9).fill(200), 201])
+    assert.strictEqual(new Set(answers.map(({ headers }) => headers.location)).size, 1)
+  })
+
+  it("one ends, the other goes on", async () => {
+    assert.strictEqual((await servers[1].stop()).code, 0)
+    const alone = await AcmeSession.open(ground.server.directoryUrl, { key: session.key })
+    try {
+      await alone.register({ onlyReturnExisting: true })
+      assert.strictEqual(alone.kid, session.kid)
+      const { chain } = await alone.issue(["alone.example"], ground.responder.tokens)
+      await verifyChain(chain, ground.server.caFile, "alone.example")
+    } finally {
+      alone.close()
+    }
+  })
+})
