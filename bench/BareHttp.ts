@@ -17,7 +17,9 @@ const headersOf = (head: string): OutgoingHttpHeaders => {
     const name = line.slice(0, colon).toLowerCase()
     if (!own.has(name)) (headers[name] ??= []).push(line.slice(colon + 1).trim())
   }
-  return Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, values.length > 1 ? values : values[0]]))
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, values]) => [name, values.length > 1 ? values : values[0]])
+  )
 }
 
 /** What the bare server's process does for the bench. */

@@ -286,9 +286,14 @@ const openPostgres = async (material: Material, url: string) => {
       if (isTransaction) await client.query("COMMIT")
     }
   }
-  return async ({ concurrency, issuances }: { readonly concurrency: number; readonly issuances: number }): Promise<Bout> => {
+  return async (
+    { concurrency, issuances }: { readonly concurrency: number; readonly issuances: number }
+  ): Promise<Bout> => {
     const chosen = clients.slice(0, Math.min(concurrency, poolMax))
-    const batches = Array.from({ length: Math.ceil(issuances / issuancesPerBatch) }, () => makeBatch("postgres", material))
+    const batches = Array.from(
+      { length: Math.ceil(issuances / issuancesPerBatch) },
+      () => makeBatch("postgres", material)
+    )
     const queue = [...batches]
     const cpu = process.cpuUsage()
     // One batch after another, so that the nonces of a batch are stored before anyone spends them.
@@ -319,7 +324,9 @@ const known = <A>(value: A | undefined): A => {
 /** What the process that measures the floor does for the bench. */
 export const floor = {
   /** Takes its inputs from an issuance of a server whose CA is in `caDirectory`. */
-  lay: async (parameter: { readonly exchanges: ReadonlyArray<Exchange>; readonly caDirectory: string }): Promise<void> => {
+  lay: async (
+    parameter: { readonly exchanges: ReadonlyArray<Exchange>; readonly caDirectory: string }
+  ): Promise<void> => {
     material = materialOf(parameter.exchanges)
     measureCryptography = await makeCryptography(material, parameter.caDirectory)
   },

@@ -149,7 +149,10 @@ class Client {
     for (;;) {
       const header = encode(`{"alg":"ES256",${this.signer},"nonce":"${this.nonce}","url":"${url}"}`)
       const key = this.key as KeyObject
-      const signature = sign("sha256", Buffer.from(`${header}.${payload}`, "latin1"), { key, dsaEncoding: "ieee-p1363" })
+      const signature = sign("sha256", Buffer.from(`${header}.${payload}`, "latin1"), {
+        key,
+        dsaEncoding: "ieee-p1363"
+      })
       const body = `{"protected":"${header}","payload":"${payload}","signature":"${signature.toString("base64url")}"}`
       const request = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: acme-svc-bench\r\n`
         + `content-type: application/jose+json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
@@ -312,7 +315,9 @@ export const load = {
       polls: sum("polls"),
       retries: sum("retries"),
       elapsedMs,
-      latencies: Object.fromEntries(kinds.map((kind) => [kind, percentilesOf(latenciesOf(kind))])) as Window["latencies"],
+      latencies: Object.fromEntries(
+        kinds.map((kind) => [kind, percentilesOf(latenciesOf(kind))])
+      ) as Window["latencies"],
       everyRequest: percentilesOf(kinds.flatMap(latenciesOf)),
       clientCpuMs: (user + system) / 1000,
       madeInWindow

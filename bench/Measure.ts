@@ -6,9 +6,9 @@ import type { bareHttp } from "./BareHttp.ts"
 import type { Cryptography, floor } from "./Floor.ts"
 import type { Exchange, load, Window } from "./Load.ts"
 import type { Options } from "./Options.ts"
+import { isInstalled, startPebble } from "./Pebble.ts"
 import type { Peer } from "./Peer.ts"
 import { startPeer } from "./Peer.ts"
-import { isInstalled, startPebble } from "./Pebble.ts"
 import type { LoopDelay } from "./Probe.ts"
 import { loopDelayProbe, statementProbe } from "./Probe.ts"
 import * as Procfs from "./Procfs.ts"
@@ -313,37 +313,44 @@ const measureService = async (
   }
 }
 
-const measurePebble = async (options: Options, loader: Peer<typeof load>, progress: Progress): Promise<Measured> => {
-  progress("pebble: starting")
+const pebbleAttempts = 6
+const pebbleWarmUp = 100
+
+/** A new Pebble for every window: each order makes the next one dearer for it. */
+const measurePebbleCell = async (
+  { extent }: Options,
+  concurrency: number,
+  loader: Peer<typeof load>
+): Promise<Cell> => {
   const pebble = await startPebble()
   try {
-    let perSecond = await warmUp(loader, pebble.directoryUrl)
-    const cells: Array<Cell> = []
-    for (const concurrency of options.concurrency) {
-      progress(`pebble: concurrency ${concurrency}`)
-      await loader.call("prepare", credentialsFor(options.extent, perSecond, concurrency))
-      const cell = await measureCell(pebble, loader, undefined, { ...options.extent, concurrency }, undefined)
-      perSecond = cell.perSecond
-      cells.push({ ...cell, floor: undefined })
-    }
-    return { name: "pebble", cells, statements: undefined }
+    await loader.call("target", pebble.directoryUrl)
+    await loader.call("prepare", 500)
+    const { elapsedMs, issuances } = await loader.call("run", { concurrency, issuances: pebbleWarmUp })
+    await loader.call("prepare", credentialsFor(extent, issuances / elapsedMs * 1000, concurrency))
+    const cell = await measureCell(pebble, loader, undefined, { ...extent, concurrency }, undefined)
+    return { ...cell, floor: undefined }
   } finally {
     await pebble.stop()
   }
 }
 
-const pebbleAttempts = 3
-
-/** Pebble locks itself up now and then; another one is started then. */
-const insistOnPebble = async (options: Options, loader: Peer<typeof load>, progress: Progress): Promise<Measured> => {
-  for (let attempt = 1;; attempt++) {
-    try {
-      return await measurePebble(options, loader, progress)
-    } catch (error) {
-      if (attempt === pebbleAttempts) throw error
-      progress(`pebble: ${error instanceof Error ? error.message.split("\n", 1)[0] : String(error)}; once more`)
+/** Pebble 2.4 locks itself up now and then when orders are made at once; another one is started then. */
+const measurePebble = async (options: Options, loader: Peer<typeof load>, progress: Progress): Promise<Measured> => {
+  const cells: Array<Cell> = []
+  for (const concurrency of options.concurrency) {
+    for (let attempt = 1;; attempt++) {
+      progress(`pebble: concurrency ${concurrency}${attempt > 1 ? `, attempt ${attempt}` : ""}`)
+      const cell = await measurePebbleCell(options, concurrency, loader).catch((error: unknown) => {
+        const [reason = ""] = (error instanceof Error ? error.message : String(error)).split("\n")
+        progress(`pebble: ${reason}`)
+        return undefined
+      })
+      if (cell !== undefined) cells.push(cell)
+      if (cell !== undefined || attempt === pebbleAttempts) break
     }
   }
+  return { name: "pebble", cells, statements: undefined }
 }
 
 /** Measures what the options ask for, one server after another. */
@@ -352,7 +359,7 @@ export const measure = async (options: Options, progress: Progress): Promise<Rea
   const loader = startPeer<typeof load>("load")
   const measured: Array<Measured> = []
   for (const dialect of options.databases) measured.push(await measureService(dialect, options, loader, progress))
-  if (options.pebble) measured.push(await insistOnPebble(options, loader, progress))
+  if (options.pebble) measured.push(await measurePebble(options, loader, progress))
   loader.stop()
   return measured
 }

@@ -60,7 +60,8 @@ const parse = (words: ReadonlyArray<string>) => {
   }
 }
 
-const list = (text: string): ReadonlyArray<string> => text.split(",").map((word) => word.trim()).filter((word) => word !== "")
+const list = (text: string): ReadonlyArray<string> =>
+  text.split(",").map((word) => word.trim()).filter((word) => word !== "")
 
 const number = (option: string, text: string, max: number, whole = true): number => {
   const value = Number(text)

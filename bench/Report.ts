@@ -30,12 +30,9 @@ export const paintFor = (isTerminal: boolean): Paint =>
 
 type Row = ReadonlyArray<string>
 
-
 /** First column to the left, figures to the right. */
 const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string => {
-  const widths = head.map((title, column) =>
-    Math.max(widthOf(title), ...rows.map((row) => widthOf(row[column] ?? "")))
-  )
+  const widths = head.map((title, column) => Math.max(widthOf(title), ...rows.map((row) => widthOf(row[column] ?? ""))))
   const line = (row: Row) =>
     row.map((text, column) => {
       const padding = " ".repeat(Math.max(0, (widths[column] ?? 0) - widthOf(text)))
@@ -48,7 +45,8 @@ const fixed = (value: number | undefined, digits: number): string => value === u
 const percent = (share: number): string => `${Math.round(share * 100)} %`
 
 /** The figure that counts. */
-const ratioOf = ({ cpu, floor }: Cell): number | undefined => floor === undefined ? undefined : cpu / (floor.total / 1000)
+const ratioOf = ({ cpu, floor }: Cell): number | undefined =>
+  floor === undefined ? undefined : cpu / (floor.total / 1000)
 
 const goal = 2
 
@@ -109,7 +107,8 @@ const summary = (paint: Paint, { cells, name }: Measured): string => {
 
 const latencies = (paint: Paint, { cells }: Measured): string => {
   const head = ["ms: p50 / p95 / p99", ...cells.map(({ concurrency }) => `${concurrency} clients`)]
-  const shown = ({ p50, p95, p99 }: Cell["window"]["everyRequest"]) => [p50, p95, p99].map((ms) => ms.toFixed(1)).join(" / ")
+  const shown = ({ p50, p95, p99 }: Cell["window"]["everyRequest"]) =>
+    [p50, p95, p99].map((ms) => ms.toFixed(1)).join(" / ")
   const rows = [
     ...kinds.map((kind: Kind) => [kind, ...cells.map(({ window }) => shown(window.latencies[kind]))]),
     ["every request", ...cells.map(({ window }) => shown(window.everyRequest))]
@@ -146,7 +145,8 @@ const cut = (text: string, length: number): string => text.length <= length ? te
 
 const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean): string | undefined => {
   if (statements === undefined) return undefined
-  const line = `  ${paint.strong(statements.perIssuance.toFixed(1))} statements per issuance (BEGIN and COMMIT included), `
+  const line =
+    `  ${paint.strong(statements.perIssuance.toFixed(1))} statements per issuance (BEGIN and COMMIT included), `
     + `${paint.strong(statements.writingTransactions.toFixed(1))} transactions that write, at 8 clients`
   if (!isListed) return line
   const rows = statements.list
@@ -155,19 +155,19 @@ const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean)
   return `${line}\n${rows.map(([text]) => `  ${text}`).join("\n")}`
 }
 
-const comparison = (paint: Paint, measured: ReadonlyArray<Measured>): string | undefined => {
+const comparison = (paint: Paint, measured: ReadonlyArray<Measured>, { concurrency }: Options): string | undefined => {
   const pebble = measured.find(({ name }) => name === "pebble")
   if (pebble === undefined) return undefined
   const rows = measured.filter(({ name }) => name !== "pebble").map(({ cells, name }) => [
     titles[name],
-    ...cells.map(({ concurrency, cpu }) => {
-      const other = pebble.cells.find((cell) => cell.concurrency === concurrency)
-      if (other === undefined) return "-"
-      const ratio = cpu / other.cpu
+    ...concurrency.map((clients) => {
+      const [one, other] = [cells, pebble.cells].map((all) => all.find((cell) => cell.concurrency === clients))
+      if (one === undefined || other === undefined) return "-"
+      const ratio = one.cpu / other.cpu
       return (ratio <= 1 ? paint.good : paint.bad)(ratio.toFixed(2))
     })
   ])
-  return table(paint, ["CPU per issuance, in Pebble's", ...pebble.cells.map(({ concurrency }) => `${concurrency} clients`)], rows)
+  return table(paint, ["CPU per issuance, in Pebble's", ...concurrency.map((clients) => `${clients} clients`)], rows)
 }
 
 /** Cells whose figures the machine or the load generator may have spoilt. */
@@ -204,6 +204,6 @@ export const report = (paint: Paint, measured: ReadonlyArray<Measured>, options:
     ...options.profileDirectory === undefined ? [] : ["the CPU figures include the profiler"],
     ...warnings(measured)
   ].map((note) => `  ${paint.bad("note:")} ${note}`)
-  return [...sections, comparison(paint, measured), notes.length === 0 ? undefined : notes.join("\n")]
+  return [...sections, comparison(paint, measured, options), notes.length === 0 ? undefined : notes.join("\n")]
     .filter((part) => part !== undefined).join("\n\n")
 }

@@ -85,7 +85,9 @@ export const startProcess = (
       while (!readFileSync(options.logFile, "utf8").includes(text)) {
         if (hasEnded() || performance.now() > deadline) {
           const tail = readFileSync(options.logFile, "utf8").slice(-4000)
-          throw new Error(`${command} ${words.join(" ")} did not come up${failure ? `: ${failure.message}` : ""}\n${tail}`)
+          throw new Error(
+            `${command} ${words.join(" ")} did not come up${failure ? `: ${failure.message}` : ""}\n${tail}`
+          )
         }
         await delay(20)
       }

@@ -63,7 +63,9 @@ export const groups: ReadonlyArray<Group> = [
         sql: `INSERT INTO orders (id, profile, account_id, status, identifiers, created_at, created_ip)
           VALUES (:order, :profile, :account, 'pending', :identifiers, :now, :ip)`
       },
-      { sql: "INSERT INTO order_identifiers (order_id, profile, name, name_rev) VALUES (:order, :profile, :name, :rev)" },
+      {
+        sql: "INSERT INTO order_identifiers (order_id, profile, name, name_rev) VALUES (:order, :profile, :name, :rev)"
+      },
       {
         sql: `INSERT INTO authorizations (id, order_id, identifier, status, created_at)
           VALUES (:authz, :order, :identifier, 'pending', :now)`

@@ -116,10 +116,15 @@ describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }
     await issues("after-oddities.example")
   })
 
-  it("the process is well and has nothing to complain of", async () => {
+  it("the process is well, has nothing to complain of, and ends although somebody says nothing", async () => {
     const health = await session.get(`${ground.server.baseUrl}/health`)
     assert.deepEqual(health.json, { healthy: true })
     const errors = ground.server.records().filter(({ level }) => level === "error")
     assert.deepStrictEqual(errors, [])
+    const silent = open(ground.server.port)
+    await new Promise((connected) => silent.socket.once("connect", connected))
+    await session.get(session.directoryUrl)
+    assert.deepStrictEqual(await ground.server.stop(), { code: 0, signal: null })
+    await silent.ended
   })
 })

@@ -83,9 +83,11 @@ export const makeHttpClient = (): HttpClient => {
         incoming.on("aborted", () => fail(new Error(`the answer of ${url} broke off`)))
         incoming.on("end", () => {
           clearTimeout(timer)
-          if (!outgoing.writableEnded) outgoing.destroy()
           const text = Buffer.concat(chunks).toString("utf8")
-          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parseJson(text) })
+          const answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parseJson(text) }
+          // Only then is the connection free for the next request, which else would open another one.
+          outgoing.once("close", () => resolve(answer))
+          if (!outgoing.writableEnded) outgoing.destroy()
         })
       })
       // Piece by piece and no further than the answer, as an attentive client sends.

@@ -90,7 +90,7 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
 
 const gone = new Unauthorized({ detail: "The account is no longer valid." })
 
-/** Replaces the contacts; `[]` clears them. */
+/** Replaces the contacts; `[]` clears them. A client that hangs up takes no audit row with it, here and below. */
 export const updateContact = Effect.fnUntraced(function*(
   caller: Caller,
   account: Account,
@@ -109,7 +109,7 @@ export const updateContact = Effect.fnUntraced(function*(
     detail: { contacts_before: account.contact.length, contacts_after: contact.length }
   })
   return updated
-})
+}, Effect.uninterruptible)
 
 /** Deactivates for good (RFC 8555 section 7.3.6); orders stay, so certificates remain revocable. */
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: Account) {
@@ -125,4 +125,4 @@ export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: A
     detail: { via: "account" }
   })
   return deactivated
-})
+}, Effect.uninterruptible)

@@ -2,7 +2,6 @@ import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Exit, FiberSet } from "effect"
 import type { Scope } from "effect"
-import { spanOf, withSpan } from "../log/EventLog.ts"
 import type { Driver } from "./Database.ts"
 import { rollback } from "./Database.ts"
 
@@ -74,19 +73,14 @@ export const makeGroupCommit = (
     const join: Driver["transact"] = <A, E, R>(
       body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
     ) =>
-      Effect.withFiberRuntime<Exit.Exit<A, E>, SqlError, R>((fiber) => {
-        const context = fiber.currentContext
-        const span = spanOf(fiber)
-        return Effect.clockWith((clock) =>
-          Effect.async<Exit.Exit<A, E>, SqlError>((resume) => {
-            const inside = (connection: Connection) => Effect.mapInputContext(body(connection), () => context as never)
-            waiting.push({
-              run: (connection) => Effect.withClock(withSpan(span)(inside(connection)), clock),
-              answer: (result) => resume(result as Exit.Exit<Exit.Exit<A, E>, SqlError>)
-            })
-            schedule()
+      // The body runs in the group's fiber with everything its own fiber had: services, clock and log facts.
+      Effect.flatMap(Effect.getFiberRefs, (refs) =>
+        Effect.async<Exit.Exit<A, E>, SqlError>((resume) => {
+          waiting.push({
+            run: (connection) => Effect.zipRight(Effect.setFiberRefs(refs), body(connection)) as Effect.Effect<Exit.Exit<A, E>>,
+            answer: (result) => resume(result as Exit.Exit<Exit.Exit<A, E>, SqlError>)
           })
-        )
-      })
+          schedule()
+        }))
     return { join }
   })

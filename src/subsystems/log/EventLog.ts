@@ -1,5 +1,4 @@
 import { Context, Effect, FiberRef, Layer } from "effect"
-import type { Fiber } from "effect"
 import type { EventName, FieldsOf, Level, Outcome, Weight } from "../../domain/Event.ts"
 import { events } from "../../domain/Event.ts"
 
@@ -33,7 +32,7 @@ const currentSpan: FiberRef.FiberRef<Span> = FiberRef.unsafeMake<Span>({})
 
 /**
  * Writes one record. Built only when the filter lets it pass; costs a context look-up otherwise.
- * Time is the fiber's Clock, the span whatever {@link withSpan} put around the caller. Level and outcome are the
+ * Time is the fiber's Clock, the span whatever {@link enterSpan} set. Level and outcome are the
  * declared ones unless `weight` says otherwise.
  */
 export const emit = <E extends EventName>(
@@ -51,9 +50,5 @@ export const emit = <E extends EventName>(
     })
   })
 
-/** The facts around a fiber, for work done elsewhere on its behalf. */
-export const spanOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Span => fiber.getFiberRef(currentSpan)
-
-/** Adds facts to every record `self` writes. */
-export const withSpan = (span: Span) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.locallyWith(self, currentSpan, (outer) => ({ ...outer, ...span }))
+/** Sets the facts of every record the current fiber writes from here on: for fibers that do one request or job. */
+export const enterSpan = (span: Span): Effect.Effect<void> => FiberRef.set(currentSpan, span)

@@ -6,7 +6,7 @@ import { Entropy } from "../crypto/Entropy.ts"
 import type { StorageFailed } from "../db/Database.ts"
 import { Database } from "../db/Database.ts"
 import * as jobs from "../db/jobs.ts"
-import { emit, withSpan } from "../log/EventLog.ts"
+import { emit, enterSpan } from "../log/EventLog.ts"
 import type { AnyHandler, Handler, Outcome } from "./Handler.ts"
 import { decodePayload, Queue } from "./Queue.ts"
 import type { Ending } from "./Settlement.ts"
@@ -74,6 +74,7 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
     /** One attempt, from the claimed row to its settlement. */
     const attempt = (job: Job) =>
       Effect.gen(function*() {
+        yield* enterSpan({ job_id: job.id, job_kind: job.kind })
         const startedAt = yield* Clock.currentTimeMillis
         const known = byKind.get(job.kind)
         const prepared = known?.prepare(job)
@@ -112,8 +113,7 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         Effect.ensuring(Effect.suspend(() => {
           active--
           return mayHaveMore ? queue.wake : Effect.void
-        })),
-        withSpan({ job_id: job.id, job_kind: job.kind })
+        }))
       )
 
     // Not interrupted between the rows and their attempts: a claimed row nobody runs would wait for its lease to end.

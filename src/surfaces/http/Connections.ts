@@ -39,6 +39,11 @@ export class Connections {
     this.#pending.delete(nameOf(socket))
   }
 
+  /** Closes connections that have sent no complete head yet: a server knows nothing of a TLS handshake under way. */
+  closePending(): void {
+    for (const { socket } of this.#pending.values()) socket.destroy()
+  }
+
   /** Closes connections that have sent no complete head for ten seconds since they were first looked at. */
   expire(now: number): void {
     for (const entry of this.#pending.values()) {

@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from "node:net"
 import type { TLSSocket } from "node:tls"
 import { accessWeight } from "../../domain/Event.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
-import { emit, withSpan } from "../../subsystems/log/EventLog.ts"
+import { emit, enterSpan } from "../../subsystems/log/EventLog.ts"
 import { Body } from "./Body.ts"
 import { Connections } from "./Connections.ts"
 import { readHead, write } from "./Head.ts"
@@ -140,6 +140,7 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
       Effect.async<void>((resume) => {
         server.close(() => resume(Effect.void))
         server.closeAllConnections()
+        connections.closePending()
       }))
     const bound = server.address() as AddressInfo
     const address = bound.family === "IPv6" ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`
@@ -168,22 +169,20 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
             const startedAt = yield* Clock.currentTimeMillis
             one.startedAt = startedAt
             const request = yield* readHead(message, entropy, bodies.read(message, response))
-            yield* Effect.flatMap(answered(one, request), (answer) =>
-              Effect.flatMap(Clock.currentTimeMillis, (now) => {
-                const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
-                if (draining) response.setHeader("connection", "close")
-                if (sent) write(response, request.id, answer)
-                return accessLine(request, sent ? answer.status : 499, now - startedAt)
-              })).pipe(
-                withSpan({
-                  request_id: request.id,
-                  client_ip: request.clientIp,
-                  method: request.method,
-                  uri: request.target.slice(0, 512),
-                  version: `HTTP/${message.httpVersion}`,
-                  ...app.span(request)
-                })
-              )
+            yield* enterSpan({
+              request_id: request.id,
+              client_ip: request.clientIp,
+              method: request.method,
+              uri: request.target.slice(0, 512),
+              version: `HTTP/${message.httpVersion}`,
+              ...app.span(request)
+            })
+            const answer = yield* answered(one, request)
+            const now = yield* Clock.currentTimeMillis
+            const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
+            if (draining) response.setHeader("connection", "close")
+            if (sent) write(response, request.id, answer)
+            yield* accessLine(request, sent ? answer.status : 499, now - startedAt)
           })
 
         onRequest = (message, response) => {

@@ -52,7 +52,8 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual(order.authorizationIds.length, 2)
       for (const [index, id] of order.authorizationIds.entries()) {
         const view = yield* authorizations.find(caller, id)
-        assert.deepInclude(view, { status: "pending", identifier: order.identifiers[index], orderId: order.id })
+        assert.deepStrictEqual(view.identifier, order.identifiers[index])
+        assert.deepStrictEqual([view.status, view.orderId], ["pending", order.id])
         assert.deepStrictEqual(view.challenges.map(({ status, type }) => [type, status]), [["http-01", "pending"]])
         assert.match(view.challenges[0]?.token ?? "", /^[\w-]{43}$/)
       }

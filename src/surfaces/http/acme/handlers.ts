@@ -24,15 +24,22 @@ const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, N
   isId(id) ? Effect.succeed(make(id)) : new NotFound()
 
 export const NewAccount = Schema.Struct({
-  contact: Schema.optionalWith(Schema.Array(Schema.String), { default: () => [] }),
-  termsOfServiceAgreed: Schema.optionalWith(Schema.Boolean, { default: () => false }),
-  onlyReturnExisting: Schema.optionalWith(Schema.Boolean, { default: () => false })
+  contact: Schema.optional(Schema.Array(Schema.String)),
+  termsOfServiceAgreed: Schema.optional(Schema.Boolean),
+  onlyReturnExisting: Schema.optional(Schema.Boolean)
 })
 
 /** RFC 8555 section 7.3. */
 export const newAccount = ({ client, endpoint, key, payload }: BySomeKey<typeof NewAccount.Type>) =>
   Effect.map(
-    accounts.register({ profile: endpoint.profile, key, client, ...payload }),
+    accounts.register({
+      profile: endpoint.profile,
+      key,
+      client,
+      contact: payload.contact ?? [],
+      termsOfServiceAgreed: payload.termsOfServiceAgreed === true,
+      onlyReturnExisting: payload.onlyReturnExisting === true
+    }),
     ({ account, created }): Answer =>
       json(created ? 201 : 200, accountObject(endpoint, account), { location: endpoint.account(account.id) })
   )

@@ -1,0 +1,704 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
+import type { Scope } from "effect"
+import { assert, describe } from "vitest"
+import { AuthorizationId, ChallengeId } from "../../../src/domain/Id.ts"
+import type { OrderId } from "../../../src/domain/Id.ts"
+import * as accounts from "../../../src/operations/acme/accounts.ts"
+import * as authorizations from "../../../src/operations/acme/authorizations.ts"
+import type { Caller } from "../../../src/operations/acme/caller.ts"
+import * as challenges from "../../../src/operations/acme/challenges.ts"
+import { finalize } from "../../../src/operations/acme/finalize.ts"
+import * as orders from "../../../src/operations/acme/orders.ts"
+import type { OrderView } from "../../../src/operations/acme/orders.ts"
+import * as verdicts from "../../../src/operations/acme/verdicts.ts"
+import * as stored from "../../../src/subsystems/db/accounts.ts"
+import type { Driver } from "../../../src/subsystems/db/Database.ts"
+import { Database } from "../../../src/subsystems/db/Database.ts"
+import type { Record } from "../../../src/subsystems/log/EventLog.ts"
+import * as Runner from "../../../src/subsystems/queue/Runner.ts"
+import { CsrRejected, SigningFailed } from "../../../src/subsystems/signing/Signer.ts"
+import { ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
+import { handlers } from "../../../src/surfaces/jobs/handlers.ts"
+import { makeCsr, oid, der } from "../../support/Csr.ts"
+import { databases } from "../../support/Databases.ts"
+import type { Script, World } from "../../support/Graph.ts"
+import {
+  accountKeyOf,
+  callerAt,
+  column,
+  configOf,
+  count,
+  eventsOf,
+  handmadeChain,
+  newPrivateKey,
+  orderOf,
+  profileOf,
+  signsAtOnce,
+  sql,
+  useDatabase,
+  world
+} from "../../support/Graph.ts"
+
+const config = configOf("[challenge]\nmax_in_flight_per_account = 32")
+const profile = profileOf(config)
+const bypassing = configOf("[challenge]\nbypass = true")
+
+const refuses = (error: ChallengeRefused["error"]) => () =>
+  new ChallengeRefused({ error, reason: "connect_failed", detail: "planted detail" })
+
+const csrText = (...names: ReadonlyArray<string>) => makeCsr({ names }).csr.toString("base64url")
+
+describe.each(databases)("from order to certificate on $name", (backend) => {
+  const database = useDatabase(backend)
+  const records: Array<Record> = []
+  const test = (
+    name: string,
+    body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>,
+    script: Script = {}
+  ) =>
+    it.scoped(name, () =>
+      Effect.suspend(() => {
+        records.length = 0
+        return body()
+      }).pipe(Effect.provide(world({ records, seed: name, ...script })), (self) => database.use(self)))
+
+  const runner = Effect.suspend(() =>
+    Runner.make({ ...config.jobs, owner: "host:1:a" }, handlers(config).filter(({ periodic }) => !periodic)))
+
+  /** Runs whatever is due until nothing is. */
+  const work = Effect.gen(function*() {
+    const { idle, pass } = yield* runner
+    for (let round = 0; round < 20; round++) {
+      yield* pass
+      yield* Effect.orDie(idle)
+      const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
+      if ((yield* count(`SELECT count(*) FROM jobs WHERE status = 'ready' AND run_at <= ${Math.floor(now / 1000)}`)) === 0) return
+    }
+  })
+
+  const challengesOf = (caller: Caller, order: OrderView) =>
+    Effect.forEach(order.authorizationIds, (id) =>
+      Effect.map(authorizations.find(caller, id), ({ challenges: [first] }) => first?.id ?? ChallengeId("")))
+
+  const statuses = Effect.gen(function*() {
+    return {
+      orders: yield* column("SELECT status FROM orders ORDER BY id"),
+      authorizations: yield* column("SELECT status FROM authorizations ORDER BY id"),
+      challenges: yield* column("SELECT status FROM challenges ORDER BY id")
+    }
+  })
+
+  const readyOrder = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {
+    const caller = yield* callerAt(profile)
+    const order = yield* orderOf(caller, ...names)
+    yield* sql("UPDATE authorizations SET status = 'valid'")
+    yield* sql("UPDATE orders SET status = 'ready'")
+    return { caller, order, id: order.id }
+  })
+
+  describe("the trigger", () => {
+    test("50 at once: every one is answered, one job, one probe", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        const answers = yield* Effect.all(Array.from({ length: 50 }, () => challenges.trigger(caller, id)), { concurrency: "unbounded" })
+        assert.deepStrictEqual([...new Set(answers.map(({ status }) => status))], ["processing"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+        yield* work
+        assert.strictEqual(eventsOf(records).filter((event) => event === "challenge_validated").length, 1)
+        assert.deepStrictEqual((yield* challenges.trigger(caller, id)).status, "valid")
+      }))
+
+    test("the job carries what the check needs and no secret", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(1_000_000)
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* challenges.trigger(caller, id)
+        const [job] = yield* sql("SELECT * FROM jobs")
+        assert.deepStrictEqual(JSON.parse(String(job?.payload)), {
+          challenge_id: id,
+          profile: "default",
+          thumbprint: caller.thumbprint,
+          client_ip: "192.0.2.1",
+          request_id: "request-1"
+        })
+        assert.deepStrictEqual([job?.dedup_key, Number(job?.deadline), Number(job?.run_at)], [id, 605_800, 1000])
+      }))
+
+    test("33 at once with a cap of 32: exactly one is told to wait", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const names = Array.from({ length: 33 }, (_, index) => `n${index}.example`)
+        const ids = yield* challengesOf(caller, yield* orderOf(caller, ...names))
+        const exits = yield* Effect.all(ids.map((id) => Effect.either(challenges.trigger(caller, id))), { concurrency: "unbounded" })
+        const refused = exits.flatMap((exit) => exit._tag === "Left" ? [exit.left] : [])
+        assert.deepStrictEqual(refused.map(({ _tag }) => _tag), ["RateLimited"])
+        assert.deepInclude(refused[0] ?? {}, { retryAfter: 5 })
+        assert.strictEqual(yield* count("SELECT count(*) FROM challenges WHERE status = 'processing'"), 32)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 32)
+        const limited = records.find(({ event }) => event === "challenge_trigger_rate_limited")
+        assert.deepInclude(limited?.fields ?? {}, { account_id: caller.accountId, in_flight: 32 })
+      }))
+
+    test("a job that cannot be queued leaves the challenge pending", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* breakInserts("jobs")
+        assert.strictEqual((yield* Effect.flip(challenges.trigger(caller, id)))._tag, "ChallengeEnqueueFailed")
+        yield* mend
+        assert.deepStrictEqual((yield* statuses).challenges, ["pending"])
+        assert.include(eventsOf(records), "challenge_validation_enqueue_failed")
+        yield* challenges.trigger(caller, id)
+        assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+      }))
+
+    test("interrupted while it commits, it has happened wholly", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        const driver = database.driver()
+        const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const slow: Driver = {
+          ...driver,
+          transact: (body) =>
+            driver.transact((connection) =>
+              Effect.zipRight(Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(go)), body(connection)))
+        }
+        const fiber = yield* Effect.fork(Effect.provideService(challenges.trigger(caller, id), Database, slow))
+        yield* Deferred.await(begun)
+        const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
+        yield* Effect.yieldNow()
+        yield* Deferred.succeed(go, undefined)
+        yield* Fiber.join(interrupting)
+        assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+      }))
+
+    test("under an authorization that is over, or an order that is invalid: malformed; a decided challenge is shown", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        for (const status of ["invalid", "deactivated", "expired", "revoked"]) {
+          yield* sql(`UPDATE authorizations SET status = '${status}'`)
+          assert.strictEqual((yield* Effect.flip(challenges.trigger(caller, id)))._tag, "Malformed", status)
+        }
+        yield* sql(`UPDATE challenges SET status = 'invalid', error = '{"status":403,"detail":"kept"}'`)
+        const shown = yield* challenges.trigger(caller, id)
+        assert.deepStrictEqual([shown.status, shown.error], ["invalid", { status: 403, detail: "kept" }])
+        yield* sql("UPDATE challenges SET status = 'pending', error = NULL")
+        yield* sql("UPDATE authorizations SET status = 'pending'")
+        yield* sql("UPDATE orders SET status = 'invalid'")
+        assert.strictEqual((yield* Effect.flip(challenges.trigger(caller, id)))._tag, "Malformed")
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+      }))
+
+    test("past its time: malformed, and the authorization is stored as expired", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+        assert.strictEqual((yield* Effect.flip(challenges.trigger(caller, id)))._tag, "Malformed")
+        assert.deepStrictEqual((yield* statuses).authorizations, ["expired"])
+      }))
+
+    test("a pending challenge of a valid authorization is shown and queues nothing", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+        assert.strictEqual((yield* challenges.trigger(caller, id)).status, "pending")
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+      }))
+
+    test("another's challenge does not exist", () =>
+      Effect.gen(function*() {
+        const [caller, stranger] = [yield* callerAt(profile), yield* callerAt(profile)]
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        const elsewhere = { ...caller, profile: profileOf(config, "other") }
+        for (const one of [stranger, elsewhere]) {
+          assert.strictEqual((yield* Effect.flip(challenges.trigger(one, id)))._tag, "NotFound")
+          assert.strictEqual((yield* Effect.flip(challenges.find(one, id)))._tag, "NotFound")
+        }
+        assert.deepStrictEqual((yield* statuses).challenges, ["pending"])
+      }))
+
+    test("with the bypass it is valid at once, without a job", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profileOf(bypassing))
+        const ids = yield* challengesOf(caller, yield* orderOf(caller, "a.example", "b.example"))
+        for (const id of ids) {
+          const shown = yield* challenges.trigger(caller, id)
+          assert.deepStrictEqual([shown.status, shown.validatedAt], ["valid", 0])
+        }
+        assert.deepStrictEqual((yield* statuses).orders, ["ready"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+      }))
+  })
+
+  describe("verdicts", () => {
+    test("the last two authorizations accepted at once leave the order ready", () =>
+      Effect.gen(function*() {
+        for (let round = 0; round < 10; round++) {
+          const caller = yield* callerAt(profile)
+          const order = yield* orderOf(caller, "a.example", "b.example")
+          const ids = yield* challengesOf(caller, order)
+          yield* sql("UPDATE challenges SET status = 'processing'")
+          const other = yield* database.another
+          yield* Effect.all(
+            ids.map((id, index) =>
+              Effect.provideService(
+                verdicts.commitAccepted({ id, authzId: order.authorizationIds[index] ?? AuthorizationId(""), orderId: order.id }, 5),
+                Database,
+                index === 0 ? other : database.driver()
+              )),
+            { concurrency: "unbounded" }
+          )
+          assert.strictEqual((yield* orders.find(caller, order.id)).status, "ready")
+        }
+      }))
+
+    test("an authorization is valid no earlier than its order is ready", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const order = yield* orderOf(caller, "a.example")
+        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+        yield* challenges.trigger(caller, id)
+        const seen: Array<string> = []
+        const driver = database.driver()
+        const looking: Driver = {
+          ...driver,
+          transact: (body) =>
+            Effect.tap(driver.transact(body), () =>
+              Effect.provideService(Effect.map(statuses, (all) => void seen.push(`${String(all.authorizations)} ${String(all.orders)}`)), Database, driver))
+        }
+        yield* Effect.provideService(work, Database, looking)
+        assert.notInclude(seen, "valid pending")
+        assert.include(seen, "valid ready")
+      }))
+
+    test("accepted: challenge and authorization valid, stamped with the time", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(7_000_000)
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example", "b.example"))
+        yield* challenges.trigger(caller, id)
+        yield* work
+        assert.deepStrictEqual(yield* statuses, {
+          orders: ["pending"],
+          authorizations: ["valid", "pending"],
+          challenges: ["valid", "pending"]
+        })
+        assert.deepInclude(yield* challenges.find(caller, id), { status: "valid", validatedAt: 7000, error: undefined })
+      }))
+
+    for (const [error, type, status] of [["connection", "connection", 400], ["unauthorized", "unauthorized", 403]] as const) {
+      test(`refused (${error}): invalid everywhere, the error stored and nothing seen told`, () =>
+        Effect.gen(function*() {
+          const caller = yield* callerAt(profile)
+          const order = yield* orderOf(caller, "a.example", "b.example")
+          const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+          yield* challenges.trigger(caller, id)
+          yield* work
+          assert.deepStrictEqual(yield* statuses, {
+            orders: ["invalid"],
+            authorizations: ["invalid", "pending"],
+            challenges: ["invalid", "pending"]
+          })
+          const shown = yield* challenges.find(caller, id)
+          assert.deepInclude(shown.error ?? {}, {
+            type: `urn:ietf:params:acme:error:${type}`,
+            status,
+            identifier: { type: "dns", value: "a.example" }
+          })
+          assert.deepStrictEqual((yield* orders.find(caller, order.id)).error, shown.error)
+          assert.notInclude(JSON.stringify(shown), "planted detail")
+          assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 1, "a verdict is not retried")
+          assert.include(eventsOf(records), "challenge_failed")
+        }), { validate: refuses(error) })
+    }
+
+    test("a verdict that comes after the authorization was deactivated revives nothing", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const order = yield* orderOf(caller, "a.example")
+        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+        yield* challenges.trigger(caller, id)
+        yield* authorizations.deactivate(caller, order.authorizationIds[0] ?? AuthorizationId(""))
+        yield* work
+        assert.deepStrictEqual(yield* statuses, { orders: ["pending"], authorizations: ["deactivated"], challenges: ["valid"] })
+      }))
+
+    test("a refusal that comes after the order became valid does not undo it", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* challenges.trigger(caller, id)
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+        yield* sql("UPDATE orders SET status = 'valid'")
+        yield* work
+        assert.deepStrictEqual(yield* statuses, { orders: ["valid"], authorizations: ["valid"], challenges: ["invalid"] })
+      }), { validate: refuses("connection") })
+
+    test("a second verdict for one challenge changes nothing and says so", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const order = yield* orderOf(caller, "a.example")
+        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+        yield* challenges.trigger(caller, id)
+        yield* sql(`UPDATE challenges SET status = 'invalid', error = '{"status":400,"detail":"first"}'`)
+        yield* sql("UPDATE authorizations SET status = 'invalid'")
+        yield* sql("UPDATE orders SET status = 'invalid'")
+        yield* verdicts.commitAccepted({ id, authzId: order.authorizationIds[0] ?? AuthorizationId(""), orderId: order.id }, 9)
+        assert.deepStrictEqual(yield* statuses, { orders: ["invalid"], authorizations: ["invalid"], challenges: ["invalid"] })
+        assert.include(eventsOf(records), "challenge_verdict_superseded")
+      }))
+
+    test("a challenge that is no longer processing is not probed", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* challenges.trigger(caller, id)
+        yield* sql("UPDATE challenges SET status = 'valid'")
+        yield* work
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+      }), { validate: () => Effect.die("probed") })
+
+    test("an order of 20 names: each is probed once, with its own token and the key at trigger time", () => {
+      const probed: Array<string> = []
+      return Effect.provide(
+        Effect.gen(function*() {
+          const caller = yield* callerAt(profile)
+          const names = Array.from({ length: 20 }, (_, index) => `n${index}.example`)
+          const order = yield* orderOf(caller, ...names)
+          for (const id of yield* challengesOf(caller, order)) yield* challenges.trigger(caller, id)
+          yield* work
+          const tokens = yield* Effect.forEach(order.authorizationIds, (id) =>
+            Effect.map(authorizations.find(caller, id), ({ challenges: [first] }) => first?.token ?? ""))
+          assert.deepStrictEqual([...probed].sort(), names.map((name, index) => `${name} ${tokens[index]}.${caller.thumbprint}`).sort())
+          assert.strictEqual((yield* orders.find(caller, order.id)).status, "ready")
+        }),
+        world({
+          validate: ({ identifier, keyAuthorization }) => Effect.sync(() => void probed.push(`${identifier} ${keyAuthorization}`))
+        })
+      )
+    })
+
+    test("a validation the queue gives up ends invalid everywhere with serverInternal", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const order = yield* orderOf(caller, "a.example")
+        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+        yield* challenges.trigger(caller, id)
+        for (let round = 0; round < 3; round++) {
+          yield* work
+          yield* TestClock.adjust("2 hours")
+        }
+        assert.deepStrictEqual(yield* statuses, { orders: ["invalid"], authorizations: ["invalid"], challenges: ["invalid"] })
+        const shown = yield* challenges.find(caller, id)
+        assert.deepInclude(shown.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+        assert.include(eventsOf(records), "challenge_validation_abandoned")
+      }), { validate: () => Effect.die("boom") })
+
+    test("a profile that is not mounted keeps the job waiting", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* challenges.trigger(caller, id)
+        const parked = { ...config, profiles: config.profiles.filter(({ name }) => name !== "default") }
+        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "o" }, handlers(parked))
+        yield* pass
+        yield* idle
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+        assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+      }))
+  })
+
+  describe("finalize", () => {
+    const auditOf = Effect.map(
+      sql("SELECT event, outcome, reason, detail, order_id, account_id, identifiers, cert_serial FROM audit_log ORDER BY id"),
+      (rows) => rows.map((row) => ({ ...row, detail: JSON.parse(String(row.detail)) as { readonly [name: string]: unknown } }))
+    )
+
+    test("50 at once: one is accepted, one job, one certificate", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const csr = csrText("a.example")
+        const exits = yield* Effect.all(Array.from({ length: 50 }, () => Effect.either(finalize(caller, id, csr))), { concurrency: "unbounded" })
+        const refused = exits.flatMap((exit) => exit._tag === "Left" ? [exit.left._tag] : [])
+        assert.strictEqual(refused.length, 49)
+        assert.deepStrictEqual([...new Set(refused)], ["OrderNotReady"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+        yield* work
+        assert.strictEqual(eventsOf(records).filter((event) => event === "order_finalized").length, 1)
+      }))
+
+    test("stores the chain, its serial, key and end, and audits it; the job is settled with it", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example", "b.example")
+        const answered = yield* finalize(caller, id, csrText("b.example", "A.example."))
+        assert.strictEqual(answered.status, "processing")
+        yield* work
+        assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+        assert.strictEqual(yield* orders.certificate(caller, id), handmadeChain)
+        const [row] = yield* sql("SELECT cert_serial, cert_not_after, cert_pubkey FROM orders")
+        assert.deepStrictEqual([row?.cert_serial, Number(row?.cert_not_after)], ["0badcafe", 7_776_000])
+        assert.isAbove((row?.cert_pubkey as Buffer).length, 80)
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        const [audited] = yield* auditOf
+        assert.deepInclude(audited ?? {}, {
+          event: "certificate_issued",
+          outcome: "success",
+          order_id: id,
+          account_id: caller.accountId,
+          cert_serial: "0badcafe",
+          identifiers: `["a.example","b.example"]`
+        })
+        assert.deepInclude(audited?.detail ?? {}, { not_after: "1970-04-01T00:00:00.000Z" })
+      }))
+
+    test("an order that is not ready, or past its time, is refused before the CSR is read", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        for (const status of ["pending", "processing", "valid", "invalid"]) {
+          yield* sql(`UPDATE orders SET status = '${status}'`)
+          assert.strictEqual((yield* Effect.flip(finalize(caller, id, "garbage")))._tag, "OrderNotReady", status)
+        }
+        yield* sql("UPDATE orders SET status = 'ready'")
+        yield* TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+        assert.strictEqual((yield* Effect.flip(finalize(caller, id, csrText("a.example"))))._tag, "OrderNotReady")
+        assert.deepStrictEqual(yield* auditOf, [])
+        assert.deepStrictEqual(
+          records.flatMap(({ event, fields }) => event === "order_finalize_rejected" ? [fields.reason] : []),
+          ["not_ready", "not_ready", "not_ready", "not_ready", "expired"]
+        )
+      }))
+
+    test("every unacceptable CSR is badCSR, audited, and leaves the order ready", () =>
+      Effect.gen(function*() {
+        const accountKey = newPrivateKey()
+        const caller = yield* callerAt(profile, accountKeyOf(accountKey))
+        const { id } = yield* orderOf(caller, "a.example", "b.example")
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+        yield* sql("UPDATE orders SET status = 'ready'")
+        const names = ["a.example", "b.example"]
+        const good = makeCsr({ names }).csr
+        const burnt = makeCsr({ names })
+        const flipped = Buffer.from(good)
+        flipped[flipped.length - 1] = (flipped.at(-1) ?? 0) ^ 1
+        const cases: ReadonlyArray<readonly [string, string]> = [
+          ["", "undecodable"],
+          ["!!!", "undecodable"],
+          [good.toString("base64"), "undecodable"],
+          [`${good.toString("base64url")}===`, "undecodable"],
+          [Buffer.from("garbage").toString("base64url"), "undecodable"],
+          [Buffer.concat([good, Buffer.from([0])]).toString("base64url"), "undecodable"],
+          [flipped.toString("base64url"), "signature"],
+          [makeCsr({ names, digest: "sha1" }).csr.toString("base64url"), "digest"],
+          [makeCsr({ names, key: accountKey }).csr.toString("base64url"), "account_key"],
+          [csrText("a.example"), "san_missing"],
+          [csrText(...names, "c.example"), "san_extra"],
+          [makeCsr({ names, withoutSan: true, commonNames: ["a.example"] }).csr.toString("base64url"), "san_missing"],
+          [makeCsr({ names, otherNames: [der(0x87, Buffer.from([192, 0, 2, 1]))] }).csr.toString("base64url"), "san_type"],
+          [makeCsr({ names, commonNames: ["c.example"] }).csr.toString("base64url"), "common_name"],
+          [burnt.csr.toString("base64url"), "burnt_key"]
+        ]
+        yield* burn(burnt.csr, caller)
+        const reasons: Array<unknown> = []
+        for (const [csr, expected] of cases) {
+          yield* sql("DELETE FROM audit_log")
+          records.length = 0
+          const error = yield* Effect.flip(finalize(caller, id, csr))
+          assert.strictEqual(error._tag, "BadCsr", expected)
+          reasons.push(records.find(({ event }) => event === "csr_rejected")?.fields.reason)
+          const [audited] = yield* auditOf
+          assert.deepInclude(audited ?? {}, { event: "certificate_issue_failed", outcome: "failure", reason: "badCSR", order_id: id })
+          assert.strictEqual(audited?.detail.cause, "bad_csr")
+          assert.strictEqual((yield* orders.find(caller, id)).status, "ready")
+        }
+        assert.deepStrictEqual(reasons, cases.map(([, reason]) => reason))
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+        yield* finalize(caller, id, `${good.toString("base64url")}${good.length % 3 === 0 ? "" : "="}`)
+      }))
+
+    test("whatever else a CSR asks for is not looked at", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const ca = Buffer.concat([oid("2.5.29.19"), der(0x01, Buffer.from([255])), der(0x04, der(0x30, der(0x01, Buffer.from([255]))))])
+        const csr = makeCsr({ names: ["a.example"], commonNames: ["free text"], extensions: [der(0x30, ca)] }).csr
+        yield* finalize(caller, id, csr.toString("base64url"))
+      }))
+
+    test("a job that cannot be queued leaves the order ready", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        yield* breakInserts("jobs")
+        assert.strictEqual((yield* Effect.flip(finalize(caller, id, csrText("a.example"))))._tag, "StorageFailed")
+        yield* mend
+        assert.strictEqual((yield* orders.find(caller, id)).status, "ready")
+        yield* finalize(caller, id, csrText("a.example"))
+      }))
+
+    test("an authorization deactivated between the first look and the claim: not ready, nothing queued", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const driver = database.driver()
+        const racing: Driver = {
+          ...driver,
+          transact: (body) =>
+            Effect.zipRight(
+              Effect.provideService(sql("UPDATE authorizations SET status = 'deactivated'"), Database, driver),
+              driver.transact(body)
+            )
+        }
+        const error = yield* Effect.flip(Effect.provideService(finalize(caller, id, csrText("a.example")), Database, racing))
+        assert.strictEqual(error._tag, "OrderNotReady")
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+        assert.strictEqual((yield* orders.find(caller, id)).status, "ready")
+      }))
+
+    test("another's order does not exist", () =>
+      Effect.gen(function*() {
+        const { id } = yield* readyOrder("a.example")
+        const stranger = yield* callerAt(profile)
+        assert.strictEqual((yield* Effect.flip(finalize(stranger, id, csrText("a.example"))))._tag, "NotFound")
+      }))
+
+    describe("and its signing", () => {
+      const withdrawn = (caller: Caller, id: OrderId) =>
+        Effect.gen(function*() {
+          const order = yield* orders.find(caller, id)
+          assert.strictEqual(order.status, "invalid")
+          assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:unauthorized", status: 403 })
+          assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+          const last = (yield* auditOf).at(-1)
+          assert.deepInclude(last ?? {}, { event: "certificate_issue_failed", reason: "unauthorized" })
+          assert.deepStrictEqual(last?.detail, { cause: "authority_withdrawn" })
+          assert.include(eventsOf(records), "order_finalize_authority_withdrawn")
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        })
+
+      test("the account deactivated before: nothing is signed, the order ends invalid", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullable)
+          yield* accounts.deactivate(caller, account)
+          yield* work
+          yield* withdrawn(caller, id)
+        }), { issue: () => Effect.die("signed") })
+
+      test("an authorization deactivated before: likewise", () =>
+        Effect.gen(function*() {
+          const { caller, id, order } = yield* readyOrder("a.example", "b.example")
+          yield* finalize(caller, id, csrText("a.example", "b.example"))
+          yield* authorizations.deactivate(caller, order.authorizationIds[1] ?? AuthorizationId(""))
+          yield* work
+          yield* withdrawn(caller, id)
+        }), { issue: () => Effect.die("signed") })
+
+      const deactivating: { run: Effect.Effect<void> } = { run: Effect.void }
+      test("deactivated while it is signed: the certificate is thrown away", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          deactivating.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
+          yield* work
+          yield* withdrawn(caller, id)
+        }), { issue: (request) => Effect.zipRight(deactivating.run, signsAtOnce(request)) })
+
+      test("a signer that fails is asked again, then given up: serverInternal, audited", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* work
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+          assert.strictEqual((yield* orders.find(caller, id)).status, "processing")
+          for (let round = 0; round < 3; round++) {
+            yield* TestClock.adjust("2 hours")
+            yield* work
+          }
+          const order = yield* orders.find(caller, id)
+          assert.strictEqual(order.status, "invalid")
+          assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+          assert.notInclude(JSON.stringify(order.error), "the leaf failed")
+          const rows = yield* auditOf
+          assert.strictEqual(rows.length, 1)
+          assert.deepStrictEqual(rows[0]?.detail, { cause: "attempts_exhausted", error: "the leaf failed the check serial" })
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+          assert.strictEqual(eventsOf(records).filter((event) => event === "order_finalize_issuance_failed").length, 3)
+          assert.include(eventsOf(records), "order_finalize_abandoned")
+        }), { issue: () => new SigningFailed({ cause: "lint_failed", detail: "the leaf failed the check serial" }) })
+
+      test("a signer that rejects the CSR ends the order with badCSR at once", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* work
+          const order = yield* orders.find(caller, id)
+          assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:badCSR", status: 400, detail: "not this name" })
+          assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["bad_csr"])
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        }), { issue: () => new CsrRejected({ detail: "not this name" }) })
+
+      test("past the order's time the job is retired and the order ends invalid", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+          yield* work
+          assert.strictEqual((yield* orders.find(caller, id)).status, "invalid")
+          assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["order_expired"])
+        }), { issue: () => Effect.die("signed") })
+
+      test("an order that is no longer processing is not signed", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* sql("UPDATE orders SET status = 'invalid'")
+          yield* work
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+          assert.deepStrictEqual(yield* auditOf, [])
+          assert.strictEqual((yield* Effect.exit(orders.certificate(caller, id)))._tag, "Failure")
+        }), { issue: () => Effect.die("signed") })
+
+      test("two workers at once: one certificate", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          const { idle, pass } = yield* runner
+          const second = yield* Runner.make({ ...config.jobs, owner: "host:2:b" }, handlers(config))
+          yield* Effect.all([pass, second.pass], { concurrency: 2 })
+          yield* Effect.all([idle, second.idle], { concurrency: 2 })
+          assert.strictEqual(yield* orders.certificate(caller, id), handmadeChain)
+          assert.strictEqual((yield* auditOf).length, 1)
+        }))
+    })
+  })
+
+  const isSqlite = backend.dialect === "sqlite"
+  const breakInserts = (table: string) =>
+    isSqlite
+      ? sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
+      : Effect.zipRight(
+        sql("CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"),
+        sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION broken()`)
+      )
+  const mend = Effect.suspend(() => sql(isSqlite ? "DROP TRIGGER broken" : "DROP FUNCTION broken CASCADE"))
+
+  /** The key of a CSR is that of a certificate revoked here for key compromise. */
+  const burn = (csr: Buffer, caller: Caller) =>
+    Effect.gen(function*() {
+      const order = yield* orderOf(caller, "burnt.example")
+      const spki = Buffer.from(csr.subarray(csr.indexOf(Buffer.from("3059301306072a8648ce3d0201", "hex"))).subarray(0, 91))
+      const id = isSqlite ? Buffer.from(order.id.replaceAll("-", ""), "hex") : order.id
+      yield* sql(
+        `UPDATE orders SET revocation_reason = 1, cert_pubkey = ${isSqlite ? "?" : "$1"} WHERE id = ${isSqlite ? "?" : "$2"}`,
+        [spki, id]
+      )
+    })
+
+})
