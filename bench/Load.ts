@@ -1,5 +1,5 @@
 import type { KeyObject } from "node:crypto"
-import { generateKeyPairSync, sign } from "node:crypto"
+import { createPrivateKey, generateKeyPairSync, sign } from "node:crypto"
 import { setTimeout as delay } from "node:timers/promises"
 import { makeCsr } from "../test/support/Csr.ts"
 import type { Answer, Target } from "./Wire.ts"
@@ -32,19 +32,33 @@ interface Credentials {
 
 const encode = (text: string): string => Buffer.from(text).toString("base64url")
 
-const p256 = () => generateKeyPairSync("ec", { namedCurve: "P-256" })
+/**
+ * A key pair by way of its encodings. Node 20 locks itself up when it exports a generated KeyObject while the garbage
+ * collector takes the job that generated it: both want the lock of the one key.
+ */
+const p256 = () => {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", {
+    namedCurve: "P-256",
+    publicKeyEncoding: { format: "der", type: "spki" },
+    privateKeyEncoding: { format: "der", type: "pkcs8" }
+  })
+  return {
+    key: createPrivateKey({ key: privateKey, format: "der", type: "pkcs8" }),
+    x: publicKey.toString("base64url", publicKey.length - 64, publicKey.length - 32),
+    y: publicKey.toString("base64url", publicKey.length - 32)
+  }
+}
 
 let serial = 0
 const run = Date.now().toString(36)
 
 const makeCredentials = (): Credentials => {
-  const { privateKey, publicKey } = p256()
-  const { x, y } = publicKey.export({ format: "jwk" })
+  const { key, x, y } = p256()
   const name = `h${++serial}-${run}.bench.example.org`
-  const { csr } = makeCsr({ names: [name], key: p256().privateKey })
+  const { csr } = makeCsr({ names: [name], key: p256().key })
   return {
-    key: privateKey,
-    jwk: `{"kty":"EC","crv":"P-256","x":"${x ?? ""}","y":"${y ?? ""}"}`,
+    key,
+    jwk: `{"kty":"EC","crv":"P-256","x":"${x}","y":"${y}"}`,
     name,
     csr: csr.toString("base64url")
   }

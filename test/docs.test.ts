@@ -83,15 +83,13 @@ const lines = {
 
 type Line = keyof typeof lines
 
-/** Benchmarks, in whatever words: they are run with a few issuances instead of a few minutes,
- * and the floor is measured once. */
+/** Benchmarks, in whatever words: they are run with a few issuances instead of a few minutes, and without the floor. */
 const isBenchmark = (command: string): boolean => /^npm run bench(?: -- |$)/.test(command)
 
 const shortened = (command: string): string => {
   const [, words = ""] = command.split(" -- ")
   const kept = words.replaceAll(/--(?:seconds|issuances|concurrency|databases) \S+/g, "")
-  const bounds = "--databases sqlite --concurrency 1 --issuances 5"
-  return `npm run bench -- ${kept} ${bounds} ${words === "" ? "" : "--service-only"}`.trim()
+  return `npm run bench -- ${kept} --databases sqlite --concurrency 1 --issuances 5 --service-only`
 }
 
 /** Commands that install, that are the test run itself or that need the network: steps of `.ci/run`. */

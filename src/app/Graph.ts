@@ -1,4 +1,4 @@
-import { Effect, Layer, Redacted } from "effect"
+import { Layer, Redacted } from "effect"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
 import { AccountKeys } from "../subsystems/crypto/AccountKeys.ts"
@@ -55,7 +55,3 @@ export const subsystems = (config: Config, version: string) => {
 
 /** The services of {@link subsystems}, by name. */
 export type Subsystems = Layer.Layer.Success<ReturnType<typeof subsystems>>
-
-/** Runs `use` with the database open, for commands. */
-export const withDatabase = <A, E, R>(config: Config, use: Effect.Effect<A, E, R>) =>
-  Effect.provide(use, database(config))

@@ -7,7 +7,7 @@ import { parseFilter } from "../subsystems/log/Filter.ts"
 import * as Sink from "../subsystems/log/Sink.ts"
 
 /** The process's output streams. */
-export interface Output {
+interface Output {
   readonly isTerminal: boolean
   readonly write: (text: string) => void
 }
@@ -19,7 +19,7 @@ export interface Streams {
 }
 
 /** Whether to colour: an explicit flag wins; `auto` asks for a terminal and honours NO_COLOR. */
-export const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
+const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
   flag === "always" || (flag === "auto" && output.isTerminal && (env["NO_COLOR"] ?? "") === "")
 
 /**

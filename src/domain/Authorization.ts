@@ -1,5 +1,3 @@
-import type { AuthorizationId, OrderId } from "./Id.ts"
-import type { OrderIdentifier } from "./Order.ts"
 import { expiresAt } from "./Order.ts"
 
 /** RFC 8555 section 7.1.6. `revoked` is accepted from old data and written by nothing. */
@@ -13,15 +11,6 @@ export const authorizationMoves = {
   deactivate: { from: ["pending", "valid"], to: "deactivated" }
 } as const satisfies {
   readonly [move: string]: { readonly from: ReadonlyArray<AuthorizationStatus>; readonly to: AuthorizationStatus }
-}
-
-/** A row of `authorizations`; the identifier keeps its ordered form, `*.` included. */
-export interface Authorization {
-  readonly id: AuthorizationId
-  readonly orderId: OrderId
-  readonly identifier: OrderIdentifier
-  readonly status: AuthorizationStatus
-  readonly createdAt: number
 }
 
 /** A pending authorization past its expiry reads `expired` before anything has stored it. */

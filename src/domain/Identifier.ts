@@ -72,7 +72,7 @@ const labelFault = (label: string): string | undefined => {
 /**
  * The one spelling of a `dns` identifier: lower-case ASCII without its one trailing dot. Total and idempotent.
  * Rules and refusals are the table "Identifiers" of `protocol.md`. A wildcard passes here whatever the profile offers;
- * see {@link requiresDns01}.
+ * see {@link isWildcard}.
  */
 export const normalizeIdentifier = (
   value: string,
@@ -104,8 +104,6 @@ export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
 /** The name whose control is proved: a wildcard's without `*.`, any other name itself (RFC 8555 §7.1.3). */
 export const baseName = (name: DnsName): DnsName => isWildcard(name) ? named(name.slice(2)) : name
 
-/** Whether dns-01 alone can prove the name; without it in the profile the name is a `rejectedIdentifier`. */
-export const requiresDns01 = isWildcard
 
 /** The name written backwards, character by character: names below one suffix share a prefix, which an index finds. */
 export const reverseName = (name: DnsName): string => Array.from(name).toReversed().join("")

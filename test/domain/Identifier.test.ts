@@ -7,7 +7,6 @@ import {
   DnsName,
   isWildcard,
   normalizeIdentifier,
-  requiresDns01,
   reverseName
 } from "../../src/domain/Identifier.ts"
 
@@ -160,8 +159,8 @@ it("a refusal quotes nothing", () => {
 
 it("wildcards and base names", () => {
   const [plain, wildcard] = [normalized("A.example."), normalized("*.A.Example")]
-  assert.deepStrictEqual([isWildcard(plain), requiresDns01(plain), baseName(plain)], [false, false, plain])
-  assert.deepStrictEqual([isWildcard(wildcard), requiresDns01(wildcard), baseName(wildcard)], [true, true, plain])
+  assert.deepStrictEqual([isWildcard(plain), baseName(plain)], [false, plain])
+  assert.deepStrictEqual([isWildcard(wildcard), baseName(wildcard)], [true, plain])
 })
 
 it("a reversed name is the name read backwards", () => {

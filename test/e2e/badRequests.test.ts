@@ -450,7 +450,7 @@ describe("a signed request with one thing wrong", () => {
   describe("at an order, POST-as-GET", () => {
     const urls = new Map<AcmeSession, string>()
     beforeAll(async () => {
-      for (const of of [session, rsaSession]) urls.set(of, (await of.newOrder(["read.example"])).url)
+      for (const  of of[session, rsaSession]) urls.set(of, (await of.newOrder(["read.example"])).url)
     })
     const target = (of: AcmeSession) => ({ session: of, url: urls.get(of) ?? "", payload: undefined })
     it.each([...anywhere, ...withKid])("$name", (row) => tryRow(row, target))

@@ -153,7 +153,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
     try {
       const { server } = ground
       const chains = new Map<string, string>()
-      let stopping = false
+      const load = { stopping: false }
       const issue = async (session: AcmeSession, name: string): Promise<void> => {
         const placed = await session.newOrder([name])
         await session.authorize(placed.body, ground.responder.tokens, 60_000)
@@ -166,7 +166,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       const work = async (client: number): Promise<void> => {
         const session = await first.another()
         await session.register()
-        for (let round = 0; !stopping; round++) await issue(session, `r${round}.c${client}.example`)
+        for (let round = 0; !load.stopping; round++) await issue(session, `r${round}.c${client}.example`)
       }
       const working = Promise.all(Array.from({ length: 20 }, (_, client) => work(client)))
       const restarts = async () => {
@@ -176,7 +176,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
           assert.deepInclude((await server.waitForEvent("server_shutdown_completed")).fields, { requests_cut: 0 })
           await server.restart()
         }
-        stopping = true
+        load.stopping = true
       }
       await Promise.all([restarts(), working])
       assert.isAtLeast(chains.size, 20)

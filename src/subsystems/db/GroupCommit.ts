@@ -1,6 +1,6 @@
 import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
-import { Effect, Exit, FiberSet } from "effect"
+import { Effect, Exit, FiberRef, FiberRefs, FiberSet } from "effect"
 import type { Scope } from "effect"
 import type { Driver } from "./Database.ts"
 import { rollback } from "./Database.ts"
@@ -74,13 +74,16 @@ export const makeGroupCommit = (
       body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
     ) =>
       // The body runs in the group's fiber with everything its own fiber had: services, clock and log facts.
-      Effect.flatMap(Effect.getFiberRefs, (refs) =>
+      // Not with its interruption, though: that would end the group before it has answered.
+      Effect.flatMap(Effect.getFiberRefs, (all) =>
         Effect.async<Exit.Exit<A, E>, SqlError>((resume) => {
+          const refs = FiberRefs.delete(all, FiberRef.interruptedCause)
           waiting.push({
             run: (connection) => Effect.zipRight(Effect.setFiberRefs(refs), body(connection)) as Effect.Effect<Exit.Exit<A, E>>,
             answer: (result) => resume(result as Exit.Exit<Exit.Exit<A, E>, SqlError>)
           })
           schedule()
-        }))
+        })
+      )
     return { join }
   })

@@ -15,7 +15,7 @@ export interface Fragments {
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
 
-export const fragments: { readonly [D in Dialect]: Fragments } = {
+const fragments: { readonly [D in Dialect]: Fragments } = {
   sqlite: {
     dialect: "sqlite",
     skipLocked: "",

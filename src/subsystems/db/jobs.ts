@@ -105,23 +105,12 @@ const sweepStatement = statement({
        WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit) RETURNING id`
 })
 
-const findStatement = statement({
-  name: "job_by_id",
-  params: { id: job.id },
-  row: { ...job, status: text<JobStatus>(), runAt: int, lastError: nullable(text()) },
-  sql: () =>
-    `SELECT ${select({ ...job, status: text(), runAt: int, lastError: nullable(text()) })} FROM jobs WHERE id = :id`
-})
-
 /** Inserts a ready row, or nothing when kind and key have a live one (`undefined`). */
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
   first(insertStatement, row)
 
 /** The live row of a kind and key. */
 export const findLive = (kind: JobKind, dedupKey: string) => first(liveStatement, { kind, dedupKey })
-
-/** One job by id. */
-export const find = (id: JobId) => first(findStatement, { id })
 
 /** Claims the oldest due rows of the given kinds: one guarded write. Leases are in seconds. */
 export const claim = (params: {

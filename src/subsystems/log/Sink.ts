@@ -71,7 +71,7 @@ const renderHuman = (record: Record, coloured: boolean): string => {
 }
 
 /** Renders one record as one line without its end. */
-export const render = (record: Record, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
+const render = (record: Record, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
 const make = (options: SinkOptions): Effect.Effect<EventLog["Type"], never, Scope.Scope> =>

@@ -83,23 +83,16 @@ export const generateIfAbsent = (
     return true
   })
 
-const read = (settings: CaFileSettings, withKey: boolean) =>
+/** Loads the CA for signing: certificate and key, every refusal of `local-ca.md`. */
+export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
     const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
-    const key = withKey ? yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path")) : undefined
-    if (key?.permissive === true) yield* emit("local_ca_key_permissive", { path: key_path })
+    const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
+    if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
     const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
     return yield* Effect.mapError(
-      loadCa({ certificatePem: certificate.text, privateKeyPem: key?.text, now }),
+      loadCa({ certificatePem: certificate.text, privateKeyPem: key.text, now }),
       ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
     )
   })
-
-/** Loads the CA for signing: certificate and key, every refusal of `local-ca.md`. */
-export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
-  read(settings, true)
-
-/** Loads what every role publishes: the certificate alone. */
-export const loadForPublishing = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
-  read(settings, false)

@@ -101,7 +101,9 @@ export const make = (
     return Effect.map(Effect.flatMap(Nonces, (nonces) => nonces.issue), (nonce) => {
       if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
       // Where the nonce is all that was asked for, going without it is no success.
-      return isNewNonce && answer.status < 300 ? withHeaders(problemAnswer(new ServerInternal({})), { link: links }) : linked
+      return isNewNonce && answer.status < 300
+        ? withHeaders(problemAnswer(new ServerInternal({})), { link: links })
+        : linked
     })
   }
 

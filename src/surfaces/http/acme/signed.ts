@@ -2,7 +2,7 @@ import { Effect, Either, Schema } from "effect"
 import type { Account } from "../../../domain/Account.ts"
 import { AccountId, isId } from "../../../domain/Id.ts"
 import type { ClientFacts } from "../../../domain/Job.ts"
-import type { AcmeError, BodyTooLarge, BodyTooSlow, Shed } from "../../../domain/Problem.ts"
+import type { AcmeError } from "../../../domain/Problem.ts"
 import {
   AccountDoesNotExist,
   BadNonce,
@@ -196,9 +196,6 @@ export const optional = <A, I>(schema: Schema.Schema<A, I>): Payload<A | undefin
   const decode = decodePayload(schema)
   return (bytes) => bytes.length === 0 ? Effect.succeed(undefined) : decode(bytes)
 }
-
-/** What reading a body can come to, before it is a JWS. */
-export type BodyError = BodyTooLarge | BodyTooSlow | Shed
 
 /** A request signed by an account of this profile. */
 export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
