@@ -15,7 +15,7 @@ export interface Options {
   readonly pebble: boolean
 }
 
-export const usage = `Usage: npm run bench -- [options]
+const usage = `Usage: npm run bench -- [options]
 
   --databases LIST    sqlite,postgres (both)
   --concurrency LIST  clients at once (1,8,16,32)

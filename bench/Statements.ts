@@ -40,7 +40,7 @@ export const noncesPerBatch = 252
 export const noncesPerIssuance = 7
 
 /** In the order of the requests; the signing job stands between finalize and the poll. */
-export const groups: ReadonlyArray<Group> = [
+const groups: ReadonlyArray<Group> = [
   {
     label: "newAccount: look up the key",
     steps: [{ sql: `SELECT ${accountColumns} FROM accounts WHERE profile = :profile AND pubkey = :pubkey` }]

@@ -10,7 +10,16 @@ import * as Migrations from "../src/subsystems/db/Migrations.ts"
 import type { Record } from "../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../src/subsystems/log/EventLog.ts"
 import { databases } from "./support/Databases.ts"
-import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql, useDatabase } from "./support/Graph.ts"
+import {
+  column,
+  count,
+  eventsOf,
+  migrationsFolder,
+  migrationsOf,
+  openDriver,
+  sql,
+  useDatabase
+} from "./support/Graph.ts"
 
 // History is frozen: a file that was applied somewhere never changes. New files are added, with their own line.
 const frozen = {
@@ -33,16 +42,19 @@ const frozen = {
 describe("the files", () => {
   it.each(["postgres", "sqlite"] as const)("of %s are the frozen ones", (dialect) => {
     const folder = join(migrationsFolder, dialect)
-    const sums = Object.fromEntries(readdirSync(folder).sort().map((file) => [
-      file,
-      createHash("sha256").update(readFileSync(join(folder, file))).digest("hex")
-    ]))
+    const sums = Object.fromEntries(
+      readdirSync(folder).sort().map((file) => [
+        file,
+        createHash("sha256").update(readFileSync(join(folder, file))).digest("hex")
+      ])
+    )
     assert.deepStrictEqual(sums, frozen[dialect])
   })
 
   it.effect("have the same numbers and names for both engines", () =>
     Effect.gen(function*() {
-      const named = (migrations: ReadonlyArray<Migration>) => migrations.map(({ name, version }) => `${version} ${name}`)
+      const named = (migrations: ReadonlyArray<Migration>) =>
+        migrations.map(({ name, version }) => `${version} ${name}`)
       const [sqlite, postgres] = [yield* migrationsOf("sqlite"), yield* migrationsOf("postgres")]
       assert.deepStrictEqual(named(sqlite), named(postgres))
       assert.deepStrictEqual(sqlite.map(({ version }) => version), sqlite.map((_, index) => index + 1))
@@ -83,7 +95,7 @@ const folded = new Map([
   ["blob", "bytes"]
 ])
 
-const typeOf = (word: unknown): string => folded.get(String(word).toLowerCase()) ?? String(word)
+const typeOf = (word: unknown): string => folded.get(String(word).toLowerCase()) ?? String(word).toLowerCase()
 
 const shapeOfSqlite = Effect.gen(function*() {
   const shapes = new Map<string, Shape>()
@@ -95,7 +107,11 @@ const shapeOfSqlite = Effect.gen(function*() {
     const described: Array<string> = []
     for (const index of indexes) {
       const parts = yield* column(`SELECT name FROM pragma_index_info('${String(index.name)}') ORDER BY seqno`)
-      if (index.origin === "c") described.push(`${index.unique === 1 ? "unique " : ""}${index.partial === 1 ? "partial " : ""}(${parts.join(", ")})`)
+      if (index.origin === "c") {
+        described.push(
+          `${index.unique === 1 ? "unique " : ""}${index.partial === 1 ? "partial " : ""}(${parts.join(", ")})`
+        )
+      }
       if (index.origin === "u") described.push(`unique (${parts.join(", ")})`)
     }
     shapes.set(table, {
@@ -140,10 +156,14 @@ const shapeOfPostgres = Effect.gen(function*() {
       ).sort(),
       indexes: indexes.map((one) => {
         // The key is looked up by its digest there, because a B-tree page does not hold the longest keys.
-        const parts = (JSON.parse(String(one.parts)) as ReadonlyArray<string>).map((part) => part.replace(/^sha256\((\w+)\)$/, "$1"))
+        const parts = (JSON.parse(String(one.parts)) as ReadonlyArray<string>).map((part) =>
+          part.replace(/^sha256\((\w+)\)$/, "$1")
+        )
         return `${one.unique === true ? "unique " : ""}${one.partial === true ? "partial " : ""}(${parts.join(", ")})`
       }).sort(),
-      foreignKeys: keys.map((one) => `${String(one.from)} -> ${String(one.to)} ${one.action === "c" ? "CASCADE" : "NONE"}`)
+      foreignKeys: keys.map((one) =>
+        `${String(one.from)} -> ${String(one.to)} ${one.action === "c" ? "CASCADE" : "NONE"}`
+      )
         .sort()
     })
   }
@@ -199,8 +219,10 @@ describe("the schema", () => {
 })
 
 describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
-  const fresh = Effect.flatMap(Effect.promise(() => freshUrl()), (url) =>
-    Effect.map(openDriver(url), (driver) => ({ url, driver })))
+  const fresh = Effect.flatMap(
+    Effect.promise(() => freshUrl()),
+    (url) => Effect.map(openDriver(url), (driver) => ({ url, driver }))
+  )
 
   it.scopedLive("applies every file once and records its checksum", () =>
     Effect.gen(function*() {
@@ -225,10 +247,17 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
       const changed = migrations.map((one) => one.version === 2 ? { ...one, checksum: "0".repeat(64) } : one)
-        .concat([{ version: 99, name: "0099_later", checksum: "1".repeat(64), statements: ["CREATE TABLE later (id INTEGER)"] }])
+        .concat([{
+          version: 99,
+          name: "0099_later",
+          checksum: "1".repeat(64),
+          statements: ["CREATE TABLE later (id INTEGER)"]
+        }])
       const program = Effect.gen(function*() {
         yield* Migrations.migrate(migrations)
-        const attempts = [Migrations.migrate, Migrations.check, Migrations.pending].map((one) => Effect.asVoid(one(changed)))
+        const attempts = [Migrations.migrate, Migrations.check, Migrations.pending].map((one) =>
+          Effect.asVoid(one(changed))
+        )
         for (const attempt of attempts) {
           assert.deepInclude(yield* Effect.flip(attempt), {
             _tag: "SchemaUnusable",
@@ -286,7 +315,12 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       const { driver } = yield* fresh
       const migrations: ReadonlyArray<Migration> = [
         { version: 1, name: "0001_good", checksum: "a", statements: ["CREATE TABLE good (id INTEGER)"] },
-        { version: 2, name: "0002_bad", checksum: "b", statements: ["CREATE TABLE half (id INTEGER)", "NO SUCH STATEMENT"] },
+        {
+          version: 2,
+          name: "0002_bad",
+          checksum: "b",
+          statements: ["CREATE TABLE half (id INTEGER)", "NO SUCH STATEMENT"]
+        },
         { version: 3, name: "0003_never", checksum: "c", statements: ["CREATE TABLE never (id INTEGER)"] }
       ]
       const records: Array<Record> = []
@@ -312,7 +346,9 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       const other = yield* openDriver(url)
       const migrations = yield* migrationsOf(dialect)
       const applied = yield* Effect.all(
-        [driver, other, driver, other].map((one) => Effect.provideService(Migrations.migrate(migrations), Database, one)),
+        [driver, other, driver, other].map((one) =>
+          Effect.provideService(Migrations.migrate(migrations), Database, one)
+        ),
         { concurrency: "unbounded" }
       )
       assert.deepStrictEqual(applied.flat().sort(), migrations.map(({ name }) => name))
@@ -330,7 +366,9 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
   const octets = (n: number) => backend.dialect === "sqlite" ? `X'0${n}'` : `'\\x0${n}'::bytea`
   const refused = (text: string) => Effect.map(Effect.exit(sql(text)), (exit) => exit._tag === "Failure")
   const account = (n: number) =>
-    sql(`INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id(n)}, 'p', ${octets(n)}, 'valid', 0)`)
+    sql(
+      `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id(n)}, 'p', ${octets(n)}, 'valid', 0)`
+    )
   const order = (n: number, of: number, more: { readonly status?: string; readonly replaces?: string } = {}) =>
     `INSERT INTO orders (id, profile, account_id, status, identifiers, replaces, created_at)
      VALUES (${id(n)}, 'p', ${id(of)}, '${more.status ?? "pending"}', '[]', ${
@@ -358,13 +396,19 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
       yield* account(1)
       yield* sql(order(2, 1))
       yield* sql(`INSERT INTO order_identifiers (order_id, profile, name, name_rev) VALUES (${id(2)}, 'p', 'a', 'a')`)
-      yield* sql(`INSERT INTO authorizations (id, order_id, identifier, status, created_at) VALUES (${id(3)}, ${id(2)}, '{}', 'pending', 0)`)
+      yield* sql(
+        `INSERT INTO authorizations (id, order_id, identifier, status, created_at) VALUES (${id(3)}, ${
+          id(2)
+        }, '{}', 'pending', 0)`
+      )
       yield* sql(
         `INSERT INTO challenges (id, authz_id, type, position, token, status, created_at)
          VALUES (${id(4)}, ${id(3)}, 'http-01', 0, 't', 'pending', 0)`
       )
       yield* sql(
-        `INSERT INTO upstream_orders (order_id, status, csr_der, created_at, updated_at) VALUES (${id(2)}, 'valid', ${octets(1)}, 0, 0)`
+        `INSERT INTO upstream_orders (order_id, status, csr_der, created_at, updated_at) VALUES (${id(2)}, 'valid', ${
+          octets(1)
+        }, 0, 0)`
       )
       assert.isTrue(yield* refused(order(5, 9)), "an order of nobody")
       yield* sql("DELETE FROM accounts")
@@ -407,7 +451,9 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
     database.use(Effect.gen(function*() {
       yield* account(1)
       const again = (profile: string) =>
-        `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id(2)}, '${profile}', ${octets(1)}, 'valid', 0)`
+        `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id(2)}, '${profile}', ${
+          octets(1)
+        }, 'valid', 0)`
       assert.isTrue(yield* refused(again("p")))
       yield* sql(again("q"))
     })))

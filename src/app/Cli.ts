@@ -2,16 +2,16 @@ import { Args, Command, Options, ValidationError } from "@effect/cli"
 import type { CliApp } from "@effect/cli"
 import { Console, Effect, Either, Layer } from "effect"
 import * as Path from "node:path"
-import type { Globals } from "../surfaces/cli/globals.ts"
-import { readGlobals } from "../surfaces/cli/globals.ts"
-import { renderProfiles } from "../surfaces/cli/profiles.ts"
-import { renderWelcome } from "../surfaces/cli/welcome.ts"
 import type { Loaded } from "../subsystems/config/Load.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
 import { Database } from "../subsystems/db/Database.ts"
 import * as Migrations from "../subsystems/db/Migrations.ts"
 import type { EventLog } from "../subsystems/log/EventLog.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
+import type { Globals } from "../surfaces/cli/globals.ts"
+import { readGlobals } from "../surfaces/cli/globals.ts"
+import { renderProfiles } from "../surfaces/cli/profiles.ts"
+import { renderWelcome } from "../surfaces/cli/welcome.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import { health } from "./Health.ts"
@@ -77,7 +77,9 @@ const programs = (host: Host, globals: Globals) => {
         ...(applied.length === 0 ? [] : [`schema        ${applied.length} migration(s)`]),
         ...files
       ]
-      yield* Console.log(lines.length === 0 ? "Nothing to do: everything exists." : lines.map((line) => `created ${line}`).join("\n"))
+      yield* Console.log(
+        lines.length === 0 ? "Nothing to do: everything exists." : lines.map((line) => `created ${line}`).join("\n")
+      )
     })
     yield* program.pipe(Effect.provide(Graph.database(config)), Effect.provide(quiet(loaded)))
   }).pipe(Effect.provide(Entropy.layer))
@@ -134,8 +136,11 @@ const tree = (host: Host, globals: Globals) => {
     "Apply pending schema migrations. Example: acme-svc migrate --check. Exit codes: 0, 1, 3 behind."
   )
   const profileList = described(
-    Command.make("list", { json: jsonOption }, ({ json }) =>
-      Effect.flatMap(load, ({ config }) => Console.log(renderProfiles(config, json)))),
+    Command.make(
+      "list",
+      { json: jsonOption },
+      ({ json }) => Effect.flatMap(load, ({ config }) => Console.log(renderProfiles(config, json)))
+    ),
     "List the configured endpoints. Example: acme-svc profile list --json. Exit codes: 0, 3."
   )
   const profileCommand = described(
@@ -143,18 +148,24 @@ const tree = (host: Host, globals: Globals) => {
     "ACME endpoints."
   )
   const healthCommand = described(
-    Command.make("health", {
-      role: Options.choice("role", ["acme", "worker"]).pipe(
-        Options.withDefault("acme" as const),
-        Options.withDescription("Whose health.")
-      ),
-      timeout: Options.integer("timeout-ms").pipe(
-        Options.withDefault(3000),
-        Options.withDescription("How long to wait.")
-      )
-    }, ({ role, timeout }) =>
-      Effect.flatMap(load, (loaded) =>
-        Effect.provide(health(loaded.config, host.process.version, role, timeout), quiet(loaded)))),
+    Command.make(
+      "health",
+      {
+        role: Options.choice("role", ["acme", "worker"]).pipe(
+          Options.withDefault("acme" as const),
+          Options.withDescription("Whose health.")
+        ),
+        timeout: Options.integer("timeout-ms").pipe(
+          Options.withDefault(3000),
+          Options.withDescription("How long to wait.")
+        )
+      },
+      ({ role, timeout }) =>
+        Effect.flatMap(
+          load,
+          (loaded) => Effect.provide(health(loaded.config, host.process.version, role, timeout), quiet(loaded))
+        )
+    ),
     "Ask a running service whether it is well. Silent. Example: acme-svc health --role worker. Exit codes: 0 well, 1 not."
   )
   const withoutCompletions = Command.make("acme-svc", {}, () => serveProgram).pipe(
@@ -166,8 +177,12 @@ const tree = (host: Host, globals: Globals) => {
     zsh: Command.getZshCompletions
   } as const
   const completionsCommand = described(
-    Command.make("completions", { shell: Args.choice([["bash", "bash"], ["fish", "fish"], ["zsh", "zsh"]] as const, { name: "shell" }) }, ({ shell }) =>
-      Effect.flatMap(shells[shell](withoutCompletions, "acme-svc"), (lines) => Console.log(lines.join("\n")))),
+    Command.make(
+      "completions",
+      { shell: Args.choice([["bash", "bash"], ["fish", "fish"], ["zsh", "zsh"]] as const, { name: "shell" }) },
+      ({ shell }) =>
+        Effect.flatMap(shells[shell](withoutCompletions, "acme-svc"), (lines) => Console.log(lines.join("\n")))
+    ),
     "Print a completion script. Example: acme-svc completions bash. Exit codes: 0, 2."
   )
   return described(
@@ -212,7 +227,12 @@ export const run = (
         : report(host, json, error.code, error.message)
     ),
     Effect.catchAllDefect((defect) =>
-      report(host, json, 1, `acme-svc failed unexpectedly: ${defect instanceof Error ? defect.message : String(defect)}`)
+      report(
+        host,
+        json,
+        1,
+        `acme-svc failed unexpectedly: ${defect instanceof Error ? defect.message : String(defect)}`
+      )
     )
   )
 }

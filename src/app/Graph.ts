@@ -25,7 +25,9 @@ export const database = ({ database: settings }: Pick<Config, "database">): Laye
     ? Sqlite.layer({ path: url.slice(sqlitePrefix.length), synchronous: settings.sqlite.synchronous })
     : Postgres.layer(settings)
   return engine.pipe(
-    Layer.tap(() => emit("db_opened", { database_url, backend: url.slice(0, url.indexOf(":")), pool_max: settings.pool_max })),
+    Layer.tap(() =>
+      emit("db_opened", { database_url, backend: url.slice(0, url.indexOf(":")), pool_max: settings.pool_max })
+    ),
     Layer.mapError((error) => {
       const cause = error.cause instanceof Error ? error.cause.message || error.cause.name : error.message
       return new CommandFailed({ code: 1, message: `database.url: ${database_url} cannot be opened: ${cause}` })

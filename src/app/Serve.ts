@@ -2,12 +2,6 @@ import { Clock, Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import { hostname } from "node:os"
 import { recover } from "../operations/sweeps.ts"
-import * as Admission from "../surfaces/http/Admission.ts"
-import * as acme from "../surfaces/http/acme/app.ts"
-import { Endpoint } from "../surfaces/http/acme/Endpoint.ts"
-import * as Listener from "../surfaces/http/Listener.ts"
-import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
-import { handlers } from "../surfaces/jobs/handlers.ts"
 import { parseBindAddress } from "../subsystems/config/Address.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
@@ -16,6 +10,12 @@ import * as Migrations from "../subsystems/db/Migrations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import * as Presence from "../subsystems/queue/Presence.ts"
 import * as Runner from "../subsystems/queue/Runner.ts"
+import * as acme from "../surfaces/http/acme/app.ts"
+import { Endpoint } from "../surfaces/http/acme/Endpoint.ts"
+import * as Admission from "../surfaces/http/Admission.ts"
+import * as Listener from "../surfaces/http/Listener.ts"
+import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
+import { handlers } from "../surfaces/jobs/handlers.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Subsystems } from "./Graph.ts"
 
@@ -62,9 +62,16 @@ const bindAcme = (config: Config): Effect.Effect<Listener.Listener, CommandFaile
       maxBodies: 4 * server.max_concurrent_requests
     })
   }).pipe(
-    Effect.tapErrorTag("BindFailed", ({ address, detail }) => emit("server_socket_bind_failed", { address, error: detail })),
+    Effect.tapErrorTag(
+      "BindFailed",
+      ({ address, detail }) => emit("server_socket_bind_failed", { address, error: detail })
+    ),
     Effect.mapError(({ _tag, message }) =>
-      new CommandFailed({ code: _tag === "BindFailed" ? 1 : 3, message: _tag === "BindFailed" ? `server.bind_address: ${message}` : message }))
+      new CommandFailed({
+        code: _tag === "BindFailed" ? 1 : 3,
+        message: _tag === "BindFailed" ? `server.bind_address: ${message}` : message
+      })
+    )
   )
 
 /** What an operator should see once at start. */

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
-import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
-import { fileVariable } from "../subsystems/config/KeyPath.ts"
 import { ConfigRefused } from "../subsystems/config/ConfigRefused.ts"
 import { renderInitialConfig } from "../subsystems/config/Example.ts"
+import { fileVariable } from "../subsystems/config/KeyPath.ts"
 import type { Loaded } from "../subsystems/config/Load.ts"
 import { loadConfig } from "../subsystems/config/Load.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
 import { writeNewFile } from "../subsystems/crypto/KeyFile.ts"
 import { generateIfAbsent } from "../subsystems/signing/CaFiles.ts"
+import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 type Environment = { readonly [name: string]: string | undefined }

@@ -90,7 +90,8 @@ export interface Declaration<F extends FieldName = FieldName> {
   readonly fields: ReadonlyArray<F>
 }
 
-const declare = (level: Level, outcome: Outcome) => <const F extends ReadonlyArray<FieldName>>(
+const declare = (level: Level, outcome: Outcome) =>
+<const F extends ReadonlyArray<FieldName>>(
   ...names: F
 ): Declaration<F[number]> => ({ level, outcome, fields: names })
 

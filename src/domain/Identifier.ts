@@ -104,6 +104,5 @@ export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
 /** The name whose control is proved: a wildcard's without `*.`, any other name itself (RFC 8555 §7.1.3). */
 export const baseName = (name: DnsName): DnsName => isWildcard(name) ? named(name.slice(2)) : name
 
-
 /** The name written backwards, character by character: names below one suffix share a prefix, which an index finds. */
 export const reverseName = (name: DnsName): string => Array.from(name).toReversed().join("")

@@ -16,7 +16,9 @@ export const orderMoves = {
   issue: { from: ["processing"], to: "valid" },
   /** A validation failed or was abandoned, or issuance did. */
   fail: { from: ["pending", "ready", "processing"], to: "invalid" }
-} as const satisfies { readonly [move: string]: { readonly from: ReadonlyArray<OrderStatus>; readonly to: OrderStatus } }
+} as const satisfies {
+  readonly [move: string]: { readonly from: ReadonlyArray<OrderStatus>; readonly to: OrderStatus }
+}
 
 /** The wire's identifier object; only `dns` is issued for. */
 export interface OrderIdentifier {

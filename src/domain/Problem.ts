@@ -16,7 +16,9 @@ export interface ProblemDocument {
   readonly detail: string
   readonly identifier?: Identifier
   readonly algorithms?: ReadonlyArray<string>
-  readonly subproblems?: ReadonlyArray<{ readonly type: string; readonly detail: string; readonly identifier: Identifier }>
+  readonly subproblems?: ReadonlyArray<
+    { readonly type: string; readonly detail: string; readonly identifier: Identifier }
+  >
 }
 
 interface Detailed {
@@ -45,14 +47,11 @@ export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{
 
 // What is asked for.
 export class UnsupportedIdentifier
-  extends Data.TaggedError("UnsupportedIdentifier")<{ readonly identifier: Identifier }>
-{}
+  extends Data.TaggedError("UnsupportedIdentifier")<{ readonly identifier: Identifier }> {}
 export class RejectedIdentifier
-  extends Data.TaggedError("RejectedIdentifier")<Detailed & { readonly identifier: Identifier }>
-{}
+  extends Data.TaggedError("RejectedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
 export class MalformedIdentifier
-  extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }>
-{}
+  extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
 /** Several identifiers were refused, each for its own reason. */
 export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
 export class OrderNotReady extends Data.TaggedError("OrderNotReady") {}
@@ -242,4 +241,5 @@ export const retryAfter = (error: AcmeError): number | undefined => rowOf(error)
 
 /** Whether a value is one of the failures above. */
 export const isAcmeError = (error: unknown): error is AcmeError =>
-  typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" && error._tag in table
+  typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" &&
+  error._tag in table

@@ -19,7 +19,8 @@ const daySeconds = 86_400
 const inBatches = <R>(limit: number, pass: (limit: number) => Effect.Effect<number, StorageFailed, R>) =>
   Effect.iterate({ total: 0, last: limit }, {
     while: ({ last }) => last === limit,
-    body: ({ total }) => Effect.map(Effect.zipLeft(pass(limit), Effect.yieldNow()), (last) => ({ total: total + last, last }))
+    body: ({ total }) =>
+      Effect.map(Effect.zipLeft(pass(limit), Effect.yieldNow()), (last) => ({ total: total + last, last }))
   }).pipe(Effect.map(({ total }) => total))
 
 /** Deletes nonces that can no longer be spent. */

@@ -2,13 +2,7 @@ import { describe, it } from "@effect/vitest"
 import type { Either } from "effect"
 import { FastCheck, Schema } from "effect"
 import { assert } from "vitest"
-import {
-  baseName,
-  DnsName,
-  isWildcard,
-  normalizeIdentifier,
-  reverseName
-} from "../../src/domain/Identifier.ts"
+import { baseName, DnsName, isWildcard, normalizeIdentifier, reverseName } from "../../src/domain/Identifier.ts"
 
 const label = (length: number) => "a".repeat(length)
 const nameOf = (octets: number) => `${`${label(49)}.`.repeat(Math.floor((octets - 1) / 50))}`.padEnd(octets, "b")

@@ -61,7 +61,10 @@ describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }
     await Promise.all(silent.map(({ ended }) => ended))
   }, 40_000)
 
-  it.skipIf(tls)("closes who sends head or body too slowly, while others are served", async () => {
+  // What is sent before any TLS says nothing of HTTP: these hold for plain connections only.
+  const plainIt = tls ? () => undefined : it
+
+  plainIt("closes who sends head or body too slowly, while others are served", async () => {
     const { port } = ground.server
     const path = new URL(session.directory.newOrder).pathname
     const post = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\n`
@@ -101,7 +104,7 @@ describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }
     await issues("after-idleness.example")
   }, 60_000)
 
-  it.skipIf(tls)("ends what is no HTTP/1.1, and does nothing of it", async () => {
+  plainIt("ends what is no HTTP/1.1, and does nothing of it", async () => {
     const get = `GET ${new URL(session.directoryUrl).pathname} HTTP/1.1`
     const post = `POST ${new URL(session.directory.newOrder).pathname} HTTP/1.1\r\nHost: x\r\n`
     const type = "Content-Type: application/jose+json\r\n"

@@ -33,7 +33,7 @@ export const freshDirectory = (): string => {
 }
 
 /** The URL of a SQLite file that does not exist yet, in a temporary directory. */
-export const freshSqliteUrl = (): Promise<string> => Promise.resolve(`sqlite://${join(freshDirectory(), "acme.db")}`)
+const freshSqliteUrl = (): Promise<string> => Promise.resolve(`sqlite://${join(freshDirectory(), "acme.db")}`)
 
 /** Both database backends, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`. */
 export const databases = [

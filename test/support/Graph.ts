@@ -40,7 +40,7 @@ export const migrationsFolder: string = fileURLToPath(new URL("../../migrations"
 export const migrationsOf = (dialect: "sqlite" | "postgres") => Effect.orDie(Migrations.read(migrationsFolder, dialect))
 
 /** A database as the service opens it. */
-export const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000): Layer.Layer<Database, SqlError> =>
+const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000): Layer.Layer<Database, SqlError> =>
   url.startsWith("sqlite://")
     ? Sqlite.layer({ path: url.slice("sqlite://".length), synchronous: "normal" })
     : Postgres.layer({ url: Redacted.make(url), pool_max: poolMax, acquire_timeout_ms: acquireMillis })
@@ -54,7 +54,7 @@ export const openDriver = (
   Effect.orDie(Effect.map(Layer.build(openDatabase(url, poolMax, acquireMillis)), Context.get(Database)))
 
 /** Brings the schema up to date. */
-export const migrated: Effect.Effect<void, never, Database> = Effect.orDie(Effect.gen(function*() {
+const migrated: Effect.Effect<void, never, Database> = Effect.orDie(Effect.gen(function*() {
   const { dialect } = yield* Database
   yield* Migrations.migrate(yield* migrationsOf(dialect))
 }))
@@ -66,7 +66,11 @@ export const sql = (
 ): Effect.Effect<ReadonlyArray<{ readonly [column: string]: unknown }>, never, Database> =>
   Effect.orDie(Effect.flatMap(
     Database,
-    (driver) => driver.single({ text: text, order: [], reads: /^\s*SELECT/i.test(text) }, params) as Effect.Effect<ReadonlyArray<{ readonly [column: string]: unknown }>, SqlError>
+    (driver) =>
+      driver.single({ text: text, order: [], reads: /^\s*SELECT/i.test(text) }, params) as Effect.Effect<
+        ReadonlyArray<{ readonly [column: string]: unknown }>,
+        SqlError
+      >
   ))
 
 /** The first column of the first row, as a number. */
@@ -137,7 +141,7 @@ export const profileOf = (config: Config, name = "default"): ProfileConfig => {
 }
 
 /** A signer that decides by a function; `profiles` are the ones it serves. */
-export const manualSigners = (issue: Signer["issue"], profiles = ["default", "other"]): Layer.Layer<Signers> =>
+const manualSigners = (issue: Signer["issue"], profiles = ["default", "other"]): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
     of: (profile) => profiles.includes(profile) ? Effect.succeed({ issue }) : new ProfileNotMounted({ profile })
   })

@@ -17,7 +17,13 @@ import { auditFacts } from "./caller.ts"
 type Payload = PayloadOf<"signer_issue">
 type Found = NonNullable<Effect.Effect.Success<ReturnType<typeof orders.findForIssuance>>>
 
-const failedRow = (payload: Payload, order: Found | undefined, error: AcmeError, cause: IssueFailureCause, text?: string) =>
+const failedRow = (
+  payload: Payload,
+  order: Found | undefined,
+  error: AcmeError,
+  cause: IssueFailureCause,
+  text?: string
+) =>
   audit.record({
     event: "certificate_issue_failed",
     actorKind: order === undefined ? "system" : "acme",
@@ -81,8 +87,13 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if (Either.isLeft(csr)) return rejected(csr.left.detail)
   const names = order.identifiers.map(({ value }) => value)
   const signers = yield* Signers
-  const signed = yield* Effect.either(Effect.flatMap(signers.of(payload.profile), (signer) =>
-    signer.issue({ orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter })))
+  const signed = yield* Effect.either(
+    Effect.flatMap(
+      signers.of(payload.profile),
+      (signer) =>
+        signer.issue({ orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter })
+    )
+  )
   if (signed._tag === "Left") {
     switch (signed.left._tag) {
       case "CsrRejected":
@@ -145,7 +156,10 @@ export const abandon = (payload: Payload, error: string) =>
       identifiers: order?.identifiers.map(({ value }) => value),
       reason: problemType(problem),
       ...auditFacts(payload.profile, payload.client),
-      detail: { cause: error === "deadline passed" ? "order_expired" : "attempts_exhausted", error: error.slice(0, 500) }
+      detail: {
+        cause: error === "deadline passed" ? "order_expired" : "attempts_exhausted",
+        error: error.slice(0, 500)
+      }
     })
     yield* afterCommit(emit("order_finalize_abandoned", { order_id: id, error }))
   })

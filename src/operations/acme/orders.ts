@@ -91,11 +91,14 @@ const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
   const now = yield* currentSeconds
-  const names = yield* Effect.tapError(checkRequest(profile, request, now), (error: AcmeError) =>
-    emit("order_rejected", {
-      reason: problemType(error),
-      identifiers: request.identifiers.map(({ value }) => value)
-    }))
+  const names = yield* Effect.tapError(
+    checkRequest(profile, request, now),
+    (error: AcmeError) =>
+      emit("order_rejected", {
+        reason: problemType(error),
+        identifiers: request.identifiers.map(({ value }) => value)
+      })
+  )
   const entropy = yield* Entropy
   const id = makeOrderId(yield* entropy.uuid)
   const identifiers = names.map((value): OrderIdentifier => ({ type: "dns", value }))

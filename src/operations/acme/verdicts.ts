@@ -10,10 +10,10 @@ import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../../subsystems/db/Database.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
+import type { Database } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Outcome } from "../../subsystems/queue/Handler.ts"
-import type { Database } from "../../subsystems/db/Database.ts"
 import type { ChallengeRefused } from "../../subsystems/validation/Attempt.ts"
 import { Validator } from "../../subsystems/validation/Validator.ts"
 import { currentSeconds } from "./caller.ts"
@@ -31,8 +31,10 @@ class Superseded extends Data.TaggedError("Superseded") {}
 // The order row is locked first: two verdicts for two names of one order would each see the other as pending.
 const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, StorageFailed | Superseded, R>) =>
   transaction(Effect.zipRight(orders.lock(subject.orderId), writes)).pipe(
-    Effect.catchTag("Superseded", () =>
-      emit("challenge_verdict_superseded", { challenge_id: subject.id, authz_id: subject.authzId }))
+    Effect.catchTag(
+      "Superseded",
+      () => emit("challenge_verdict_superseded", { challenge_id: subject.id, authz_id: subject.authzId })
+    )
   )
 
 /** Proof accepted: challenge and authorization `valid`, the order `ready` when this was its last authorization. */

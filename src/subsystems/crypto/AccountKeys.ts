@@ -25,7 +25,8 @@ export class AccountKeys extends Context.Tag("acme/subsystems/crypto/AccountKeys
       }
       return key
     }
-    const nameOf = (spki: Uint8Array): string => Buffer.from(spki.buffer, spki.byteOffset, spki.length).toString("latin1")
+    const nameOf = (spki: Uint8Array): string =>
+      Buffer.from(spki.buffer, spki.byteOffset, spki.length).toString("latin1")
     return {
       get: (spki) =>
         Effect.sync(() => {

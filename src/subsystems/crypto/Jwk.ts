@@ -67,7 +67,12 @@ const importRsa = (jwk: { readonly [member: string]: unknown }): Either.Either<A
   try {
     const key = createPublicKey({ key: { kty: "RSA", n, e }, format: "jwk" })
     const spki = key.export({ type: "spki", format: "der" })
-    return Either.right({ algorithm: "RS256", key, spki, thumbprint: thumbprintOf(`{"e":"${e}","kty":"RSA","n":"${n}"}`) })
+    return Either.right({
+      algorithm: "RS256",
+      key,
+      spki,
+      thumbprint: thumbprintOf(`{"e":"${e}","kty":"RSA","n":"${n}"}`)
+    })
   } catch {
     return refuse("The RSA key cannot be used.")
   }
@@ -92,5 +97,10 @@ export const importSpki = (spki: Uint8Array): AccountKey => {
       spki: der,
       thumbprint: thumbprintOf(`{"crv":"P-256","kty":"EC","x":"${jwk.x ?? ""}","y":"${jwk.y ?? ""}"}`)
     }
-    : { algorithm: "RS256", key, spki: der, thumbprint: thumbprintOf(`{"e":"${jwk.e ?? ""}","kty":"RSA","n":"${jwk.n ?? ""}"}`) }
+    : {
+      algorithm: "RS256",
+      key,
+      spki: der,
+      thumbprint: thumbprintOf(`{"e":"${jwk.e ?? ""}","kty":"RSA","n":"${jwk.n ?? ""}"}`)
+    }
 }

@@ -55,14 +55,14 @@ export const bytes: Column<Uint8Array> = {
 const hyphenate = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 
-const plainUuid = {
-  encode: (value: string, dialect: Dialect): unknown => dialect === "postgres" ? value : Buffer.from(value.replaceAll("-", ""), "hex"),
-  decode: (raw: unknown): any => // oxlint-disable-line typescript/no-explicit-any
+const plainUuid: Column<string> = {
+  encode: (value, dialect) => dialect === "postgres" ? value : Buffer.from(value.replaceAll("-", ""), "hex"),
+  decode: (raw) =>
     typeof raw === "string" ? raw : Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a uuid", raw)
 }
 
 /** UUID or BLOB(16); hyphenated lower-case text in memory. */
-export const uuid = <A extends string = string>(): Column<A> => plainUuid
+export const uuid = <A extends string = string>(): Column<A> => plainUuid as unknown as Column<A>
 
 /** Canonical JSON text (member order as built, no white space), decoded through a schema. */
 export const json = <A, I>(schema: Schema.Schema<A, I>): Column<A> => {

@@ -28,9 +28,14 @@ class Transaction extends Context.Tag("acme/subsystems/db/Transaction")<Transact
 export interface Driver {
   readonly dialect: Dialect
   /** Runs `use` with a connection nobody else uses meanwhile; neither the wait nor `use` is interrupted. */
-  readonly exclusive: <A, E, R>(use: (connection: Connection) => Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  readonly exclusive: <A, E, R>(
+    use: (connection: Connection) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | SqlError, R>
   /** One statement outside a transaction. */
-  readonly single: (statement: Compiled, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  readonly single: (
+    statement: Compiled,
+    params: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
   /** Runs `body` in a transaction that commits when its exit is a success; answers once it has. */
   readonly transact: <A, E, R>(
     body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
@@ -75,11 +80,16 @@ export const all = <P extends Columns, R extends Columns>(
       {
         onFailure: failed(driver, statement.name),
         onSuccess: (raw) => {
-          const result = raw.map((row) => decode(statement, row as { readonly [column: string]: unknown }, driver.dialect))
+          const result = raw.map((row) =>
+            decode(statement, row as { readonly [column: string]: unknown }, driver.dialect)
+          )
           const elapsed = performance.now() - started
           return elapsed < slowAfterMillis
             ? Effect.succeed(result)
-            : Effect.as(emit("db_statement_slow", { statement: statement.name, elapsed_ms: Math.round(elapsed) }), result)
+            : Effect.as(
+              emit("db_statement_slow", { statement: statement.name, elapsed_ms: Math.round(elapsed) }),
+              result
+            )
         }
       }
     )
@@ -89,7 +99,8 @@ export const all = <P extends Columns, R extends Columns>(
 export const first = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
-): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> => Effect.map(all(statement, params), (rows) => rows[0])
+): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> =>
+  Effect.map(all(statement, params), (rows) => rows[0])
 
 /** Runs a statement for its effect. */
 export const run = <P extends Columns, R extends Columns>(
@@ -110,7 +121,7 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
     const services = fiber.currentContext.unsafeMap
     if (services.has(Transaction.key)) return body
     const driver: Driver = services.get(Database.key)
-    return Effect.uninterruptible(Effect.retry(attempt(driver, body), whileTransient))
+    return Effect.uninterruptible(Effect.retry(Effect.suspend(() => attempt(driver, body)), whileTransient))
   })
 
 const whileTransient = {
@@ -124,9 +135,7 @@ const attempt = <A, E, R>(
 ): Effect.Effect<A, E | StorageFailed, R> => {
   const afterCommit: Array<Effect.Effect<void>> = []
   return Effect.matchEffect(
-    driver.transact((connection) =>
-      Effect.exit(Effect.provideService(body, Transaction, { connection, afterCommit }))
-    ),
+    driver.transact((connection) => Effect.exit(Effect.provideService(body, Transaction, { connection, afterCommit }))),
     {
       onFailure: failed(driver, "transaction"),
       // Once the connection is back, so that what follows can have it.
@@ -139,7 +148,8 @@ const attempt = <A, E, R>(
 }
 
 /** Undoes a transaction. A failing ROLLBACK means the connection is gone, and with it the transaction. */
-export const rollback = (connection: Connection): Effect.Effect<void> => Effect.ignore(connection.executeRaw("ROLLBACK", []))
+export const rollback = (connection: Connection): Effect.Effect<void> =>
+  Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
 /** Runs `effect` once the open transaction has committed, at once when there is none. */
 export const afterCommit = (effect: Effect.Effect<void>): Effect.Effect<void> =>

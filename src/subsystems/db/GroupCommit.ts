@@ -40,7 +40,11 @@ export const makeGroupCommit = (
         Effect.as(Exit.isSuccess(exit) ? driver.commit(connection) : rollback(connection), [exit]))
 
     const together = (connection: Connection, group: ReadonlyArray<Member>) =>
-      Effect.zipLeft(Effect.forEach(group, (member) => savepoint(connection, member)), driver.commit(connection))
+      Effect.zipLeft(
+        Effect.forEach(group, (member) =>
+          savepoint(connection, member)),
+        driver.commit(connection)
+      )
 
     const commitGroup = (group: ReadonlyArray<Member>) =>
       driver.exclusive((connection) => {
@@ -79,11 +83,11 @@ export const makeGroupCommit = (
         Effect.async<Exit.Exit<A, E>, SqlError>((resume) => {
           const refs = FiberRefs.delete(all, FiberRef.interruptedCause)
           waiting.push({
-            run: (connection) => Effect.zipRight(Effect.setFiberRefs(refs), body(connection)) as Effect.Effect<Exit.Exit<A, E>>,
+            run: (connection) =>
+              Effect.zipRight(Effect.setFiberRefs(refs), body(connection)) as Effect.Effect<Exit.Exit<A, E>>,
             answer: (result) => resume(result as Exit.Exit<Exit.Exit<A, E>, SqlError>)
           })
           schedule()
-        })
-      )
+        }))
     return { join }
   })

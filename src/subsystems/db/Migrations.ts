@@ -73,7 +73,8 @@ const appliedStatement = statement({
   name: "schema_applied",
   params: {},
   row: applied,
-  sql: () => `SELECT version AS "version", name AS "name", checksum AS "checksum" FROM schema_migrations ORDER BY version`
+  sql: () =>
+    `SELECT version AS "version", name AS "name", checksum AS "checksum" FROM schema_migrations ORDER BY version`
 })
 
 const createTable: { readonly [D in Dialect]: string } = {
@@ -158,7 +159,11 @@ const applyOne = (driver: Driver, connection: Connection, migration: Migration) 
     Effect.tapError(() => Effect.ignore(connection.executeRaw("ROLLBACK", [])))
   )
 
-const locked = <A, E>(driver: Driver, connection: Connection, body: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
+const locked = <A, E>(
+  driver: Driver,
+  connection: Connection,
+  body: Effect.Effect<A, E>
+): Effect.Effect<A, E | SqlError> =>
   driver.dialect === "sqlite"
     ? body // BEGIN IMMEDIATE is the lock
     : Effect.acquireUseRelease(
@@ -169,7 +174,10 @@ const locked = <A, E>(driver: Driver, connection: Connection, body: Effect.Effec
       () => body,
       () =>
         Effect.ignore(
-          connection.executeRaw(`SELECT pg_advisory_unlock(${advisoryKey}); RESET statement_timeout; RESET lock_timeout`, [])
+          connection.executeRaw(
+            `SELECT pg_advisory_unlock(${advisoryKey}); RESET statement_timeout; RESET lock_timeout`,
+            []
+          )
         )
     )
 

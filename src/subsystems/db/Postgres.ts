@@ -1,6 +1,6 @@
-import { SqlError } from "@effect/sql/SqlError"
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as PgClient from "@effect/sql-pg/PgClient"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { SqlError } from "@effect/sql/SqlError"
 import { Effect, Layer, Redacted } from "effect"
 import { createHash } from "node:crypto"
 import { Client, Pool, types as pgTypes } from "pg"
@@ -86,8 +86,10 @@ const make = (options: PostgresOptions) =>
         : Effect.void)
     yield* Effect.scoped(reserve) // a server that cannot be reached is told of now, not at the first statement
     // Waiting is bounded by the pool; an interrupted wait would leak the slot.
-    const exclusive: Driver["exclusive"] = (use) => Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
-    const begin: Driver["begin"] = (connection) => connection.executeRaw("BEGIN", [])
+    const exclusive: Driver["exclusive"] = (use) =>
+      Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
+    const begin: Driver["begin"] = (connection) =>
+      connection.executeRaw("BEGIN", [])
     // A statement whose failure was swallowed aborts the transaction: COMMIT then answers ROLLBACK without an error.
     const commit: Driver["commit"] = (connection) =>
       Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
@@ -99,7 +101,8 @@ const make = (options: PostgresOptions) =>
         Effect.flatMap(Effect.zipRight(begin(connection), body(connection)), (exit) =>
           Effect.as(
             exit._tag === "Success"
-              ? Effect.tapError(commit(connection), () => rollback(connection))
+              ? Effect.tapError(commit(connection), () =>
+                rollback(connection))
               : rollback(connection),
             exit
           ))
@@ -107,7 +110,10 @@ const make = (options: PostgresOptions) =>
     return Database.of({
       dialect: "postgres",
       exclusive,
-      single: ({ text }, params) => exclusive((connection) => connection.execute(text, params, undefined)),
+      single: ({ text }, params) =>
+        exclusive((connection) =>
+          connection.execute(text, params, undefined)
+        ),
       transact,
       begin,
       commit,

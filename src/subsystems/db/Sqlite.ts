@@ -1,7 +1,7 @@
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { Effect, Layer, Schedule } from "effect"
 import * as Fs from "node:fs"
 import type { Driver } from "./Database.ts"
@@ -22,8 +22,11 @@ const isBusy = (error: SqlError): boolean => codeOf(error).startsWith("SQLITE_BU
 // The documented busy timeout of 5 s is spent in Effect, 20 ms inside the driver at a time: the driver's own wait
 // blocks the event loop.
 const whileBusy = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
-  Effect.catchIf(self, isBusy, () =>
-    Effect.retry(self, { schedule: Schedule.spaced("25 millis"), times: 110, while: isBusy }))
+  Effect.catchIf(
+    self,
+    isBusy,
+    () => Effect.retry(self, { schedule: Schedule.spaced("25 millis"), times: 110, while: isBusy })
+  )
 
 const describe: Driver["describe"] = (error) => ({
   detail: error.cause instanceof Error ? `${codeOf(error)} ${error.cause.message}`.trim() : error.message,
@@ -83,8 +86,6 @@ const createPrivately = (path: string): Effect.Effect<void, SqlError> =>
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
   Layer.scoped(Database, make(options)).pipe(
     Layer.provide(SqliteClient.layer({ filename: options.path })),
-    Layer.catchAllCause((cause) =>
-      Layer.fail(new SqlError({ cause, message: "cannot open the database file" }))
-    ),
+    Layer.catchAllCause((cause) => Layer.fail(new SqlError({ cause, message: "cannot open the database file" }))),
     (opened) => Layer.unwrapEffect(Effect.as(createPrivately(options.path), opened))
   )

@@ -207,7 +207,9 @@ export const insertOffered = (
 ) =>
   run(insertChallenges, {
     now,
-    challenges: challenges.map((row) => [packedUuid(row.id), packedUuid(row.authzId), row.type, row.position, row.token])
+    challenges: challenges.map((
+      row
+    ) => [packedUuid(row.id), packedUuid(row.authzId), row.type, row.position, row.token])
   })
 
 /** `pending` to `processing`, unless expired, no longer pending, or the account is at its cap (0: none). */

@@ -40,8 +40,7 @@ const liveStatement = statement({
   name: "job_live",
   params: { kind: text<JobKind>(), dedupKey: text() },
   row: { id: job.id },
-  sql: () =>
-    `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
+  sql: () => `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
 })
 
 // `kinds` are pairs of kind and lease in seconds.
@@ -142,7 +141,12 @@ export const settle = (
 /** `running` back to `ready`, due at `runAt`, with `attemptsAfter` on the row. */
 export const reschedule = (
   attempt: Attempt,
-  to: { readonly runAt: number; readonly attemptsAfter: number; readonly error: string | undefined; readonly now: number }
+  to: {
+    readonly runAt: number
+    readonly attemptsAfter: number
+    readonly error: string | undefined
+    readonly now: number
+  }
 ) => first(rescheduleStatement, { ...attempt, ...to })
 
 /** Rows of dead runners become ready again, due now; answers how many. */

@@ -45,7 +45,14 @@ export const emit = <E extends EventName>(
     if (log === undefined || !log.enabled(event, weight.level)) return Effect.void
     const span = fiber.getFiberRef(currentSpan)
     return Effect.clockWith((clock) => {
-      log.write({ at: clock.unsafeCurrentTimeMillis(), event, level: weight.level, outcome: weight.outcome, fields, span })
+      log.write({
+        at: clock.unsafeCurrentTimeMillis(),
+        event,
+        level: weight.level,
+        outcome: weight.outcome,
+        fields,
+        span
+      })
       return Effect.void
     })
   })

@@ -54,12 +54,17 @@ const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
 // Control characters in remote text must neither break the line nor reach a terminal.
 const printable = (value: unknown): string => {
   const text = typeof value === "string" ? value : JSON.stringify(value)
-  const escaped = text.replaceAll(/[\p{Cc}\u2028\u2029]/gu, (char) => JSON.stringify(char).slice(1, -1).replace("\u007f", "\\u007f"))
+  const escaped = text.replaceAll(
+    /[\p{Cc}\u2028\u2029]/gu,
+    (char) => JSON.stringify(char).slice(1, -1).replace("\u007f", "\\u007f")
+  )
   return /[\s"=]/.test(escaped) || escaped === "" ? JSON.stringify(escaped) : escaped
 }
 
 const pairs = (values: { readonly [name: string]: unknown }): string =>
-  Object.entries(values).filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${printable(value)}`)
+  Object.entries(values).filter(([, value]) => value !== undefined).map(([name, value]) =>
+    `${name}=${printable(value)}`
+  )
     .join(" ")
 
 const renderHuman = (record: Record, coloured: boolean): string => {

@@ -159,7 +159,8 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
       /** Gives running attempts five seconds, then hands the rest back; answers how many rows that were. */
       drain: Effect.gen(function*() {
         yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(attempts)), drainMillis)
-        yield* interruptEvery("shutdown", () => true)
+        yield* interruptEvery("shutdown", () =>
+          true)
         yield* FiberSet.awaitEmpty(attempts)
         return handedBack
       })

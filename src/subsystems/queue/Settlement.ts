@@ -75,8 +75,10 @@ export const make = (options: {
     })
 
   const tryAgainLater = <R>(ended: Ended<R>, error: string) =>
-    Effect.flatMap(options.entropy.fraction, (fraction) =>
-      tryAgain(ended, error, backoffSeconds(ended.job.attempts, options.backoff, fraction)))
+    Effect.flatMap(
+      options.entropy.fraction,
+      (fraction) => tryAgain(ended, error, backoffSeconds(ended.job.attempts, options.backoff, fraction))
+    )
 
   const handBack = (job: Job) =>
     Effect.gen(function*() {
@@ -117,7 +119,9 @@ export const make = (options: {
     if (Exit.isSuccess(exit)) return conclude(ended, exit.value)
     const { cause } = exit
     if (Cause.isInterrupted(cause)) {
-      return ending === "timeout" ? tryAgainLater(ended, "the attempt took longer than its budget") : handBack(ended.job)
+      return ending === "timeout"
+        ? tryAgainLater(ended, "the attempt took longer than its budget")
+        : handBack(ended.job)
     }
     const failure = Cause.failureOption(cause)
     if (failure._tag === "Some") return tryAgainLater(ended, failure.value.message)

@@ -53,7 +53,9 @@ export const make = (settings: LocalCaSettings): Effect.Effect<Signer, CaFilesUn
       const { csr, names, orderId } = request
       const foreign = nameConstraintsViolation(ca.nameConstraints, names)
       if (foreign !== undefined) {
-        return yield* new CsrRejected({ detail: `The CA may not issue for ${foreign}: its name constraints forbid it.` })
+        return yield* new CsrRejected({
+          detail: `The CA may not issue for ${foreign}: its name constraints forbid it.`
+        })
       }
       const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
       const window = validityWindow({
@@ -91,7 +93,13 @@ export const make = (settings: LocalCaSettings): Effect.Effect<Signer, CaFilesUn
       }
       const chain = encodePem("CERTIFICATE", der) + ca.chainPem
       // A client may ask for a certificate that begins later; that it is not valid yet is then no fault.
-      const fault = checkChain(chain, { spki: csr.spki, names, now: Math.max(now, notBefore), issuer: ca, lintedLeaf: der })
+      const fault = checkChain(chain, {
+        spki: csr.spki,
+        names,
+        now: Math.max(now, notBefore),
+        issuer: ca,
+        lintedLeaf: der
+      })
       if (fault !== undefined) {
         yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })
         return yield* new SigningFailed({ cause: "chain_rejected", detail: `the chain failed the check ${fault}` })

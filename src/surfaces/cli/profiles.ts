@@ -16,9 +16,9 @@ export const renderProfiles = (config: Config, json: boolean): string => {
   if (json) return JSON.stringify({ items, total: items.length, limit: items.length, offset: 0 })
   return renderTable(
     ["name", "directory", "backend", "challenges", "state"],
-    items.map(({ backend, challenges, directory, enabled, name }) =>
-      [name, directory, backend, challenges, enabled ? "served" : "parked"]
-    ),
+    items.map((
+      { backend, challenges, directory, enabled, name }
+    ) => [name, directory, backend, challenges, enabled ? "served" : "parked"]),
     items.length
   )
 }

@@ -8,5 +8,7 @@ export const renderTable = (
   const line = (cells: ReadonlyArray<string>) =>
     cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()
   const footer = `${rows.length} of ${total} row(s).`
-  return rows.length === 0 ? footer : [line(columns.map((name) => name.toUpperCase())), ...rows.map(line), footer].join("\n")
+  return rows.length === 0
+    ? footer
+    : [line(columns.map((name) => name.toUpperCase())), ...rows.map(line), footer].join("\n")
 }

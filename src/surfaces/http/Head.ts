@@ -6,7 +6,10 @@ import type { Answer, Request } from "./Message.ts"
 
 const usableRequestId = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/
 
-const requestId = (given: string | ReadonlyArray<string> | undefined, entropy: Entropy["Type"]): Effect.Effect<string> =>
+const requestId = (
+  given: string | ReadonlyArray<string> | undefined,
+  entropy: Entropy["Type"]
+): Effect.Effect<string> =>
   given === undefined
     ? entropy.uuid
     : typeof given === "string" && usableRequestId.test(given)

@@ -60,9 +60,10 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     const lone = cert !== undefined ? cert_path : key !== undefined ? key_path : undefined
     const set_aside = lone === undefined ? undefined : yield* setAside(lone, now)
     const entropy = yield* Entropy
-    const pair = yield* generateTlsPair({ host: settings.host, now, serial: serialFrom(yield* entropy.bytes(16)) }).pipe(
-      Effect.mapError(({ _tag }) => new TlsUnusable({ detail: `server.tls: no pair can be generated: ${_tag}.` }))
-    )
+    const pair = yield* generateTlsPair({ host: settings.host, now, serial: serialFrom(yield* entropy.bytes(16)) })
+      .pipe(
+        Effect.mapError(({ _tag }) => new TlsUnusable({ detail: `server.tls: no pair can be generated: ${_tag}.` }))
+      )
     const suffix = yield* entropy.token
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
@@ -72,8 +73,7 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     return true
   })
 
-const fingerprintOf = (pem: string): string =>
-  new X509Certificate(pem).fingerprint256.replaceAll(":", "").toLowerCase()
+const fingerprintOf = (pem: string): string => new X509Certificate(pem).fingerprint256.replaceAll(":", "").toLowerCase()
 
 /** Reads the pair; one that does not parse or does not match is refused. */
 export const load = (
@@ -100,6 +100,8 @@ export const load = (
       self_signed: certificate.issuer === certificate.subject
     })
     const millis = yield* Clock.currentTimeMillis
-    if (notAfter.getTime() - millis < expiringSeconds * 1000) yield* emit("tls_certificate_expiring", { listener, not_after })
+    if (notAfter.getTime() - millis < expiringSeconds * 1000) {
+      yield* emit("tls_certificate_expiring", { listener, not_after })
+    }
     return { cert, key }
   })

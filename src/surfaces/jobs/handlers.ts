@@ -1,13 +1,13 @@
 import { Effect } from "effect"
-import * as issuance from "../../operations/acme/issuance.ts"
+import type { EventName } from "../../domain/Event.ts"
 import { currentSeconds } from "../../operations/acme/caller.ts"
+import * as issuance from "../../operations/acme/issuance.ts"
 import * as verdicts from "../../operations/acme/verdicts.ts"
 import * as sweeps from "../../operations/sweeps.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
-import type { EventName } from "../../domain/Event.ts"
-import type { AnyHandler, Outcome } from "../../subsystems/queue/Handler.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
+import type { AnyHandler, Outcome } from "../../subsystems/queue/Handler.ts"
 import type { Queue } from "../../subsystems/queue/Queue.ts"
 import { handler } from "../../subsystems/queue/Runner.ts"
 import type { Signers } from "../../subsystems/signing/Signer.ts"
@@ -55,7 +55,8 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       kind: "challenge_validate",
       periodic: false,
       longestBudgetMillis: budgetOf(Math.max(...timeouts, config.challenge.timeout_ms)),
-      budgetMillis: ({ profile }) => budgetOf(profiles.get(profile)?.challenge.timeout_ms ?? config.challenge.timeout_ms),
+      budgetMillis: ({ profile }) =>
+        budgetOf(profiles.get(profile)?.challenge.timeout_ms ?? config.challenge.timeout_ms),
       run: (payload) => verdicts.validate(profiles, payload),
       abandon: verdicts.abandon
     }),
@@ -76,7 +77,13 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     ),
     sweep(config, "order_sweep", daySeconds, "order_reaper_failed", sweeps.sweepOrders(config)),
     ...(config.jobs.retention_days === 0 ? [] : [
-      sweep(config, "job_retention_sweep", daySeconds, "job_reaper_failed", sweeps.sweepJobs(config.jobs.retention_days))
+      sweep(
+        config,
+        "job_retention_sweep",
+        daySeconds,
+        "job_reaper_failed",
+        sweeps.sweepJobs(config.jobs.retention_days)
+      )
     ])
   ]
 }

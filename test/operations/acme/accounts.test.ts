@@ -3,13 +3,25 @@ import { Deferred, Effect, Exit, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import { problemOf } from "../../../src/domain/Problem.ts"
 import * as accounts from "../../../src/operations/acme/accounts.ts"
+import * as stored from "../../../src/subsystems/db/accounts.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
-import * as stored from "../../../src/subsystems/db/accounts.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { databases } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
-import { accountKeyOf, callerAt, column, configOf, count, eventsOf, profileOf, sender, sql, useDatabase, world } from "../../support/Graph.ts"
+import {
+  accountKeyOf,
+  callerAt,
+  column,
+  configOf,
+  count,
+  eventsOf,
+  profileOf,
+  sender,
+  sql,
+  useDatabase,
+  world
+} from "../../support/Graph.ts"
 
 const profile = profileOf(configOf())
 const other = profileOf(configOf(), "other")
@@ -81,7 +93,9 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.deepStrictEqual([loser.created, loser.account.id], [false, winner.account.id])
       yield* sql("UPDATE accounts SET status = 'deactivated'")
       blind = true
-      const refused = yield* Effect.flip(Effect.provideService(accounts.register(registration({ key })), Database, racing))
+      const refused = yield* Effect.flip(
+        Effect.provideService(accounts.register(registration({ key })), Database, racing)
+      )
       assert.strictEqual(refused._tag, "Unauthorized", "the status counts on this branch too")
     }))
 
@@ -137,7 +151,10 @@ describe.each(databases)("accounts on $name", (backend) => {
         yield* sql(`UPDATE accounts SET status = '${status}'`)
         for (const onlyReturnExisting of [true, false]) {
           const refused = yield* Effect.flip(accounts.register(registration({ key, onlyReturnExisting })))
-          assert.strictEqual(problemOf(refused as Exclude<typeof refused, { readonly _tag: "StorageFailed" }>).status, 401)
+          assert.strictEqual(
+            problemOf(refused as Exclude<typeof refused, { readonly _tag: "StorageFailed" }>).status,
+            401
+          )
         }
       }
       assert.include(eventsOf(records), "account_request_refused")
@@ -150,7 +167,9 @@ describe.each(databases)("accounts on $name", (backend) => {
       const updated = yield* accounts.updateContact(caller, account, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual(updated.contact, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual((yield* accounts.updateContact(caller, updated, [])).contact, [])
-      const rows = yield* sql("SELECT event, actor_id, account_id, detail, client_ip, request_id FROM audit_log ORDER BY id")
+      const rows = yield* sql(
+        "SELECT event, actor_id, account_id, detail, client_ip, request_id FROM audit_log ORDER BY id"
+      )
       assert.deepStrictEqual(rows.map(({ detail }) => detail), [
         `{"contacts_before":0,"contacts_after":2}`,
         `{"contacts_before":2,"contacts_after":0}`

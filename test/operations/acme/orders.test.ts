@@ -11,7 +11,18 @@ import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { databases } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
-import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql, useDatabase, world } from "../../support/Graph.ts"
+import {
+  callerAt,
+  column,
+  configOf,
+  count,
+  eventsOf,
+  orderOf,
+  profileOf,
+  sql,
+  useDatabase,
+  world
+} from "../../support/Graph.ts"
 
 const config = configOf()
 const profile = profileOf(config)
@@ -46,7 +57,10 @@ describe.each(databases)("orders on $name", (backend) => {
         notBefore: 5000,
         notAfter: 6000
       })
-      assert.deepStrictEqual(order.identifiers, [{ type: "dns", value: "b.example" }, { type: "dns", value: "a.example" }])
+      assert.deepStrictEqual(order.identifiers, [{ type: "dns", value: "b.example" }, {
+        type: "dns",
+        value: "a.example"
+      }])
       assert.deepInclude(order, { status: "pending", notBefore: 5000, notAfter: 6000, createdAt: 1000 })
       assert.deepStrictEqual(yield* orders.find(caller, order.id), order)
       assert.strictEqual(order.authorizationIds.length, 2)
@@ -70,7 +84,9 @@ describe.each(databases)("orders on $name", (backend) => {
         yield* isSqlite
           ? sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
           : Effect.zipRight(
-            sql("CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"),
+            sql(
+              "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"
+            ),
             sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION broken()`)
           )
         const error = yield* Effect.flip(orderOf(caller, "a.example"))
@@ -97,7 +113,12 @@ describe.each(databases)("orders on $name", (backend) => {
   test("dates: notAfter lies ahead and after notBefore", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
-      for (const dates of [{ notAfter: 999 }, { notAfter: 1000 }, { notBefore: 5000, notAfter: 5000 }, { notBefore: 9, notAfter: 8 }]) {
+      for (
+        const dates of [{ notAfter: 999 }, { notAfter: 1000 }, { notBefore: 5000, notAfter: 5000 }, {
+          notBefore: 9,
+          notAfter: 8
+        }]
+      ) {
         assert.deepInclude(yield* refusal([dns("a.example")], dates), { type: type("malformed"), status: 400 })
       }
       const caller = yield* callerAt(profile)
@@ -127,7 +148,9 @@ describe.each(databases)("orders on $name", (backend) => {
   test("several refused names are one compound with the highest status", () =>
     Effect.gen(function*() {
       const [first, second, third] = [dns("a..b"), { type: "ip", value: "::1" }, dns("10.0.0.5")]
-      const problem = yield* refusal([first, dns("good.example"), second, third].flatMap((one) => one === undefined ? [] : [one]))
+      const problem = yield* refusal(
+        [first, dns("good.example"), second, third].flatMap((one) => one === undefined ? [] : [one])
+      )
       assert.deepInclude(problem, { type: type("compound"), status: 403 })
       assert.deepStrictEqual(
         problem.subproblems?.map(({ identifier, type }) => [type, identifier]),
@@ -149,12 +172,14 @@ describe.each(databases)("orders on $name", (backend) => {
       const [authz = AuthorizationId("")] = order.authorizationIds
       const absent = "00000000-0000-7000-8000-000000000000"
       for (const caller of [stranger, elsewhere, { ...elsewhere, accountId: owner.accountId }]) {
-        for (const exit of [
-          yield* Effect.exit(orders.find(caller, order.id)),
-          yield* Effect.exit(orders.certificate(caller, order.id)),
-          yield* Effect.exit(authorizations.find(caller, authz)),
-          yield* Effect.exit(authorizations.deactivate(caller, authz))
-        ]) assert.match(String(exit), /NotFound/)
+        for (
+          const exit of [
+            yield* Effect.exit(orders.find(caller, order.id)),
+            yield* Effect.exit(orders.certificate(caller, order.id)),
+            yield* Effect.exit(authorizations.find(caller, authz)),
+            yield* Effect.exit(authorizations.deactivate(caller, authz))
+          ]
+        ) assert.match(String(exit), /NotFound/)
       }
       assert.match(String(yield* Effect.exit(orders.find(owner, OrderId(absent)))), /NotFound/)
       assert.match(String(yield* Effect.exit(orders.certificate(owner, order.id))), /NotFound/, "not valid yet")

@@ -64,7 +64,8 @@ describe.each(databases)("columns on $name", (backend) => {
         name: "large",
         params: {},
         row: { value: C.int },
-        sql: ({ dialect }) => `SELECT CAST('9007199254740993' AS ${dialect === "sqlite" ? "INTEGER" : "BIGINT"}) AS "value"`
+        sql: ({ dialect }) =>
+          `SELECT CAST('9007199254740993' AS ${dialect === "sqlite" ? "INTEGER" : "BIGINT"}) AS "value"`
       })
       assert.strictEqual((yield* Effect.exit(first(large, {})))._tag, "Failure")
     })))
@@ -107,8 +108,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.deepStrictEqual([...row?.value ?? []], [1, 2, 3])
     }))
 
-  it.live("booleans", () =>
-    comesBack(C.bool, { sqlite: "INTEGER", postgres: "BOOLEAN" }, fc.boolean()))
+  it.live("booleans", () => comesBack(C.bool, { sqlite: "INTEGER", postgres: "BOOLEAN" }, fc.boolean()))
 
   it.live("uuids, lower case with hyphens in memory", () =>
     comesBack(C.uuid(), { sqlite: "BLOB", postgres: "UUID" }, fc.uuid()))
@@ -123,12 +123,19 @@ describe.each(databases)("columns on $name", (backend) => {
 
   it.live("NULL is undefined, for every type", () =>
     database.use(Effect.gen(function*() {
-      for (const column of [C.int, C.bool, C.bytes, C.text(), C.uuid(), C.json(pair)] as ReadonlyArray<Columns[string]>) {
+      for (
+        const column of [C.int, C.bool, C.bytes, C.text(), C.uuid(), C.json(pair)] as ReadonlyArray<Columns[string]>
+      ) {
         assert.strictEqual(C.nullable(column).encode(undefined, dialect), null)
         assert.strictEqual(C.nullable(column).decode(null, dialect), undefined)
         assert.throws(() => column.decode(null, dialect), /./, "NULL where it may not be")
       }
-      const none = statement({ name: "none", params: {}, row: { value: C.nullable(C.int) }, sql: () => `SELECT NULL AS "value"` })
+      const none = statement({
+        name: "none",
+        params: {},
+        row: { value: C.nullable(C.int) },
+        sql: () => `SELECT NULL AS "value"`
+      })
       assert.deepStrictEqual(yield* first(none, {}), { value: undefined })
     })))
 
@@ -143,7 +150,12 @@ describe.each(databases)("columns on $name", (backend) => {
         [C.json(pair), "'nothing'"]
       ]
       for (const [column, literal] of wrong) {
-        const one = statement({ name: "wrong", params: {}, row: { value: column }, sql: () => `SELECT ${literal} AS "value"` })
+        const one = statement({
+          name: "wrong",
+          params: {},
+          row: { value: column },
+          sql: () => `SELECT ${literal} AS "value"`
+        })
         const exit = yield* Effect.exit(first(one, {}))
         assert.isTrue(exit._tag === "Failure" && exit.cause._tag === "Die", literal)
       }

@@ -64,7 +64,9 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* total, 1)
     })))
 
-  const endings: ReadonlyArray<readonly [string, Effect.Effect<never, string>, (exit: Exit.Exit<unknown, unknown>) => boolean]> = [
+  const endings: ReadonlyArray<
+    readonly [string, Effect.Effect<never, string>, (exit: Exit.Exit<unknown, unknown>) => boolean]
+  > = [
     ["failure", Effect.fail("no"), (exit) => Exit.isFailure(exit) && Cause.isFailType(exit.cause)],
     ["defect", Effect.die("no"), (exit) => Exit.isFailure(exit) && Cause.isDieType(exit.cause)],
     ["interrupt", Effect.interrupt, (exit) => Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)]
@@ -160,7 +162,9 @@ describe.each(databases)("transactions on $name", (backend) => {
         Effect.gen(function*() {
           for (let round = 0; round < 5; round++) {
             const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-            const holder = yield* Effect.fork(transaction(Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(go))))
+            const holder = yield* Effect.fork(
+              transaction(Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(go)))
+            )
             yield* Deferred.await(held)
             const waiter = yield* Effect.fork(transaction(Effect.fail("never stored")))
             yield* Effect.yieldNow()
@@ -222,7 +226,11 @@ describe.each(databases)("transactions on $name", (backend) => {
       const exits = yield* Effect.all(
         Array.from({ length: 100 }, (_, index) => {
           const write = run(insert, { value: `${index}` })
-          const seen = Effect.provideService(count(`SELECT count(*) FROM nonces WHERE value = '${index}'`), Database, other)
+          const seen = Effect.provideService(
+            count(`SELECT count(*) FROM nonces WHERE value = '${index}'`),
+            Database,
+            other
+          )
           const endings: ReadonlyArray<Effect.Effect<void, unknown, Database>> = [
             Effect.void,
             Effect.fail("no"),
@@ -230,7 +238,9 @@ describe.each(databases)("transactions on $name", (backend) => {
             run(broken, {})
           ]
           const ending = endings[index % 4] ?? Effect.void
-          const one: Effect.Effect<void, unknown, Database> = index % 8 === 0 ? Effect.asVoid(write) : transaction(Effect.asVoid(Effect.zipRight(write, ending)))
+          const one: Effect.Effect<void, unknown, Database> = index % 8 === 0
+            ? Effect.asVoid(write)
+            : transaction(Effect.asVoid(Effect.zipRight(write, ending)))
           return Effect.exit(database.use(Effect.zipRight(one, seen)))
         }),
         { concurrency: "unbounded" }
@@ -255,7 +265,9 @@ describe.each(databases)("transactions on $name", (backend) => {
       const bad = yield* Effect.flip(attempt("bad"))
       assert.strictEqual(bad._tag, "StorageFailed")
       assert.deepStrictEqual([told, yield* total], [0, 0])
-      const exits = yield* Effect.all(["a", "bad", "b"].map((value) => Effect.exit(attempt(value))), { concurrency: "unbounded" })
+      const exits = yield* Effect.all(["a", "bad", "b"].map((value) => Effect.exit(attempt(value))), {
+        concurrency: "unbounded"
+      })
       const stored = yield* total
       assert.strictEqual(exits.filter(Exit.isSuccess).length, stored, "acknowledged is stored, and nothing else")
       assert.strictEqual(told, stored)
@@ -277,7 +289,11 @@ describe.each(databases)("transactions on $name", (backend) => {
       const interrupting = yield* Effect.fork(Fiber.interrupt(stubborn))
       yield* Effect.yieldNow()
       yield* Deferred.succeed(go, undefined)
-      yield* Effect.all([run(insert, { value: "one" }), transaction(run(insert, { value: "two" })), Fiber.join(interrupting)], {
+      yield* Effect.all([
+        run(insert, { value: "one" }),
+        transaction(run(insert, { value: "two" })),
+        Fiber.join(interrupting)
+      ], {
         concurrency: "unbounded"
       })
       assert.strictEqual(yield* total, 4)
@@ -313,7 +329,9 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepStrictEqual([bodies, told], [3, 1])
       assert.deepStrictEqual(yield* total, 1)
       bodies = 0
-      const error = yield* Effect.flip(Effect.provideService(transaction(body(Number.POSITIVE_INFINITY)), Database, deadlocking))
+      const error = yield* Effect.flip(
+        Effect.provideService(transaction(body(Number.POSITIVE_INFINITY)), Database, deadlocking)
+      )
       assert.instanceOf(error, StorageFailed)
       assert.deepStrictEqual([bodies, told], [4, 1])
     })))
@@ -322,7 +340,10 @@ describe.each(databases)("transactions on $name", (backend) => {
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
       yield* run(insert, { value: "planted-value" })
-      const fail = Effect.zipRight(Effect.ignore(run(broken, {})), Effect.ignore(run(insert, { value: "planted-value" })))
+      const fail = Effect.zipRight(
+        Effect.ignore(run(broken, {})),
+        Effect.ignore(run(insert, { value: "planted-value" }))
+      )
       yield* Effect.provide(fail, EventLog.layerMemory(records))
       assert.deepStrictEqual(records.map(({ fields }) => fields.statement), ["test_broken", "test_insert"])
       assert.deepStrictEqual(eventsOf(records), ["db_statement_failed", "db_statement_failed"])
@@ -357,7 +378,12 @@ describe("PostgreSQL alone", () => {
       yield* run(insert, { value: "y" })
       const [one, two] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       let attempts = 0
-      const crossing = (first: string, second: string, mine: Deferred.Deferred<void>, theirs: Deferred.Deferred<void>) =>
+      const crossing = (
+        first: string,
+        second: string,
+        mine: Deferred.Deferred<void>,
+        theirs: Deferred.Deferred<void>
+      ) =>
         transaction(Effect.gen(function*() {
           attempts++
           yield* all(bump, { value: first })
@@ -417,7 +443,9 @@ describe("SQLite alone", () => {
         })
       )
       assert.deepStrictEqual(sent, ["BEGIN IMMEDIATE"])
-      const refused = yield* transaction(Effect.exit(other.exclusive((connection) => connection.executeRaw("BEGIN IMMEDIATE", []))))
+      const refused = yield* transaction(
+        Effect.exit(other.exclusive((connection) => connection.executeRaw("BEGIN IMMEDIATE", [])))
+      )
       assert.isTrue(Exit.isFailure(refused), "before any statement of it was sent")
     })).pipe(Effect.scoped))
 

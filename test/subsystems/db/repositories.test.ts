@@ -70,16 +70,32 @@ describe.each(databases)("repositories on $name", (backend) => {
         authz.push(authzId)
         chall.push(challengeId)
         yield* authorizations.insert(id, now, [{ id: authzId, identifier: dns(name) }])
-        yield* authorizations.insertOffered(now, [{ id: challengeId, authzId, type: "http-01", position: 0, token: `token ${name}` }])
+        yield* authorizations.insertOffered(now, [{
+          id: challengeId,
+          authzId,
+          type: "http-01",
+          position: 0,
+          token: `token ${name}`
+        }])
       }
-      return { id, authz, chall, authzId: authz[0] ?? Id.AuthorizationId(""), challengeId: chall[0] ?? Id.ChallengeId("") }
+      return {
+        id,
+        authz,
+        chall,
+        authzId: authz[0] ?? Id.AuthorizationId(""),
+        challengeId: chall[0] ?? Id.ChallengeId("")
+      }
     })
 
   const blob = (id: string) => dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'::uuid`
-  const set = (table: string, id: string, status: string) => sql(`UPDATE ${table} SET status = '${status}' WHERE id = ${blob(id)}`)
+  const set = (table: string, id: string, status: string) =>
+    sql(`UPDATE ${table} SET status = '${status}' WHERE id = ${blob(id)}`)
   const statusOf = (table: string, id: string) =>
     Effect.map(column(`SELECT status FROM ${table} WHERE id = ${blob(id)}`), ([status]) => status)
-  const orderAt = (status: (typeof orderStatuses)[number], authzStatus: (typeof authorizationStatuses)[number] = "valid") =>
+  const orderAt = (
+    status: (typeof orderStatuses)[number],
+    authzStatus: (typeof authorizationStatuses)[number] = "valid"
+  ) =>
     Effect.gen(function*() {
       const accountId = yield* addAccount()
       const order = yield* addOrder(accountId)
@@ -124,7 +140,10 @@ describe.each(databases)("repositories on $name", (backend) => {
           ip: undefined
         }
         assert.isUndefined(yield* accounts.insert(again))
-        assert.deepInclude((yield* accounts.findByKey("p", pubkey)) ?? {}, { contact: ["mailto:a@example.com"], lastSeenAt: 100 })
+        assert.deepInclude((yield* accounts.findByKey("p", pubkey)) ?? {}, {
+          contact: ["mailto:a@example.com"],
+          lastSeenAt: 100
+        })
         assert.isDefined(yield* accounts.insert({ ...again, profile: "q" }))
       }))
 
@@ -212,7 +231,8 @@ describe.each(databases)("repositories on $name", (backend) => {
         for (const status of orderStatuses) {
           for (const authz of authorizationStatuses) {
             const { accountId, id } = yield* orderAt(status, authz)
-            const claim = (deviation: object) => orders.claim({ id, profile: "p", accountId, createdAfter: 99, ...deviation })
+            const claim = (deviation: object) =>
+              orders.claim({ id, profile: "p", accountId, createdAfter: 99, ...deviation })
             assert.isUndefined(yield* claim({ profile: "q" }))
             assert.isUndefined(yield* claim({ accountId: other }))
             assert.isUndefined(yield* claim({ createdAfter: 100 }), "expired")
@@ -226,7 +246,12 @@ describe.each(databases)("repositories on $name", (backend) => {
 
     test("issue leaves processing alone: account and every authorization still valid", () =>
       Effect.gen(function*() {
-        const certificate = { certificate: "PEM", certSerial: "0a", certPubkey: Buffer.from([1]), certNotAfter: 4_102_444_800 }
+        const certificate = {
+          certificate: "PEM",
+          certSerial: "0a",
+          certPubkey: Buffer.from([1]),
+          certNotAfter: 4_102_444_800
+        }
         for (const status of orderStatuses) {
           for (const authz of authorizationStatuses) {
             for (const account of accountStatuses) {
@@ -276,7 +301,10 @@ describe.each(databases)("repositories on $name", (backend) => {
         const order = yield* addOrder(accountId, ["a.example", "b.example", "c.example"])
         yield* set("authorizations", order.authzId, "valid")
         yield* set("accounts", accountId, "deactivated")
-        assert.deepInclude((yield* orders.findForIssuance("p", order.id)) ?? {}, { accountStatus: "deactivated", unvalidated: 2 })
+        assert.deepInclude((yield* orders.findForIssuance("p", order.id)) ?? {}, {
+          accountStatus: "deactivated",
+          unvalidated: 2
+        })
         assert.isUndefined(yield* orders.findForIssuance("q", order.id))
       }))
 
@@ -332,7 +360,9 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual(yield* orders.sweep("p", 50, 3), 0)
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'p' AND created_at = 50"), 5)
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'q'"), 5)
-        assert.deepStrictEqual(yield* column("SELECT status FROM orders WHERE profile = 'p' AND created_at = 10"), ["valid"])
+        assert.deepStrictEqual(yield* column("SELECT status FROM orders WHERE profile = 'p' AND created_at = 10"), [
+          "valid"
+        ])
         assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 11)
       }))
 
@@ -358,7 +388,13 @@ describe.each(databases)("repositories on $name", (backend) => {
         const other = yield* addAccount()
         const order = yield* addOrder(accountId, ["a.example"])
         const dnsId = Id.ChallengeId(yield* uuid)
-        yield* authorizations.insertOffered(100, [{ id: dnsId, authzId: order.authzId, type: "dns-01", position: 1, token: "t2" }])
+        yield* authorizations.insertOffered(100, [{
+          id: dnsId,
+          authzId: order.authzId,
+          type: "dns-01",
+          position: 1,
+          token: "t2"
+        }])
         const expected = {
           id: order.challengeId,
           type: "http-01" as const,
@@ -376,7 +412,10 @@ describe.each(databases)("repositories on $name", (backend) => {
         const rows = yield* authorizations.find(order.authzId, { profile: "p", accountId })
         assert.deepStrictEqual(rows[0], expected)
         assert.deepStrictEqual(rows.map(({ id }) => id), [order.challengeId, dnsId], "in the order offered")
-        assert.deepStrictEqual(yield* authorizations.findChallenge(order.challengeId, { profile: "p", accountId }), expected)
+        assert.deepStrictEqual(
+          yield* authorizations.findChallenge(order.challengeId, { profile: "p", accountId }),
+          expected
+        )
         assert.deepStrictEqual(yield* authorizations.findForValidation(order.challengeId, "p"), expected)
         for (const scope of [{ profile: "q", accountId }, { profile: "p", accountId: other }]) {
           assert.deepStrictEqual(yield* authorizations.find(order.authzId, scope), [])
@@ -410,7 +449,12 @@ describe.each(databases)("repositories on $name", (backend) => {
         yield* set("challenges", another.challengeId, "processing")
         const placed = yield* Effect.replicateEffect(addOrder(accountId), 4)
         const claim = (index: number, cap: number) =>
-          authorizations.claim({ id: placed[index]?.challengeId ?? Id.ChallengeId(""), accountId, cap, createdAfter: 0 })
+          authorizations.claim({
+            id: placed[index]?.challengeId ?? Id.ChallengeId(""),
+            accountId,
+            cap,
+            createdAfter: 0
+          })
         assert.isDefined(yield* claim(0, 2))
         assert.isDefined(yield* claim(1, 2))
         assert.isUndefined(yield* claim(2, 2))
@@ -434,7 +478,10 @@ describe.each(databases)("repositories on $name", (backend) => {
             yield* authorizations.findForValidation(one.challengeId, "p"),
             yield* authorizations.findForValidation(two.challengeId, "p")
           ]
-          assert.deepInclude(accepted ?? {}, moves ? { status: "valid", validatedAt: 555 } : { status, validatedAt: undefined })
+          assert.deepInclude(
+            accepted ?? {},
+            moves ? { status: "valid", validatedAt: 555 } : { status, validatedAt: undefined }
+          )
           assert.strictEqual(refused?.status, moves ? "invalid" : status)
           assert.deepStrictEqual(refused?.error, moves ? problem : undefined)
         }
@@ -452,7 +499,10 @@ describe.each(databases)("repositories on $name", (backend) => {
           for (const status of authorizationStatuses) {
             const { authzId } = yield* orderAt("pending", status)
             const moved = (from as ReadonlyArray<string>).includes(status)
-            assert.strictEqual((yield* authorizations.transition(name as keyof typeof moves, authzId)) !== undefined, moved)
+            assert.strictEqual(
+              (yield* authorizations.transition(name as keyof typeof moves, authzId)) !== undefined,
+              moved
+            )
             assert.strictEqual(yield* statusOf("authorizations", authzId), moved ? to : status)
           }
         }))
@@ -546,9 +596,12 @@ describe.each(databases)("repositories on $name", (backend) => {
         const row = { owner: "host:1:u", roles: "acme,worker", version: "1", startedAt: 100 }
         yield* workers.present({ ...row, now: 100 })
         yield* workers.present({ ...row, startedAt: 999, now: 150 })
-        assert.deepStrictEqual(yield* sql("SELECT started_at AS s, last_seen_at AS l FROM workers").pipe(
-          Effect.map((rows) => rows.map(({ l, s }) => [Number(s), Number(l)]))
-        ), [[100, 150]])
+        assert.deepStrictEqual(
+          yield* sql("SELECT started_at AS s, last_seen_at AS l FROM workers").pipe(
+            Effect.map((rows) => rows.map(({ l, s }) => [Number(s), Number(l)]))
+          ),
+          [[100, 150]]
+        )
         assert.isTrue(yield* workers.wasSeen("host", "worker", 150))
         assert.isFalse(yield* workers.wasSeen("host", "worker", 151))
         assert.isFalse(yield* workers.wasSeen("hos", "worker", 0))

@@ -2,11 +2,11 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, TestClock } from "effect"
 import type { Scope } from "effect"
 import { assert, describe } from "vitest"
+import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import { Database, StorageFailed, transaction } from "../../../src/subsystems/db/Database.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import * as jobs from "../../../src/subsystems/db/jobs.ts"
 import * as workers from "../../../src/subsystems/db/workers.ts"
-import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
 import type { AnyHandler, Handler, Outcome } from "../../../src/subsystems/queue/Handler.ts"
@@ -87,15 +87,18 @@ describe.each(databases)("the queue on $name", (backend) => {
         records.length = 0
         return body()
       }).pipe(
-        Effect.provide(Queue.layer({ maxAttempts }).pipe(
-          Layer.provideMerge(Entropy.layerSeeded(name)),
-          Layer.provideMerge(EventLog.layerMemory(records))
-        )),
+        Effect.provide(
+          Queue.layer({ maxAttempts }).pipe(
+            Layer.provideMerge(Entropy.layerSeeded(name)),
+            Layer.provideMerge(EventLog.layerMemory(records))
+          )
+        ),
         (self) => database.use(self)
       ))
 
-  const pass = (runner: { readonly pass: Effect.Effect<void, never, Database>; readonly idle: Effect.Effect<void, unknown> }) =>
-    Effect.zipRight(runner.pass, Effect.orDie(runner.idle))
+  const pass = (
+    runner: { readonly pass: Effect.Effect<void, never, Database>; readonly idle: Effect.Effect<void, unknown> }
+  ) => Effect.zipRight(runner.pass, Effect.orDie(runner.idle))
 
   describe("enqueue", () => {
     test("a live key is one job: the second answers its id", () =>
@@ -154,7 +157,9 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* TestClock.setTime(1_000_500)
         yield* enqueue("k", { deadline: 5000, runAt: 2000 })
         const [row] = yield* sql("SELECT * FROM jobs")
-        const numbers = ["run_at", "deadline", "attempts", "max_attempts", "created_at"].map((name) => Number(row?.[name]))
+        const numbers = ["run_at", "deadline", "attempts", "max_attempts", "created_at"].map((name) =>
+          Number(row?.[name])
+        )
         assert.deepStrictEqual(numbers, [2000, 5000, 0, 3, 1000])
         assert.strictEqual(row?.payload, `{"challenge_id":"k","profile":"p","thumbprint":"t"}`)
       }))
@@ -166,7 +171,9 @@ describe.each(databases)("the queue on $name", (backend) => {
 
     test("takes the oldest due first, as many as asked for, and counts the attempt", () =>
       Effect.gen(function*() {
-        for (const [key, runAt] of [["c", 30], ["a", 10], ["b", 20], ["future", 101]] as const) yield* enqueue(key, { runAt })
+        for (const [key, runAt] of [["c", 30], ["a", 10], ["b", 20], ["future", 101]] as const) {
+          yield* enqueue(key, { runAt })
+        }
         const first = yield* claim(2)
         assert.sameMembers(first.map(({ dedupKey }) => dedupKey), ["a", "b"])
         assert.deepStrictEqual(first.map(({ attempts }) => attempts), [1, 1])
@@ -195,7 +202,11 @@ describe.each(databases)("the queue on $name", (backend) => {
         const handler = validation((payload) => Effect.as(Effect.sync(() => void ran.push(payload.challenge_id)), done))
         const other = yield* database.another
         const one = yield* Runner.make(options, [handler])
-        const two = yield* Effect.provideService(Runner.make({ ...options, owner: "host:2:b" }, [handler]), Database, other)
+        const two = yield* Effect.provideService(
+          Runner.make({ ...options, owner: "host:2:b" }, [handler]),
+          Database,
+          other
+        )
         const turns = (runner: typeof one, driver: Driver) =>
           Effect.provideService(Effect.repeatN(pass(runner), 12), Database, driver)
         yield* Effect.all([turns(one, database.driver()), turns(two, other)], { concurrency: 2 })
@@ -208,7 +219,9 @@ describe.each(databases)("the queue on $name", (backend) => {
     test("done settles, its writes with it", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
-        const runner = yield* Runner.make(options, [validation(() => Effect.succeed({ _tag: "Done", commit: mark("written") }))])
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed({ _tag: "Done", commit: mark("written") }))
+        ])
         yield* pass(runner)
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done", attempts: 1, last_error: null, leased: false })
         assert.deepStrictEqual(yield* marks, ["written"])
@@ -220,7 +233,9 @@ describe.each(databases)("the queue on $name", (backend) => {
     test("retry comes back after the backoff, and is given up with its abandon step when attempts are used", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
-        const runner = yield* Runner.make(options, [validation(() => Effect.succeed({ _tag: "Retry", error: "later" }))])
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed({ _tag: "Retry", error: "later" }))
+        ])
         for (const [attempt, full] of [[1, 30], [2, 60]] as const) {
           yield* pass(runner)
           const [row] = yield* jobRow
@@ -242,7 +257,9 @@ describe.each(databases)("the queue on $name", (backend) => {
     test("failed is given up at once", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
-        const runner = yield* Runner.make(options, [validation(() => Effect.succeed({ _tag: "Failed", error: "never" }))])
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed({ _tag: "Failed", error: "never" }))
+        ])
         yield* pass(runner)
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 1 })
         assert.deepStrictEqual(yield* marks, ["abandoned never"])
@@ -271,7 +288,11 @@ describe.each(databases)("the queue on $name", (backend) => {
           yield* sql(`UPDATE jobs SET payload = '${payload}'`)
           const runner = yield* Runner.make(options, [validation(() => Effect.die("never called"))])
           yield* pass(runner)
-          assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 1, last_error: "the payload cannot be read" })
+          assert.deepInclude((yield* jobRow)[0] ?? {}, {
+            status: "failed",
+            attempts: 1,
+            last_error: "the payload cannot be read"
+          })
         }
       }))
 
@@ -291,7 +312,9 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* enqueue("bad")
         yield* enqueue("good")
         const runner = yield* Runner.make(options, [
-          validation(({ challenge_id }) => challenge_id === "bad" ? Effect.die(new Error("boom")) : Effect.succeed(done))
+          validation(({ challenge_id }) =>
+            challenge_id === "bad" ? Effect.die(new Error("boom")) : Effect.succeed(done)
+          )
         ])
         yield* pass(runner)
         assert.deepStrictEqual(yield* column("SELECT status FROM jobs ORDER BY dedup_key"), ["ready", "done"])
@@ -316,32 +339,44 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.isAbove((yield* jobRow)[0]?.run_at ?? 0, 0)
       }))
 
-    test("reschedule starts over: attempts from zero, the error kept, however often it fails", () =>
-      Effect.gen(function*() {
-        let at = 0
-        const errors = ["broken", "broken again", undefined]
-        const runner = yield* Runner.make(options, [
-          sweep(() => {
-            at += 60
-            const error = errors[at / 60 - 1]
-            return Effect.succeed({ _tag: "Reschedule", at, ...(error === undefined ? {} : { error }) })
-          })
-        ])
-        yield* runner.enqueuePeriodic
-        yield* runner.enqueuePeriodic
-        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
-        for (const error of [...errors, undefined, undefined]) {
-          yield* pass(runner)
-          assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "ready", attempts: 0, run_at: at, last_error: error ?? null, leased: false })
-          yield* TestClock.setTime(at * 1000)
-        }
-      }), 2)
+    test(
+      "reschedule starts over: attempts from zero, the error kept, however often it fails",
+      () =>
+        Effect.gen(function*() {
+          let at = 0
+          const errors = ["broken", "broken again", undefined]
+          const runner = yield* Runner.make(options, [
+            sweep(() => {
+              at += 60
+              const error = errors[at / 60 - 1]
+              return Effect.succeed({ _tag: "Reschedule", at, ...(error === undefined ? {} : { error }) })
+            })
+          ])
+          yield* runner.enqueuePeriodic
+          yield* runner.enqueuePeriodic
+          assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+          for (const error of [...errors, undefined, undefined]) {
+            yield* pass(runner)
+            assert.deepInclude((yield* jobRow)[0] ?? {}, {
+              status: "ready",
+              attempts: 0,
+              run_at: at,
+              last_error: error ?? null,
+              leased: false
+            })
+            yield* TestClock.setTime(at * 1000)
+          }
+        }),
+      2
+    )
 
     test("a periodic kind is never given up, whether it panics or fails", () =>
       Effect.gen(function*() {
         let turn = 0
         const runner = yield* Runner.make(options, [
-          sweep(() => turn++ % 2 === 0 ? Effect.die("boom") : new StorageFailed({ statement: "s", detail: "d", transient: false }))
+          sweep(() =>
+            turn++ % 2 === 0 ? Effect.die("boom") : new StorageFailed({ statement: "s", detail: "d", transient: false })
+          )
         ])
         yield* runner.enqueuePeriodic
         for (let round = 0; round < 10; round++) {
@@ -364,7 +399,8 @@ describe.each(databases)("the queue on $name", (backend) => {
           validation(() =>
             Effect.zipRight(Deferred.succeed(started, undefined), Effect.never).pipe(
               Effect.onInterrupt(() => Effect.sync(() => void (cleaned = true)))
-            ))
+            )
+          )
         ])
         yield* runner.pass
         yield* Deferred.await(started)
@@ -375,7 +411,11 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.interruptOverdue
         yield* runner.idle
         assert.isTrue(cleaned)
-        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "ready", attempts: 1, last_error: "the attempt took longer than its budget" })
+        assert.deepInclude((yield* jobRow)[0] ?? {}, {
+          status: "ready",
+          attempts: 1,
+          last_error: "the attempt took longer than its budget"
+        })
         assert.isAbove((yield* jobRow)[0]?.run_at ?? 0, 10)
       }))
 
@@ -422,22 +462,29 @@ describe.each(databases)("the queue on $name", (backend) => {
 
     test("a result whose lease was lost is discarded, and its writes with it", () =>
       Effect.gen(function*() {
-        for (const stolen of [
-          "lease_owner = 'other'",
-          "attempts = attempts + 1",
-          "status = 'ready', lease_owner = NULL, lease_until = NULL",
-          "status = 'cancelled'"
-        ]) {
+        for (
+          const stolen of [
+            "lease_owner = 'other'",
+            "attempts = attempts + 1",
+            "status = 'ready', lease_owner = NULL, lease_until = NULL",
+            "status = 'cancelled'"
+          ]
+        ) {
           yield* sql("DELETE FROM jobs")
           records.length = 0
           yield* enqueue("k")
           const runner = yield* Runner.make({ ...options, max_concurrent: 1 }, [
-            validation(() => Effect.as(sql(`UPDATE jobs SET ${stolen}`), { _tag: "Done", commit: mark("written") } as const))
+            validation(() =>
+              Effect.as(sql(`UPDATE jobs SET ${stolen}`), { _tag: "Done", commit: mark("written") } as const)
+            )
           ])
           yield* pass(runner)
           assert.deepStrictEqual(yield* marks, [], stolen)
           assert.notInclude(yield* column("SELECT status FROM jobs"), "done", stolen)
-          assert.deepStrictEqual(eventsOf(records).filter((event) => event.startsWith("job_") && event !== "job_enqueued"), ["job_lease_lost"])
+          assert.deepStrictEqual(
+            eventsOf(records).filter((event) => event.startsWith("job_") && event !== "job_enqueued"),
+            ["job_lease_lost"]
+          )
         }
       }))
 
@@ -455,7 +502,8 @@ describe.each(databases)("the queue on $name", (backend) => {
               yield* Deferred.await(go)
               running--
               return done
-            }))
+            })
+          )
         ])
         yield* runner.pass
         yield* runner.pass
@@ -480,9 +528,16 @@ describe.each(databases)("the queue on $name", (backend) => {
         let away = true
         const flaky: Driver = {
           ...driver,
-          single: (statement, params) => away ? driver.single({ ...statement, text: "SELECT * FROM no_such_table" }, []) : driver.single(statement, params)
+          single: (statement, params) =>
+            away
+              ? driver.single({ ...statement, text: "SELECT * FROM no_such_table" }, [])
+              : driver.single(statement, params)
         }
-        const runner = yield* Effect.provideService(Runner.make(options, [validation(() => Effect.succeed(done))]), Database, flaky)
+        const runner = yield* Effect.provideService(
+          Runner.make(options, [validation(() => Effect.succeed(done))]),
+          Database,
+          flaky
+        )
         yield* Effect.provideService(pass(runner), Database, flaky)
         away = false
         yield* Effect.provideService(pass(runner), Database, flaky)
@@ -539,7 +594,11 @@ describe.each(databases)("the queue on $name", (backend) => {
                 Effect.uninterruptible(Effect.zipRight(Deferred.succeed(claimed, undefined), Deferred.await(go))))
               : driver.single(statement, params)
         }
-        const runner = yield* Effect.provideService(Runner.make(options, [validation(() => Effect.succeed(done))]), Database, slow)
+        const runner = yield* Effect.provideService(
+          Runner.make(options, [validation(() => Effect.succeed(done))]),
+          Database,
+          slow
+        )
         const passing = yield* Effect.fork(Effect.provideService(runner.pass, Database, slow))
         yield* Deferred.await(claimed)
         const stopping = yield* Effect.fork(Fiber.interrupt(passing))

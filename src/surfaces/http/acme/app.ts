@@ -71,7 +71,10 @@ export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
   admission: Admission
 ): App<Needs | Nonces> => {
-  const respond = (request: Request, at: ReturnType<typeof reached>): Effect.Effect<Answer, AcmeError | Failure, Needs> =>
+  const respond = (
+    request: Request,
+    at: ReturnType<typeof reached>
+  ): Effect.Effect<Answer, AcmeError | Failure, Needs> =>
     Effect.gen(function*() {
       const body = request.method === "POST"
         ? yield* Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body))
@@ -92,7 +95,11 @@ export const make = (
       }))
     })
 
-  const dressed = (request: Request, at: ReturnType<typeof reached>, answer: Answer): Effect.Effect<Answer, never, Nonces> => {
+  const dressed = (
+    request: Request,
+    at: ReturnType<typeof reached>,
+    answer: Answer
+  ): Effect.Effect<Answer, never, Nonces> => {
     const given = answer.headers.link
     const links = [...(at === undefined ? [] : [at.endpoint.indexLink]), ...(given === undefined ? [] : [given].flat())]
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
@@ -136,7 +143,9 @@ const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
   Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
 
 const onlyGet = (answer: Answer) => (request: Request): Answer =>
-  request.method === "GET" || request.method === "HEAD" ? answer : problemAnswer(new MethodNotAllowed({ allow: "GET, HEAD" }))
+  request.method === "GET" || request.method === "HEAD"
+    ? answer
+    : problemAnswer(new MethodNotAllowed({ allow: "GET, HEAD" }))
 
 /** Outside every profile: no admission, no nonce, no Link, no database. */
 const rootRoutes: ReadonlyMap<string, (request: Request) => Answer> = new Map([

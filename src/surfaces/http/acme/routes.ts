@@ -17,11 +17,13 @@ export interface Route<R> {
   readonly post?: (posted: Posted) => Effect.Effect<Answer, Failure, R>
 }
 
-const kid = <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Answer, E, R>) =>
-(posted: Posted) => Effect.flatMap(byKid(posted, read), handle)
+const kid =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Answer, E, R>) =>
+  (posted: Posted) => Effect.flatMap(byKid(posted, read), handle)
 
-const jwk = <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
-(posted: Posted) => Effect.flatMap(byJwk(posted, read), handle)
+const jwk =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
+  (posted: Posted) => Effect.flatMap(byJwk(posted, read), handle)
 
 const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
   Effect.succeed({ status: 200, headers: { "content-type": "application/json" }, body: endpoint.directory })
@@ -45,8 +47,8 @@ const table = {
 
 /** Everything the resources ask of their surroundings. */
 export type Needs = {
-  [P in keyof typeof table]: (typeof table)[P] extends { readonly post: (posted: Posted) => Effect.Effect<Answer, Failure, infer R> }
-    ? R
+  [P in keyof typeof table]: (typeof table)[P] extends
+    { readonly post: (posted: Posted) => Effect.Effect<Answer, Failure, infer R> } ? R
     : never
 }[keyof typeof table]
 

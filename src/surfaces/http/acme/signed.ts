@@ -162,10 +162,13 @@ const seenEverySeconds = 60
 
 /** The last authenticated request is stamped at most once a minute. */
 const stampSeen = (account: Account, client: ClientFacts) =>
-  Effect.flatMap(currentSeconds, (now) =>
-    account.lastSeenAt !== undefined && now - account.lastSeenAt < seenEverySeconds
-      ? Effect.void
-      : accounts.recordSeen(account.id, now, client.ip))
+  Effect.flatMap(
+    currentSeconds,
+    (now) =>
+      account.lastSeenAt !== undefined && now - account.lastSeenAt < seenEverySeconds
+        ? Effect.void
+        : accounts.recordSeen(account.id, now, client.ip)
+  )
 
 /** How a payload is read: an empty one is POST-as-GET (RFC 8555 section 6.3). */
 export type Payload<P> = (bytes: Buffer) => Effect.Effect<P, AcmeError>
