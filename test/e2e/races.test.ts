@@ -102,6 +102,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual(answers.filter((answer) => problemType(answer) === "orderNotReady").length, 49)
     assert.strictEqual((await session.awaitOrder(order.url, ["valid", "invalid"])).status, "valid")
     const id = order.url.slice(order.url.lastIndexOf("/") + 1)
+    await ground.server.waitForEvent("order_finalized", { where: ({ fields }) => fields["order_id"] === id })
     for (const event of ["order_finalize_queued", "order_finalized", "local_ca_leaf_issued"]) {
       const about = ground.server.records().filter(({ fields }) =>
         fields["event"] === event && fields["order_id"] === id

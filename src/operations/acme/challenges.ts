@@ -22,74 +22,84 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId)
 })
 
 // Explains a claim that changed no row, from what is true now.
-const explainLostClaim = (caller: Caller, id: ChallengeId) =>
-  Effect.gen(function*() {
-    const challenge = yield* find(caller, id)
-    if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
-    const now = yield* currentSeconds
-    const authorization = { status: challenge.authzStatus, createdAt: challenge.createdAt }
-    const shown = statusShown(authorization, caller.profile.order.validity_seconds, now)
-    if (shown === "expired") yield* authorizations.transition("expire", challenge.authzId)
-    if (shown !== "pending" || challenge.orderStatus !== "pending") {
-      return yield* new Malformed({ detail: "The authorization or its order is no longer pending." })
-    }
-    yield* emit("challenge_trigger_rate_limited", {
-      account_id: caller.accountId,
-      in_flight: yield* authorizations.countInFlight(caller.accountId)
-    })
-    return yield* new RateLimited({ retryAfter: retryAfterSeconds })
+const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  const challenge = yield* find(caller, id)
+  if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
+  const now = yield* currentSeconds
+  const authorization = { status: challenge.authzStatus, createdAt: challenge.createdAt }
+  const shown = statusShown(authorization, caller.profile.order.validity_seconds, now)
+  if (shown === "expired") yield* authorizations.transition("expire", challenge.authzId)
+  if (shown !== "pending" || challenge.orderStatus !== "pending") {
+    return yield* new Malformed({ detail: "The authorization or its order is no longer pending." })
+  }
+  yield* emit("challenge_trigger_rate_limited", {
+    account_id: caller.accountId,
+    in_flight: yield* authorizations.countInFlight(caller.accountId)
   })
+  return yield* new RateLimited({ retryAfter: retryAfterSeconds })
+})
+
+/** Claims the challenge and queues its validation, or accepts it where the profile bypasses that. */
+const claimAndEnqueue = Effect.fnUntraced(function*(
+  caller: Caller,
+  challenge: Effect.Effect.Success<ReturnType<typeof find>>,
+  now: number
+) {
+  const { profile } = caller
+  const { id } = challenge
+  // The cap is counted, and the order judged, only once these rows are ours.
+  yield* accounts.lock(caller.accountId)
+  yield* orders.lock(challenge.orderId)
+  const row = yield* authorizations.claim({
+    id,
+    accountId: caller.accountId,
+    cap: profile.challenge.max_in_flight_per_account,
+    createdAfter: now - profile.order.validity_seconds
+  })
+  if (row === undefined) return row
+  if (profile.challenge.bypass) {
+    yield* commitAccepted(challenge, now)
+    return row
+  }
+  const queue = yield* Queue
+  yield* Effect.tapError(
+    queue.enqueue({
+      kind: "challenge_validate",
+      dedupKey: id,
+      payload: {
+        challenge_id: id,
+        profile: profile.name,
+        thumbprint: caller.thumbprint,
+        client_ip: caller.client.ip,
+        request_id: caller.client.request_id
+      },
+      deadline: expiresAt(challenge.createdAt, profile.order.validity_seconds)
+    }),
+    (error) => emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message })
+  )
+  return row
+})
 
 /**
  * The trigger (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its validation. A challenge that
  * is already under way or decided, or whose authorization is valid, is answered as it stands.
  */
 export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
-  const { profile } = caller
   const challenge = yield* find(caller, id)
   if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
-  const queue = yield* Queue
   const now = yield* currentSeconds
-  const isBypassed = profile.challenge.bypass
-  const claimed = yield* transaction(Effect.gen(function*() {
-    // The cap is counted, and the order judged, only once these rows are ours.
-    yield* accounts.lock(caller.accountId)
-    yield* orders.lock(challenge.orderId)
-    const row = yield* authorizations.claim({
-      id,
-      accountId: caller.accountId,
-      cap: profile.challenge.max_in_flight_per_account,
-      createdAfter: now - profile.order.validity_seconds
-    })
-    if (row === undefined) return row
-    if (isBypassed) {
-      yield* commitAccepted(challenge, now)
-      return row
-    }
-    yield* Effect.tapError(
-      queue.enqueue({
-        kind: "challenge_validate",
-        dedupKey: id,
-        payload: {
-          challenge_id: id,
-          profile: profile.name,
-          thumbprint: caller.thumbprint,
-          client_ip: caller.client.ip,
-          request_id: caller.client.request_id
-        },
-        deadline: expiresAt(challenge.createdAt, profile.order.validity_seconds)
-      }),
-      (error) => emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message })
-    )
-    return row
-  })).pipe(Effect.catchTag("StorageFailed", () => new ChallengeEnqueueFailed()))
+  const claimed = yield* Effect.catchTag(
+    transaction(claimAndEnqueue(caller, challenge, now)),
+    "StorageFailed",
+    () => new ChallengeEnqueueFailed()
+  )
   if (claimed === undefined) return yield* explainLostClaim(caller, id)
   yield* emit("challenge_validation_requested", {
     challenge_id: id,
     type: challenge.type,
     identifier: challenge.identifier.value
   })
-  return isBypassed
+  return caller.profile.challenge.bypass
     ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now }
     : { ...challenge, status: "processing" as const }
 })

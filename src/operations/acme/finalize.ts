@@ -22,38 +22,57 @@ const decodeCsr = (text: string): Either.Either<Csr, CsrRefused> => {
     : Either.left(new CsrRefused({ reason: "undecodable", detail: "The CSR is not base64url." }))
 }
 
-const acceptCsr = (caller: Caller, order: OrderView, text: string) =>
-  Effect.gen(function*() {
-    const csr = yield* decodeCsr(text)
-    if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
-      return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
-    }
-    if (yield* orders.isCompromised(csr.spki)) {
-      return yield* new CsrRefused({
-        reason: "burnt_key",
-        detail: "A certificate for this key was revoked for key compromise."
-      })
-    }
-    yield* checkCsrNames(csr, order.identifiers.map(({ value }) => value))
-    return csr
-  })
-
-const refused = (caller: Caller, order: OrderView, error: CsrRefused) =>
-  Effect.gen(function*() {
-    yield* emit("csr_rejected", { order_id: order.id, reason: error.reason })
-    yield* audit.record({
-      event: "certificate_issue_failed",
-      actorKind: "acme",
-      actorId: caller.accountId,
-      accountId: caller.accountId,
-      orderId: order.id,
-      identifiers: order.identifiers.map(({ value }) => value),
-      reason: "badCSR",
-      ...auditFacts(caller.profile.name, caller.client),
-      detail: { cause: "bad_csr", error: error.detail }
+const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, text: string) {
+  const csr = yield* decodeCsr(text)
+  if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
+    return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
+  }
+  if (yield* orders.isCompromised(csr.spki)) {
+    return yield* new CsrRefused({
+      reason: "burnt_key",
+      detail: "A certificate for this key was revoked for key compromise."
     })
-    return yield* new BadCsr({ detail: error.detail })
+  }
+  yield* checkCsrNames(csr, order.identifiers.map(({ value }) => value))
+  return csr
+})
+
+const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, error: CsrRefused) {
+  yield* emit("csr_rejected", { order_id: order.id, reason: error.reason })
+  yield* audit.record({
+    event: "certificate_issue_failed",
+    actorKind: "acme",
+    actorId: caller.accountId,
+    accountId: caller.accountId,
+    orderId: order.id,
+    identifiers: order.identifiers.map(({ value }) => value),
+    reason: "badCSR",
+    ...auditFacts(caller.profile.name, caller.client),
+    detail: { cause: "bad_csr", error: error.detail }
   })
+  return yield* new BadCsr({ detail: error.detail })
+})
+
+/** Claims the order and queues its signing, or says that somebody else has. */
+const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: OrderView, csr: Csr, now: number) {
+  const { profile } = caller
+  const { id } = order
+  yield* orders.lock(id)
+  const claimed = yield* orders.claim({ id, createdAfter: now - profile.order.validity_seconds, ...scopeOf(caller) })
+  if (claimed === undefined) return yield* new OrderNotReady()
+  const queue = yield* Queue
+  yield* queue.enqueue({
+    kind: "signer_issue",
+    dedupKey: id,
+    payload: {
+      order_id: id,
+      profile: profile.name,
+      csr: Buffer.from(csr.der).toString("base64url"),
+      client: caller.client
+    },
+    deadline: expiresAt(order.createdAt, profile.order.validity_seconds)
+  })
+})
 
 /**
  * Finalize (RFC 8555 section 7.4): the CSR is judged in full, then one transaction claims the order and queues its
@@ -73,28 +92,10 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     "CsrRefused",
     (error) => refused(caller, order, error)
   )
-  const queue = yield* Queue
-  yield* transaction(Effect.gen(function*() {
-    yield* orders.lock(id)
-    const claimed = yield* orders.claim({
-      id,
-      createdAfter: now - profile.order.validity_seconds,
-      ...scopeOf(caller)
-    })
-    if (claimed === undefined) return yield* new OrderNotReady()
-    yield* queue.enqueue({
-      kind: "signer_issue",
-      dedupKey: id,
-      payload: {
-        order_id: id,
-        profile: profile.name,
-        csr: Buffer.from(csr.der).toString("base64url"),
-        client: caller.client
-      },
-      deadline: expires
-    })
-  })).pipe(
-    Effect.tapErrorTag("OrderNotReady", () => emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" }))
+  yield* Effect.tapErrorTag(
+    transaction(claimAndEnqueue(caller, order, csr, now)),
+    "OrderNotReady",
+    () => emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" })
   )
   yield* emit("order_finalize_queued", { order_id: id })
   const processing: OrderView = { ...order, status: "processing" }

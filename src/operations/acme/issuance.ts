@@ -4,6 +4,7 @@ import { OrderId } from "../../domain/Id.ts"
 import type { Job, PayloadOf } from "../../domain/Job.ts"
 import type { AcmeError } from "../../domain/Problem.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned, problemOf, problemType } from "../../domain/Problem.ts"
+import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { reopenCsr } from "../../subsystems/crypto/Csr.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import type { StorageFailed } from "../../subsystems/db/Database.ts"
@@ -11,6 +12,7 @@ import { afterCommit, Database } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Outcome } from "../../subsystems/queue/Handler.ts"
+import type { Issued } from "../../subsystems/signing/Signer.ts"
 import { Signers } from "../../subsystems/signing/Signer.ts"
 import { auditFacts } from "./caller.ts"
 
@@ -105,39 +107,39 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
         return { _tag: "Retry", error: signed.left.detail } satisfies Ended
     }
   }
-  const { chain, notAfter, serial } = signed.right
-  const database = yield* Database
-  const commit = Effect.gen(function*() {
-    yield* orders.lock(id)
-    const stored = yield* orders.issue({
-      id,
-      certificate: chain,
-      certSerial: serial,
-      certPubkey: csr.right.spki,
-      certNotAfter: notAfter
-    })
-    if (stored === undefined) return yield* withdrawn(payload, order)
-    const finished = yield* Clock.currentTimeMillis
-    yield* afterCommit(Effect.zipRight(
-      emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 }),
-      Effect.provideService(
-        audit.record({
-          event: "certificate_issued",
-          actorKind: "acme",
-          actorId: order.accountId,
-          accountId: order.accountId,
-          orderId: id,
-          certSerial: serial,
-          identifiers: names,
-          ...auditFacts(payload.profile, payload.client),
-          detail: { key_type: csr.right.keyType, not_after: new Date(notAfter * 1000).toISOString() }
-        }),
-        Database,
-        database
-      )
-    ))
+  return { _tag: "Done", commit: store(payload, job, order, csr.right, signed.right) } satisfies Ended
+})
+
+/** `processing` to `valid` with the certificate, and the row that tells of it once that has committed. */
+const store = Effect.fnUntraced(function*(payload: Payload, job: Job, order: Found, csr: Csr, signed: Issued) {
+  const { chain, notAfter, serial } = signed
+  const { id } = order
+  yield* orders.lock(id)
+  const stored = yield* orders.issue({
+    id,
+    certificate: chain,
+    certSerial: serial,
+    certPubkey: csr.spki,
+    certNotAfter: notAfter
   })
-  return { _tag: "Done", commit } satisfies Ended
+  if (stored === undefined) return yield* withdrawn(payload, order)
+  const database = yield* Database
+  const finished = yield* Clock.currentTimeMillis
+  const row = audit.record({
+    event: "certificate_issued",
+    actorKind: "acme",
+    actorId: order.accountId,
+    accountId: order.accountId,
+    orderId: id,
+    certSerial: serial,
+    identifiers: order.identifiers.map(({ value }) => value),
+    ...auditFacts(payload.profile, payload.client),
+    detail: { key_type: csr.keyType, not_after: new Date(notAfter * 1000).toISOString() }
+  })
+  yield* afterCommit(Effect.zipRight(
+    emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 }),
+    Effect.provideService(row, Database, database)
+  ))
 })
 
 /** The queue gave the signing up: the order ends `invalid`, with its audit row, in the queue's transaction. */

@@ -112,13 +112,14 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     }
   }
   const { notAfter, notBefore } = request
-  yield* transaction(Effect.gen(function*() {
-    const row = { id, identifiers, notBefore, notAfter, now, ip: caller.client.ip, ...scopeOf(caller) }
-    yield* orders.insert(row)
-    yield* orders.insertIdentifiers(id, profile.name, names.map((name) => [name, reverseName(name)]))
-    yield* authorizations.insert(id, now, wanted)
-    yield* authorizations.insertOffered(now, offered)
-  }))
+  const row = { id, identifiers, notBefore, notAfter, now, ip: caller.client.ip, ...scopeOf(caller) }
+  const reversed = names.map((name) => [name, reverseName(name)] as const)
+  yield* transaction(Effect.all([
+    orders.insert(row),
+    orders.insertIdentifiers(id, profile.name, reversed),
+    authorizations.insert(id, now, wanted),
+    authorizations.insertOffered(now, offered)
+  ], { discard: true }))
   yield* emit("order_created", { order_id: id, identifiers: names })
   const view: OrderView = {
     id,

@@ -4,7 +4,7 @@ import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
 import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName } from "../../domain/Identifier.ts"
 import type { PayloadOf } from "../../domain/Job.ts"
-import type { AcmeError } from "../../domain/Problem.ts"
+import type { AcmeError, ProblemDocument } from "../../domain/Problem.ts"
 import { ChallengeMismatched, ChallengeUnreachable, problemOf, ValidationAbandoned } from "../../domain/Problem.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
@@ -39,28 +39,25 @@ const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, Stora
 
 /** Proof accepted: challenge and authorization `valid`, the order `ready` when this was its last authorization. */
 export const commitAccepted = (subject: Subject, now: number): Effect.Effect<void, StorageFailed, Database> =>
-  inOneTransaction(
-    subject,
-    Effect.gen(function*() {
-      if ((yield* authorizations.accept(subject.id, now)) === undefined) return yield* new Superseded()
-      if ((yield* authorizations.transition("accept", subject.authzId)) !== undefined) {
-        yield* orders.promote(subject.orderId)
-      }
-    })
-  )
+  inOneTransaction(subject, acceptAll(subject, now))
+
+const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
+  if ((yield* authorizations.accept(subject.id, now)) === undefined) return yield* new Superseded()
+  if ((yield* authorizations.transition("accept", subject.authzId)) !== undefined) {
+    yield* orders.promote(subject.orderId)
+  }
+})
 
 /** Proof refused or given up: challenge, authorization and order `invalid`, unless another challenge decided first. */
 const commitRefused = (subject: Subject, error: AcmeError): Effect.Effect<void, StorageFailed, Database> =>
-  inOneTransaction(
-    subject,
-    Effect.gen(function*() {
-      const problem = problemOf(error)
-      if ((yield* authorizations.refuse(subject.id, problem)) === undefined) return yield* new Superseded()
-      if ((yield* authorizations.transition("refuse", subject.authzId)) !== undefined) {
-        yield* orders.fail(subject.orderId, problem)
-      }
-    })
-  )
+  inOneTransaction(subject, refuseAll(subject, problemOf(error)))
+
+const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: ProblemDocument) {
+  if ((yield* authorizations.refuse(subject.id, problem)) === undefined) return yield* new Superseded()
+  if ((yield* authorizations.transition("refuse", subject.authzId)) !== undefined) {
+    yield* orders.fail(subject.orderId, problem)
+  }
+})
 
 const shownToClient = (name: string, refused: ChallengeRefused): AcmeError =>
   refused.error === "connection" ? new ChallengeUnreachable({ name }) : new ChallengeMismatched({ name })

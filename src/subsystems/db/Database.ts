@@ -36,7 +36,7 @@ export interface Driver {
     statement: Compiled,
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
-  /** Runs `body` in a transaction that commits when its exit is a success; answers once it has. */
+  /** Runs `body`, more than once if need be, in a transaction that commits when its exit is a success; answers then. */
   readonly transact: <A, E, R>(
     body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
   ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
@@ -121,21 +121,31 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
     const services = fiber.currentContext.unsafeMap
     if (services.has(Transaction.key)) return body
     const driver: Driver = services.get(Database.key)
-    return Effect.uninterruptible(Effect.retry(Effect.suspend(() => attempt(driver, body)), whileTransient))
+    return Effect.uninterruptible(attempts(driver, body, transactionAttempts))
   })
 
-const whileTransient = {
-  times: transactionAttempts - 1,
-  while: (error: unknown) => error instanceof StorageFailed && error.transient
-}
+const isTransient = (error: unknown) => error instanceof StorageFailed && error.transient
+
+const attempts = <A, E, R>(
+  driver: Driver,
+  body: Effect.Effect<A, E, R>,
+  left: number
+): Effect.Effect<A, E | StorageFailed, R> =>
+  Effect.catchAll(
+    attempt(driver, body),
+    (error) => left > 1 && isTransient(error) ? attempts(driver, body, left - 1) : Effect.fail(error)
+  )
 
 const attempt = <A, E, R>(
   driver: Driver,
   body: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | StorageFailed, R> => {
-  const afterCommit: Array<Effect.Effect<void>> = []
+  let afterCommit: Array<Effect.Effect<void>> = []
   return Effect.matchEffect(
-    driver.transact((connection) => Effect.exit(Effect.provideService(body, Transaction, { connection, afterCommit }))),
+    driver.transact((connection) => {
+      afterCommit = [] // a body that runs again plans anew
+      return Effect.exit(Effect.provideService(body, Transaction, { connection, afterCommit }))
+    }),
     {
       onFailure: failed(driver, "transaction"),
       // Once the connection is back, so that what follows can have it.

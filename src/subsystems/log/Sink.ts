@@ -1,8 +1,7 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Record } from "effect"
 import type { Scope } from "effect"
-import type { EventName } from "../../domain/Event.ts"
-import { fields as dictionary } from "../../domain/Event.ts"
-import type { Record } from "./EventLog.ts"
+import { events, fields as dictionary } from "../../domain/Event.ts"
+import type { Record as LogRecord } from "./EventLog.ts"
 import { EventLog } from "./EventLog.ts"
 import type { Filter } from "./Filter.ts"
 import { targetOf } from "./Filter.ts"
@@ -25,9 +24,10 @@ const cut = (value: unknown): unknown =>
   typeof value === "string" && value.length > maxText ? value.slice(0, maxText) : value
 
 /** Applies the dictionary: what is not known is left out, long text cut, names bounded. */
-const bounded = (record: Record): { [name: string]: unknown } => {
+const bounded = (record: LogRecord): { [name: string]: unknown } => {
   const out: { [name: string]: unknown } = { event: record.event, outcome: record.outcome }
-  for (const [name, value] of Object.entries(record.fields)) {
+  for (const name in record.fields) {
+    const value = record.fields[name]
     if (value === undefined) continue
     if (dictionary[name as keyof typeof dictionary] === "names" && Array.isArray(value)) {
       out[name] = value.slice(0, maxNames).map(cut)
@@ -39,14 +39,19 @@ const bounded = (record: Record): { [name: string]: unknown } => {
   return out
 }
 
-const messageOf = (event: EventName): string => event.replaceAll("_", " ")
+/** What every record of an event has in common. */
+const common = Record.map(events, (_, event) => ({
+  target: targetOf(event),
+  message: event.replaceAll("_", " ")
+}))
 
-const renderJson = (record: Record, flatten: boolean): string => {
-  const facts = { ...bounded(record), message: messageOf(record.event) }
-  const head = { timestamp: new Date(record.at).toISOString(), level: record.level, target: targetOf(record.event) }
-  return JSON.stringify(
-    flatten ? { ...head, ...facts, span: record.span } : { ...head, fields: facts, span: record.span }
-  )
+const renderJson = (record: LogRecord, flatten: boolean): string => {
+  const { message, target } = common[record.event]
+  const head = `{"timestamp":"${new Date(record.at).toISOString()}","level":"${record.level}","target":"${target}",`
+  const facts = bounded(record)
+  facts["message"] = message
+  const fields = JSON.stringify(facts)
+  return `${head}${flatten ? fields.slice(1, -1) : `"fields":${fields}`},"span":${JSON.stringify(record.span)}}`
 }
 
 const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
@@ -67,7 +72,7 @@ const pairs = (values: { readonly [name: string]: unknown }): string =>
   )
     .join(" ")
 
-const renderHuman = (record: Record, coloured: boolean): string => {
+const renderHuman = (record: LogRecord, coloured: boolean): string => {
   const { event, outcome: _, ...rest } = bounded(record)
   const level = record.level.toUpperCase().padEnd(5)
   const shown = coloured ? `\u001b[${colours[record.level]}m${level}\u001b[0m` : level
@@ -76,7 +81,7 @@ const renderHuman = (record: Record, coloured: boolean): string => {
 }
 
 /** Renders one record as one line without its end. */
-const render = (record: Record, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
+const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
 const make = (options: SinkOptions): Effect.Effect<EventLog["Type"], never, Scope.Scope> =>

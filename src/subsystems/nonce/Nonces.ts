@@ -1,7 +1,7 @@
-import { Clock, Context, Deferred, Effect, FiberId, FiberSet, Layer, Option } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, FiberId, FiberSet, Layer, Option } from "effect"
 import { Entropy } from "../crypto/Entropy.ts"
 import type { StorageFailed } from "../db/Database.ts"
-import { Database } from "../db/Database.ts"
+import { Database, transaction } from "../db/Database.ts"
 import * as nonces from "../db/nonces.ts"
 
 /** What became of a nonce that was presented. */
@@ -25,6 +25,13 @@ export class Nonces extends Context.Tag("acme/subsystems/nonce/Nonces")<Nonces, 
 const smallestBatch = 16
 const largestBatch = 256
 const patienceMillis = 2000
+
+const largestSpend = 100
+
+interface Waiting {
+  readonly nonce: string
+  readonly verdict: Deferred.Deferred<Spent, StorageFailed>
+}
 
 const make = (ttlSeconds: number) =>
   Effect.gen(function*() {
@@ -82,38 +89,46 @@ const make = (ttlSeconds: number) =>
         ? Effect.map(Effect.timeoutOption(refillAndTake, patienceMillis), Option.getOrUndefined)
         : Effect.succeed(value))
 
-    const waiting: Array<{ readonly nonce: string; readonly verdict: Deferred.Deferred<Spent, StorageFailed> }> = []
+    const waiting: Array<Waiting> = []
     let spending = false
 
     const verdictOn = (found: { readonly createdAt: number } | undefined, now: number): Spent =>
       found === undefined ? "unknown" : found.createdAt + ttlSeconds < Math.floor(now / 1000) ? "expired" : "fresh"
 
-    const spendOne = (nonce: string) =>
-      Effect.gen(function*() {
-        const [found] = yield* nonces.consume([nonce])
-        return verdictOn(found, yield* Clock.currentTimeMillis)
-      }).pipe(Effect.provideService(Database, database))
+    /**
+     * Takes whoever waits by the time the statement runs: on SQLite the end of this turn of the event loop, on PostgreSQL
+     * now. Of a nonce presented twice in a batch the first has the row; it is gone for the second.
+     */
+    const consumeWaiting = () => {
+      const group: Array<Waiting> = []
+      const gather = () => void group.push(...waiting.splice(0, largestSpend - group.length))
+      const consume = Effect.suspend(() => {
+        gather()
+        return nonces.consume([...new Set(group.map(({ nonce }) => nonce))])
+      })
+      return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : consume, {
+        onFailure: (cause) => {
+          if (group.length === 0) gather() // no transaction could begin
+          return Effect.forEach(group, ({ verdict }) => Deferred.failCause(verdict, cause), { discard: true })
+        },
+        onSuccess: (rows) =>
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            const found = new Map(rows.map((row) => [row.value, row]))
+            for (const { nonce, verdict } of group) {
+              Deferred.unsafeDone(verdict, Exit.succeed(verdictOn(found.get(nonce), now)))
+              found.delete(nonce)
+            }
+          })
+      })
+    }
 
-    // One presented twice in a batch goes to the first of them; the row is gone for the second.
-    const spendWaiting: Effect.Effect<void> = Effect.gen(function*() {
-      while (waiting.length > 0) {
-        const group = waiting.splice(0, 100)
-        const exit = yield* Effect.exit(nonces.consume([...new Set(group.map(({ nonce }) => nonce))]))
-        if (exit._tag === "Failure") {
-          yield* Effect.forEach(group, ({ verdict }) => Deferred.failCause(verdict, exit.cause), { discard: true })
-          continue
-        }
-        const now = yield* Clock.currentTimeMillis
-        const found = new Map(exit.value.map((row) => [row.value, row]))
-        for (const { nonce, verdict } of group) {
-          yield* Deferred.succeed(verdict, verdictOn(found.get(nonce), now))
-          found.delete(nonce)
-        }
-      }
-      spending = false
+    const spendWaiting: Effect.Effect<void> = Effect.whileLoop({
+      while: () => (spending = waiting.length > 0),
+      body: consumeWaiting,
+      step: () => {}
     }).pipe(Effect.provideService(Database, database))
 
-    const spendTogether = (nonce: string) =>
+    const spend = (nonce: string) =>
       Effect.suspend(() => {
         const verdict = Deferred.unsafeMake<Spent, StorageFailed>(FiberId.none)
         waiting.push({ nonce, verdict })
@@ -124,9 +139,5 @@ const make = (ttlSeconds: number) =>
         return Deferred.await(verdict)
       })
 
-    return Nonces.of({
-      issue,
-      // SQLite answers within the call, so nothing ever waits for a statement under way.
-      spend: database.dialect === "sqlite" ? spendOne : spendTogether
-    })
+    return Nonces.of({ issue, spend })
   })

@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, Queue as Mailbox, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Queue as Mailbox, Record, Schema } from "effect"
 import type { JobId } from "../../domain/Id.ts"
 import { JobId as makeJobId } from "../../domain/Id.ts"
 import type { JobKind, PayloadOf } from "../../domain/Job.ts"
@@ -39,37 +39,52 @@ export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
         const entropy = yield* Entropy
         const signals = yield* Mailbox.sliding<void>(1)
         const wake = Effect.asVoid(signals.offer(undefined))
-        const enqueue = <K extends JobKind>(job: Enqueue<K>): Effect.Effect<JobId, StorageFailed> =>
-          Effect.gen(function*() {
-            const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-            const inserted = yield* jobs.insert({
-              id: makeJobId(yield* entropy.uuid),
-              kind: job.kind,
-              dedupKey: job.dedupKey,
-              payload: JSON.stringify(Schema.encodeSync(schemaOf(job.kind))(job.payload)),
-              runAt: job.runAt ?? now,
-              maxAttempts: options.maxAttempts,
-              deadline: job.deadline,
-              now
-            })
-            if (inserted !== undefined) {
-              yield* afterCommit(Effect.zipRight(wake, emit("job_enqueued", { kind: job.kind, job_id: inserted.id })))
-              return inserted.id
-            }
-            const live = yield* jobs.findLive(job.kind, job.dedupKey)
-            // The live row settled between the two statements: there is room again.
-            return live === undefined ? yield* enqueue(job) : live.id
-          }).pipe(Effect.provideService(Database, database))
-        return Queue.of({ enqueue, wake, awakened: signals.take })
+        const insert = Effect.fnUntraced(function*(job: Enqueue<JobKind>): Effect.fn.Return<
+          JobId,
+          StorageFailed,
+          Database
+        > {
+          const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+          const inserted = yield* jobs.insert({
+            id: makeJobId(yield* entropy.uuid),
+            kind: job.kind,
+            dedupKey: job.dedupKey,
+            payload: codecs[job.kind].encode(job.payload),
+            runAt: job.runAt ?? now,
+            maxAttempts: options.maxAttempts,
+            deadline: job.deadline,
+            now
+          })
+          if (inserted !== undefined) {
+            yield* afterCommit(Effect.zipRight(wake, emit("job_enqueued", { kind: job.kind, job_id: inserted.id })))
+            return inserted.id
+          }
+          const live = yield* jobs.findLive(job.kind, job.dedupKey)
+          // The live row settled between the two statements: there is room again.
+          return live === undefined ? yield* insert(job) : live.id
+        })
+        return Queue.of({
+          enqueue: (job) => Effect.provideService(insert(job), Database, database),
+          wake,
+          awakened: signals.take
+        })
       })
     )
 }
 
-const schemaOf = <K extends JobKind>(kind: K): Schema.Schema<PayloadOf<K>> =>
-  payloads[kind] as Schema.Schema<any> as Schema.Schema<PayloadOf<K>> // oxlint-disable-line typescript/no-explicit-any
+interface Codec {
+  readonly encode: (payload: unknown) => string
+  readonly decode: (text: string) => Option.Option<unknown>
+}
+
+// Made once: a schema that is built for each job is compiled for each job.
+const codecOf = (schema: Schema.Schema.AnyNoContext): Codec => {
+  const json = Schema.parseJson(schema)
+  return { encode: Schema.encodeUnknownSync(json), decode: Schema.decodeUnknownOption(json) }
+}
+
+const codecs = Record.map(payloads, codecOf)
 
 /** Reads a stored payload; `undefined` when it is not of the kind's shape. */
-export const decodePayload = <K extends JobKind>(kind: K, payload: string): PayloadOf<K> | undefined => {
-  const decoded = Schema.decodeUnknownOption(Schema.parseJson(schemaOf(kind)))(payload)
-  return decoded._tag === "Some" ? decoded.value : undefined
-}
+export const decodePayload = <K extends JobKind>(kind: K, payload: string): PayloadOf<K> | undefined =>
+  Option.getOrUndefined(codecs[kind].decode(payload)) as PayloadOf<K> | undefined

@@ -47,7 +47,10 @@ interface Attempt {
 }
 
 // A settlement that fails leaves the row to its lease; asking again for a while is cheaper than that wait.
-const settlementRetries = Schedule.intersect(Schedule.exponential("50 millis"), Schedule.recurs(6))
+const insisting = <A, E, R>(settlement: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.catchAll(settlement, () => Effect.retry(Effect.delay(settlement, "50 millis"), settlementRetries))
+
+const settlementRetries = Schedule.intersect(Schedule.exponential("100 millis"), Schedule.recurs(5))
 
 /** The parts of a runner; {@link start} sets them going, tests step through them. */
 export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandler<R>>) =>
@@ -72,8 +75,8 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
     })
 
     /** One attempt, from the claimed row to its settlement. */
-    const attempt = (job: Job) =>
-      Effect.gen(function*() {
+    const attempt = Effect.fnUntraced(
+      function*(job: Job) {
         yield* enterSpan({ job_id: job.id, job_kind: job.kind })
         const startedAt = yield* Clock.currentTimeMillis
         const known = byKind.get(job.kind)
@@ -87,14 +90,14 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
         if (deadline <= startedAt) {
           yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id })
-          return yield* settlement.giveUp(ended, "deadline passed").pipe(Effect.retry(settlementRetries))
+          return yield* insisting(settlement.giveUp(ended, "deadline passed"))
         }
         // Met with its attempts used: the runner that took the last one died.
         if (job.attempts > job.maxAttempts && !ended.periodic) {
-          return yield* settlement.giveUp(ended, "the attempts are used up").pipe(Effect.retry(settlementRetries))
+          return yield* insisting(settlement.giveUp(ended, "the attempts are used up"))
         }
         if (prepared === undefined) {
-          return yield* settlement.giveUp(ended, "the payload cannot be read").pipe(Effect.retry(settlementRetries))
+          return yield* insisting(settlement.giveUp(ended, "the payload cannot be read"))
         }
         const fiber: Fiber.RuntimeFiber<Outcome<R>, StorageFailed> = yield* Effect.fork(prepared.run)
         const current: Attempt = {
@@ -105,16 +108,16 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         running.add(current)
         const exit = yield* Fiber.await(fiber)
         yield* Effect.ensuring(
-          Effect.retry(settlement.exited(ended, exit, current.ending), settlementRetries),
+          insisting(settlement.exited(ended, exit, current.ending)),
           Effect.sync(() => running.delete(current))
         )
-      }).pipe(
-        Effect.catchAll(() => Effect.void), // already logged; the lease brings the row back
-        Effect.ensuring(Effect.suspend(() => {
-          active--
-          return mayHaveMore ? queue.wake : Effect.void
-        }))
-      )
+      },
+      Effect.catchAll(() => Effect.void), // already logged; the lease brings the row back
+      Effect.ensuring(Effect.suspend(() => {
+        active--
+        return mayHaveMore ? queue.wake : Effect.void
+      }))
+    )
 
     // Not interrupted between the rows and their attempts: a claimed row nobody runs would wait for its lease to end.
     const claim = Effect.uninterruptible(Effect.gen(function*() {

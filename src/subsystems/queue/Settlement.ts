@@ -54,25 +54,23 @@ export const make = (options: {
     )
 
   /** `failed`, with the abandon step. */
-  const giveUp = <R>({ abandon, job }: Ended<R>, error: string) =>
-    Effect.gen(function*() {
-      const row = jobs.settle(attemptOf(job), "failed", cut(error), yield* currentSeconds)
-      if (yield* settle(job, abandon(error), row)) {
-        yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error })
-      }
-    })
+  const giveUp = Effect.fnUntraced(function*<R>({ abandon, job }: Ended<R>, error: string) {
+    const row = jobs.settle(attemptOf(job), "failed", cut(error), yield* currentSeconds)
+    if (yield* settle(job, abandon(error), row)) {
+      yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error })
+    }
+  })
 
   /** `ready` again, or given up when the attempts are used. Periodic work never is. */
-  const tryAgain = <R>(ended: Ended<R>, error: string, delaySeconds: number) =>
-    Effect.gen(function*() {
-      const { job, periodic } = ended
-      if (job.attempts >= job.maxAttempts && !periodic) return yield* giveUp(ended, error)
-      const now = yield* currentSeconds
-      const to = { runAt: now + delaySeconds, attemptsAfter: job.attempts, error: cut(error), now }
-      if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
-        yield* emit("job_run_retried", { ...facts(job), attempts: job.attempts, error })
-      }
-    })
+  const tryAgain = Effect.fnUntraced(function*<R>(ended: Ended<R>, error: string, delaySeconds: number) {
+    const { job, periodic } = ended
+    if (job.attempts >= job.maxAttempts && !periodic) return yield* giveUp(ended, error)
+    const now = yield* currentSeconds
+    const to = { runAt: now + delaySeconds, attemptsAfter: job.attempts, error: cut(error), now }
+    if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
+      yield* emit("job_run_retried", { ...facts(job), attempts: job.attempts, error })
+    }
+  })
 
   const tryAgainLater = <R>(ended: Ended<R>, error: string) =>
     Effect.flatMap(
@@ -80,36 +78,34 @@ export const make = (options: {
       (fraction) => tryAgain(ended, error, backoffSeconds(ended.job.attempts, options.backoff, fraction))
     )
 
-  const handBack = (job: Job) =>
-    Effect.gen(function*() {
-      const now = yield* currentSeconds
-      const to = { runAt: now, attemptsAfter: Math.max(job.attempts - 1, 0), error: undefined, now }
-      if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) yield* options.onHandedBack
-    })
+  const handBack = Effect.fnUntraced(function*(job: Job) {
+    const now = yield* currentSeconds
+    const to = { runAt: now, attemptsAfter: Math.max(job.attempts - 1, 0), error: undefined, now }
+    if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) yield* options.onHandedBack
+  })
 
-  const conclude = <R>(ended: Ended<R>, outcome: Outcome<R>): Effect.Effect<void, StorageFailed, R | Database> =>
-    Effect.gen(function*() {
-      const { job } = ended
-      switch (outcome._tag) {
-        case "Retry":
-          return yield* tryAgainLater(ended, outcome.error)
-        case "Failed":
-          return yield* giveUp(ended, outcome.error)
-        case "Done": {
-          const millis = yield* Clock.currentTimeMillis
-          const row = jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000))
-          if (yield* settle(job, outcome.commit ?? Effect.void, row)) {
-            yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
-          }
-          return
+  const conclude = Effect.fnUntraced(function*<R>(ended: Ended<R>, outcome: Outcome<R>) {
+    const { job } = ended
+    switch (outcome._tag) {
+      case "Retry":
+        return yield* tryAgainLater(ended, outcome.error)
+      case "Failed":
+        return yield* giveUp(ended, outcome.error)
+      case "Done": {
+        const millis = yield* Clock.currentTimeMillis
+        const row = jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000))
+        if (yield* settle(job, outcome.commit ?? Effect.void, row)) {
+          yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
         }
-        case "Reschedule": {
-          const now = yield* currentSeconds
-          const to = { runAt: outcome.at, attemptsAfter: 0, error: outcome.error, now }
-          yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
-        }
+        return
       }
-    })
+      case "Reschedule": {
+        const now = yield* currentSeconds
+        const to = { runAt: outcome.at, attemptsAfter: 0, error: outcome.error, now }
+        yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
+      }
+    }
+  })
 
   const exited = <R>(
     ended: Ended<R>,

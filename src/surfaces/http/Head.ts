@@ -41,20 +41,22 @@ export const readHead = (
   })
 
 /** On every answer of every listener (`process.md`, layer 2). */
-const hardening = {
+const hardening = Object.entries({
   "strict-transport-security": "max-age=31536000; includeSubDomains",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY"
-}
+}).flat()
 
 /** Sends an answer. */
 export const write = (response: ServerResponse, id: string, answer: Answer): void => {
-  const length = answer.body === undefined ? 0 : Buffer.byteLength(answer.body)
-  response.writeHead(answer.status, {
-    ...hardening,
-    ...answer.headers as { readonly [name: string]: string | Array<string> },
-    "x-request-id": id,
-    ...(answer.status === 204 ? {} : { "content-length": length })
-  })
-  response.end(answer.body)
+  const headers = [...hardening, "x-request-id", id]
+  for (const name in answer.headers) {
+    const given = answer.headers[name] ?? []
+    if (typeof given === "string") headers.push(name, given)
+    else for (const value of given) headers.push(name, value)
+  }
+  if (answer.status !== 204) {
+    headers.push("content-length", String(answer.body === undefined ? 0 : Buffer.byteLength(answer.body)))
+  }
+  response.writeHead(answer.status, headers).end(answer.body)
 }

@@ -164,8 +164,8 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
             return Cause.isInterruptedOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
           })
 
-        const program = (one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) =>
-          Effect.gen(function*() {
+        const program = Effect.fnUntraced(
+          function*(one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) {
             const startedAt = yield* Clock.currentTimeMillis
             one.startedAt = startedAt
             const request = yield* readHead(message, entropy, bodies.read(message, response))
@@ -175,7 +175,7 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
               method: request.method,
               uri: request.target.slice(0, 512),
               version: `HTTP/${message.httpVersion}`,
-              ...app.span(request)
+              profile: app.profileOf(request)
             })
             const answer = yield* answered(one, request)
             const now = yield* Clock.currentTimeMillis
@@ -183,7 +183,8 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
             if (draining) response.setHeader("connection", "close")
             if (sent) write(response, request.id, answer)
             yield* accessLine(request, sent ? answer.status : 499, now - startedAt)
-          })
+          }
+        )
 
         onRequest = (message, response) => {
           connections.headSeen(message.socket)

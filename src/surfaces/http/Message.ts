@@ -30,8 +30,8 @@ export interface App<R> {
   readonly handle: (request: Request) => Effect.Effect<Answer, never, R>
   /** The answer when `handle` ran into the whole-request deadline and was interrupted. */
   readonly late: (request: Request) => Effect.Effect<Answer, never, R>
-  /** Facts for every record written while this request is handled. */
-  readonly span: (request: Request) => { readonly [name: string]: string | undefined }
+  /** The profile a request is for, named in every record written while it is handled. */
+  readonly profileOf: (request: Request) => string | undefined
 }
 
 /** A header that must occur once; a repeated one counts as absent. */

@@ -71,29 +71,32 @@ export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
   admission: Admission
 ): App<Needs | Nonces> => {
+  const routed = (
+    request: Request,
+    at: ReturnType<typeof reached>,
+    body: Buffer | undefined
+  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+    const target = at === undefined ? undefined : match(at.rest)
+    if (at === undefined || target === undefined) return new NoSuchPath()
+    const { id, route } = target
+    if (body !== undefined && route.post !== undefined) return route.post({ endpoint: at.endpoint, request, body, id })
+    const read = request.method === "GET"
+      ? route.get
+      : request.method === "HEAD"
+      ? route.head ?? route.get
+      : undefined
+    return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read(at)
+  }
+
   const respond = (
     request: Request,
     at: ReturnType<typeof reached>
-  ): Effect.Effect<Answer, AcmeError | Failure, Needs> =>
-    Effect.gen(function*() {
-      const body = request.method === "POST"
-        ? yield* Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body))
-        : undefined
-      const target = at === undefined ? undefined : match(at.rest)
-      return yield* admission.admit(Effect.suspend((): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
-        if (at === undefined || target === undefined) return new NoSuchPath()
-        const { id, route } = target
-        if (body !== undefined && route.post !== undefined) {
-          return route.post({ endpoint: at.endpoint, request, body, id })
-        }
-        const read = request.method === "GET"
-          ? route.get
-          : request.method === "HEAD"
-          ? route.head ?? route.get
-          : undefined
-        return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read(at)
-      }))
-    })
+  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+    const admitted = (body: Buffer | undefined) => admission.admit(Effect.suspend(() => routed(request, at, body)))
+    return request.method === "POST"
+      ? Effect.flatMap(Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body)), admitted)
+      : admitted(undefined)
+  }
 
   const dressed = (
     request: Request,
@@ -133,7 +136,7 @@ export const make = (
   return {
     handle,
     late: (request) => dressed(request, reached(endpoints, request.path), problemAnswer(new DeadlineExceeded())),
-    span: (request) => ({ profile: reached(endpoints, request.path)?.endpoint.profile.name })
+    profileOf: (request) => reached(endpoints, request.path)?.endpoint.profile.name
   }
 }
 

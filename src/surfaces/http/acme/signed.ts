@@ -133,22 +133,21 @@ const signatureVerifies = (jws: Jws, key: AccountKey, account: Account | undefin
     )
 
 /** 8: the nonce is fresh and unused. Only what passed everything above spends one. */
-const nonceIsFresh = ({ header: { nonce } }: Jws) =>
-  Effect.gen(function*() {
-    if (nonce === undefined) {
-      yield* emit("nonce_rejected", { reason: "missing", nonce_fp: undefined })
-      return yield* new BadNonce()
-    }
-    const nonces = yield* Nonces
-    const verdict = yield* nonces.spend(nonce)
-    if (verdict === "fresh") return
-    const nonce_fp = fingerprint(nonce)
-    // A value of our own form that is gone was spent before, or swept.
-    yield* nonce.length === ourNonceLength && verdict === "unknown"
-      ? emit("nonce_replayed", { nonce_fp })
-      : emit("nonce_rejected", { reason: verdict, nonce_fp })
+const nonceIsFresh = Effect.fnUntraced(function*({ header: { nonce } }: Jws) {
+  if (nonce === undefined) {
+    yield* emit("nonce_rejected", { reason: "missing", nonce_fp: undefined })
     return yield* new BadNonce()
-  })
+  }
+  const nonces = yield* Nonces
+  const verdict = yield* nonces.spend(nonce)
+  if (verdict === "fresh") return
+  const nonce_fp = fingerprint(nonce)
+  // A value of our own form that is gone was spent before, or swept.
+  yield* nonce.length === ourNonceLength && verdict === "unknown"
+    ? emit("nonce_replayed", { nonce_fp })
+    : emit("nonce_rejected", { reason: verdict, nonce_fp })
+  return yield* new BadNonce()
+})
 
 const ourNonceLength = 43
 
