@@ -28,12 +28,5 @@ export const parseBindAddress = (text: string): HostPort | undefined => {
   return address !== undefined && (net.isIP(address.host) !== 0 || isHostName(address.host)) ? address : undefined
 }
 
-/** Reads `9.9.9.9`, `9.9.9.9:53`, `2620:fe::fe` or `[2620:fe::fe]:53`, port 53 by default; a host name is `undefined`. */
-export const parseResolver = (text: string): HostPort | undefined => {
-  if (net.isIP(text) !== 0) return { host: text, port: 53 }
-  const address = split(text)
-  return address !== undefined && net.isIP(address.host) !== 0 && address.port > 0 ? address : undefined
-}
-
 /** Whether the text is a DNS name of letters, digits and hyphens, without wildcard and trailing dot. */
 export const isDnsName = (text: string): boolean => isHostName(text) && !text.includes("_")

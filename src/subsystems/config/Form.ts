@@ -1,6 +1,6 @@
 import { Option } from "effect"
-import { parseCidr } from "../../domain/Address.ts"
-import { isDnsName, parseBindAddress, parseResolver } from "./Address.ts"
+import { parseCidr, parseNameserver } from "../../domain/Address.ts"
+import { isDnsName, parseBindAddress } from "./Address.ts"
 
 /** What a text value must look like. Ranges and forms: decision `configuration.md` and the two specifications. */
 export interface Form {
@@ -37,7 +37,7 @@ export const bindAddress: Form = form(
 /** Address of a DNS server. */
 export const resolver: Form = form(
   "address, `address:port` or `[v6]:port`",
-  (text) => parseResolver(text) !== undefined,
+  (text) => Option.isSome(parseNameserver(text)),
   "must be an IP address, address:port or [v6]:port; a host name is not accepted"
 )
 

@@ -93,7 +93,8 @@ export const generateCa = Effect.fnUntraced(function*(options: {
   return { certificatePem: encodePem("CERTIFICATE", der), privateKeyPem: privateKeyPem(privateKey) }
 })
 
-const encodeSubject = (subject: CaSubject): Uint8Array => {
+/** The DER Name of a subject: country, state, locality, organization, unit, common name; what is empty is left out. */
+export const encodeSubject = (subject: CaSubject): Uint8Array => {
   const parts: ReadonlyArray<readonly [type: string, tag: number, value: string | undefined]> = [
     ["2.5.4.6", Tag.printableString, subject.country],
     ["2.5.4.8", Tag.utf8String, subject.state],

@@ -88,6 +88,15 @@ const reclaimStatement = statement({
      WHERE status = 'running' AND lease_until < :now RETURNING id`
 })
 
+const unknownKindsStatement = statement({
+  name: "job_unknown_kinds",
+  params: { kinds: rows },
+  row: { kind: text(), count: int },
+  sql: ({ at, each }) =>
+    `SELECT kind AS "kind", count(*) AS "count" FROM jobs WHERE status = 'ready'
+       AND kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) GROUP BY kind ORDER BY kind`
+})
+
 const nextDueStatement = statement({
   name: "job_next_due",
   params: {},
@@ -151,6 +160,10 @@ export const reschedule = (
 
 /** Rows of dead runners become ready again, due now; answers how many. */
 export const reclaim = (now: number) => Effect.map(all(reclaimStatement, { now }), (rows) => rows.length)
+
+/** Ready rows by kind, for kinds other than these. */
+export const unknownKinds = (kinds: ReadonlyArray<JobKind>) =>
+  all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })
 
 /** When the earliest ready row is due, in epoch seconds. */
 export const nextDue = Effect.suspend(() => Effect.map(first(nextDueStatement, {}), (row) => row?.runAt))

@@ -184,6 +184,10 @@ export const start = <R>(
     const runner = yield* make(options, handlers)
     yield* runner.enqueuePeriodic
     yield* emit("job_runner_started", { owner: options.owner })
+    // Left alone, for a worker that knows them: an older or a newer version beside this one.
+    for (const unknown of yield* jobs.unknownKinds(handlers.map(({ kind }) => kind))) {
+      yield* emit("job_kind_unknown", unknown)
+    }
     const loops = yield* Effect.forEach([
       Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
       Effect.repeat(queue.wake, Schedule.spaced(options.poll_interval_ms)),

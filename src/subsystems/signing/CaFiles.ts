@@ -1,7 +1,8 @@
 import { Clock, Data, Effect } from "effect"
 import { X509Certificate } from "node:crypto"
-import type { CaKeyType, CaMaterial } from "../crypto/CaCertificate.ts"
-import { generateCa, loadCa } from "../crypto/CaCertificate.ts"
+import type { CaKeyType, CaMaterial, CaSubject } from "../crypto/CaCertificate.ts"
+import { encodeSubject, generateCa, loadCa } from "../crypto/CaCertificate.ts"
+import { sameBytes } from "../crypto/Der.ts"
 import { Entropy } from "../crypto/Entropy.ts"
 import type { FileUnusable } from "../crypto/KeyFile.ts"
 import { readTextFile, writeNewFiles } from "../crypto/KeyFile.ts"
@@ -40,6 +41,19 @@ const readIfPresent = (key: string, path: string) =>
     Effect.mapError(sentence(key))
   )
 
+const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
+  commonName: subject.common_name,
+  organization: subject.organization,
+  organizationalUnit: subject.organizational_unit,
+  country: subject.country,
+  state: subject.state,
+  locality: subject.locality
+})
+
+/** Whether a CA is a root of somebody else's: self-signed, under another name than a generated one would have. */
+export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolean =>
+  ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
+
 /** Writes a new CA where neither file exists; answers whether it did. A lone file is refused, never replaced. */
 export const generateIfAbsent = (
   settings: CaFileSettings
@@ -58,17 +72,9 @@ export const generateIfAbsent = (
     if (certificate !== undefined) return false
     const entropy = yield* Entropy
     const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-    const { subject } = settings
     const pair = yield* generateCa({
       keyType: settings.key_type,
-      subject: {
-        commonName: subject.common_name,
-        organization: subject.organization,
-        organizationalUnit: subject.organizational_unit,
-        country: subject.country,
-        state: subject.state,
-        locality: subject.locality
-      },
+      subject: subjectOf(settings),
       now,
       serial: serialFrom(yield* entropy.bytes(16))
     }).pipe(Effect.mapError((error) => unusable(`signer.local_ca: the CA cannot be generated: ${error._tag}.`)))

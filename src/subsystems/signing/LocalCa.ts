@@ -6,7 +6,7 @@ import { checkChain, lintLeaf, nameConstraintsViolation } from "../crypto/Lint.t
 import { encodePem } from "../crypto/Pem.ts"
 import { emit } from "../log/EventLog.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
-import { CaFilesUnusable, generateIfAbsent, loadForSigning } from "./CaFiles.ts"
+import { CaFilesUnusable, generateIfAbsent, isSuppliedRoot, loadForSigning } from "./CaFiles.ts"
 import type { Signer } from "./Signer.ts"
 import { CsrRejected, SigningFailed } from "./Signer.ts"
 
@@ -45,6 +45,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<Signer, CaFilesUn
 
     const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
     yield* emit("local_ca_loaded", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter), key_type: ca.keyType })
+    if (isSuppliedRoot(ca, settings)) yield* emit("local_ca_is_root", { issuer: ca.issuerId })
     if (ca.notAfter < now + settings.leaf_validity_days * daySeconds) {
       yield* emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter) })
     }

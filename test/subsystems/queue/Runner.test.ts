@@ -609,6 +609,22 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(["done", "ready"], (yield* jobRow)[0]?.status)
       }))
 
+    test("leaves ready work of kinds it does not know alone, and says so", () =>
+      Effect.gen(function*() {
+        yield* enqueue("one")
+        yield* enqueue("two")
+        const stop = yield* Runner.start(options, [sweep(() => Effect.succeed({ _tag: "Reschedule", at: 60 }))])
+        const unknown = records.filter(({ event }) => event === "job_kind_unknown")
+        assert.deepStrictEqual(unknown.map(({ fields }) => fields), [{ kind: "challenge_validate", count: 2 }])
+        yield* stop
+        assert.strictEqual(
+          yield* count(
+            "SELECT count(*) FROM jobs WHERE kind = 'challenge_validate' AND status = 'ready' AND attempts = 0"
+          ),
+          2
+        )
+      }))
+
     test("a started runner claims what is enqueued later, and stops for good", () =>
       Effect.gen(function*() {
         const ran = yield* Deferred.make<void>()
