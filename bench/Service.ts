@@ -106,7 +106,7 @@ export const startService = async (options: ServiceOptions): Promise<Service> =>
   const directory = newDirectory()
   const port = await freePort()
   const logFile = join(directory, "log.jsonl")
-  const server = startProcess(process.execPath, ["--enable-source-maps", ...options.nodeWords, program, "serve"], {
+  const server = startProcess(process.execPath, [...options.nodeWords, program, "serve"], {
     cwd: directory,
     env: environment(directory, port, options),
     logFile

@@ -45,7 +45,7 @@ buildNpmPackage {
     mkdir -p $out/lib/acme-svc $out/bin
     cp -r dist migrations node_modules package.json config.toml.example $out/lib/acme-svc/
     makeWrapper ${lib.getExe nodejs_20} $out/bin/acme-svc \
-      --add-flags "--enable-source-maps $out/lib/acme-svc/dist/main.js"
+      --add-flags "$out/lib/acme-svc/dist/main.js"
     runHook postInstall
   '';
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { NodeContext } from "@effect/platform-node"
 import { Effect, Exit } from "effect"
 import { readFileSync } from "node:fs"

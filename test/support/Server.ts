@@ -110,7 +110,7 @@ class Run {
     // The loader is named by URL: a bare `tsx` would be looked up from the child's working directory.
     const entry = options.from === "source"
       ? ["--import", pathToFileURL(require.resolve("tsx")).href, join(repository, "src/main.ts")]
-      : ["--enable-source-maps", join(repository, "dist/main.js")]
+      : [join(repository, "dist/main.js")]
     const env: NodeJS.ProcessEnv = {
       PATH: process.env["PATH"],
       HOME: directory,
