@@ -1,8 +1,9 @@
 import { Effect } from "effect"
 import { expiresAt } from "../domain/Order.ts"
-import { IssuanceAbandoned, problemOf } from "../domain/Problem.ts"
+import { IssuanceAbandoned, problemOf, problemType } from "../domain/Problem.ts"
 import type { Config, ProfileConfig } from "../subsystems/config/AppConfig.ts"
 import { importSpki } from "../subsystems/crypto/Jwk.ts"
+import * as audit from "../subsystems/db/audit.ts"
 import * as authorizations from "../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
 import { Database, transaction } from "../subsystems/db/Database.ts"
@@ -88,12 +89,23 @@ export const recover = (
         deadline: expiresAt(challenge.createdAt, validity.get(profile) ?? config.order.validity_seconds)
       })
     }
-    for (const { id } of yield* orders.findStuck(now - youngSeconds, 1000)) {
+    for (const { accountId, id, identifiers, profile } of yield* orders.findStuck(now - youngSeconds, 1000)) {
       const failed = yield* transaction(
         Effect.zipRight(orders.lock(id), orders.failIssuance(id, problemOf(new IssuanceAbandoned())))
       )
       if (failed !== undefined) {
         yield* emit("order_finalize_abandoned", { order_id: id, error: "its signing job is gone" })
+        yield* audit.record({
+          event: "certificate_issue_failed",
+          actorKind: "system",
+          actorId: undefined,
+          accountId,
+          orderId: id,
+          identifiers: identifiers.map(({ value }) => value),
+          reason: problemType(new IssuanceAbandoned()),
+          profile,
+          detail: { cause: "attempts_exhausted", error: "its signing job is gone" }
+        })
       }
     }
   })

@@ -48,34 +48,30 @@ const found = (registration: Registration, account: Account) =>
  * service, contacts, insert; a lost race answers the winner.
  */
 export const register = Effect.fnUntraced(function*(registration: Registration) {
-  const { client, contact, key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
+  const { contact, key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
   const existing = yield* accounts.findByKey(profile.name, key.spki)
-  if (existing !== undefined) return { account: yield* found(registration, existing), created: false }
-  if (onlyReturnExisting) return yield* new AccountDoesNotExist()
+  if (existing !== undefined) yield* refuseUnlessValid(existing)
+  if (onlyReturnExisting) {
+    if (existing === undefined) return yield* new AccountDoesNotExist()
+    return { account: yield* found(registration, existing), created: false }
+  }
   const terms = profile.meta.terms_of_service
   if (terms !== "" && !termsOfServiceAgreed) return yield* new UserActionRequired({ terms })
   yield* checkContacts(contact)
+  if (existing !== undefined) return { account: yield* found(registration, existing), created: false }
+  const account = yield* create(registration)
+  if (account !== undefined) return { account, created: true }
+  const winner = yield* accounts.findByKey(profile.name, key.spki)
+  if (winner === undefined) return yield* new AccountDoesNotExist() // deleted between the two statements
+  return { account: yield* found(registration, winner), created: false }
+})
+
+// Not interrupted: a client that hangs up after the insert must not take its record with it.
+const create = Effect.fnUntraced(function*({ client, contact, key, profile, termsOfServiceAgreed }: Registration) {
   const entropy = yield* Entropy
   const id = AccountId(yield* entropy.uuid)
   const now = yield* currentSeconds
   const agreed = termsOfServiceAgreed ? true : undefined
-  const inserted = yield* accounts.insert({
-    id,
-    profile: profile.name,
-    pubkey: key.spki,
-    contact,
-    termsOfServiceAgreed: agreed,
-    now,
-    ip: client.ip
-  })
-  if (inserted === undefined) {
-    const winner = yield* accounts.findByKey(profile.name, key.spki)
-    if (winner === undefined) return yield* new AccountDoesNotExist() // deleted between the two statements
-    return { account: yield* found(registration, winner), created: false }
-  }
-  const keys = yield* AccountKeys
-  yield* keys.keep(key)
-  yield* emit("account_created", { account_id: id, key_fp: fingerprint(key.spki) })
   const account: Account = {
     id,
     profile: profile.name,
@@ -85,8 +81,14 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
     termsOfServiceAgreed: agreed,
     lastSeenAt: now
   }
-  return { account, created: true }
-})
+  const { pubkey } = account
+  const row = { id, profile: profile.name, pubkey, contact, termsOfServiceAgreed: agreed, now, ip: client.ip }
+  if ((yield* accounts.insert(row)) === undefined) return undefined
+  const keys = yield* AccountKeys
+  yield* keys.keep(key)
+  yield* emit("account_created", { account_id: id, key_fp: fingerprint(key.spki) })
+  return account
+}, Effect.uninterruptible)
 
 const gone = new Unauthorized({ detail: "The account is no longer valid." })
 
@@ -97,6 +99,9 @@ export const updateContact = Effect.fnUntraced(function*(
   contact: ReadonlyArray<string>
 ) {
   yield* checkContacts(contact)
+  if (contact.length === account.contact.length && contact.every((one, index) => one === account.contact[index])) {
+    return account
+  }
   const updated = yield* accounts.updateContact(account.profile, account.id, contact)
   if (updated === undefined) return yield* gone
   yield* emit("account_updated", { account_id: account.id })

@@ -6,7 +6,7 @@ import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
 import { Malformed, NotFound } from "../../domain/Problem.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Caller } from "./caller.ts"
@@ -68,13 +68,14 @@ export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: Author
     const order = yield* orders.find({ id: view.orderId, ...scopeOf(caller) })
     if (order === undefined || order.status === "valid") return undefined
     const row = yield* authorizations.transition("deactivate", id)
-    if (row !== undefined) yield* orders.demote(view.orderId)
+    if (row === undefined) return undefined
+    yield* orders.demote(view.orderId)
+    yield* afterCommit(emit("authz_deactivated", { authz_id: id, order_id: view.orderId }))
     return row
   }))
   if (moved === undefined) {
     const now = yield* find(caller, id)
     return now.status === "deactivated" ? now : yield* refuse
   }
-  yield* emit("authz_deactivated", { authz_id: id, order_id: view.orderId })
   return { ...view, status: "deactivated" as const }
 })

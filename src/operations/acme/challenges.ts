@@ -5,7 +5,7 @@ import { expiresAt } from "../../domain/Order.ts"
 import { ChallengeEnqueueFailed, Malformed, NotFound, RateLimited } from "../../domain/Problem.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { Queue } from "../../subsystems/queue/Queue.ts"
@@ -57,6 +57,11 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
     createdAfter: now - profile.order.validity_seconds
   })
   if (row === undefined) return row
+  yield* afterCommit(emit("challenge_validation_requested", {
+    challenge_id: id,
+    type: challenge.type,
+    identifier: challenge.identifier.value
+  }))
   if (profile.challenge.bypass) {
     yield* commitAccepted(challenge, now)
     return row
@@ -94,11 +99,6 @@ export const trigger = Effect.fnUntraced(function*(caller: Caller, id: Challenge
     () => new ChallengeEnqueueFailed()
   )
   if (claimed === undefined) return yield* explainLostClaim(caller, id)
-  yield* emit("challenge_validation_requested", {
-    challenge_id: id,
-    type: challenge.type,
-    identifier: challenge.identifier.value
-  })
   return caller.profile.challenge.bypass
     ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now }
     : { ...challenge, status: "processing" as const }

@@ -5,7 +5,7 @@ import { BadCsr, OrderNotReady } from "../../domain/Problem.ts"
 import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { checkCsrNames, CsrRefused, parseCsr } from "../../subsystems/crypto/Csr.ts"
 import * as audit from "../../subsystems/db/audit.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { Queue } from "../../subsystems/queue/Queue.ts"
@@ -72,6 +72,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
     },
     deadline: expiresAt(order.createdAt, profile.order.validity_seconds)
   })
+  yield* afterCommit(emit("order_finalize_queued", { order_id: id }))
 })
 
 /**
@@ -97,7 +98,6 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     "OrderNotReady",
     () => emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" })
   )
-  yield* emit("order_finalize_queued", { order_id: id })
   const processing: OrderView = { ...order, status: "processing" }
   return processing
 })

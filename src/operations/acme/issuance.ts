@@ -12,6 +12,7 @@ import { afterCommit, Database } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Outcome } from "../../subsystems/queue/Handler.ts"
+import { deadlinePassed } from "../../subsystems/queue/Settlement.ts"
 import type { Issued } from "../../subsystems/signing/Signer.ts"
 import { Signers } from "../../subsystems/signing/Signer.ts"
 import { auditFacts } from "./caller.ts"
@@ -159,7 +160,7 @@ export const abandon = (payload: Payload, error: string) =>
       reason: problemType(problem),
       ...auditFacts(payload.profile, payload.client),
       detail: {
-        cause: error === "deadline passed" ? "order_expired" : "attempts_exhausted",
+        cause: error === deadlinePassed ? "order_expired" : "attempts_exhausted",
         error: error.slice(0, 500)
       }
     })

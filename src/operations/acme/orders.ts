@@ -17,7 +17,7 @@ import {
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Caller } from "./caller.ts"
@@ -118,9 +118,9 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     orders.insert(row),
     orders.insertIdentifiers(id, profile.name, reversed),
     authorizations.insert(id, now, wanted),
-    authorizations.insertOffered(now, offered)
+    authorizations.insertOffered(now, offered),
+    afterCommit(emit("order_created", { order_id: id, identifiers: names }))
   ], { discard: true }))
-  yield* emit("order_created", { order_id: id, identifiers: names })
   const view: OrderView = {
     id,
     ...scopeOf(caller),

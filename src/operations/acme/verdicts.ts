@@ -38,8 +38,12 @@ const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, Stora
   )
 
 /** Proof accepted: challenge and authorization `valid`, the order `ready` when this was its last authorization. */
-export const commitAccepted = (subject: Subject, now: number): Effect.Effect<void, StorageFailed, Database> =>
-  inOneTransaction(subject, acceptAll(subject, now))
+export const commitAccepted = (
+  subject: Subject,
+  now: number,
+  told: Effect.Effect<void> = Effect.void
+): Effect.Effect<void, StorageFailed, Database> =>
+  inOneTransaction(subject, Effect.zipRight(acceptAll(subject, now), told))
 
 const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
   if ((yield* authorizations.accept(subject.id, now)) === undefined) return yield* new Superseded()
@@ -49,8 +53,12 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
 })
 
 /** Proof refused or given up: challenge, authorization and order `invalid`, unless another challenge decided first. */
-const commitRefused = (subject: Subject, error: AcmeError): Effect.Effect<void, StorageFailed, Database> =>
-  inOneTransaction(subject, refuseAll(subject, problemOf(error)))
+const commitRefused = (
+  subject: Subject,
+  error: AcmeError,
+  told: Effect.Effect<void>
+): Effect.Effect<void, StorageFailed, Database> =>
+  inOneTransaction(subject, Effect.zipRight(refuseAll(subject, problemOf(error)), told))
 
 const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: ProblemDocument) {
   if ((yield* authorizations.refuse(subject.id, problem)) === undefined) return yield* new Superseded()
@@ -93,11 +101,10 @@ export const validate = Effect.fnUntraced(function*(
   if (verdict._tag === "Right") {
     const elapsed_ms = (yield* Clock.currentTimeMillis) - startedAt
     const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
-    return { _tag: "Done", commit: Effect.zipRight(commitAccepted(challenge, now), told) } satisfies Ended
+    return { _tag: "Done", commit: commitAccepted(challenge, now, told) } satisfies Ended
   }
   const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
-  const refusal = commitRefused(challenge, shownToClient(name, verdict.left))
-  return { _tag: "Done", commit: Effect.zipRight(refusal, told) } satisfies Ended
+  return { _tag: "Done", commit: commitRefused(challenge, shownToClient(name, verdict.left), told) } satisfies Ended
 })
 
 /** The queue gave the validation up: challenge, authorization and order `invalid`. */
@@ -106,6 +113,6 @@ export const abandon = (payload: PayloadOf<"challenge_validate">, error: string)
     const id = makeChallengeId(payload.challenge_id)
     const challenge = yield* authorizations.findForValidation(id, payload.profile)
     if (challenge === undefined || challenge.status !== "processing") return
-    yield* commitRefused(challenge, new ValidationAbandoned())
-    yield* afterCommit(emit("challenge_validation_abandoned", { challenge_id: id, error }))
+    const told = afterCommit(emit("challenge_validation_abandoned", { challenge_id: id, error }))
+    yield* commitRefused(challenge, new ValidationAbandoned(), told)
   })

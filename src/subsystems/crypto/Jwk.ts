@@ -38,6 +38,9 @@ const importEc = (jwk: { readonly [member: string]: unknown }): Either.Either<Ac
   }
 }
 
+/** A verification costs as many multiplications as the exponent has bits, on the event loop, for anybody who asks. */
+export const maxExponentOctets = 8
+
 const minRsaBits = 2048
 const maxRsaBits = 8192
 const maxMemberLength = 1400 // 8192 bits in base64url, with room for leading zeros
@@ -62,6 +65,7 @@ const importRsa = (jwk: { readonly [member: string]: unknown }): Either.Either<A
   if (!isOdd || (exponent.length === 1 && (exponent[0] ?? 0) < 3)) {
     return refuse("An RSA exponent must be odd and at least 3.")
   }
+  if (exponent.length > maxExponentOctets) return refuse("An RSA exponent must have at most 64 bits.")
   const n = modulus.toString("base64url")
   const e = exponent.toString("base64url")
   try {

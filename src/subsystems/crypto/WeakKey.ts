@@ -3,6 +3,7 @@ import type { JsonWebKeyInput, KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import type { DerReader } from "./Der.ts"
 import { decode, Tag } from "./Der.ts"
+import { maxExponentOctets } from "./Jwk.ts"
 
 /**
  * Which subject keys are too weak to certify: type, size, exponent, and RSA moduli that anyone can factor ("key" and
@@ -114,6 +115,7 @@ const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Eit
   // Odd and of 17 bits or more is 65537 or more.
   const isLarge = exponent.length > 2 && (exponent.length > 3 || (exponent[0] ?? 0) >= 1)
   if (!isOdd || !isLarge) return refuse("exponent", "The RSA exponent is even or below 65537.")
+  if (exponent.length > maxExponentOctets) return refuse("exponent", "The RSA exponent has more than 64 bits.")
   return imported("rsa", { key: { kty: "RSA", n: base64url(modulus), e: base64url(exponent) }, format: "jwk" }, modulus)
 }
 

@@ -7,10 +7,13 @@ import { rollback } from "./Database.ts"
 
 type BodyExit = Exit.Exit<unknown, unknown>
 
+/** What became of a body, or why its transaction could not be. */
+type Outcome = Exit.Exit<BodyExit, SqlError>
+
 interface Member {
   readonly run: (connection: Connection) => Effect.Effect<BodyExit>
   /** Told once the group has committed, or could not. */
-  readonly answer: (result: Exit.Exit<BodyExit, SqlError>) => void
+  readonly answer: (result: Outcome) => void
 }
 
 const largestGroup = 64
@@ -20,8 +23,10 @@ const largestGroup = 64
  * one commit. A commit of its own costs a write more than its statements do: pages that neighbours share are written
  * once, and synced once. Nobody is answered before its write is as durable as alone.
  *
- * A body that fails takes the transaction back, and the others run again without it. Failures are rare, and a savepoint
- * around each body would cost every write two statements. So a body runs once or more and must do nothing but statements.
+ * A body that fails ends the round: the transaction is taken back, and everybody runs again in a transaction of his own.
+ * Failures are rare, and a savepoint around each body would cost every write two statements. Going on after a failure is
+ * no choice, because the engine may have ended the transaction itself. So a body runs once or twice, and must do nothing
+ * but statements.
  */
 export const makeGroupCommit = (
   driver: Pick<Driver, "exclusive" | "begin" | "commit">
@@ -31,43 +36,57 @@ export const makeGroupCommit = (
     let waiting: Array<Member> = []
     let isScheduled = false
 
-    const runAll = (connection: Connection, group: ReadonlyArray<Member>) =>
-      Effect.zipRight(driver.begin(connection), Effect.forEach(group, (member) => member.run(connection)))
-
-    const commitTogether = Effect.fnUntraced(function*(connection: Connection, group: ReadonlyArray<Member>) {
-      const outcomes = new Map<Member, BodyExit>()
-      let remaining = group
-      while (remaining.length > 0) {
-        const exits = yield* runAll(connection, remaining)
-        remaining.forEach((member, index) => outcomes.set(member, exits[index] ?? Exit.void))
-        const sound = remaining.filter((_, index) => exits[index]?._tag === "Success")
-        if (sound.length === remaining.length) {
-          yield* driver.commit(connection)
-          return outcomes
+    /** Everybody in one transaction; false when somebody failed and nothing was kept. */
+    const commitTogether = Effect.fnUntraced(function*(
+      connection: Connection,
+      group: ReadonlyArray<Member>,
+      outcomes: Map<Member, Outcome>
+    ) {
+      yield* driver.begin(connection)
+      for (const member of group) {
+        const exit = yield* member.run(connection)
+        outcomes.set(member, Exit.succeed(exit))
+        if (Exit.isFailure(exit)) {
+          yield* rollback(connection)
+          return group.length === 1
         }
+      }
+      yield* driver.commit(connection)
+      return true
+    })
+
+    const commitAlone = (connection: Connection, member: Member): Effect.Effect<BodyExit, SqlError> =>
+      Effect.flatMap(Effect.zipRight(driver.begin(connection), member.run(connection)), (exit) =>
+        Effect.as(Exit.isSuccess(exit) ? driver.commit(connection) : rollback(connection), exit)).pipe(
+          Effect.tapErrorCause(() =>
+            rollback(connection)
+          )
+        )
+
+    const commitGroup = Effect.fnUntraced(function*(connection: Connection, group: ReadonlyArray<Member>) {
+      const outcomes = new Map<Member, Outcome>()
+      const together = yield* Effect.exit(commitTogether(connection, group, outcomes))
+      if (Exit.isFailure(together)) {
         yield* rollback(connection)
-        remaining = sound
+        for (const member of group) outcomes.set(member, Exit.failCause(together.cause))
+      } else if (!together.value) {
+        for (const member of group) outcomes.set(member, yield* Effect.exit(commitAlone(connection, member)))
       }
       return outcomes
     })
 
-    const commitGroup = (group: ReadonlyArray<Member>) =>
-      driver.exclusive((connection) =>
-        Effect.tapErrorCause(commitTogether(connection, group), () => rollback(connection))
-      ).pipe(
-        Effect.exit,
-        Effect.map((result) => {
-          for (const member of group) {
-            member.answer(Exit.map(result, (outcomes) => outcomes.get(member) ?? Exit.void))
-          }
-        })
-      )
+    const serve = (group: ReadonlyArray<Member>) =>
+      Effect.map(Effect.exit(driver.exclusive((connection) => commitGroup(connection, group))), (result) => {
+        for (const member of group) {
+          member.answer(Exit.flatMap(result, (outcomes) => outcomes.get(member) ?? Exit.die("not run")))
+        }
+      })
 
     const flush = () => {
       isScheduled = false
       const group = waiting.splice(0, largestGroup)
       if (waiting.length > 0) schedule()
-      fork(commitGroup(group))
+      fork(serve(group))
     }
     const schedule = () => {
       if (isScheduled) return

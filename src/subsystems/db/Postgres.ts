@@ -19,6 +19,8 @@ export interface PostgresOptions {
 // Bounds on the server, because a statement is never interrupted from here: a cancel may hit a neighbour's.
 const statementTimeoutMillis = 30_000
 const lockTimeoutMillis = 10_000
+// Here too, for a server that is frozen or behind a dead network path.
+const lostAfterMillis = statementTimeoutMillis + 2000
 const idleInTransactionMillis = 30_000
 
 const names = new Map<string, string>()
@@ -31,17 +33,32 @@ const nameOf = (text: string): string => {
   return name
 }
 
-type Callback = (error: Error, result: QueryResult) => void
+type Callback = (error: Error | undefined, result: QueryResult) => void
 
-/** Sends every parameterised statement under a name, so that the server plans it once per connection. */
+/**
+ * Sends every parameterised statement under a name, so that the server plans it once per connection, and gives up a
+ * connection whose server has not even kept its own bound on statements.
+ */
 class PreparingClient extends Client {
   // The overloads of `Client.query` cannot be restated one by one; whatever is not text with values passes through.
   override query(...args: Array<unknown>): never {
     const [text, values, callback] = args
     const forward = super.query as (...args: Array<unknown>) => never
-    return typeof text === "string" && Array.isArray(values) && values.length > 0
-      ? forward.call(this, { name: nameOf(text), text, values }, callback as Callback)
+    return typeof text === "string" && Array.isArray(values) && typeof callback === "function"
+      ? forward.call(
+        this,
+        values.length > 0 ? { name: nameOf(text), text, values } : text,
+        this.#endingWhenLost(callback as Callback)
+      )
       : forward.apply(this, args)
+  }
+
+  #endingWhenLost(callback: Callback): Callback {
+    return (error, result) => {
+      // Ending a client with a statement under way destroys its socket, and the pool puts another in its place.
+      if (error?.message === "Query read timeout") this.end().catch(() => {})
+      callback(error, result)
+    }
   }
 }
 
@@ -56,6 +73,8 @@ const makePool = (options: PostgresOptions): Pool => {
     connectionString: Redacted.value(options.url),
     max: options.pool_max,
     connectionTimeoutMillis: options.acquire_timeout_ms,
+    keepAlive: true,
+    query_timeout: lostAfterMillis,
     statement_timeout: statementTimeoutMillis,
     lock_timeout: lockTimeoutMillis,
     idle_in_transaction_session_timeout: idleInTransactionMillis,

@@ -2,7 +2,7 @@ import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
-import { Effect, Layer, Schedule } from "effect"
+import { Cause, Effect, Layer, Schedule } from "effect"
 import * as Fs from "node:fs"
 import type { Driver } from "./Database.ts"
 import { Database } from "./Database.ts"
@@ -86,6 +86,8 @@ const createPrivately = (path: string): Effect.Effect<void, SqlError> =>
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
   Layer.scoped(Database, make(options)).pipe(
     Layer.provide(SqliteClient.layer({ filename: options.path })),
-    Layer.catchAllCause((cause) => Layer.fail(new SqlError({ cause, message: "cannot open the database file" }))),
+    Layer.catchAllCause((cause) =>
+      Layer.fail(new SqlError({ cause: Cause.squash(cause), message: "cannot open the database file" }))
+    ),
     (opened) => Layer.unwrapEffect(Effect.as(createPrivately(options.path), opened))
   )

@@ -85,22 +85,23 @@ const insertChallenges = statement({
      FROM ${each(":challenges")}`
 })
 
-const inFlight = `(SELECT count(*) FROM orders fo JOIN authorizations fa ON fa.order_id = fo.id
-  JOIN challenges fc ON fc.authz_id = fa.id AND fc.status = 'processing'
-  WHERE fo.account_id = :accountId AND fo.status = 'pending')`
+// Whatever became of their orders: a probe that is under way costs the same.
+const inFlight = `(SELECT count(*) FROM challenges fc JOIN authorizations fa ON fa.id = fc.authz_id
+  JOIN orders fo ON fo.id = fa.order_id
+  WHERE fc.status = 'processing' AND fo.account_id = :accountId)`
 
 // Everything a trigger depends on is in the one guarded write; a lost one is explained by reading again.
 const claimStatement = statement({
   name: "challenge_claim",
   params: { id: joined.id, accountId: uuid<AccountId>(), cap: int, createdAfter: int },
   row: { id: joined.id },
-  sql: () =>
+  sql: ({ typed }) =>
     `UPDATE challenges SET status = ${reached(challengeMoves.claim)}
      WHERE id = :id AND ${leaving(challengeMoves.claim)}
        AND EXISTS (SELECT 1 FROM authorizations a JOIN orders o ON o.id = a.order_id
          WHERE a.id = challenges.authz_id AND a.status = 'pending' AND a.created_at > :createdAfter
            AND o.status = 'pending')
-       AND (:cap = 0 OR ${inFlight} < :cap)
+       AND (${typed(":cap", "bigint")} = 0 OR ${inFlight} < ${typed(":cap", "bigint")})
      RETURNING id`
 })
 

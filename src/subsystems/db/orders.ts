@@ -193,9 +193,10 @@ const compromisedKey = statement({
 const stuckProcessing = statement({
   name: "order_stuck_processing",
   params: { createdBefore: int, limit: int },
-  row: { id: order.id },
+  row: { id: order.id, profile: order.profile, accountId: order.accountId, identifiers: order.identifiers },
   sql: ({ idText }) =>
-    `SELECT o.id AS "id" FROM orders o WHERE o.status = 'processing' AND o.created_at < :createdBefore
+    `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.identifiers AS "identifiers"
+     FROM orders o WHERE o.status = 'processing' AND o.created_at < :createdBefore
        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status IN ('ready', 'running')
          AND j.kind IN ('signer_issue', 'signer_relay_issue') AND j.dedup_key = ${idText("o.id")})
      ORDER BY o.id LIMIT :limit`

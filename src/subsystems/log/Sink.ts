@@ -39,6 +39,13 @@ const bounded = (record: LogRecord): { [name: string]: unknown } => {
   return out
 }
 
+const escapeControl = (char: string): string =>
+  char < " " ? JSON.stringify(char).slice(1, -1) : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
+
+// Control characters and line separators in remote text must neither break the line nor reach a terminal; JSON leaves
+// those from U+007F on as they are.
+const escapeControls = (text: string): string => text.replaceAll(/[\p{Cc}\u2028\u2029]/gu, escapeControl)
+
 /** What every record of an event has in common. */
 const common = Record.map(events, (_, event) => ({
   target: targetOf(event),
@@ -51,18 +58,15 @@ const renderJson = (record: LogRecord, flatten: boolean): string => {
   const facts = bounded(record)
   facts["message"] = message
   const fields = JSON.stringify(facts)
-  return `${head}${flatten ? fields.slice(1, -1) : `"fields":${fields}`},"span":${JSON.stringify(record.span)}}`
+  const line = `${head}${flatten ? fields.slice(1, -1) : `"fields":${fields}`},"span":${JSON.stringify(record.span)}}`
+  return escapeControls(line)
 }
 
 const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
 
-// Control characters in remote text must neither break the line nor reach a terminal.
 const printable = (value: unknown): string => {
   const text = typeof value === "string" ? value : JSON.stringify(value)
-  const escaped = text.replaceAll(
-    /[\p{Cc}\u2028\u2029]/gu,
-    (char) => JSON.stringify(char).slice(1, -1).replace("\u007f", "\\u007f")
-  )
+  const escaped = escapeControls(text)
   return /[\s"=]/.test(escaped) || escaped === "" ? JSON.stringify(escaped) : escaped
 }
 

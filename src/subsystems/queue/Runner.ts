@@ -38,6 +38,7 @@ export const handler = <K extends JobKind, R>(self: Handler<K, R>): AnyHandler<R
 // The in-process timeout is the budget, so it always fires before the lease ends.
 const leaseMarginSeconds = 30
 const drainMillis = 5000
+const giveUpMillis = 5000
 const overdueCheckMillis = 100
 
 interface Attempt {
@@ -46,11 +47,7 @@ interface Attempt {
   ending: Ending
 }
 
-// A settlement that fails leaves the row to its lease; asking again for a while is cheaper than that wait.
-const insisting = <A, E, R>(settlement: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.catchAll(settlement, () => Effect.retry(Effect.delay(settlement, "50 millis"), settlementRetries))
-
-const settlementRetries = Schedule.intersect(Schedule.exponential("100 millis"), Schedule.recurs(5))
+const settlementRetries = Schedule.union(Schedule.exponential("100 millis"), Schedule.spaced("1 second"))
 
 /** The parts of a runner; {@link start} sets them going, tests step through them. */
 export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandler<R>>) =>
@@ -62,17 +59,36 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
     )
     const attempts = yield* FiberSet.make<void>()
     const fork = yield* FiberSet.runtime(attempts)<R | Database>()
+    const forkTimer = yield* FiberSet.makeRuntime<never>()
     const running = new Set<Attempt>()
     let active = 0
     let mayHaveMore = false
     let handedBack = 0
+    let draining = false
     let reclaimedAt = Number.NEGATIVE_INFINITY
     const settlement = Settlement.make({
       owner: options.owner,
       backoff: options,
       entropy: yield* Entropy,
-      onHandedBack: Effect.sync(() => handedBack++)
+      onHandedBack: Effect.sync(() => handedBack++),
+      // The poll would find it, up to an interval late.
+      onDueLater: (runAt) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const wait = runAt * 1000 - now
+          if (wait < options.poll_interval_ms) forkTimer(Effect.delay(queue.wake, Math.max(wait, 0)))
+        })
     })
+
+    /**
+     * A settlement that fails is asked for again, with the same result, until `endsAt`. Then the attempt counts as not
+     * made; when that cannot be written either, the lease brings the row back.
+     */
+    const insisting = (job: Job, settle: Effect.Effect<void, StorageFailed, R | Database>, endsAt: number) =>
+      Effect.catchAll(settle, () =>
+        Effect.retry(Effect.delay(settle, "50 millis"), {
+          schedule: settlementRetries,
+          while: () => Effect.map(Clock.currentTimeMillis, (now) => !draining && now < endsAt)
+        }).pipe(Effect.catchAll(() => settlement.uncount(job))))
 
     /** One attempt, from the claimed row to its settlement. */
     const attempt = Effect.fnUntraced(
@@ -90,14 +106,16 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
         if (deadline <= startedAt) {
           yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id })
-          return yield* insisting(settlement.giveUp(ended, "deadline passed"))
+          return yield* insisting(job, settlement.giveUp(ended, Settlement.deadlinePassed), startedAt + giveUpMillis)
         }
         // Met with its attempts used: the runner that took the last one died.
         if (job.attempts > job.maxAttempts && !ended.periodic) {
-          return yield* insisting(settlement.giveUp(ended, "the attempts are used up"))
+          const endsAt = startedAt + giveUpMillis
+          return yield* insisting(job, settlement.giveUp(ended, "the attempts are used up"), endsAt)
         }
         if (prepared === undefined) {
-          return yield* insisting(settlement.giveUp(ended, "the payload cannot be read"))
+          const endsAt = startedAt + giveUpMillis
+          return yield* insisting(job, settlement.giveUp(ended, "the payload cannot be read"), endsAt)
         }
         const fiber: Fiber.RuntimeFiber<Outcome<R>, StorageFailed> = yield* Effect.fork(prepared.run)
         const current: Attempt = {
@@ -107,8 +125,9 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         }
         running.add(current)
         const exit = yield* Fiber.await(fiber)
+        const endsAt = Math.max(current.endsAt, (yield* Clock.currentTimeMillis) + giveUpMillis)
         yield* Effect.ensuring(
-          insisting(settlement.exited(ended, exit, current.ending)),
+          insisting(job, settlement.exited(ended, exit, current.ending), endsAt),
           Effect.sync(() => running.delete(current))
         )
       },
@@ -161,6 +180,7 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
       idle: FiberSet.awaitEmpty(attempts),
       /** Gives running attempts five seconds, then hands the rest back; answers how many rows that were. */
       drain: Effect.gen(function*() {
+        draining = true
         yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(attempts)), drainMillis)
         yield* interruptEvery("shutdown", () =>
           true)

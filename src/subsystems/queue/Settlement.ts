@@ -22,6 +22,9 @@ export interface Ended<R> {
 /** Why an attempt's fiber was interrupted, when it was. */
 export type Ending = "timeout" | "shutdown" | undefined
 
+/** The error of a job given up because its deadline passed; abandon steps tell it from others. */
+export const deadlinePassed = "deadline passed"
+
 const maxError = 2000
 const cut = (error: string): string => error.slice(0, maxError)
 const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
@@ -37,6 +40,8 @@ export const make = (options: {
   readonly entropy: Entropy["Type"]
   /** Told of each row handed back at shutdown. */
   readonly onHandedBack: Effect.Effect<void>
+  /** Told when a row put back is due, in epoch seconds. */
+  readonly onDueLater: (runAt: number) => Effect.Effect<void>
 }) => {
   const attemptOf = (job: Job) => ({ id: job.id, owner: options.owner, attempts: job.attempts })
 
@@ -66,9 +71,16 @@ export const make = (options: {
     const { job, periodic } = ended
     if (job.attempts >= job.maxAttempts && !periodic) return yield* giveUp(ended, error)
     const now = yield* currentSeconds
-    const to = { runAt: now + delaySeconds, attemptsAfter: job.attempts, error: cut(error), now }
+    const deadline = job.deadline ?? Number.POSITIVE_INFINITY
+    if (now >= deadline) {
+      yield* emit("job_deadline_passed", facts(job))
+      return yield* giveUp(ended, deadlinePassed)
+    }
+    const runAt = Math.min(now + delaySeconds, deadline)
+    const to = { runAt, attemptsAfter: job.attempts, error: cut(error), now }
     if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
       yield* emit("job_run_retried", { ...facts(job), attempts: job.attempts, error })
+      yield* options.onDueLater(runAt)
     }
   })
 
@@ -78,11 +90,14 @@ export const make = (options: {
       (fraction) => tryAgain(ended, error, backoffSeconds(ended.job.attempts, options.backoff, fraction))
     )
 
-  const handBack = Effect.fnUntraced(function*(job: Job) {
+  /** `ready` again, due now, as if the attempt had not been made. */
+  const uncount = Effect.fnUntraced(function*(job: Job) {
     const now = yield* currentSeconds
     const to = { runAt: now, attemptsAfter: Math.max(job.attempts - 1, 0), error: undefined, now }
-    if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) yield* options.onHandedBack
+    return yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
   })
+
+  const handBack = (job: Job) => Effect.flatMap(uncount(job), (settled) => settled ? options.onHandedBack : Effect.void)
 
   const conclude = Effect.fnUntraced(function*<R>(ended: Ended<R>, outcome: Outcome<R>) {
     const { job } = ended
@@ -102,7 +117,7 @@ export const make = (options: {
       case "Reschedule": {
         const now = yield* currentSeconds
         const to = { runAt: outcome.at, attemptsAfter: 0, error: outcome.error, now }
-        yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
+        if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) yield* options.onDueLater(outcome.at)
       }
     }
   })
@@ -128,5 +143,5 @@ export const make = (options: {
     )
   }
 
-  return { exited, giveUp }
+  return { exited, giveUp, uncount }
 }

@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/Problem.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
 
 const bodyTimeoutMillis = 10_000
 
@@ -32,7 +33,7 @@ export class Body {
   read(message: IncomingMessage, response: ServerResponse): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
     return Effect.flatMap(Clock.currentTimeMillis, (now): ReturnType<Body["read"]> => {
       if (Number(message.headers["content-length"] ?? 0) > this.#maxBytes) return this.#tooLarge(message, response)
-      if (this.#readers.size >= this.#maxReaders) return Effect.fail(new Shed())
+      if (this.#readers.size >= this.#maxReaders) return Effect.zipRight(emit("request_shed", {}), new Shed())
       if (message.headers.expect?.toLowerCase() === "100-continue") response.writeContinue()
       return Effect.async<Buffer, BodyTooLarge | BodyTooSlow>((resume) => {
         const chunks: Array<Buffer> = []
@@ -74,12 +75,19 @@ export class Body {
   }
 }
 
+/** Before an answer to a request whose body nobody has read to its end: see {@link abandon}. */
+export const leaveUnread = (message: IncomingMessage, response: ServerResponse): void => {
+  const { "content-length": length, "transfer-encoding": coding } = message.headers
+  if (!message.complete && (coding !== undefined || Number(length ?? 0) > 0)) abandon(message, response)
+}
+
 const lingerMillis = 5000
 
 // The answer goes out and the connection ends with it. Closing it with octets unread would reset it, and a client that
 // is still sending would lose the answer, so for a while the rest of the body is read and thrown away.
 const abandon = (message: IncomingMessage, response: ServerResponse): void => {
   const { socket } = message
+  if (response.hasHeader("connection")) return
   response.setHeader("connection", "close")
   socket.destroySoon = () => void socket.end()
   const timer = setTimeout(() => socket.destroy(), lingerMillis)

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
+import { STATUS_CODES } from "node:http"
 import type { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Answer, Request } from "./Message.ts"
@@ -46,6 +47,13 @@ const hardening = Object.entries({
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY"
 }).flat()
+
+/** The whole text of an answer to what is no request that could be handled; the connection ends with it. */
+export const bareAnswer = (status: 400 | 408 | 431 | 503): string => {
+  const headers = ["connection", "close", "content-length", "0", ...hardening]
+  const lines = headers.flatMap((name, index) => index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [])
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")
+}
 
 /** Sends an answer. */
 export const write = (response: ServerResponse, id: string, answer: Answer): void => {

@@ -7,9 +7,9 @@ import type { TLSSocket } from "node:tls"
 import { accessWeight } from "../../domain/Event.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { emit, enterSpan } from "../../subsystems/log/EventLog.ts"
-import { Body } from "./Body.ts"
+import { Body, leaveUnread } from "./Body.ts"
 import { Connections } from "./Connections.ts"
-import { readHead, write } from "./Head.ts"
+import { bareAnswer, readHead, write } from "./Head.ts"
 import type { Answer, App, Request } from "./Message.ts"
 
 /** A socket could not be bound. */
@@ -38,6 +38,7 @@ const maxHeaderFields = 100
 const keepAliveMillis = 65_000
 const requestsPerConnection = 1000
 const sweepMillis = 250
+const cutMillis = 5000
 
 /** A bound socket. */
 export interface Listener {
@@ -82,8 +83,8 @@ const makeServer = (options: ListenerOptions): Http.Server => {
   server.maxRequestsPerSocket = requestsPerConnection
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
-    const status = error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request"
-    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+    const status = error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : error.code === "HPE_HEADER_OVERFLOW" ? 431 : 400
+    socket.end(bareAnswer(status))
   })
   return server
 }
@@ -119,7 +120,7 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
     const inFlight = new Set<InFlight>()
     let whenIdle: Deferred.Deferred<void> | undefined
     let draining = false
-    let onRequest: Http.RequestListener = (_, response) => void response.writeHead(503).end()
+    let onRequest: Http.RequestListener = ({ socket }) => void socket.end(bareAnswer(503))
 
     const interrupt = (one: InFlight, ending: InFlight["ending"]) => {
       if (one.ending !== undefined) return
@@ -181,7 +182,10 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
             const now = yield* Clock.currentTimeMillis
             const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
             if (draining) response.setHeader("connection", "close")
-            if (sent) write(response, request.id, answer)
+            if (sent) {
+              leaveUnread(message, response)
+              write(response, request.id, answer)
+            }
             yield* accessLine(request, sent ? answer.status : 499, now - startedAt)
           }
         )
@@ -189,7 +193,7 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
         onRequest = (message, response) => {
           connections.headSeen(message.socket)
           if (message.rawHeaders.length > maxHeaderFields * 2) {
-            response.writeHead(431, { connection: "close" }).end()
+            message.socket.end(bareAnswer(431))
             return
           }
           const one: InFlight = { startedAt: 0, fiber: undefined, ending: undefined }
@@ -242,7 +246,8 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
       const cut = inFlight.size
       for (const one of inFlight) interrupt(one, "cut")
       server.closeAllConnections()
-      if (inFlight.size > 0) yield* Deferred.await(done)
+      // A statement that the database does not answer is not interrupted: the process ends without it.
+      if (inFlight.size > 0) yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), cutMillis)
       return cut
     })
 

@@ -65,16 +65,30 @@ export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof 
   return json(200, accountObject(endpoint, after), { location: endpoint.account(after.id) })
 })
 
-// RFC 3339 allows lower case, any offset and a leap second; the runtime's parser takes all but the last.
-const rfc3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
+// RFC 3339 allows lower case, any offset and a leap second; the runtime's parser takes all but the last, and days and
+// hours that do not exist as well.
+const rfc3339 =
+  /^(\d{4})-(\d{2})-(\d{2})[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+
+/** Epoch seconds of an RFC 3339 time that can be written as one in UTC. */
+const secondsOf = (text: string): number | undefined => {
+  const [, year, month, day] = rfc3339.exec(text)?.map(Number) ?? []
+  if (year === undefined || month === undefined || day === undefined) return undefined
+  const date = new Date(0)
+  date.setUTCFullYear(year, month - 1, day)
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
+  const millis = Date.parse(text.toUpperCase())
+  const written = new Date(millis).getUTCFullYear()
+  return Number.isNaN(millis) || written < 0 || written > 9999 ? undefined : Math.floor(millis / 1000)
+}
 
 const Timestamp = Schema.transformOrFail(Schema.String, Schema.Int, {
   strict: true,
   decode: (text, _, ast) => {
-    const millis = rfc3339.test(text) ? Date.parse(text.toUpperCase()) : Number.NaN
-    return Number.isNaN(millis)
+    const seconds = secondsOf(text)
+    return seconds === undefined
       ? ParseResult.fail(new ParseResult.Type(ast, text, "not an RFC 3339 time"))
-      : ParseResult.succeed(Math.floor(millis / 1000))
+      : ParseResult.succeed(seconds)
   },
   encode: (seconds) => ParseResult.succeed(new Date(seconds * 1000).toISOString())
 })
