@@ -1,4 +1,4 @@
-import { Clock, Effect, Fiber, FiberSet, Schedule } from "effect"
+import { Clock, Effect, Exit, Fiber, FiberSet, Schedule } from "effect"
 import type { Scope } from "effect"
 import type { BackoffPolicy, Job, JobKind } from "../../domain/Job.ts"
 import { periodicKey } from "../../domain/Job.ts"
@@ -79,16 +79,22 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         })
     })
 
-    /**
-     * A settlement that fails is asked for again, with the same result, until `endsAt`. Then the attempt counts as not
-     * made; when that cannot be written either, the lease brings the row back.
-     */
-    const insisting = (job: Job, settle: Effect.Effect<void, StorageFailed, R | Database>, endsAt: number) =>
+    /** A settlement that fails is asked for again, with the same result, until `endsAt`; then the lease has the row. */
+    const insisting = <A>(settle: Effect.Effect<A, StorageFailed, R | Database>, endsAt: number) =>
       Effect.catchAll(settle, () =>
         Effect.retry(Effect.delay(settle, "50 millis"), {
           schedule: settlementRetries,
           while: () => Effect.map(Clock.currentTimeMillis, (now) => !draining && now < endsAt)
-        }).pipe(Effect.catchAll(() => settlement.uncount(job))))
+        }))
+
+    /** What was found out and could not be written: the job is tried again as if the attempt had not been made. */
+    const settleExit = (ended: Settlement.Ended<R>, exit: Exit.Exit<Outcome<R>, StorageFailed>, current: Attempt) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.catchAll(
+          insisting(settlement.exited(ended, exit, current.ending), Math.max(current.endsAt, now + giveUpMillis)),
+          (error) =>
+            Exit.isSuccess(exit) && exit.value._tag === "Done" ? settlement.uncount(ended.job) : Effect.fail(error)
+        ))
 
     /** One attempt, from the claimed row to its settlement. */
     const attempt = Effect.fnUntraced(
@@ -106,16 +112,16 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
         if (deadline <= startedAt) {
           yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id })
-          return yield* insisting(job, settlement.giveUp(ended, Settlement.deadlinePassed), startedAt + giveUpMillis)
+          return yield* insisting(settlement.giveUp(ended, Settlement.deadlinePassed), startedAt + giveUpMillis)
         }
         // Met with its attempts used: the runner that took the last one died.
         if (job.attempts > job.maxAttempts && !ended.periodic) {
           const endsAt = startedAt + giveUpMillis
-          return yield* insisting(job, settlement.giveUp(ended, "the attempts are used up"), endsAt)
+          return yield* insisting(settlement.giveUp(ended, "the attempts are used up"), endsAt)
         }
         if (prepared === undefined) {
           const endsAt = startedAt + giveUpMillis
-          return yield* insisting(job, settlement.giveUp(ended, "the payload cannot be read"), endsAt)
+          return yield* insisting(settlement.giveUp(ended, "the payload cannot be read"), endsAt)
         }
         const fiber: Fiber.RuntimeFiber<Outcome<R>, StorageFailed> = yield* Effect.fork(prepared.run)
         const current: Attempt = {
@@ -124,10 +130,8 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
           ending: undefined
         }
         running.add(current)
-        const exit = yield* Fiber.await(fiber)
-        const endsAt = Math.max(current.endsAt, (yield* Clock.currentTimeMillis) + giveUpMillis)
         yield* Effect.ensuring(
-          insisting(job, settlement.exited(ended, exit, current.ending), endsAt),
+          Effect.flatMap(Fiber.await(fiber), (exit) => settleExit(ended, exit, current)),
           Effect.sync(() => running.delete(current))
         )
       },

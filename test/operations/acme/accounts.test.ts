@@ -195,7 +195,10 @@ describe.each(databases)("accounts on $name", (backend) => {
         { concurrency: "unbounded" }
       )
       assert.strictEqual(exits.filter(Exit.isSuccess).length, 1)
-      assert.strictEqual((yield* Effect.flip(accounts.updateContact(caller, account, [])))._tag, "Unauthorized")
+      assert.strictEqual(
+        (yield* Effect.flip(accounts.updateContact(caller, account, ["mailto:a@b.example"])))._tag,
+        "Unauthorized"
+      )
       assert.deepStrictEqual(yield* column("SELECT event FROM audit_log"), ["account_deactivated"])
       assert.deepStrictEqual(yield* column("SELECT status FROM accounts"), ["deactivated"])
     }))
@@ -204,7 +207,12 @@ describe.each(databases)("accounts on $name", (backend) => {
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullable)
-      for (const operation of [accounts.updateContact(caller, account, []), accounts.deactivate(caller, account)]) {
+      for (
+        const operation of [
+          accounts.updateContact(caller, account, ["mailto:new@example.org"]),
+          accounts.deactivate(caller, account)
+        ]
+      ) {
         yield* sql("DELETE FROM audit_log")
         const driver = database.driver()
         const [written, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]

@@ -1,0 +1,99 @@
+import { Effect } from "effect"
+import type { KeyObject } from "node:crypto"
+import type { Config } from "../../src/subsystems/config/AppConfig.ts"
+import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
+import * as acme from "../../src/surfaces/http/acme/app.ts"
+import { Endpoint } from "../../src/surfaces/http/acme/Endpoint.ts"
+import * as Admission from "../../src/surfaces/http/Admission.ts"
+import type { Answer, App, Request } from "../../src/surfaces/http/Message.ts"
+import type { AcmeKey, ProblemBody } from "./AcmeSession.ts"
+import { signJws } from "./AcmeSession.ts"
+import { accountKeyOf, newPrivateKey, sender } from "./Graph.ts"
+
+/* The ACME surface as the listener calls it, and requests to it made without a socket. */
+
+/** The surface over the profiles of a configuration. */
+export const surfaceOf = ({ profiles, server }: Config, slots = 100) =>
+  Effect.map(
+    Admission.make({ slots, waitMillis: server.admission_wait_ms }),
+    (admission) =>
+      acme.make(new Map(profiles.map((profile) => [profile.name, new Endpoint(profile, server.base_url)])), admission)
+  )
+
+/** The base URL of the profile `default`, where nothing else is configured. */
+export const defaultBase = "http://localhost:3000/profile/default"
+
+/** A path below the profile `default`. */
+export const at = (path: string): string => `/profile/default${path}`
+
+/** The absolute URL of a target. */
+export const urlOf = (target: string): string => `http://localhost:3000${target}`
+
+/** A request as the listener would hand it over. */
+export const requestOf = (method: string, target: string, more: Partial<Request> = {}): Request => ({
+  id: sender.request_id ?? "",
+  method,
+  target,
+  path: target.split("?")[0] ?? "",
+  headers: {},
+  clientIp: sender.ip ?? "",
+  userAgent: sender.user_agent,
+  body: Effect.succeed(Buffer.alloc(0)),
+  ...more
+})
+
+/** A signed POST of a body given as text. */
+export const posted = (target: string, body: string, headers: Request["headers"] = {}): Request =>
+  requestOf("POST", target, {
+    headers: { "content-type": "application/jose+json", ...headers },
+    body: Effect.succeed(Buffer.from(body))
+  })
+
+/** A key of its own, by default P-256. */
+export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
+  const { algorithm, key, thumbprint } = accountKeyOf(privateKey)
+  const { crv = "", e = "", kty = "", n = "", x = "", y = "" } = key.export({ format: "jwk" })
+  return { privateKey, jwk: kty === "EC" ? { kty, crv, x, y } : { kty, n, e }, alg: algorithm, thumbprint }
+}
+
+/** The body of a signed request: a payload given as an object is serialised, `undefined` is POST-as-GET. */
+export const signed = (key: AcmeKey, header: object, payload?: object | string): string =>
+  JSON.stringify(signJws(
+    key,
+    JSON.stringify({ alg: key.alg, ...header }),
+    typeof payload === "string" ? payload : payload === undefined ? "" : JSON.stringify(payload)
+  ))
+
+/** A header of an answer that must occur once. */
+export const headerOf = (answer: Answer, name: string): string => {
+  const value = answer.headers[name]
+  if (typeof value !== "string") throw new Error(`no single header ${name}: ${answer.status} ${String(answer.body)}`)
+  return value
+}
+
+/** The JSON of an answer. */
+export const bodyOf = (answer: Answer): ProblemBody => JSON.parse(String(answer.body)) as ProblemBody
+
+/** A nonce that has not been handed to anybody. */
+export const freshNonce: Effect.Effect<string, never, Nonces> = Effect.flatMap(
+  Nonces,
+  ({ issue }) => Effect.flatMap(issue, (nonce) => nonce === undefined ? Effect.die("no nonce") : Effect.succeed(nonce))
+)
+
+/** Registers a key; the account's URL. */
+export const register = <R>(surface: App<R>, key: AcmeKey): Effect.Effect<string, never, R | Nonces> =>
+  Effect.gen(function*() {
+    const target = at("/newAccount")
+    const header = { jwk: key.jwk, url: urlOf(target), nonce: yield* freshNonce }
+    const answer = yield* surface.handle(posted(target, signed(key, header, { termsOfServiceAgreed: true })))
+    return headerOf(answer, "location")
+  })
+
+/** A request of an account that is right in everything. */
+export const byAccount = (
+  key: AcmeKey,
+  kid: string,
+  target: string,
+  payload?: object | string
+): Effect.Effect<Request, never, Nonces> =>
+  Effect.map(freshNonce, (nonce) => posted(target, signed(key, { kid, url: urlOf(target), nonce }, payload)))
