@@ -42,6 +42,11 @@ export interface Driver {
   ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
   readonly begin: (connection: Connection) => Effect.Effect<void, SqlError>
   readonly commit: (connection: Connection) => Effect.Effect<void, SqlError>
+  /**
+   * Holds a connection of its own that hears what other processes notify on a channel; fails when it is lost. Undefined
+   * where an engine has no such thing.
+   */
+  readonly listen: ((channel: string, heard: (payload: string) => void) => Effect.Effect<never, SqlError>) | undefined
   readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
 }
 

@@ -85,6 +85,36 @@ const makePool = (options: PostgresOptions): Pool => {
   return pool
 }
 
+const lost = (cause: unknown) => new SqlError({ cause, message: "the listening connection was lost" })
+
+const connectListener = (options: PostgresOptions) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: async () => {
+        const client = new Client({
+          connectionString: Redacted.value(options.url),
+          connectionTimeoutMillis: options.acquire_timeout_ms,
+          keepAlive: true
+        })
+        client.on("error", () => {})
+        await client.connect()
+        return client
+      },
+      catch: lost
+    }),
+    // A dead server does not say goodbye.
+    (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
+  )
+
+const listen = (options: PostgresOptions): NonNullable<Driver["listen"]> => (channel, heard) =>
+  Effect.scoped(Effect.flatMap(connectListener(options), (client) =>
+    Effect.async<never, SqlError>((resume) => {
+      const fail = (cause: unknown) => resume(Effect.fail(lost(cause)))
+      client.on("notification", ({ payload }) => heard(payload ?? ""))
+      client.on("error", fail).on("end", () => fail("ended"))
+      client.query(`LISTEN ${channel}`).catch(fail)
+    })))
+
 const transientCodes = new Set(["40001", "40P01"])
 
 const describe: Driver["describe"] = (error) => {
@@ -136,6 +166,7 @@ const make = (options: PostgresOptions) =>
       transact,
       begin,
       commit,
+      listen: listen(options),
       describe
     })
   })

@@ -69,6 +69,7 @@ const make = (options: SqliteOptions) =>
       transact: groups.join,
       begin,
       commit,
+      listen: undefined,
       describe
     })
   })

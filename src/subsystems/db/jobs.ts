@@ -16,6 +16,9 @@ const job = {
   createdAt: int
 }
 
+/** Where PostgreSQL tells other processes of a new job, once it has committed: its kind and who enqueued it. */
+export const wakeChannel = "acme_svc_jobs"
+
 const insertStatement = statement({
   name: "job_insert",
   params: {
@@ -26,14 +29,16 @@ const insertStatement = statement({
     runAt: int,
     maxAttempts: int,
     deadline: nullable(int),
-    now: int
+    now: int,
+    origin: text()
   },
   row: { id: job.id },
-  sql: () =>
+  sql: ({ dialect }) =>
     `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, deadline,
        created_at, updated_at)
      VALUES (:id, :kind, :dedupKey, :payload, 'ready', :runAt, 0, :maxAttempts, :deadline, :now, :now)
-     ON CONFLICT (kind, dedup_key) WHERE status IN ('ready', 'running') DO NOTHING RETURNING id`
+     ON CONFLICT (kind, dedup_key) WHERE status IN ('ready', 'running') DO NOTHING
+     RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', :kind || ' ' || :origin)` : ""}`
 })
 
 const liveStatement = statement({
@@ -97,13 +102,6 @@ const unknownKindsStatement = statement({
        AND kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) GROUP BY kind ORDER BY kind`
 })
 
-const nextDueStatement = statement({
-  name: "job_next_due",
-  params: {},
-  row: { runAt: nullable(int) },
-  sql: () => `SELECT min(run_at) AS "runAt" FROM jobs WHERE status = 'ready'`
-})
-
 const sweepStatement = statement({
   name: "job_sweep",
   params: { before: int, limit: int },
@@ -164,9 +162,6 @@ export const reclaim = (now: number) => Effect.map(all(reclaimStatement, { now }
 /** Ready rows by kind, for kinds other than these. */
 export const unknownKinds = (kinds: ReadonlyArray<JobKind>) =>
   all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })
-
-/** When the earliest ready row is due, in epoch seconds. */
-export const nextDue = Effect.suspend(() => Effect.map(first(nextDueStatement, {}), (row) => row?.runAt))
 
 /** Deletes up to `limit` settled rows last touched before an epoch second; answers how many. */
 export const sweep = (before: number, limit: number) =>

@@ -23,6 +23,8 @@ export interface Enqueue<K extends JobKind> {
 export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
   /** Writes the job in the caller's transaction and wakes this process's runner once that has committed. */
   readonly enqueue: <K extends JobKind>(job: Enqueue<K>) => Effect.Effect<JobId, StorageFailed>
+  /** Who enqueues here: a runner need not be told by the database what it was told directly. */
+  readonly origin: string
   /** Tells the runner that there may be work. Signals that nobody took yet merge. */
   readonly wake: Effect.Effect<void>
   /** Waits for the next signal. */
@@ -37,6 +39,7 @@ export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
       Effect.gen(function*() {
         const database = yield* Database
         const entropy = yield* Entropy
+        const origin = yield* entropy.uuid
         const signals = yield* Mailbox.sliding<void>(1)
         const wake = Effect.asVoid(signals.offer(undefined))
         const insert = Effect.fnUntraced(function*(job: Enqueue<JobKind>): Effect.fn.Return<
@@ -53,7 +56,8 @@ export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
             runAt: job.runAt ?? now,
             maxAttempts: options.maxAttempts,
             deadline: job.deadline,
-            now
+            now,
+            origin
           })
           if (inserted !== undefined) {
             yield* afterCommit(Effect.zipRight(wake, emit("job_enqueued", { kind: job.kind, job_id: inserted.id })))
@@ -64,6 +68,7 @@ export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
           return live === undefined ? yield* insert(job) : live.id
         })
         return Queue.of({
+          origin,
           enqueue: (job) => Effect.provideService(insert(job), Database, database),
           wake,
           awakened: signals.take

@@ -39,6 +39,8 @@ export const handler = <K extends JobKind, R>(self: Handler<K, R>): AnyHandler<R
 const leaseMarginSeconds = 30
 const drainMillis = 5000
 const giveUpMillis = 5000
+const mergeMillis = 20
+const listenRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
 const overdueCheckMillis = 100
 
 interface Attempt {
@@ -168,7 +170,23 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         return attempt.interrupt
       }, { discard: true })
 
+    let mergedWake = false
+    const heard = (payload: string) => {
+      const [kind, origin] = payload.split(" ")
+      if (mergedWake || origin === queue.origin || !handlers.some((one) => one.kind === kind)) return
+      mergedWake = true
+      forkTimer(Effect.zipRight(
+        Effect.delay(Effect.sync(() => (mergedWake = false)), mergeMillis),
+        queue.wake
+      ))
+    }
+
     return {
+      /** Wakes for work other processes enqueue, where the engine tells of it; while it cannot, the poll finds it. */
+      hearOthers: Effect.map(Database, ({ listen }) =>
+        listen === undefined
+          ? Effect.never
+          : Effect.retry(listen(jobs.wakeChannel, heard), listenRetries)),
       /** Enqueues every periodic kind, due at once, where no live row exists. */
       enqueuePeriodic: Effect.forEach(
         handlers.filter(({ periodic }) => periodic),
@@ -213,6 +231,7 @@ export const start = <R>(
       yield* emit("job_kind_unknown", unknown)
     }
     const loops = yield* Effect.forEach([
+      yield* runner.hearOthers,
       Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
       Effect.repeat(queue.wake, Schedule.spaced(options.poll_interval_ms)),
       Effect.repeat(runner.interruptOverdue, Schedule.spaced(overdueCheckMillis))

@@ -337,7 +337,8 @@ describe.each(databases)("repositories on $name", (backend) => {
           runAt: 0,
           maxAttempts: 3,
           deadline: undefined,
-          now: 0
+          now: 0,
+          origin: "test"
         })
         assert.deepStrictEqual(yield* orders.findStuck(101, 10), [], "its job lives")
         yield* set("jobs", jobId, "running")
@@ -543,7 +544,8 @@ describe.each(databases)("repositories on $name", (backend) => {
           runAt: 0,
           maxAttempts: 3,
           deadline: undefined,
-          now: 0
+          now: 0,
+          origin: "test"
         })
         assert.deepStrictEqual(yield* authorizations.findOrphaned(101, 10), [])
         yield* sql("UPDATE jobs SET status = 'done'")

@@ -1,0 +1,82 @@
+import { it } from "@effect/vitest"
+import { Context, Deferred, Effect, Layer } from "effect"
+import { assert, describe } from "vitest"
+import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
+import { Database } from "../../../src/subsystems/db/Database.ts"
+import type { Driver } from "../../../src/subsystems/db/Database.ts"
+import * as jobs from "../../../src/subsystems/db/jobs.ts"
+import type { Outcome } from "../../../src/subsystems/queue/Handler.ts"
+import { Queue } from "../../../src/subsystems/queue/Queue.ts"
+import * as Runner from "../../../src/subsystems/queue/Runner.ts"
+import { databases } from "../../support/Databases.ts"
+import { sql, useDatabase } from "../../support/Graph.ts"
+
+const done: Outcome<Database> = { _tag: "Done" }
+
+// Longer than the test: nothing is found by polling.
+const options = {
+  poll_interval_ms: 3_600_000,
+  max_concurrent: 8,
+  retry_base_seconds: 1,
+  retry_max_seconds: 1,
+  owner: "host:1:a"
+}
+
+const queueOf = (driver: Driver) =>
+  Effect.map(
+    Layer.build(Layer.provide(
+      Layer.fresh(Queue.layer({ maxAttempts: 3 })),
+      Layer.merge(Layer.succeed(Database, driver), Entropy.layer)
+    )),
+    Context.get(Queue)
+  )
+
+const validation = (run: Effect.Effect<unknown>) =>
+  Runner.handler<"challenge_validate", Database>({
+    kind: "challenge_validate",
+    periodic: false,
+    longestBudgetMillis: 10_000,
+    budgetMillis: () => 10_000,
+    run: () => Effect.as(run, done),
+    abandon: () => Effect.void
+  })
+
+const enqueueAt = (queue: Queue["Type"], key: string) =>
+  queue.enqueue({
+    kind: "challenge_validate",
+    dedupKey: key,
+    payload: { challenge_id: key, profile: "p", thumbprint: "t" }
+  })
+
+describe("work another process enqueues on PostgreSQL", () => {
+  const database = useDatabase(databases[1])
+
+  it.scopedLive("wakes the runner once it has committed, and again after the connection was lost", () =>
+    database.use(Effect.gen(function*() {
+      const [mine, other] = [database.driver(), yield* database.another]
+      const queue = yield* queueOf(mine)
+      const elsewhere = yield* queueOf(other)
+      assert.notStrictEqual(queue.origin, elsewhere.origin)
+      let ran = yield* Deferred.make<void>()
+      const handlers = [validation(Effect.suspend(() => Deferred.succeed(ran, undefined)))]
+      const listeners = () =>
+        sql(
+          `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN ${jobs.wakeChannel}'`
+        )
+      const listening = Effect.repeat(Effect.delay(listeners(), 20), { until: (rows) => rows.length === 1 })
+      yield* Effect.gen(function*() {
+        const stop = yield* Runner.start(options, handlers)
+        yield* listening
+        yield* enqueueAt(elsewhere, "one")
+        yield* Deferred.await(ran)
+
+        ran = yield* Deferred.make<void>()
+        yield* sql(`SELECT pg_terminate_backend(${String((yield* listeners())[0]?.["pid"])})`)
+        yield* Effect.repeat(Effect.delay(listeners(), 20), { until: (rows) => rows.length === 0 })
+        yield* listening
+        yield* enqueueAt(elsewhere, "two")
+        yield* Deferred.await(ran)
+        yield* stop
+      }).pipe(Effect.provide(Layer.merge(Layer.succeed(Queue, queue), Entropy.layer)))
+    })))
+})
