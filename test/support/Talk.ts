@@ -6,6 +6,7 @@ import { connect } from "node:net"
 /** A client that sends exactly what it is told, byte by byte, and waits for what it hears. */
 export interface Talk {
   readonly socket: Socket
+  /** Ends when the text has been handed to the kernel, or the connection is gone. */
   readonly send: (text: string) => Effect.Effect<void>
   /** Everything heard, once it matches. */
   readonly heard: (pattern: RegExp) => Effect.Effect<string>
@@ -49,7 +50,7 @@ export const talk = (
         })
       return {
         socket,
-        send: (more) => Effect.sync(() => void socket.write(more, "latin1")),
+        send: (more) => Effect.async((resume) => void socket.write(more, "latin1", () => resume(Effect.void))),
         heard: (pattern) => once(() => pattern.test(text)),
         ended: once(() => isClosed),
         leave: Effect.sync(() => void socket.destroy())
