@@ -28,12 +28,16 @@ const stopSignal = Effect.async<"SIGINT" | "SIGTERM">((resume) => {
   listen("SIGTERM", 143)
 })
 
+const uncaught = Effect.async<never>((resume) => {
+  process.on("uncaughtException", (error) => resume(Effect.die(error)))
+})
+
 const host: Host = {
   stdout: output(process.stdout),
   stderr: output(process.stderr),
   env: process.env,
   cwd: process.cwd(),
-  process: { version, migrations: fileURLToPath(new URL("migrations", root)), pid: process.pid, stopSignal }
+  process: { version, migrations: fileURLToPath(new URL("migrations", root)), pid: process.pid, stopSignal, uncaught }
 }
 
 Effect.runFork(Effect.provide(run(host, process.argv.slice(2)), NodeContext.layer)).addObserver((exit) => {

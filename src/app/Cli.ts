@@ -1,7 +1,8 @@
-import { Args, Command, Options, ValidationError } from "@effect/cli"
+import { Args, CliConfig, Command, Options, ValidationError } from "@effect/cli"
 import type { CliApp } from "@effect/cli"
-import { Console, Effect, Either, Layer } from "effect"
+import { Cause, Console, Effect, Either, Layer } from "effect"
 import * as Path from "node:path"
+import { stripVTControlCharacters } from "node:util"
 import type { Loaded } from "../subsystems/config/Load.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
 import { Database } from "../subsystems/db/Database.ts"
@@ -60,8 +61,9 @@ const programs = (host: Host, globals: Globals) => {
     })
     return yield* program.pipe(
       Effect.provide(Graph.database(config)),
+      Effect.raceFirst(host.process.uncaught),
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
-      Effect.tapDefect((cause) => emit("server_fatal_error", { error: String(cause) })),
+      Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
       Effect.provide(Logging.layer(config, host, globals))
     )
   })
@@ -196,9 +198,11 @@ const tree = (host: Host, globals: Globals) => {
         completionsCommand
       ])
     ),
-    "An ACME server for an organisation's own clients. Without a command it serves. Everywhere: --log-level off|error|warn|info|debug|trace, --color auto|always|never, -y/--yes."
+    "An ACME server for an organisation's own clients. Without a command it serves. Everywhere: --log-level off|error|warn|info|debug|trace, --color auto|always|never, -y/--yes, -h/--help, --version."
   )
 }
+
+const messageOf = (defect: unknown): string => defect instanceof Error ? defect.message : String(defect)
 
 const report = (host: Host, json: boolean, code: number, message: string): Effect.Effect<number> =>
   Effect.sync(() => {
@@ -209,6 +213,23 @@ const report = (host: Host, json: boolean, code: number, message: string): Effec
   })
 
 const errorWords: { readonly [code: number]: string } = { 1: "host_failed", 2: "usage", 3: "refused" }
+
+/** The library colours its help whatever it is written to, and ends some texts with empty lines. */
+const colouredWhereWanted =
+  (host: Host, { color }: Globals) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Console.consoleWith((console) => {
+      const print = (output: Streams["stdout"], write: Console.Console["log"]): Console.Console["log"] => (...args) => {
+        const text = args.map(String).join(" ").replace(/\n+$/, "")
+        return write(Logging.wantsColour(color, output, host.env) ? text : stripVTControlCharacters(text))
+      }
+      return Effect.withConsole(self, {
+        ...console,
+        log: print(host.stdout, console.log),
+        error: print(host.stderr, console.error)
+      })
+    })
+
+const configured = CliConfig.layer({ showBuiltIns: false }) // the tree names the flags there are
 
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
 export const run = (
@@ -231,8 +252,10 @@ export const run = (
         host,
         json,
         1,
-        `acme-svc failed unexpectedly: ${defect instanceof Error ? defect.message : String(defect)}`
+        `acme-svc failed unexpectedly: ${messageOf(defect)}`
       )
-    )
+    ),
+    colouredWhereWanted(host, globals.right),
+    Effect.provide(configured)
   )
 }

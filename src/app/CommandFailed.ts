@@ -8,3 +8,7 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly code: 1 | 2 | 3
   readonly message: string
 }> {}
+
+/** Files that are wrong are refused; files the host did not let be written may be tried again. */
+export const filesFailed = (error: { readonly message: string; readonly unwritable?: boolean }): CommandFailed =>
+  new CommandFailed({ code: error.unwritable === true ? 1 : 3, message: error.message })

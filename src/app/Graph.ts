@@ -13,7 +13,7 @@ import { Resolver } from "../subsystems/outside/Resolver.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
 import * as Backends from "../subsystems/signing/Backends.ts"
 import { Validator } from "../subsystems/validation/Validator.ts"
-import { CommandFailed } from "./CommandFailed.ts"
+import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 
 const sqlitePrefix = "sqlite://"
 
@@ -42,10 +42,7 @@ export const subsystems = (config: Config, version: string) => {
     Validator.layer,
     Layer.merge(Resolver.layer(config.dns.resolver), HttpGet.layer(version))
   )
-  const signers = Layer.mapError(
-    Backends.layer(mounted),
-    ({ message }) => new CommandFailed({ code: 3, message })
-  )
+  const signers = Layer.mapError(Backends.layer(mounted), filesFailed)
   return Layer.mergeAll(
     Queue.layer({ maxAttempts: config.jobs.max_attempts }),
     Nonces.layer({ ttlSeconds: config.nonce.ttl_seconds }),

@@ -19,7 +19,7 @@ export interface Streams {
 }
 
 /** Whether to colour: an explicit flag wins; `auto` asks for a terminal and honours NO_COLOR. */
-const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
+export const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
   flag === "always" || (flag === "auto" && output.isTerminal && (env["NO_COLOR"] ?? "") === "")
 
 /**

@@ -16,7 +16,7 @@ import * as Admission from "../surfaces/http/Admission.ts"
 import * as Listener from "../surfaces/http/Listener.ts"
 import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
 import { handlers } from "../surfaces/jobs/handlers.ts"
-import { CommandFailed } from "./CommandFailed.ts"
+import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 import type { Subsystems } from "./Graph.ts"
 
 /** What the process is, beside its configuration. */
@@ -27,6 +27,8 @@ export interface Process {
   readonly pid: number
   /** Completes with the signal that asks the process to stop. */
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
+  /** Dies of an exception that reached nobody. */
+  readonly uncaught: Effect.Effect<never>
 }
 
 const roles = "acme,admin,worker"
@@ -51,6 +53,7 @@ const bindAcme = (config: Config): Effect.Effect<Listener.Listener, CommandFaile
     const tls = enabled
       ? yield* TlsFiles.load({ listener: "acme", cert_path, key_path, host: new URL(server.base_url).hostname })
       : undefined
+    if (tls !== undefined) yield* TlsFiles.watchExpiry("acme", tls.notAfter)
     return yield* Listener.bind({
       name: "acme",
       host,
@@ -66,11 +69,8 @@ const bindAcme = (config: Config): Effect.Effect<Listener.Listener, CommandFaile
       "BindFailed",
       ({ address, detail }) => emit("server_socket_bind_failed", { address, error: detail })
     ),
-    Effect.mapError(({ _tag, message }) =>
-      new CommandFailed({
-        code: _tag === "BindFailed" ? 1 : 3,
-        message: _tag === "BindFailed" ? `server.bind_address: ${message}` : message
-      })
+    Effect.mapError((error) =>
+      error._tag === "BindFailed" ? hostError({ message: `server.bind_address: ${error.message}` }) : filesFailed(error)
     )
   )
 

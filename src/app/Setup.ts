@@ -6,10 +6,10 @@ import { fileVariable } from "../subsystems/config/KeyPath.ts"
 import type { Loaded } from "../subsystems/config/Load.ts"
 import { loadConfig } from "../subsystems/config/Load.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
-import { writeNewFile } from "../subsystems/crypto/KeyFile.ts"
+import { said, writeNewFile } from "../subsystems/crypto/KeyFile.ts"
 import { generateIfAbsent } from "../subsystems/signing/CaFiles.ts"
 import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
-import { CommandFailed } from "./CommandFailed.ts"
+import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 
 type Environment = { readonly [name: string]: string | undefined }
 
@@ -38,7 +38,7 @@ export const loadOrCreate = (
     if (written._tag === "Left") {
       return yield* written.left.reason === "exists"
         ? refusal
-        : new CommandFailed({ code: 1, message: `${path} cannot be written: ${written.left.reason}.` })
+        : new CommandFailed({ code: 1, message: `${path} cannot be written: ${said(written.left)}.` })
     }
     return { loaded: yield* load(env, cwd), created: path }
   })
@@ -60,4 +60,4 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
       if (yield* TlsFiles.generateIfMissing(settings)) made.push(`TLS pair      ${cert_path}, ${key_path}`)
     }
     return made
-  }).pipe(Effect.mapError(({ message }) => new CommandFailed({ code: 3, message })))
+  }).pipe(Effect.mapError(filesFailed))

@@ -22,6 +22,15 @@ const scheme = /^mailto:/i
 // An addr-spec without header fields, lists or control characters (RFC 6068 allows both, RFC 8555 section 7.3 neither).
 const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
 
+/** The text itself or, where the escapes make no UTF-8, one that is no address. */
+const percentDecoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return ""
+  }
+}
+
 /** RFC 8555 section 7.3 and `protocol.md`: mailto URIs with one address and no header fields, at most 32. */
 export const checkContacts = (
   contacts: ReadonlyArray<string>
@@ -31,7 +40,7 @@ export const checkContacts = (
   }
   for (const contact of contacts) {
     if (!scheme.test(contact)) return Either.left(new UnsupportedContact())
-    if (!address.test(contact.slice("mailto:".length))) {
+    if (!address.test(percentDecoded(contact.slice("mailto:".length)))) {
       return Either.left(
         new InvalidContact({ detail: "A contact must be one mail address without header fields." })
       )

@@ -252,6 +252,12 @@ const host: ReadonlyArray<Case> = [
     }
   },
   {
+    name: "a certificate of the PostgreSQL server's CA that is not there",
+    code: failed,
+    says: [/database\.url/, /nowhere\/root\.pem/],
+    with: env({ ACME_SVC_DATABASE__URL: "postgres://acme:hunter2@127.0.0.1/acme?sslrootcert=nowhere/root.pem" })
+  },
+  {
     name: "a SQLite file in a directory that does not exist",
     code: failed,
     says: [/nowhere\/acme\.db/],

@@ -67,7 +67,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
     return row
   }
   const queue = yield* Queue
-  yield* Effect.tapError(
+  yield* Effect.catchTag(
     queue.enqueue({
       kind: "challenge_validate",
       dedupKey: id,
@@ -80,7 +80,12 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
       },
       deadline: expiresAt(challenge.createdAt, profile.order.validity_seconds)
     }),
-    (error) => emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message })
+    "StorageFailed",
+    (error) =>
+      Effect.zipRight(
+        emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message }),
+        Effect.fail(error.transient ? error : new ChallengeEnqueueFailed()) // the transaction tries the former again
+      )
   )
   return row
 })
@@ -93,11 +98,7 @@ export const trigger = Effect.fnUntraced(function*(caller: Caller, id: Challenge
   const challenge = yield* find(caller, id)
   if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
   const now = yield* currentSeconds
-  const claimed = yield* Effect.catchTag(
-    transaction(claimAndEnqueue(caller, challenge, now)),
-    "StorageFailed",
-    () => new ChallengeEnqueueFailed()
-  )
+  const claimed = yield* transaction(claimAndEnqueue(caller, challenge, now))
   if (claimed === undefined) return yield* explainLostClaim(caller, id)
   return caller.profile.challenge.bypass
     ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now }

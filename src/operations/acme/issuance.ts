@@ -105,7 +105,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
         return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
       case "SigningFailed":
         yield* emit("order_finalize_issuance_failed", { order_id: id, error: signed.left.detail })
-        return { _tag: "Retry", error: signed.left.detail } satisfies Ended
+        return { _tag: "Retry", error: `${signed.left.cause}: ${signed.left.detail}` } satisfies Ended
     }
   }
   return { _tag: "Done", commit: store(payload, job, order, csr.right, signed.right) } satisfies Ended
@@ -143,6 +143,13 @@ const store = Effect.fnUntraced(function*(payload: Payload, job: Job, order: Fou
   ))
 })
 
+// A failed signing says in its first word what the audit trail calls it.
+const causeOf = (lastError: string): IssueFailureCause => {
+  if (lastError === deadlinePassed) return "order_expired"
+  return (["lint_failed", "chain_rejected"] as const).find((word) => lastError.startsWith(`${word}:`)) ??
+    "attempts_exhausted"
+}
+
 /** The queue gave the signing up: the order ends `invalid`, with its audit row, in the queue's transaction. */
 export const abandon = (payload: Payload, error: string) =>
   Effect.gen(function*() {
@@ -160,7 +167,7 @@ export const abandon = (payload: Payload, error: string) =>
       reason: problemType(problem),
       ...auditFacts(payload.profile, payload.client),
       detail: {
-        cause: error === deadlinePassed ? "order_expired" : "attempts_exhausted",
+        cause: causeOf(error),
         error: error.slice(0, 500)
       }
     })

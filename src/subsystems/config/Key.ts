@@ -51,13 +51,16 @@ export const secret = (initial: string, form: Form, doc: string): Schema.Schema<
     true
   )
 
-/** An integer of a range; without `max` the largest is 2^53 - 1. */
+// So many seconds from now are still a date, so many days before it too.
+const largest = 2_147_483_647
+
+/** An integer of a range; without `max` the largest is 2^31 - 1. */
 export const integer = (
   initial: number,
   range: { readonly min: number; readonly max?: number },
   doc: string
 ): Schema.Schema<number> => {
-  const { max = Number.MAX_SAFE_INTEGER, min } = range
+  const { max = largest, min } = range
   const rule = range.max === undefined ? `at least ${min}` : `${min} to ${max}`
   return key({ kind: "integer", rule, default: BigInt(initial), doc }, (raw) => {
     if (typeof raw !== "bigint") return Either.left("must be an integer")
@@ -71,7 +74,7 @@ export const count = (initial: number, doc: string): Schema.Schema<number> => in
 
 /** A duration in milliseconds that a timer can wait. */
 export const milliseconds = (initial: number, doc: string): Schema.Schema<number> =>
-  integer(initial, { min: 1, max: 2147483647 }, doc)
+  integer(initial, { min: 1, max: largest }, doc)
 
 /** A port to connect to. */
 export const port = (initial: number, doc: string): Schema.Schema<number> =>

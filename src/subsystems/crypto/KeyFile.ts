@@ -20,9 +20,12 @@ export class FileUnusable extends Data.TaggedError("FileUnusable")<{
   readonly cause?: unknown
 }> {
   override get message(): string {
-    return `${this.path}: ${REASONS[this.reason]}`
+    return `${this.path}: ${said(this)}`
   }
 }
+
+/** The reason in a few words, for a sentence about the file. */
+export const said = ({ reason }: FileUnusable): string => REASONS[reason]
 
 const REASONS: { readonly [R in FileReason]: string } = {
   absent: "no such file or directory",
@@ -58,10 +61,11 @@ const withFile = <A>(
   path: string,
   flags: number,
   mode: number,
-  use: (file: FileHandle) => Effect.Effect<A, FileUnusable>
+  use: (file: FileHandle) => Effect.Effect<A, FileUnusable>,
+  toldAs = path
 ): Effect.Effect<A, FileUnusable> =>
   Effect.acquireUseRelease(
-    attempt(path, () => open(path, flags, mode)),
+    attempt(toldAs, () => open(path, flags, mode)),
     use,
     (file) => Effect.promise(() => file.close())
   )
@@ -132,12 +136,13 @@ const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUn
     file.mode,
     (handle) => {
       staged.push(stagedPath(file))
-      return attempt(stagedPath(file), async () => {
+      return attempt(file.path, async () => {
         await handle.chmod(file.mode)
         await handle.writeFile(file.content)
         await handle.sync()
       })
-    }
+    },
+    file.path
   )
 
 /** A hard link fails where a name is taken, which a rename would not. */

@@ -4,7 +4,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Effect, Layer, Redacted } from "effect"
 import { createHash } from "node:crypto"
 import { Client, Pool, types as pgTypes } from "pg"
-import type { CustomTypesConfig, QueryResult } from "pg"
+import type { ClientConfig, CustomTypesConfig, QueryResult } from "pg"
 import { emit } from "../log/EventLog.ts"
 import type { Driver } from "./Database.ts"
 import { Database, rollback } from "./Database.ts"
@@ -68,12 +68,31 @@ const types: CustomTypesConfig = {
     oid === int8 ? Number : pgTypes.getTypeParser(oid, format as "text")
 }
 
-const makePool = (options: PostgresOptions): Pool => {
+/** What the URL says, and the files it names, read once: a connection made later must not fail for a moved file. */
+const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError> =>
+  Effect.try({
+    try: () => {
+      const connectionString = Redacted.value(options.url)
+      const { database, host, password, port, ssl, user } = new Client({ connectionString })
+      return {
+        user,
+        password,
+        host,
+        port,
+        database,
+        ssl,
+        application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
+        connectionTimeoutMillis: options.acquire_timeout_ms,
+        keepAlive: true
+      }
+    },
+    catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
+  })
+
+const makePool = (server: ClientConfig, max: number): Pool => {
   const pool = new Pool({
-    connectionString: Redacted.value(options.url),
-    max: options.pool_max,
-    connectionTimeoutMillis: options.acquire_timeout_ms,
-    keepAlive: true,
+    ...server,
+    max,
     query_timeout: lostAfterMillis,
     statement_timeout: statementTimeoutMillis,
     lock_timeout: lockTimeoutMillis,
@@ -87,15 +106,11 @@ const makePool = (options: PostgresOptions): Pool => {
 
 const lost = (cause: unknown) => new SqlError({ cause, message: "the listening connection was lost" })
 
-const connectListener = (options: PostgresOptions) =>
+const connectListener = (server: ClientConfig) =>
   Effect.acquireRelease(
     Effect.tryPromise({
       try: async () => {
-        const client = new Client({
-          connectionString: Redacted.value(options.url),
-          connectionTimeoutMillis: options.acquire_timeout_ms,
-          keepAlive: true
-        })
+        const client = new Client(server)
         client.on("error", () => {})
         await client.connect()
         return client
@@ -106,8 +121,8 @@ const connectListener = (options: PostgresOptions) =>
     (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
   )
 
-const listen = (options: PostgresOptions): NonNullable<Driver["listen"]> => (channel, heard) =>
-  Effect.scoped(Effect.flatMap(connectListener(options), (client) =>
+const listen = (server: ClientConfig): NonNullable<Driver["listen"]> => (channel, heard) =>
+  Effect.scoped(Effect.flatMap(connectListener(server), (client) =>
     Effect.async<never, SqlError>((resume) => {
       const fail = (cause: unknown) => resume(Effect.fail(lost(cause)))
       client.on("notification", ({ payload }) => heard(payload ?? ""))
@@ -126,7 +141,7 @@ const describe: Driver["describe"] = (error) => {
   }
 }
 
-const make = (options: PostgresOptions) =>
+const make = (options: PostgresOptions, server: ClientConfig) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const reserve = Effect.tapError(sql.reserve, (error) =>
@@ -166,20 +181,21 @@ const make = (options: PostgresOptions) =>
       transact,
       begin,
       commit,
-      listen: listen(options),
+      listen: listen(server),
       describe
     })
   })
 
 /** PostgreSQL through a bounded pool; every wait for a slot ends after `acquire_timeout_ms`. */
 export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
-  Layer.scoped(Database, make(options)).pipe(
-    Layer.provide(
-      PgClient.layerFromPool({
-        acquire: Effect.acquireRelease(
-          Effect.sync(() => makePool(options)),
-          (pool) => Effect.promise(() => pool.end())
-        )
-      })
-    )
-  )
+  Layer.unwrapEffect(Effect.map(readUrl(options), (server) =>
+    Layer.scoped(Database, make(options, server)).pipe(
+      Layer.provide(
+        PgClient.layerFromPool({
+          acquire: Effect.acquireRelease(
+            Effect.sync(() => makePool(server, options.pool_max)),
+            (pool) => Effect.promise(() => pool.end())
+          )
+        })
+      )
+    )))

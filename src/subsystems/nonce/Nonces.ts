@@ -27,6 +27,7 @@ const largestBatch = 256
 const patienceMillis = 2000
 
 const largestSpend = 100
+const deadlocksBorne = 3
 
 interface Waiting {
   readonly nonce: string
@@ -106,7 +107,9 @@ const make = (ttlSeconds: number) =>
         gather()
         return nonces.consume([...new Set(group.map(({ nonce }) => nonce))])
       })
-      return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : consume, {
+      // A batch may meet another process's, or the sweep, at the same rows in another order.
+      const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
+      return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : patient, {
         onFailure: (cause) => {
           if (group.length === 0) gather() // no transaction could begin
           return Effect.forEach(group, ({ verdict }) => Deferred.failCause(verdict, cause), { discard: true })

@@ -1,6 +1,7 @@
 import { Data, Effect, Layer } from "effect"
 import { Entropy } from "../crypto/Entropy.ts"
 import { emit } from "../log/EventLog.ts"
+import type { CaFilesUnusable } from "./CaFiles.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
 import type { Signer } from "./Signer.ts"
@@ -16,6 +17,8 @@ export interface SigningProfile {
 export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly profile: string
   readonly detail: string
+  /** As of {@link CaFilesUnusable}. */
+  readonly unwritable: boolean
 }> {
   override get message(): string {
     return `Profile ${this.profile}: ${this.detail}`
@@ -34,7 +37,9 @@ export const layer = (
       for (const profile of profiles) {
         const section = JSON.stringify(profile.signer)
         const signer = bySection.get(section) ?? (yield* LocalCa.make(profile.signer.local_ca).pipe(
-          Effect.mapError(({ detail }) => new ProfileUnusable({ profile: profile.name, detail })),
+          Effect.mapError(({ detail, unwritable = false }) =>
+            new ProfileUnusable({ profile: profile.name, detail, unwritable })
+          ),
           Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
         ))
         bySection.set(section, signer)

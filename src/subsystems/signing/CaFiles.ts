@@ -5,7 +5,7 @@ import { encodeSubject, generateCa, loadCa } from "../crypto/CaCertificate.ts"
 import { sameBytes } from "../crypto/Der.ts"
 import { Entropy } from "../crypto/Entropy.ts"
 import type { FileUnusable } from "../crypto/KeyFile.ts"
-import { readTextFile, writeNewFiles } from "../crypto/KeyFile.ts"
+import { readTextFile, said, writeNewFiles } from "../crypto/KeyFile.ts"
 import { serialFrom } from "../crypto/Leaf.ts"
 import { emit } from "../log/EventLog.ts"
 
@@ -24,16 +24,22 @@ export interface CaFileSettings {
   }
 }
 
-/** The CA of a profile cannot be used. `detail` is a sentence naming the file and what is wrong with it. */
-export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{ readonly detail: string }> {
+/**
+ * The CA of a profile cannot be used. `detail` is a sentence naming the file and what is wrong with it; `unwritable`
+ * says that nothing is, but that the host did not let it be made.
+ */
+export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
+  readonly detail: string
+  readonly unwritable?: boolean
+}> {
   override get message(): string {
     return this.detail
   }
 }
 
 const unusable = (detail: string) => new CaFilesUnusable({ detail })
-const sentence = (key: string) => ({ path, reason }: FileUnusable) =>
-  unusable(`${key}: ${path} cannot be used: ${reason.replaceAll("_", " ")}.`)
+const sentence = (key: string) => (error: FileUnusable) =>
+  unusable(`${key}: ${error.path} cannot be used: ${said(error)}.`)
 
 const readIfPresent = (key: string, path: string) =>
   readTextFile(path).pipe(
@@ -83,7 +89,14 @@ export const generateIfAbsent = (
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
-    ]).pipe(Effect.mapError(sentence("signer.local_ca")))
+    ]).pipe(
+      Effect.mapError((error) =>
+        new CaFilesUnusable({
+          detail: `signer.local_ca: ${error.path} cannot be written: ${said(error)}.`,
+          unwritable: error.reason !== "exists"
+        })
+      )
+    )
     const sha256 = new X509Certificate(pair.certificatePem).fingerprint256.replaceAll(":", "").toLowerCase()
     yield* emit("local_ca_generated", { path: cert_path, key_type: settings.key_type, sha256 })
     return true

@@ -18,7 +18,7 @@ const requestId = (
     : Effect.zipRight(emit("request_id_header_invalid", {}), entropy.uuid)
 
 /** An IPv4 peer of a dual-stack socket reads `::ffff:192.0.2.1`. */
-const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
+export const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
 
 /** The facts of a request head. */
 export const readHead = (
@@ -48,8 +48,11 @@ const hardening = Object.entries({
   "x-frame-options": "DENY"
 }).flat()
 
+/** What is told to a peer whose request cannot be handled at all. */
+export type BareStatus = 400 | 408 | 431 | 503
+
 /** The whole text of an answer to what is no request that could be handled; the connection ends with it. */
-export const bareAnswer = (status: 400 | 408 | 431 | 503): string => {
+export const bareAnswer = (status: BareStatus): string => {
   const headers = ["connection", "close", "content-length", "0", ...hardening]
   const lines = headers.flatMap((name, index) => index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [])
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")

@@ -9,7 +9,8 @@ import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { emit, enterSpan } from "../../subsystems/log/EventLog.ts"
 import { Body, leaveUnread } from "./Body.ts"
 import { Connections } from "./Connections.ts"
-import { bareAnswer, readHead, write } from "./Head.ts"
+import type { BareStatus } from "./Head.ts"
+import { bareAnswer, readHead, unmapped, write } from "./Head.ts"
 import type { Answer, App, Request } from "./Message.ts"
 
 /** A socket could not be bound. */
@@ -54,6 +55,7 @@ export interface Listener {
 }
 
 interface InFlight {
+  readonly socket: Socket
   startedAt: number
   fiber: Fiber.RuntimeFiber<void> | undefined
   /** Why its handler was interrupted, when it was. */
@@ -67,7 +69,8 @@ const makeServer = (options: ListenerOptions): Http.Server => {
     requestTimeout: 0, // the whole-request deadline and the body's own are kept by the sweep below
     keepAliveTimeout: keepAliveMillis,
     connectionsCheckingInterval: 1000,
-    insecureHTTPParser: false
+    insecureHTTPParser: false,
+    requireHostHeader: false // refused below like everything else that is no request
   }
   const server = options.tls === undefined
     ? Http.createServer(settings)
@@ -81,11 +84,6 @@ const makeServer = (options: ListenerOptions): Http.Server => {
     })
   server.maxHeadersCount = maxHeaderFields + 1
   server.maxRequestsPerSocket = requestsPerConnection
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
-    const status = error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : error.code === "HPE_HEADER_OVERFLOW" ? 431 : 400
-    socket.end(bareAnswer(status))
-  })
   return server
 }
 
@@ -100,13 +98,14 @@ const listening = (server: Http.Server, options: ListenerOptions): Effect.Effect
     })
   })
 
-/** One line for every request, those of clients that went away included (status 499, not sent). */
-const accessLine = (request: Request, status: number, latency: number): Effect.Effect<void> =>
-  emit(
-    "request_completed",
-    { status, latency_ms: latency },
-    accessWeight(status, request.path === "/health" && (request.method === "GET" || request.method === "HEAD"))
-  )
+/** One line for every request, those of clients that went away (status 499, not sent) and malformed ones included. */
+const accessLine = (status: number, latency: number, probe: boolean): Effect.Effect<void> =>
+  emit("request_completed", { status, latency_ms: latency }, accessWeight(status, probe))
+
+const isProbe = ({ method, path }: Request): boolean => path === "/health" && (method === "GET" || method === "HEAD")
+
+const statusOf = ({ code }: NodeJS.ErrnoException) =>
+  code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
 
 const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
   Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
@@ -120,7 +119,15 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
     const inFlight = new Set<InFlight>()
     let whenIdle: Deferred.Deferred<void> | undefined
     let draining = false
-    let onRequest: Http.RequestListener = ({ socket }) => void socket.end(bareAnswer(503))
+    let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
+    /** Answers what is no request, or cannot be one yet. */
+    const refuse = (socket: Socket, status: BareStatus) => {
+      socket.end(bareAnswer(status))
+      // What is wrong may be the body of a request that has a record of its own to come.
+      for (const one of inFlight) if (one.socket === socket) return
+      onRefused(socket, status)
+    }
+    let onRequest: Http.RequestListener = ({ socket }) => refuse(socket, 503)
 
     const interrupt = (one: InFlight, ending: InFlight["ending"]) => {
       if (one.ending !== undefined) return
@@ -133,6 +140,10 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
     }
 
     server.on("connection", (socket: Socket) => connections.opened(socket))
+    server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+      if (error.code === "ECONNRESET" || !socket.writable) socket.destroy()
+      else refuse(socket, statusOf(error))
+    })
     // The interim 100 is sent once the body is wanted, not before.
     for (const event of ["request", "checkContinue", "checkExpectation"]) {
       server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => onRequest(message, response))
@@ -186,17 +197,21 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
               leaveUnread(message, response)
               write(response, request.id, answer)
             }
-            yield* accessLine(request, sent ? answer.status : 499, now - startedAt)
+            yield* accessLine(sent ? answer.status : 499, now - startedAt, isProbe(request))
           }
         )
 
+        onRefused = ({ remoteAddress }, status) => {
+          fork(Effect.zipRight(enterSpan({ client_ip: unmapped(remoteAddress ?? "") }), accessLine(status, 0, false)))
+        }
+
         onRequest = (message, response) => {
           connections.headSeen(message.socket)
-          if (message.rawHeaders.length > maxHeaderFields * 2) {
-            message.socket.end(bareAnswer(431))
-            return
+          if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
+          if (message.headers.host === undefined && message.httpVersion !== "1.0") {
+            return refuse(message.socket, 400)
           }
-          const one: InFlight = { startedAt: 0, fiber: undefined, ending: undefined }
+          const one: InFlight = { socket: message.socket, startedAt: 0, fiber: undefined, ending: undefined }
           inFlight.add(one)
           response.once("close", () => {
             if (!response.writableFinished) interrupt(one, "gone")

@@ -1,16 +1,20 @@
-import { Clock, Data, Effect } from "effect"
+import { Clock, Data, Effect, Schedule } from "effect"
+import type { Scope } from "effect"
 import { X509Certificate } from "node:crypto"
 import * as Fs from "node:fs/promises"
 import { createSecureContext } from "node:tls"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import type { FileUnusable } from "../../subsystems/crypto/KeyFile.ts"
-import { readTextFile, writeNewFiles } from "../../subsystems/crypto/KeyFile.ts"
+import { readTextFile, said, writeNewFiles } from "../../subsystems/crypto/KeyFile.ts"
 import { serialFrom } from "../../subsystems/crypto/Leaf.ts"
 import { generateTlsPair } from "../../subsystems/crypto/TlsPair.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 
-/** The TLS files of a listener cannot be used. */
-export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{ readonly detail: string }> {
+/** The TLS files of a listener cannot be used, or the host did not let them be made. */
+export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
+  readonly detail: string
+  readonly unwritable?: boolean
+}> {
   override get message(): string {
     return this.detail
   }
@@ -25,10 +29,20 @@ export interface TlsFileSettings {
   readonly host: string
 }
 
-const expiringSeconds = 14 * 86_400
+/** A certificate chain and its key, PEM, and when the certificate ends. */
+export interface TlsPair {
+  readonly cert: string
+  readonly key: string
+  readonly notAfter: Date
+}
 
-const unusable = ({ path, reason }: FileUnusable) =>
-  new TlsUnusable({ detail: `server.tls: ${path} cannot be used: ${reason.replaceAll("_", " ")}.` })
+const expiringMillis = 14 * 86_400_000
+
+const unusable = (error: FileUnusable) =>
+  new TlsUnusable({ detail: `server.tls: ${error.path} cannot be used: ${said(error)}.` })
+
+const unwritable = (path: string, why: string) =>
+  new TlsUnusable({ detail: `server.tls: ${path} cannot be written: ${why}.`, unwritable: true })
 
 const readIfPresent = (path: string) =>
   readTextFile(path).pipe(
@@ -46,7 +60,7 @@ const setAside = (path: string, now: number) =>
       await Fs.unlink(path)
       return aside
     },
-    catch: (cause) => new TlsUnusable({ detail: `server.tls: ${path} cannot be moved away: ${String(cause)}.` })
+    catch: (cause) => unwritable(path, cause instanceof Error ? cause.message : String(cause))
   })
 
 /** Generates the pair when a file is missing; answers whether it did. */
@@ -68,7 +82,7 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
-    ]).pipe(Effect.mapError(unusable))
+    ]).pipe(Effect.mapError((error) => unwritable(error.path, said(error))))
     yield* emit("tls_pair_generated", { listener, sha256: fingerprintOf(pair.certificatePem), set_aside })
     return true
   })
@@ -78,7 +92,7 @@ const fingerprintOf = (pem: string): string => new X509Certificate(pem).fingerpr
 /** Reads the pair; one that does not parse or does not match is refused. */
 export const load = (
   settings: TlsFileSettings
-): Effect.Effect<{ readonly cert: string; readonly key: string }, TlsUnusable, Entropy> =>
+): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     yield* generateIfMissing(settings)
     const { cert_path, key_path, listener } = settings
@@ -92,16 +106,24 @@ export const load = (
       catch: () => new TlsUnusable({ detail: `server.tls: ${cert_path} and ${key_path} are no matching PEM pair.` })
     })
     const notAfter = new Date(certificate.validTo)
-    const not_after = notAfter.toISOString()
     yield* emit("tls_certificate_loaded", {
       listener,
       sha256: fingerprintOf(cert),
-      not_after,
+      not_after: notAfter.toISOString(),
       self_signed: certificate.issuer === certificate.subject
     })
-    const millis = yield* Clock.currentTimeMillis
-    if (notAfter.getTime() - millis < expiringSeconds * 1000) {
-      yield* emit("tls_certificate_expiring", { listener, not_after })
-    }
-    return { cert, key }
+    return { cert, key, notAfter }
   })
+
+/** Warns now and daily once the certificate is about to expire, for as long as the scope lives. */
+export const watchExpiry = (
+  listener: TlsFileSettings["listener"],
+  notAfter: Date
+): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(Effect.forkScoped(Effect.repeat(
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      notAfter.getTime() - now < expiringMillis
+        ? emit("tls_certificate_expiring", { listener, not_after: notAfter.toISOString() })
+        : Effect.void),
+    Schedule.spaced("1 day")
+  )))

@@ -136,7 +136,13 @@ describe.each(databases)("accounts on $name", (backend) => {
 
   test("contacts are checked before anything is stored", () =>
     Effect.gen(function*() {
-      for (const [contact, tag] of [["tel:1", "UnsupportedContact"], ["mailto:a@b?cc=x", "InvalidContact"]] as const) {
+      const bad = ["a@b?cc=x", "a@b,c@d", "a@b%2Cc@d", "a@b%0D%0Acc: x", "a@b%", "%00@b", "a", "@b", "a@", ""]
+      for (
+        const [contact, tag] of [
+          ["tel:1", "UnsupportedContact"],
+          ...bad.map((address) => [`mailto:${address}`, "InvalidContact"] as const)
+        ] as const
+      ) {
         const refused = yield* Effect.flip(accounts.register(registration({ contact: [contact] })))
         assert.strictEqual(refused._tag, tag)
       }

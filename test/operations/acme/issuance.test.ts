@@ -684,31 +684,46 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           yield* withdrawn(caller, id)
         }), { issue: (request) => Effect.zipRight(deactivating.run, signsAtOnce(request)) })
 
-      test("a signer that fails is asked again, then given up: serverInternal, audited", () =>
-        Effect.gen(function*() {
-          const { caller, id } = yield* readyOrder("a.example")
-          yield* finalize(caller, id, csrText("a.example"))
-          yield* work
-          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
-          assert.strictEqual((yield* orders.find(caller, id)).status, "processing")
-          for (let round = 0; round < 3; round++) {
-            yield* TestClock.adjust("2 hours")
-            yield* work
-          }
-          const order = yield* orders.find(caller, id)
-          assert.strictEqual(order.status, "invalid")
-          assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
-          assert.notInclude(JSON.stringify(order.error), "the leaf failed")
-          const rows = yield* auditOf
-          assert.strictEqual(rows.length, 1)
-          assert.deepStrictEqual(rows[0]?.detail, {
-            cause: "attempts_exhausted",
-            error: "the leaf failed the check serial"
-          })
-          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
-          assert.strictEqual(eventsOf(records).filter((event) => event === "order_finalize_issuance_failed").length, 3)
-          assert.include(eventsOf(records), "order_finalize_abandoned")
-        }), { issue: () => new SigningFailed({ cause: "lint_failed", detail: "the leaf failed the check serial" }) })
+      for (
+        const [cause, told] of [
+          ["lint_failed", "lint_failed"],
+          ["chain_rejected", "chain_rejected"],
+          ["signer_failed", "attempts_exhausted"]
+        ] as const
+      ) {
+        test(
+          `a signer that fails with ${cause} is asked again, then given up: serverInternal, audited as ${told}`,
+          () =>
+            Effect.gen(function*() {
+              const { caller, id } = yield* readyOrder("a.example")
+              yield* finalize(caller, id, csrText("a.example"))
+              yield* work
+              assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+              assert.strictEqual((yield* orders.find(caller, id)).status, "processing")
+              for (let round = 0; round < 3; round++) {
+                yield* TestClock.adjust("2 hours")
+                yield* work
+              }
+              const order = yield* orders.find(caller, id)
+              assert.strictEqual(order.status, "invalid")
+              assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+              assert.notInclude(JSON.stringify(order.error), "the leaf failed")
+              const rows = yield* auditOf
+              assert.strictEqual(rows.length, 1)
+              assert.deepStrictEqual(rows[0]?.detail, {
+                cause: told,
+                error: `${cause}: the leaf failed the check serial`
+              })
+              assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+              assert.strictEqual(
+                eventsOf(records).filter((event) => event === "order_finalize_issuance_failed").length,
+                3
+              )
+              assert.include(eventsOf(records), "order_finalize_abandoned")
+            }),
+          { issue: () => new SigningFailed({ cause, detail: "the leaf failed the check serial" }) }
+        )
+      }
 
       test("a signer that rejects the CSR ends the order with badCSR at once", () =>
         Effect.gen(function*() {

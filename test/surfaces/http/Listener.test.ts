@@ -450,7 +450,13 @@ describe("connections", () => {
       for (const request of odd) {
         const said = yield* exchange(port, request)
         assert.match(said, /^HTTP\/1\.1 400 .*\r\nconnection: close\r\n/is, request)
+        assert.strictEqual(headOf(said).headers.get("x-content-type-options"), "nosniff")
       }
+      const told = yield* log.of("request_completed", odd.length)
+      assert.deepStrictEqual(
+        told.map(({ fields, span }) => [fields["status"], span["client_ip"]]),
+        odd.map(() => [400, "127.0.0.1"])
+      )
       assert.match(yield* exchange(port, get("/", `X-Large: ${"x".repeat(17_000)}\r\n`)), /^HTTP\/1\.1 4(?:00|31) /)
     }))
 
@@ -462,6 +468,7 @@ describe("connections", () => {
       const said = yield* exchange(port, get("/", fields(100)))
       assert.strictEqual(headOf(said).status, 431)
       assert.strictEqual(headOf(said).headers.get("connection"), "close")
+      assert.strictEqual((yield* log.of("request_completed", 2))[1]?.fields["status"], 431)
     }))
 
   test("who sends no head in time is closed; who has sent one is not", () =>

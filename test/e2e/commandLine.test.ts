@@ -1,0 +1,194 @@
+import { execFileSync, spawn } from "node:child_process"
+import { readdirSync, statSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { assert, beforeAll, describe, it } from "vitest"
+import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
+import { freePort } from "../support/Ports.ts"
+import { runToEnd, startServer } from "../support/Server.ts"
+
+const escape = "\u001b["
+const program = resolve(import.meta.dirname, "../../dist/main.js")
+
+describe("the command line", () => {
+  beforeAll(builtServer)
+
+  it("says its version, without a configuration", async () => {
+    const { code, stderr, stdout } = await runToEnd(["--version"], { config: null })
+    assert.deepStrictEqual([code, stderr], [0, ""])
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+  })
+
+  it("helps with every command: an example and the exit codes, and no flag that is not there", async () => {
+    const { code, stdout } = await runToEnd(["--help"], { config: null })
+    assert.strictEqual(code, 0)
+    for (const command of ["serve", "init", "migrate", "profile list", "health", "completions"]) {
+      const line = stdout.split("\n").find((one) => one.startsWith(`  - ${command}`)) ?? ""
+      assert.match(line, /Example: acme-svc .*Exit codes: 0/, command)
+    }
+    assert.notMatch(stdout, /--wizard|fatal/)
+  })
+
+  it.each([
+    { flags: [], env: {}, coloured: false },
+    { flags: ["--color", "never"], env: { NO_COLOR: undefined, FORCE_COLOR: "1" }, coloured: false },
+    { flags: ["--color", "always"], env: { NO_COLOR: "1" }, coloured: true }
+  ])("colours as asked: $flags, $env", async ({ coloured, env, flags }) => {
+    const help = await runToEnd(["--help", ...flags], { config: null, env })
+    assert.strictEqual(help.stdout.includes(escape), coloured)
+  })
+
+  it.each([
+    { words: ["bogus"], names: "bogus|serve" },
+    { words: ["migrate", "--bogus"], names: "--bogus" },
+    { words: ["health", "--timeout-ms", "soon"], names: "timeout-ms|soon" },
+    { words: ["health", "--role", "king"], names: "acme.*worker" },
+    { words: ["--color", "mauve", "health"], names: "--color" },
+    { words: ["--log-level"], names: "--log-level" },
+    { words: ["completions", "tcsh"], names: "bash" }
+  ])("refuses $words with exit 2, naming it", async ({ names, words }) => {
+    const { code, stderr, stdout } = await runToEnd(words)
+    assert.strictEqual(code, 2, stderr)
+    assert.match(stderr, new RegExp(names))
+    assert.strictEqual(stdout, "")
+  })
+
+  it("tells errors as JSON too, on stderr", async () => {
+    const { code, stderr, stdout } = await runToEnd(["profile", "list", "--json"], { config: null })
+    assert.deepStrictEqual([code, stdout], [3, ""])
+    const said = JSON.parse(stderr) as { readonly error: string; readonly message: string }
+    assert.strictEqual(said.error, "refused")
+    assert.match(said.message, /profile/)
+  })
+
+  it("lists profiles, for people and as JSON", async () => {
+    const config = [
+      "[profiles.web]",
+      "enabled = true",
+      "[profiles.lab]",
+      "enabled = true",
+      "[profiles.lab.challenge]",
+      "bypass = true",
+      "[profiles.parked]",
+      "enabled = false"
+    ].join("\n")
+    const { code, stderr, stdout } = await runToEnd(["profile", "list"], { config })
+    assert.deepStrictEqual([code, stderr], [0, ""])
+    assert.match(stdout, /^web .*\/profile\/web\/directory .*local_ca .*http-01/m)
+    assert.match(stdout, /^lab .*bypassed/m)
+    const listed = JSON.parse((await runToEnd(["profile", "list", "--json"], { config })).stdout) as {
+      readonly items: ReadonlyArray<Readonly<Record<string, unknown>>>
+      readonly total: number
+    }
+    assert.strictEqual(listed.total, 3)
+    assert.sameMembers(listed.items.map(({ name }) => name), ["web", "lab", "parked"])
+  })
+
+  it("ends quietly when nobody reads its output", async () => {
+    const child = spawn("bash", [
+      "-c",
+      `"${process.execPath}" "${program}" completions bash | true; exit "\${PIPESTATUS[0]}"`
+    ], {
+      cwd: freshDirectory(),
+      stdio: ["ignore", "ignore", "pipe"]
+    })
+    let stderr = ""
+    child.stderr.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString()
+    })
+    const code = await new Promise((done) => child.once("close", done))
+    assert.deepStrictEqual([code, stderr], [0, ""])
+  })
+
+  it.each(["bash", "fish", "zsh"])("prints completions for %s that name every command", async (shell) => {
+    const { code, stdout } = await runToEnd(["completions", shell], { config: null })
+    assert.strictEqual(code, 0)
+    for (const command of ["serve", "init", "migrate", "profile", "health"]) assert.include(stdout, command)
+    if (shell === "bash") execFileSync("bash", ["-n"], { input: stdout })
+  })
+
+  it("init names the file it may not write, with exit 1", async () => {
+    const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\nkey_path = \"no/such/folder/ca.key\"\n"
+    const { code, stderr } = await runToEnd(["init"], { config })
+    assert.strictEqual(code, 1)
+    assert.match(stderr, /signer\.local_ca: .*no\/such\/folder\/ca\.key cannot be written: no such file or directory\./)
+  })
+
+  it("init leaves nothing behind of what it could not complete", async () => {
+    const directory = freshDirectory()
+    const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\ncert_path = \"absent/ca.pem\"\n"
+    assert.strictEqual((await runToEnd(["init"], { config, directory })).code, 1)
+    assert.notIncludeMembers(readdirSync(directory), ["ca.key", "ca.pem"])
+    assert.isEmpty(readdirSync(directory).filter((name) => name.startsWith(".")))
+  })
+
+  it("writes what holds secrets for its owner alone", async () => {
+    const directory = freshDirectory()
+    const { code, stderr } = await runToEnd(["init"], { config: null, directory })
+    assert.strictEqual(code, 0, stderr)
+    for (const name of ["ca.key", "sqlite.db"]) {
+      assert.strictEqual((statSync(join(directory, name)).mode & 0o777).toString(8), "600", name)
+    }
+  })
+})
+
+describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
+  beforeAll(builtServer)
+
+  it("migrate brings the schema up to date once; --check says whether it is, and changes nothing", async () => {
+    const env = { ACME_SVC_DATABASE__URL: await freshUrl() }
+    const run = (...flags: ReadonlyArray<string>) => runToEnd(["migrate", ...flags], { env })
+    const behind = await run("--check", "--json")
+    assert.strictEqual(behind.code, 3)
+    const { pending } = JSON.parse(behind.stdout) as { readonly pending: ReadonlyArray<string> }
+    assert.isNotEmpty(pending)
+    assert.strictEqual((await run("--check")).code, 3, "checking applies nothing")
+    const applied = await run("--json")
+    assert.deepStrictEqual(JSON.parse(applied.stdout), { applied: pending, pending: [] })
+    const current = await run("--check")
+    assert.deepStrictEqual([current.code, current.stdout], [0, "0 migration(s) pending.\n"])
+    assert.strictEqual((await run()).stdout, "0 migration(s) applied.\n")
+  })
+
+  it("health is silent: 0 while the service runs, 1 before and after", async () => {
+    const [databaseUrl, port, directory] = [await freshUrl(), await freePort(), freshDirectory()]
+    const env = {
+      ACME_SVC_DATABASE__URL: databaseUrl,
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+      ACME_SVC_SERVER__BASE_URL: `http://127.0.0.1:${port}`
+    }
+    const health = async (...flags: ReadonlyArray<string>) => {
+      const { code, stderr, stdout } = await runToEnd(["health", ...flags], { env, directory })
+      assert.deepStrictEqual([stderr, stdout], ["", ""])
+      return code
+    }
+    const both = async () => [await health(), await health("--role", "worker")]
+    assert.strictEqual(await health(), 1)
+    const server = await startServer({ databaseUrl, port, directory })
+    try {
+      assert.deepStrictEqual(await both(), [0, 0])
+    } finally {
+      await server.dispose()
+    }
+    assert.deepStrictEqual(await both(), [1, 1])
+  })
+
+  it("an exception that reaches nobody ends the service in order, told of and with exit 1", async () => {
+    const directory = freshDirectory()
+    writeFileSync(
+      join(directory, "fault.mjs"),
+      `process.on("SIGUSR2", () => { throw new Error("a fault of its own") })\n`
+    )
+    const server = await startServer({
+      databaseUrl: await freshUrl(),
+      directory,
+      env: { NODE_OPTIONS: `--import ${join(directory, "fault.mjs")}` }
+    })
+    server.signal("SIGUSR2")
+    const { code } = await server.exited()
+    assert.strictEqual(code, 1)
+    assert.match(server.stderr(), /^acme-svc failed unexpectedly: a fault of its own$/m)
+    assert.notMatch(server.stderr(), /^\s+at /m)
+    const fatal = server.records().find(({ fields }) => fields["event"] === "server_fatal_error")
+    assert.include(String(fatal?.fields["error"]), "a fault of its own")
+  })
+})
