@@ -57,6 +57,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "@effect/sql": ["subsystems/db"],
   "@effect/sql-pg": ["subsystems/db/Postgres.ts"],
   "@effect/sql-sqlite-node": ["subsystems/db/Sqlite.ts"],
+  "node:util": ["app/Cli.ts"],
   pg: ["subsystems/db/Postgres.ts"],
   "smol-toml": ["subsystems/config/Source.ts"],
   tr46: ["domain/Identifier.ts"]
@@ -118,8 +119,8 @@ describe("src", () => {
     assert.deepStrictEqual(offending, [])
   })
 
-  it("holds no file of more than 400 lines", () => {
-    const long = files.filter((file) => readFileSync(join(src, file), "utf8").split("\n").length > 401)
+  it("holds no file of more than 300 lines", () => {
+    const long = files.filter((file) => readFileSync(join(src, file), "utf8").split("\n").length > 301)
     assert.deepStrictEqual(long, [])
   })
 })

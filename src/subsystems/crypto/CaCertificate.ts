@@ -1,7 +1,10 @@
 import { Data, Effect, Either } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, generateKeyPair, hash, X509Certificate } from "node:crypto"
-import { decode, element, oid, sequence, Tag, text, unsigned } from "./Der.ts"
+import type { Certificate } from "./Certificate.ts"
+import { issued, readCertificate } from "./Certificate.ts"
+import { decode, Tag } from "./DerReader.ts"
+import { element, oid, sequence, text, unsigned } from "./DerWriter.ts"
 import {
   extension,
   keyIdentifier,
@@ -12,8 +15,8 @@ import {
   subjectKeyIdentifier,
   type UnsupportedIssuer
 } from "./Leaf.ts"
-import type { Certificate, NameConstraints } from "./Lint.ts"
-import { issued, readCertificate, readNameConstraints } from "./Lint.ts"
+import type { NameConstraints } from "./NameConstraints.ts"
+import { readNameConstraints } from "./NameConstraints.ts"
 import type { PemBlock } from "./Pem.ts"
 import { encodePem, splitPem } from "./Pem.ts"
 

@@ -1,7 +1,10 @@
-import { Data, Either } from "effect"
+import { Either } from "effect"
 import { constants, verify } from "node:crypto"
-import type { DerReader } from "./Der.ts"
-import { decode, Tag } from "./Der.ts"
+import type { RawText } from "./CsrNames.ts"
+import { readCommonNames, readNames } from "./CsrNames.ts"
+import { CsrRefused, refuse } from "./CsrRefused.ts"
+import type { DerReader } from "./DerReader.ts"
+import { decode, Tag } from "./DerReader.ts"
 import type { AlgorithmIdentifier, KeyType, SubjectKey } from "./WeakKey.ts"
 import { isNull, keyTypeOf, readAlgorithm, readSubjectKey, rsaWeakness } from "./WeakKey.ts"
 
@@ -9,28 +12,6 @@ import { isNull, keyTypeOf, readAlgorithm, readSubjectKey, rsaWeakness } from ".
  * Certification requests (RFC 2986), read on the hot path: own DER reader and `node:crypto` (`speed.md`, X.509).
  * Rules: the table under "Finalize" in decisions/protocol.md and "CSR and certificate" in attacks.md.
  */
-
-/** Why a CSR is refused: the `reason` of `csr_rejected`. `burnt_key` and `account_key` are for callers to set. */
-export type CsrReason =
-  | "undecodable"
-  | "signature"
-  | "digest"
-  | "key_type"
-  | "key_size"
-  | "exponent"
-  | "weak_key"
-  | "burnt_key"
-  | "account_key"
-  | "san_missing"
-  | "san_extra"
-  | "san_type"
-  | "common_name"
-
-/** A CSR that gets no certificate. `detail` is a sentence for the client; it names no octets of the CSR but names. */
-export class CsrRefused extends Data.TaggedError("CsrRefused")<{
-  readonly reason: CsrReason
-  readonly detail: string
-}> {}
 
 /** A request whose signature, key and form are accepted. Whether its names fit is {@link checkCsrNames}. */
 export interface Csr {
@@ -98,13 +79,6 @@ export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Ei
 export const leafCommonName = (csr: Csr): string | undefined =>
   csr.commonNames.find((name) => name.length <= 64 && csr.names.includes(name))
 
-const refuse = (reason: CsrReason, detail: string) => Either.left(new CsrRefused({ reason, detail }))
-
-interface RawText {
-  readonly tag: number
-  readonly octets: Uint8Array
-}
-
 interface Request {
   readonly signed: Uint8Array
   readonly spki: Uint8Array
@@ -116,7 +90,6 @@ interface Request {
 }
 
 const COMMON_NAME = "2.5.4.3"
-const SUBJECT_ALT_NAME = "2.5.29.17"
 // The second is what one vendor's tools write in its place; a backend may read either, so both count.
 const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3.6.1.4.1.311.2.1.14"]
 
@@ -257,118 +230,3 @@ const sha2: { readonly [oid: string]: string } = {
   "2.16.840.1.101.3.4.2.2": "sha384",
   "2.16.840.1.101.3.4.2.3": "sha512"
 }
-
-const DNS_NAME = 0x82
-/** Octets a DNS name has, wildcard and underscore included; finer syntax is the order's, which must match exactly. */
-const DNS_OCTETS = /^[a-z0-9_*.-]{1,253}$/
-
-const normalise = (name: string): string => {
-  const lower = name.toLowerCase()
-  return lower.endsWith(".") ? lower.slice(0, -1) : lower
-}
-
-const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<ReadonlyArray<string>, CsrRefused> => {
-  const [request] = requests
-  if (request === undefined) return refuse("san_missing", "The CSR requests no subjectAltName.")
-  if (requests.length > 1) return refuse("san_extra", "The CSR holds more than one extension request.")
-  const read = decode(request, (extensions) => {
-    const found: Array<ReadonlyArray<RawText>> = []
-    while (extensions.more) {
-      const extension = extensions.enter(Tag.sequence)
-      const isSan = extension.oid() === SUBJECT_ALT_NAME
-      if (extension.next === Tag.boolean) extension.boolean()
-      const value = extension.content(Tag.octetString)
-      extension.end()
-      if (isSan) found.push(Either.getOrElse(decode(value, readGeneralNames), (fault) => extension.fail(fault.detail)))
-    }
-    return found
-  })
-  if (Either.isLeft(read)) {
-    return refuse("undecodable", `The requested extensions are not decodable: ${read.left.detail}.`)
-  }
-  const [san] = read.right
-  if (read.right.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
-  if (san === undefined || san.length === 0) return refuse("san_missing", "The CSR requests no subjectAltName.")
-  const names = new Set<string>()
-  for (const { octets, tag } of san) {
-    if (tag !== DNS_NAME) return refuse("san_type", "The subjectAltName holds something other than DNS names.")
-    const name = normalise(latin1(octets))
-    if (!DNS_OCTETS.test(name)) return refuse("san_type", "The subjectAltName holds a DNS name that cannot be one.")
-    names.add(name)
-  }
-  return Either.right([...names])
-}
-
-const readGeneralNames = (reader: DerReader): ReadonlyArray<RawText> => {
-  const names: Array<RawText> = []
-  const inner = reader.enter(Tag.sequence)
-  while (inner.more) {
-    const tag = inner.next
-    names.push({ tag, octets: inner.content(tag) })
-  }
-  return names
-}
-
-// Letters of any script, since a reader of the CSR may fold them; the further dots are those of UTS 46.
-const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}\p{N}_*-]+)+[.\u3002\uff0e\uff61]?$/u
-// oxlint-disable-next-line no-control-regex
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
-
-const readCommonNames = (
-  raw: ReadonlyArray<RawText>,
-  names: ReadonlyArray<string>
-): Either.Either<ReadonlyArray<string>, CsrRefused> => {
-  const commonNames: Array<string> = []
-  const known = new Set(names)
-  for (const value of raw) {
-    const text = readText(value)
-    if (text === undefined || CONTROL.test(text)) {
-      return refuse("common_name", "A common name of the CSR cannot be read as text.")
-    }
-    const name = normalise(text.trim())
-    if (known.has(name)) commonNames.push(name)
-    else if (READS_AS_NAME.test(name)) {
-      if (!DNS_OCTETS.test(name)) return refuse("common_name", "A common name of the CSR is a name outside ASCII.")
-      commonNames.push(name)
-    }
-  }
-  return Either.right(commonNames)
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-
-/** A DirectoryString, or any other string type met in practice; undefined when its octets are not of its type. */
-const readText = ({ octets, tag }: RawText): string | undefined => {
-  switch (tag) {
-    case Tag.utf8String:
-      return Either.getOrUndefined(Either.try(() => utf8.decode(octets)))
-    case Tag.numericString:
-    case Tag.printableString:
-    case Tag.ia5String:
-    case Tag.visibleString:
-      return octets.every((octet) => octet < 0x80) ? latin1(octets) : undefined
-    case Tag.teletexString:
-      return latin1(octets)
-    case Tag.bmpString:
-      return readUnits(octets, 2)
-    case Tag.universalString:
-      return readUnits(octets, 4)
-    default:
-      return undefined
-  }
-}
-
-const readUnits = (octets: Uint8Array, width: number): string | undefined => {
-  if (octets.length % width !== 0) return undefined
-  let text = ""
-  for (let at = 0; at < octets.length; at += width) {
-    let point = 0
-    for (let i = 0; i < width; i++) point = point * 256 + (octets[at + i] ?? 0)
-    if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) return undefined
-    text += String.fromCodePoint(point)
-  }
-  return text
-}
-
-const latin1 = (octets: Uint8Array): string =>
-  Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("latin1")

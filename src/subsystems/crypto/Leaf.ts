@@ -1,8 +1,9 @@
 import { Data, Effect, Either } from "effect"
 import type { KeyObject } from "node:crypto"
 import { hash, sign } from "node:crypto"
-import { bits, decode, element, oid, sequence, Tag, text, time, unsigned } from "./Der.ts"
-import { readCertificate } from "./Lint.ts"
+import { readCertificate } from "./Certificate.ts"
+import { decode, Tag } from "./DerReader.ts"
+import { bits, element, oid, sequence, text, time, unsigned } from "./DerWriter.ts"
 import type { KeyType } from "./WeakKey.ts"
 
 /**

@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import { isIP } from "node:net"
 import type { CertificatePair } from "./CaCertificate.ts"
 import { generateKey, privateKeyPem } from "./CaCertificate.ts"
-import { element, oid, sequence, Tag, text } from "./Der.ts"
+import { Tag } from "./DerReader.ts"
+import { element, oid, sequence, text } from "./DerWriter.ts"
 import {
   DIGITAL_SIGNATURE,
   dnsName,

@@ -1,8 +1,8 @@
 import { Data, Either } from "effect"
 import type { JsonWebKeyInput, KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
-import type { DerReader } from "./Der.ts"
-import { decode, Tag } from "./Der.ts"
+import type { DerReader } from "./DerReader.ts"
+import { decode, Tag } from "./DerReader.ts"
 import { maxExponentOctets } from "./Jwk.ts"
 
 /**

@@ -1,7 +1,6 @@
 import { Data, Effect, Layer } from "effect"
 import { Entropy } from "../crypto/Entropy.ts"
 import { emit } from "../log/EventLog.ts"
-import type { CaFilesUnusable } from "./CaFiles.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
 import type { Signer } from "./Signer.ts"
@@ -17,7 +16,7 @@ export interface SigningProfile {
 export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly profile: string
   readonly detail: string
-  /** As of {@link CaFilesUnusable}. */
+  /** The host did not let its files be made. */
   readonly unwritable: boolean
 }> {
   override get message(): string {

@@ -8,7 +8,8 @@ import * as pkijs from "pkijs"
 import { assert, beforeAll } from "vitest"
 import { type CaKeyType, generateCa, loadCa } from "../../../src/subsystems/crypto/CaCertificate.ts"
 import { keyIdentifier, makeLeafIssuer } from "../../../src/subsystems/crypto/Leaf.ts"
-import { lintLeaf, nameConstraintsViolation } from "../../../src/subsystems/crypto/Lint.ts"
+import { lintLeaf } from "../../../src/subsystems/crypto/Lint.ts"
+import { nameConstraintsViolation } from "../../../src/subsystems/crypto/NameConstraints.ts"
 import { caOf, DAY, makeCa, newSerial, NOW, requestOf, type TestCa } from "./Ca.ts"
 import {
   algorithms,

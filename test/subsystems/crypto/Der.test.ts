@@ -2,18 +2,8 @@ import { describe, it } from "@effect/vitest"
 import * as asn1js from "asn1js"
 import { Either, FastCheck as fc } from "effect"
 import { assert } from "vitest"
-import {
-  bits,
-  decode,
-  DerReader,
-  element,
-  oid,
-  sequence,
-  Tag,
-  text,
-  time,
-  unsigned
-} from "../../../src/subsystems/crypto/Der.ts"
+import { decode, DerReader, Tag } from "../../../src/subsystems/crypto/DerReader.ts"
+import { bits, element, oid, sequence, text, time, unsigned } from "../../../src/subsystems/crypto/DerWriter.ts"
 import { der, hexed, mutate, seeded } from "./Pki.ts"
 
 const refused = (hex: string, read: (reader: DerReader) => unknown = (reader) => reader.verify()): string => {

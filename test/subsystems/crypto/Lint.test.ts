@@ -2,15 +2,12 @@ import { describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { createHash, generateKeyPairSync, sign } from "node:crypto"
 import { assert, beforeAll } from "vitest"
+import { readCertificate } from "../../../src/subsystems/crypto/Certificate.ts"
+import { checkChain } from "../../../src/subsystems/crypto/Chain.ts"
 import type { LeafRequest } from "../../../src/subsystems/crypto/Leaf.ts"
 import type { LintCheck } from "../../../src/subsystems/crypto/Lint.ts"
-import {
-  checkChain,
-  lintLeaf,
-  nameConstraintsViolation,
-  readCertificate,
-  readNameConstraints
-} from "../../../src/subsystems/crypto/Lint.ts"
+import { lintLeaf } from "../../../src/subsystems/crypto/Lint.ts"
+import { nameConstraintsViolation, readNameConstraints } from "../../../src/subsystems/crypto/NameConstraints.ts"
 import { CA_URLS, CRL_URLS, DAY, makeCa, NOW, requestOf, type TestCa } from "./Ca.ts"
 import {
   algorithms,

@@ -1,0 +1,76 @@
+import { Either } from "effect"
+import type { KeyObject } from "node:crypto"
+import { X509Certificate } from "node:crypto"
+import type { Certificate } from "./Certificate.ts"
+import { DNS_NAME, isSigned, issued, readCertificate, readNames, schemeOf, SUBJECT_ALT_NAME } from "./Certificate.ts"
+import { decode, sameBytes, Tag } from "./DerReader.ts"
+import { splitPem } from "./Pem.ts"
+
+/** What is checked of a chain, whichever backend it is from, before it is stored ("Chain check" of decisions/jobs.md). */
+
+/** What is wrong with a chain: the field `check` of `order_finalize_chain_rejected`. */
+export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "sequence"
+
+/** An issuer whose own chain was checked when it was loaded: a `CaMaterial`. */
+export interface KnownIssuer {
+  /** Its certificates as PEM, exactly as appended to leaves. */
+  readonly chainPem: string
+  readonly subject: Uint8Array
+  readonly publicKey: KeyObject
+}
+
+/** More than any honest chain has; a bound on work. */
+const MAX_CHAIN = 10
+
+/**
+ * The first thing wrong with a chain, leaf first, or undefined. With `issuer`, a chain that is one certificate before
+ * that issuer's own is read no further than the leaf. `lintedLeaf` is the DER of a leaf that `lintLeaf` passed
+ * under that issuer: the same octets are not verified twice.
+ */
+export const checkChain = (
+  chainPem: string,
+  expected: {
+    readonly spki: Uint8Array
+    readonly names: ReadonlyArray<string>
+    /** Epoch seconds. */
+    readonly now: number
+    readonly issuer?: KnownIssuer | undefined
+    readonly lintedLeaf?: Uint8Array | undefined
+  }
+): ChainCheck | undefined => {
+  const known = expected.issuer !== undefined && chainPem.endsWith(expected.issuer.chainPem)
+    ? expected.issuer
+    : undefined
+  const blocks = splitPem(known === undefined ? chainPem : chainPem.slice(0, -known.chainPem.length), "nothing")
+  if (Either.isLeft(blocks) || blocks.right.some(({ label }) => label !== "CERTIFICATE")) return "undecodable"
+  const [first, second, ...rest] = blocks.right.map(({ der }) => der)
+  if (first === undefined) return "undecodable"
+  if (rest.length > MAX_CHAIN - 2) return "sequence"
+  const read = readCertificate(first)
+  if (Either.isLeft(read) || [second, ...rest].some((der) => der !== undefined && !isReadable(der))) {
+    return "undecodable"
+  }
+  const leaf = read.right
+  if (!sameBytes(leaf.spki, expected.spki)) return "key"
+  if (!hasNames(leaf, expected.names)) return "names"
+  if (expected.now < leaf.notBefore || expected.now > leaf.notAfter) return "validity"
+  if (second !== undefined) return issued(second, first) ? undefined : "sequence"
+  if (known === undefined) return undefined
+  if (!sameBytes(leaf.issuer, known.subject)) return "sequence"
+  if (expected.lintedLeaf !== undefined && sameBytes(expected.lintedLeaf, first)) return undefined
+  const scheme = schemeOf(known.publicKey)
+  return scheme !== undefined && isSigned(leaf, known.publicKey, scheme.digest) ? undefined : "sequence"
+}
+
+/** Own reader and OpenSSL must both take it: clients use either kind. */
+const isReadable = (der: Uint8Array): boolean =>
+  Either.isRight(readCertificate(der)) && Either.isRight(Either.try(() => new X509Certificate(der)))
+
+const hasNames = (leaf: Certificate, names: ReadonlyArray<string>): boolean => {
+  const [san, another] = leaf.extensions.filter(({ oid }) => oid === SUBJECT_ALT_NAME)
+  if (san === undefined || another !== undefined) return false
+  const read = decode(san.value, (reader) => readNames(reader.enter(Tag.sequence), DNS_NAME))
+  if (Either.isLeft(read)) return false
+  const found = new Set(read.right.map((name) => name.toLowerCase()))
+  return found.size === new Set(names).size && names.every((name) => found.has(name))
+}

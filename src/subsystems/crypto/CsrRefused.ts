@@ -1,0 +1,26 @@
+import { Data, Either } from "effect"
+
+/** Why a CSR is refused: the `reason` of `csr_rejected`. `burnt_key` and `account_key` are for callers to set. */
+export type CsrReason =
+  | "undecodable"
+  | "signature"
+  | "digest"
+  | "key_type"
+  | "key_size"
+  | "exponent"
+  | "weak_key"
+  | "burnt_key"
+  | "account_key"
+  | "san_missing"
+  | "san_extra"
+  | "san_type"
+  | "common_name"
+
+/** A CSR that gets no certificate. `detail` is a sentence for the client; it names no octets of the CSR but names. */
+export class CsrRefused extends Data.TaggedError("CsrRefused")<{
+  readonly reason: CsrReason
+  readonly detail: string
+}> {}
+
+/** A refusal as a value. */
+export const refuse = (reason: CsrReason, detail: string) => Either.left(new CsrRefused({ reason, detail }))
