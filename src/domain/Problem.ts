@@ -242,4 +242,4 @@ export const retryAfter = (error: AcmeError): number | undefined => rowOf(error)
 /** Whether a value is one of the failures above. */
 export const isAcmeError = (error: unknown): error is AcmeError =>
   typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" &&
-  error._tag in table
+  Object.hasOwn(table, error._tag)

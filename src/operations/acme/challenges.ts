@@ -5,7 +5,7 @@ import { expiresAt } from "../../domain/Order.ts"
 import { ChallengeEnqueueFailed, Malformed, NotFound, RateLimited } from "../../domain/Problem.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
-import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
+import { afterCommit, afterTransaction, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { Queue } from "../../subsystems/queue/Queue.ts"
@@ -83,7 +83,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
     "StorageFailed",
     (error) =>
       Effect.zipRight(
-        emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message }),
+        afterTransaction(emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message })),
         Effect.fail(error.transient ? error : new ChallengeEnqueueFailed()) // the transaction tries the former again
       )
   )

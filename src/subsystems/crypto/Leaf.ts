@@ -262,5 +262,7 @@ export const validityWindow = (input: {
   const discardedRequest = requestedStart >= requestedEnd
   const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)
   const notAfter = Math.min(discardedRequest ? end : requestedEnd, input.issuerNotAfter)
-  return notBefore >= notAfter ? Either.left("issuer_expired") : Either.right({ notBefore, notAfter, discardedRequest })
+  return notBefore >= notAfter || now > input.issuerNotAfter
+    ? Either.left("issuer_expired")
+    : Either.right({ notBefore, notAfter, discardedRequest })
 }

@@ -18,11 +18,17 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   }
 }
 
-/** The open transaction of a fiber: its connection, and what is to happen once it has committed. */
-class Transaction extends Context.Tag("acme/subsystems/db/Transaction")<Transaction, {
-  readonly connection: Connection
-  readonly afterCommit: Array<Effect.Effect<void>>
-}>() {}
+/** What is to happen once a transaction has committed, and once it has ended either way. */
+interface Plans {
+  readonly committed: Array<Effect.Effect<void>>
+  readonly ended: Array<Effect.Effect<void>>
+}
+
+/** The open transaction of a fiber. */
+class Transaction extends Context.Tag("acme/subsystems/db/Transaction")<
+  Transaction,
+  { readonly connection: Connection } & Plans
+>() {}
 
 /** What an engine brings: how a connection is had, how a transaction begins and how its errors read. */
 export interface Driver {
@@ -59,7 +65,7 @@ export class Database extends Context.Tag("acme/subsystems/db/Database")<Databas
 const failed = (driver: Driver, statement: string) => (error: SqlError): Effect.Effect<never, StorageFailed> => {
   const { detail, transient } = driver.describe(error)
   return Effect.zipRight(
-    emit("db_statement_failed", { statement, error: detail }),
+    afterTransaction(emit("db_statement_failed", { statement, error: detail })),
     Effect.fail(new StorageFailed({ statement, detail, transient }))
   )
 }
@@ -145,19 +151,20 @@ const attempt = <A, E, R>(
   driver: Driver,
   body: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | StorageFailed, R> => {
-  let afterCommit: Array<Effect.Effect<void>> = []
+  let plans: Plans = { committed: [], ended: [] }
   return Effect.matchEffect(
     driver.transact((connection) => {
-      afterCommit = [] // a body that runs again plans anew
-      return Effect.exit(Effect.provideService(body, Transaction, { connection, afterCommit }))
+      plans = { committed: [], ended: [] } // a body that runs again plans anew
+      return Effect.exit(Effect.provideService(body, Transaction, { connection, ...plans }))
     }),
     {
-      onFailure: failed(driver, "transaction"),
+      onFailure: (error) =>
+        Effect.zipRight(Effect.all(plans.ended, { discard: true }), failed(driver, "transaction")(error)),
       // Once the connection is back, so that what follows can have it.
-      onSuccess: (exit): Effect.Effect<A, E> =>
-        Exit.isFailure(exit) || afterCommit.length === 0
-          ? exit
-          : Effect.zipRight(Effect.all(afterCommit, { discard: true }), exit)
+      onSuccess: (exit): Effect.Effect<A, E> => {
+        const due = Exit.isSuccess(exit) ? plans.ended.concat(plans.committed) : plans.ended
+        return due.length === 0 ? exit : Effect.zipRight(Effect.all(due, { discard: true }), exit)
+      }
     }
   )
 }
@@ -166,11 +173,19 @@ const attempt = <A, E, R>(
 export const rollback = (connection: Connection): Effect.Effect<void> =>
   Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
-/** Runs `effect` once the open transaction has committed, at once when there is none. */
-export const afterCommit = (effect: Effect.Effect<void>): Effect.Effect<void> =>
+const later = (plan: keyof Plans) => (effect: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
     const transaction: Transaction["Type"] | undefined = fiber.currentContext.unsafeMap.get(Transaction.key)
     if (transaction === undefined) return effect
-    transaction.afterCommit.push(effect)
+    transaction[plan].push(effect)
     return Effect.void
   })
+
+/** Runs `effect` once the open transaction has committed, at once when there is none. */
+export const afterCommit = later("committed")
+
+/**
+ * Runs `effect` once the open transaction has ended either way, at once when there is none: for records of what went
+ * wrong in a body, which may run more than once. The last run counts.
+ */
+export const afterTransaction = later("ended")

@@ -100,7 +100,8 @@ export const makeGroupCommit = (
       // The body runs in the group's fiber with everything its own fiber had: services, clock and log facts.
       // Not with its interruption, though: that would end the group before it has answered.
       Effect.withFiberRuntime<Exit.Exit<A, E>, SqlError, R>((fiber) => {
-        const adopt = Effect.setFiberRefs(FiberRefs.delete(fiber.getFiberRefs(), FiberRef.interruptedCause))
+        const refs = FiberRefs.delete(fiber.getFiberRefs(), FiberRef.interruptedCause)
+        const adopt = Effect.updateFiberRefs(() => refs) // sets all of them: none of a neighbour's is left
         return Effect.async((resume) => {
           waiting.push({
             run: (connection) => Effect.zipRight(adopt, body(connection)) as Effect.Effect<Exit.Exit<A, E>>,

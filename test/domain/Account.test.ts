@@ -1,0 +1,96 @@
+import { it } from "@effect/vitest"
+import { Either, FastCheck as fc } from "effect"
+import { assert, describe } from "vitest"
+import { checkContacts } from "../../src/domain/Account.ts"
+import { problemOf } from "../../src/domain/Problem.ts"
+
+/** `ok`, or the type of the problem. */
+const verdict = (...contacts: ReadonlyArray<string>): string =>
+  Either.match(checkContacts(contacts), {
+    onLeft: (error) => problemOf(error).type?.split(":").at(-1) ?? "none",
+    onRight: () => "ok"
+  })
+
+const atom = fc.stringMatching(/^[a-z0-9!#$&'*+/=^_`{|}~-]{1,20}$/)
+const domain = fc.array(fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/), { minLength: 1, maxLength: 4 })
+  .map((labels) => labels.join("."))
+const mailbox = fc.tuple(fc.array(atom, { minLength: 1, maxLength: 3 }), domain)
+  .map(([atoms, host]) => `${atoms.join(".")}@${host}`)
+const contact = mailbox.map((address) => `mailto:${address}`)
+
+/** What is not part of an address or would make two of one, as it is and percent-encoded. */
+const separators = [
+  ",",
+  "?",
+  ";",
+  "@",
+  "<",
+  ">",
+  "(",
+  ")",
+  "[",
+  "]",
+  "\\",
+  ":",
+  "\"",
+  " ",
+  "\t",
+  "\r\n",
+  "\u0000",
+  "\u0085"
+]
+const separator = fc.constantFrom(...separators, ...separators.map(encodeURIComponent))
+
+describe("contacts", () => {
+  it.prop("of one plain address each are kept as they were sent, in their order, up to 32", [
+    fc.array(contact, { maxLength: 32 })
+  ], ([contacts]) => {
+    assert.deepStrictEqual(checkContacts(contacts), Either.right(contacts))
+  })
+
+  it.prop("more than 32 are refused", [fc.array(contact, { minLength: 33, maxLength: 40 })], ([contacts]) => {
+    assert.strictEqual(verdict(...contacts), "invalidContact")
+  })
+
+  it.prop("with anything in them but one address are refused, encoded or not", [mailbox, separator, fc.nat()], (
+    [address, between, at]
+  ) => {
+    const index = at % (address.length + 1)
+    assert.strictEqual(verdict(`mailto:${address.slice(0, index)}${between}${address.slice(index)}`), "invalidContact")
+  })
+
+  it.prop("with header fields or a second address are refused, wherever in the list they stand", [
+    fc.array(contact, { maxLength: 5 }),
+    fc.array(contact, { maxLength: 5 }),
+    mailbox,
+    fc.constantFrom(
+      "?subject=x",
+      "?",
+      "?cc=b@example.com",
+      ",b@example.com",
+      ", b@example.com",
+      "%2Cb@example.com",
+      "%0d%0ato:b"
+    )
+  ], ([before, after, address, more]) => {
+    assert.strictEqual(verdict(...before, `mailto:${address}${more}`, ...after), "invalidContact")
+  })
+
+  it.prop("under any other scheme are not supported", [
+    mailbox,
+    fc.constantFrom("", "tel:", "http://", "https://", "mailto", "xmailto:", " mailto:", "MAIL:", "sms:", "//")
+  ], ([address, scheme]) => {
+    assert.strictEqual(verdict(`${scheme}${address}`), "unsupportedContact")
+  })
+
+  it("have both a local part and a domain, and a scheme in any case", () => {
+    for (const text of ["mailto:", "mailto:a", "mailto:@b", "mailto:a@", "mailto:@", "mailto:%40", "mailto:a%@b"]) {
+      assert.strictEqual(verdict(text), "invalidContact", text)
+    }
+    for (const text of ["MAILTO:a@b.example", "MailTo:a@b.example", "mailto:ä@exämple.com", "mailto:a+b@c.example"]) {
+      assert.strictEqual(verdict(text), "ok", text)
+    }
+  })
+
+  it("may be none at all", () => assert.strictEqual(verdict(), "ok"))
+})

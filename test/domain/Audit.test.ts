@@ -1,0 +1,56 @@
+import { it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
+import { assert, describe } from "vitest"
+import type { AuditEvent, AuditRow } from "../../src/domain/Audit.ts"
+import { bounded, outcomeOf } from "../../src/domain/Audit.ts"
+
+const events = [
+  "certificate_issued",
+  "certificate_issue_failed",
+  "account_contact_updated",
+  "account_deactivated"
+] as const satisfies ReadonlyArray<AuditEvent>
+
+const optionalText = fc.option(
+  fc.tuple(fc.string(), fc.nat(600)).map(([text, more]) => text + "é".repeat(more)),
+  { nil: undefined }
+)
+
+const row = fc.record({
+  event: fc.constant("certificate_issue_failed" as const),
+  actorKind: fc.constantFrom("acme", "admin", "system"),
+  profile: optionalText,
+  identifiers: fc.option(fc.nat(250).map((count) => Array.from({ length: count }, (_, index) => `n${index}.example`)), {
+    nil: undefined
+  }),
+  clientIp: optionalText,
+  userAgent: optionalText,
+  requestId: optionalText,
+  reason: optionalText,
+  detail: fc.record({ cause: fc.constantFrom("bad_csr", "lint_failed"), error: fc.string() })
+}) as fc.Arbitrary<AuditRow>
+
+describe("audit rows", () => {
+  it("are failures exactly where the event is one", () => {
+    for (const event of events) assert.strictEqual(outcomeOf(event) === "failure", event.endsWith("_failed"), event)
+  })
+
+  it.prop("are cut to what their columns take, from the front, and bear it to be cut again", [row], ([full]) => {
+    const cut = bounded(full)
+    for (
+      const [name, limit] of [["userAgent", 256], ["requestId", 128], ["identifiers", 100]] as const
+    ) {
+      const [before, after] = [full[name], cut[name]]
+      assert.strictEqual(after === undefined, before === undefined, name)
+      assert.strictEqual(after?.length, before === undefined ? undefined : Math.min(before.length, limit), name)
+      assert.deepStrictEqual(after, before?.slice(0, after?.length), name)
+    }
+    assert.deepStrictEqual(bounded(cut), cut)
+  })
+
+  it.prop("keep everything else", [row], ([full]) => {
+    const { identifiers: _i, requestId: _r, userAgent: _u, ...rest } = full
+    const { identifiers: _j, requestId: _s, userAgent: _v, ...kept } = bounded(full)
+    assert.deepStrictEqual(kept, rest)
+  })
+})

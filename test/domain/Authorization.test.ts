@@ -1,0 +1,72 @@
+import { it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
+import { assert, describe } from "vitest"
+import type { AuthorizationStatus } from "../../src/domain/Authorization.ts"
+import { authorizationMoves, statusShown } from "../../src/domain/Authorization.ts"
+import * as Order from "../../src/domain/Order.ts"
+
+const statuses: ReadonlyArray<AuthorizationStatus> = [
+  "pending",
+  "valid",
+  "invalid",
+  "deactivated",
+  "expired",
+  "revoked"
+]
+const moves = Object.values(authorizationMoves) as ReadonlyArray<
+  { readonly from: ReadonlyArray<AuthorizationStatus>; readonly to: AuthorizationStatus }
+>
+const reached = (from: AuthorizationStatus) => moves.filter((move) => move.from.includes(from)).map(({ to }) => to)
+
+const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
+const validity = fc.integer({ min: 1, max: 31_536_000 })
+
+describe("an authorization's moves", () => {
+  it.prop("decide it once: afterwards the client can give a valid one up, and nothing else happens", [
+    fc.array(fc.constantFrom(...moves), { maxLength: 20 })
+  ], ([tried]) => {
+    const passed: Array<AuthorizationStatus> = ["pending"]
+    for (const { from, to } of tried) if (from.includes(passed.at(-1) ?? "invalid")) passed.push(to)
+    const [, decided, after, ...more] = passed
+    assert.deepStrictEqual(more, [])
+    if (after !== undefined) assert.deepStrictEqual([decided, after], ["valid", "deactivated"])
+  })
+
+  it("make nothing valid that was refused, given up, expired or revoked", () => {
+    for (const status of ["invalid", "deactivated", "expired", "revoked"] as const) {
+      assert.deepStrictEqual(reached(status), [], status)
+    }
+    assert.deepStrictEqual(reached("valid"), ["deactivated"])
+  })
+
+  it("write every status but revoked", () => {
+    assert.sameMembers(moves.map(({ to }) => to), statuses.filter((one) => one !== "pending" && one !== "revoked"))
+  })
+})
+
+describe("the status a client is told", () => {
+  it.prop("is expired for a pending one whose time is over, and the stored one otherwise", [
+    fc.constantFrom(...statuses),
+    seconds,
+    validity,
+    fc.integer({ min: -1_000_000, max: 1_000_000 })
+  ], ([status, createdAt, validitySeconds, fromExpiry]) => {
+    const now = createdAt + validitySeconds + fromExpiry
+    assert.strictEqual(
+      statusShown({ status, createdAt }, validitySeconds, now),
+      status === "pending" && fromExpiry >= 0 ? "expired" : status
+    )
+  })
+
+  it.prop("turns expired in the second in which its order turns invalid", [seconds, validity, seconds], (
+    [createdAt, validitySeconds, now]
+  ) => {
+    const record = { status: "pending", createdAt } as const
+    for (const at of [now, createdAt + validitySeconds - 1, createdAt + validitySeconds]) {
+      assert.strictEqual(
+        statusShown(record, validitySeconds, at) === "expired",
+        Order.statusShown(record, validitySeconds, at) === "invalid"
+      )
+    }
+  })
+})

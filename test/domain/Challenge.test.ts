@@ -1,0 +1,61 @@
+import { it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
+import { assert, describe } from "vitest"
+import type { ChallengeStatus } from "../../src/domain/Challenge.ts"
+import { challengeMoves, keyAuthorization } from "../../src/domain/Challenge.ts"
+
+const moves = Object.values(challengeMoves) as ReadonlyArray<
+  { readonly from: ReadonlyArray<ChallengeStatus>; readonly to: ChallengeStatus }
+>
+
+describe("a challenge's moves", () => {
+  it.prop(
+    "give it one attempt and one verdict",
+    [fc.array(fc.constantFrom(...moves), { maxLength: 20 })],
+    ([tried]) => {
+      const passed: Array<ChallengeStatus> = ["pending"]
+      for (const { from, to } of tried) if (from.includes(passed.at(-1) ?? "invalid")) passed.push(to)
+      const [, claimed, verdict, ...more] = passed
+      if (claimed !== undefined) assert.strictEqual(claimed, "processing")
+      if (verdict !== undefined) assert.include(["valid", "invalid"], verdict)
+      assert.deepStrictEqual(more, [])
+    }
+  )
+
+  it("lead to both verdicts", () => {
+    assert.sameMembers(moves.filter(({ from }) => from.includes("processing")).map(({ to }) => to), [
+      "valid",
+      "invalid"
+    ])
+  })
+})
+
+describe("a key authorization", () => {
+  it("is made as RFC 8555 section 8.1 says", () => {
+    assert.strictEqual(
+      keyAuthorization("evaGxfADs6pSRb2LAv9IZf17Dt3juxGJ-PCt92wr-oA", "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"),
+      "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJ-PCt92wr-oA.NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
+    )
+  })
+
+  const base64url = fc.uint8Array({ minLength: 1, maxLength: 40 }).map((octets) =>
+    Buffer.from(octets).toString("base64url")
+  )
+  const pair = fc.tuple(base64url, base64url)
+  /** The same pair twice, two of them, or one cut at another place. */
+  const two = fc.oneof(
+    pair.map((one) => ({ one, other: one })),
+    fc.record({ one: pair, other: pair }),
+    pair.map(([token, thumbprint]): { one: [string, string]; other: [string, string] } => ({
+      one: [token, thumbprint],
+      other: [`${token}${thumbprint.slice(0, 1)}`, thumbprint.slice(1)]
+    }))
+  )
+
+  it.prop("is of one token and one key only", [two], ([{ one, other }]) => {
+    assert.strictEqual(
+      keyAuthorization(one[0], one[1]) === keyAuthorization(other[0], other[1]),
+      one[0] === other[0] && one[1] === other[1]
+    )
+  })
+})

@@ -1,0 +1,83 @@
+import { it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
+import { assert, describe } from "vitest"
+import type { OrderStatus } from "../../src/domain/Order.ts"
+import { expiresAt, orderMoves, statusShown } from "../../src/domain/Order.ts"
+
+const statuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
+const finished: ReadonlyArray<OrderStatus> = ["valid", "invalid"]
+
+const moves = Object.values(orderMoves) as ReadonlyArray<
+  { readonly from: ReadonlyArray<OrderStatus>; readonly to: OrderStatus }
+>
+
+/** The statuses an order passes through when moves are tried on it; those that do not apply change nothing. */
+const walk = (tried: ReadonlyArray<(typeof moves)[number]>): ReadonlyArray<OrderStatus> => {
+  const passed: Array<OrderStatus> = ["pending"]
+  for (const { from, to } of tried) if (from.includes(passed.at(-1) ?? "invalid")) passed.push(to)
+  return passed
+}
+
+const tried = fc.array(fc.constantFrom(...moves), { maxLength: 30 })
+const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
+const validity = fc.integer({ min: 1, max: 31_536_000 })
+
+describe("an order's moves", () => {
+  it.prop("end where it is valid or invalid", [tried], ([attempts]) => {
+    const before = walk(attempts).slice(0, -1)
+    assert.deepStrictEqual(before.filter((status) => finished.includes(status)), [])
+  })
+
+  it.prop("make it valid only by way of ready and then processing", [tried], ([attempts]) => {
+    const passed = walk(attempts)
+    for (const [index, status] of passed.entries()) {
+      if (status === "ready") assert.strictEqual(passed[index - 1], "pending")
+      if (status === "processing") assert.strictEqual(passed[index - 1], "ready")
+      if (status === "valid") assert.strictEqual(passed[index - 1], "processing")
+    }
+  })
+
+  it("can fail it as long as it is not finished, and only a ready one falls back", () => {
+    const reached = (from: OrderStatus) => moves.filter((move) => move.from.includes(from)).map(({ to }) => to)
+    for (const status of statuses) {
+      assert.strictEqual(reached(status).includes("invalid"), !finished.includes(status), status)
+      assert.strictEqual(reached(status).includes("pending"), status === "ready", status)
+    }
+  })
+
+  it("are all of use: a walk reaches every status", () => {
+    const reached = new Set<OrderStatus>(["pending"])
+    for (const _ of statuses) {
+      for (const { from, to } of moves) if (from.some((one) => reached.has(one))) reached.add(to)
+    }
+    assert.sameMembers([...reached], [...statuses])
+  })
+})
+
+describe("the status a client is told", () => {
+  it.prop("is the stored one until the expiry and invalid from then on, unless work or certificate came first", [
+    fc.constantFrom(...statuses),
+    seconds,
+    validity,
+    fc.integer({ min: -1_000_000, max: 1_000_000 })
+  ], ([status, createdAt, validitySeconds, fromExpiry]) => {
+    const now = expiresAt(createdAt, validitySeconds) + fromExpiry
+    const waits = status === "pending" || status === "ready"
+    assert.strictEqual(
+      statusShown({ status, createdAt }, validitySeconds, now),
+      waits && fromExpiry >= 0 ? "invalid" : status
+    )
+  })
+
+  it.prop("never comes back from invalid as time passes", [
+    fc.constantFrom(...statuses),
+    seconds,
+    validity,
+    seconds,
+    seconds
+  ], ([status, createdAt, validitySeconds, one, other]) => {
+    const [earlier, later] = [Math.min(one, other), Math.max(one, other)]
+    const shown = (now: number) => statusShown({ status, createdAt }, validitySeconds, now)
+    if (shown(earlier) === "invalid") assert.strictEqual(shown(later), "invalid")
+  })
+})

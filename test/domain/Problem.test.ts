@@ -1,0 +1,158 @@
+import { it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
+import { assert, describe } from "vitest"
+import type { AcmeError, ProblemDocument } from "../../src/domain/Problem.ts"
+import * as Problem from "../../src/domain/Problem.ts"
+import { isAcmeError, problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
+import { storedProblem } from "../../src/subsystems/db/orders.ts"
+
+/** RFC 8555 section 6.7 and the statuses this service's specification gives its types, stored errors included. */
+const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
+  accountDoesNotExist: [400],
+  alreadyRevoked: [400],
+  badCSR: [400],
+  badNonce: [400],
+  badPublicKey: [400],
+  badRevocationReason: [400],
+  badSignatureAlgorithm: [400],
+  caa: [403],
+  compound: [400, 403],
+  connection: [400],
+  dns: [400],
+  externalAccountRequired: [403],
+  incorrectResponse: [403],
+  invalidContact: [400],
+  malformed: [400, 404, 405, 408, 413],
+  orderNotReady: [403],
+  rateLimited: [429],
+  rejectedIdentifier: [403],
+  serverInternal: [500, 503],
+  tls: [400],
+  unauthorized: [401, 403],
+  unsupportedContact: [400],
+  unsupportedIdentifier: [400],
+  userActionRequired: [403]
+}
+
+/** What the specification lists without a type. */
+const untyped: { readonly [tag: string]: number } = {
+  UnsupportedMediaType: 415,
+  ChallengeEnqueueFailed: 500,
+  HandlerPanicked: 500,
+  Shed: 503
+}
+
+const identifier = fc.record({ type: fc.constantFrom("dns", "ip"), value: fc.string() })
+const refusals: fc.Arbitrary<Problem.IdentifierRefused> = fc.oneof(
+  fc.record({ identifier }).map((given) => new Problem.UnsupportedIdentifier(given)),
+  fc.record({ identifier, detail: fc.string({ minLength: 1 }) }).map((given) => new Problem.RejectedIdentifier(given)),
+  fc.record({ identifier, detail: fc.string({ minLength: 1 }) }).map((given) => new Problem.MalformedIdentifier(given))
+)
+
+/** Everything any failure may be made of. */
+const parts = fc.record({
+  detail: fc.string({ minLength: 1 }),
+  allow: fc.constantFrom("POST", "GET, HEAD, POST"),
+  terms: fc.webUrl(),
+  identifier,
+  parts: fc.array(refusals, { minLength: 1, maxLength: 8 }),
+  retryAfter: fc.integer({ min: 1, max: 3600 }),
+  cause: fc.constant(new Error("planted-cause SELECT at /srv")),
+  name: fc.domain()
+})
+
+type FailureClass = new(given: object) => AcmeError
+
+const classes = Object.entries(Problem as { readonly [name: string]: unknown }).filter(
+  (entry): entry is [string, FailureClass] => typeof entry[1] === "function" && entry[1].prototype instanceof Error
+)
+
+it("there are failures to speak of", () => assert.isAbove(classes.length, 25))
+
+for (const [name, Failure] of classes) {
+  describe(name, () => {
+    it.prop("is a problem of RFC 8555 with a status that fits, or of those without a type", [parts], ([given]) => {
+      const failure = new Failure(given)
+      const { status, type } = problemOf(failure)
+      assert.isTrue(isAcmeError(failure))
+      if (type === undefined) {
+        assert.strictEqual(status, untyped[name])
+        assert.strictEqual(problemType(failure), "none")
+      } else {
+        const [, suffix = ""] = /^urn:ietf:params:acme:error:(\w+)$/.exec(type) ?? []
+        assert.include(statuses[suffix] ?? [], status, `${type} ${status}`)
+        assert.notProperty(untyped, name)
+        assert.strictEqual(problemType(failure), suffix)
+      }
+    })
+
+    it.prop("says something, and nothing of its cause", [parts], ([given]) => {
+      const problem = problemOf(new Failure(given))
+      assert.isAbove(problem.detail.length, 0)
+      assert.notInclude(JSON.stringify(problem), "planted-cause")
+    })
+
+    it.prop("is the same document when it has been sent or stored", [parts], ([given]) => {
+      const problem = problemOf(new Failure(given))
+      assert.deepStrictEqual(JSON.parse(JSON.stringify(problem)), problem as unknown)
+      for (const dialect of ["sqlite", "postgres"] as const) {
+        assert.deepStrictEqual(storedProblem.decode(storedProblem.encode(problem, dialect), dialect), problem)
+      }
+    })
+
+    it.prop("says when to ask again exactly where asking again helps", [parts], ([given]) => {
+      const failure = new Failure(given)
+      const seconds = retryAfter(failure)
+      assert.strictEqual(seconds !== undefined, [429, 503].includes(problemOf(failure).status))
+      if (seconds !== undefined) assert.isTrue(Number.isInteger(seconds) && seconds > 0)
+    })
+  })
+}
+
+describe("what is particular", () => {
+  it("a refused algorithm names those that are taken", () => {
+    const { algorithms } = problemOf(new Problem.BadSignatureAlgorithm({ detail: "no" }))
+    assert.sameMembers([...algorithms ?? []], ["ES256", "RS256"])
+  })
+
+  it.prop("a refusal of one identifier names it as it was sent", [refusals], ([refused]) => {
+    assert.deepStrictEqual(problemOf(refused).identifier, refused.identifier)
+  })
+
+  it.prop("a failed validation names the identifier and a problem of its own, never what was seen", [fc.domain()], (
+    [name]
+  ) => {
+    for (const failure of [new Problem.ChallengeUnreachable({ name }), new Problem.ChallengeMismatched({ name })]) {
+      assert.deepStrictEqual(problemOf(failure).identifier, { type: "dns", value: name })
+    }
+  })
+
+  it.prop("several refusals are one problem with each of them, in order, and the highest of their statuses", [
+    fc.array(refusals, { minLength: 1, maxLength: 12 })
+  ], ([several]) => {
+    const problem: ProblemDocument = problemOf(new Problem.Compound({ parts: several }))
+    const alone = several.map((part) => problemOf(part))
+    assert.strictEqual(problem.type, "urn:ietf:params:acme:error:compound")
+    assert.isTrue(alone.every(({ status }) => status <= problem.status))
+    assert.include(alone.map(({ status }) => status), problem.status)
+    assert.deepStrictEqual(
+      problem.subproblems?.map((part) => ({ ...part })),
+      alone.map(({ detail, type = "" }, index) => ({
+        type,
+        detail,
+        identifier: several[index]?.identifier ?? { type: "", value: "" }
+      }))
+    )
+    assert.notProperty(problem, "identifier")
+  })
+
+  it("nothing else passes for such a failure", () => {
+    for (
+      const other of [undefined, null, "Malformed", 7, {}, new Error("x"), { _tag: "StorageFailed" }, { _tag: 7 }, {
+        _tag: "toString"
+      }]
+    ) {
+      assert.isFalse(isAcmeError(other))
+    }
+  })
+})

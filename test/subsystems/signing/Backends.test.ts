@@ -1,0 +1,111 @@
+import { it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import type { Scope } from "effect"
+import { X509Certificate } from "node:crypto"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
+import type { Record } from "../../../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
+import type { SigningProfile } from "../../../src/subsystems/signing/Backends.ts"
+import * as Backends from "../../../src/subsystems/signing/Backends.ts"
+import type { LocalCaSettings } from "../../../src/subsystems/signing/LocalCa.ts"
+import { Signers } from "../../../src/subsystems/signing/Signer.ts"
+import { freshDirectory } from "../../support/Databases.ts"
+import { eventsOf } from "../../support/Graph.ts"
+import { issueRequest, settingsIn } from "../../support/LocalCa.ts"
+
+const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ name, signer: { local_ca } })
+
+const signersOf = (profiles: ReadonlyArray<SigningProfile>) =>
+  Effect.map(Layer.build(Layer.provide(Backends.layer(profiles), Entropy.layer)), Context.get(Signers))
+
+const test = (
+  name: string,
+  body: (directory: string, records: Array<Record>) => Effect.Effect<void, unknown, Scope.Scope>
+) =>
+  it.scoped(name, () =>
+    Effect.suspend(() => {
+      const records: Array<Record> = []
+      return Effect.provide(body(freshDirectory(), records), EventLog.layerMemory(records))
+    }))
+
+/** Settings with a directory of their own below another. */
+const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSettings> = {}) => {
+  const own = join(directory, name)
+  mkdirSync(own)
+  return settingsIn(own, more)
+}
+
+describe("the backends of the profiles", () => {
+  test(
+    "are one where the sections are alike: one CA, made and loaded once",
+    (directory, records) =>
+      Effect.gen(function*() {
+        const signers = yield* signersOf([
+          profile("a", settingsIn(directory)),
+          profile("b", settingsIn(directory)),
+          profile("c", settingsIn(directory))
+        ])
+        assert.strictEqual(yield* signers.of("a"), yield* signers.of("b"))
+        assert.strictEqual(yield* signers.of("a"), yield* signers.of("c"))
+        assert.deepStrictEqual(eventsOf(records), ["local_ca_generated", "local_ca_loaded"])
+      })
+  )
+
+  test("are apart where the sections differ: each signs with its own CA and validity", (directory) =>
+    Effect.gen(function*() {
+      const sections = {
+        a: settingsBelow(directory, "a"),
+        b: settingsBelow(directory, "b", { leaf_validity_days: 7 })
+      }
+      const signers = yield* signersOf([profile("a", sections.a), profile("b", sections.b)])
+      const lives: Array<number> = []
+      for (const name of ["a", "b"] as const) {
+        const issued = yield* (yield* signers.of(name)).issue(issueRequest(["a.example.com"]))
+        const leaf = new X509Certificate(issued.chain)
+        const [own, other] = [sections[name], sections[name === "a" ? "b" : "a"]].map(({ cert_path }) =>
+          new X509Certificate(readFileSync(cert_path)).publicKey
+        )
+        assert.isTrue(own !== undefined && leaf.verify(own), name)
+        assert.isFalse(other !== undefined && leaf.verify(other), name)
+        lives.push(issued.notAfter)
+      }
+      assert.deepStrictEqual(lives, [90 * 86_400, 7 * 86_400])
+    }))
+
+  test("are known by the names of the profiles alone", (directory) =>
+    Effect.gen(function*() {
+      const signers = yield* signersOf([profile("a", settingsIn(directory))])
+      for (const name of ["b", "", "A", "toString", "__proto__"]) {
+        const failure = yield* Effect.flip(signers.of(name))
+        assert.deepInclude(failure, { _tag: "ProfileNotMounted", profile: name })
+      }
+    }))
+
+  test(
+    "are none at all where one cannot be made, and the log names the profile and why",
+    (directory, records) =>
+      Effect.gen(function*() {
+        const sound = settingsBelow(directory, "sound")
+        const broken = settingsBelow(directory, "broken")
+        writeFileSync(broken.cert_path, "no certificate")
+        writeFileSync(broken.key_path, "no key")
+        const failure = yield* Effect.flip(signersOf([profile("fine", sound), profile("broken", broken)]))
+        assert.include(failure.message, broken.cert_path)
+        const [record] = records.filter(({ event }) => event === "profile_init_failed")
+        assert.deepInclude(record?.fields, { profile: "broken" })
+        assert.include(String(record?.fields["error"]), broken.cert_path)
+        assert.strictEqual(readFileSync(broken.key_path, "utf8"), "no key")
+      })
+  )
+
+  test("without a profile are none, and nothing is written", (directory, records) =>
+    Effect.gen(function*() {
+      const signers = yield* signersOf([])
+      yield* Effect.flip(signers.of("default"))
+      assert.deepStrictEqual(records, [])
+      assert.isFalse(existsSync(settingsIn(directory).cert_path))
+    }))
+})

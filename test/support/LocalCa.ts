@@ -1,0 +1,111 @@
+import { Either } from "effect"
+import type { KeyObject } from "node:crypto"
+import { createHash, sign } from "node:crypto"
+import { join } from "node:path"
+import { parseCsr } from "../../src/subsystems/crypto/Csr.ts"
+import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
+import type { IssueRequest } from "../../src/subsystems/signing/Signer.ts"
+import {
+  algorithms,
+  bitString,
+  cn,
+  csrOf,
+  der,
+  dns,
+  ecKey,
+  ext,
+  hexed,
+  int,
+  pem,
+  sanOf,
+  seq,
+  spkiOf,
+  utf8
+} from "../subsystems/crypto/Pki.ts"
+import { newPrivateKey } from "./Graph.ts"
+
+/** 2026-01-01, when these CAs are made. */
+export const madeAt = Date.UTC(2026, 0, 1) / 1000
+export const daySeconds = 86_400
+
+/** `signer.local_ca` with its files in a directory. */
+export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {}): LocalCaSettings => ({
+  cert_path: join(directory, "ca.pem"),
+  key_path: join(directory, "ca.key"),
+  key_type: "ecdsa-p256",
+  subject: {
+    common_name: "Test CA",
+    organization: "",
+    organizational_unit: "",
+    country: "",
+    state: "",
+    locality: ""
+  },
+  leaf_validity_days: 90,
+  crl_distribution_points: [],
+  ca_issuer_urls: [],
+  ...more
+})
+
+/** What a backend is asked for names, under a key of the test. */
+export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRequest> = {}): IssueRequest => ({
+  orderId: "order",
+  csr: Either.getOrThrow(parseCsr(csrOf({ extensions: [sanOf(...names.map((name) => dns(name)))] }))),
+  names,
+  notBefore: undefined,
+  notAfter: undefined,
+  ...more
+})
+
+/** The key in {@link issueRequest}'s CSR. */
+export const requestedKey: KeyObject = ecKey
+
+/** A key in PKCS#8 PEM. */
+export const keyPem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
+
+const identifierOf = (key: KeyObject): Buffer => createHash("sha1").update(spkiOf(key)).digest()
+
+const dateOf = (epochSeconds: number): Buffer =>
+  der(0x17, Buffer.from(`${new Date(epochSeconds * 1000).toISOString().replaceAll(/[-:T]/g, "").slice(2, 14)}Z`))
+
+/** A CA somebody else made. */
+export interface ForeignCa {
+  readonly name: string
+  readonly key: KeyObject
+  readonly certificatePem: string
+}
+
+/** Makes one, self-signed unless there is an issuer. `more` are further extensions. */
+export const foreignCa = (options: {
+  readonly name: string
+  readonly key?: KeyObject
+  readonly issuer?: ForeignCa
+  readonly notBefore?: number
+  readonly notAfter?: number
+  readonly more?: ReadonlyArray<Uint8Array>
+}): ForeignCa => {
+  const { issuer, name, notAfter = madeAt + 3650 * daySeconds, notBefore = madeAt - daySeconds } = options
+  const key = options.key ?? newPrivateKey()
+  const signedBy = issuer?.key ?? key
+  const certificate = seq(
+    der(0xa0, int(2n)),
+    int(0x40000000000000000000000000000000n + BigInt(name.length)),
+    algorithms.ecdsa,
+    seq(cn(utf8(issuer?.name ?? name))),
+    seq(dateOf(notBefore), dateOf(notAfter)),
+    seq(cn(utf8(name))),
+    spkiOf(key),
+    der(
+      0xa3,
+      seq(
+        ext("2.5.29.19", seq(hexed("0101ff")), true),
+        ext("2.5.29.15", hexed("03020106"), true),
+        ext("2.5.29.14", der(0x04, identifierOf(key))),
+        ext("2.5.29.35", seq(der(0x80, identifierOf(signedBy)))),
+        ...options.more ?? []
+      )
+    )
+  )
+  const octets = seq(certificate, algorithms.ecdsa, bitString(sign("sha256", certificate, signedBy)))
+  return { name, key, certificatePem: pem("CERTIFICATE", octets) }
+}
