@@ -62,7 +62,7 @@ export const valueAt = ({ config }: Resolved, key: string): unknown => {
 
 const milliseconds = [1, 2147483647] as const
 const port = [1, 65535] as const
-const atLeast = (least: number) => [least, Number.MAX_SAFE_INTEGER] as const
+const atLeast = (least: number) => [least, 2147483647] as const
 
 /** Ranges and defaults as the documents give them. */
 export const integers: Record<string, { readonly initial: number; readonly range: readonly [number, number] }> = {
