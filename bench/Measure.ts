@@ -59,7 +59,9 @@ export interface Measured {
 
 export type Progress = (text: string) => void
 
-const warmUpSeconds = 4
+// The compiler of the runtime works in the background for so long before the code settles; for a few issuances less does.
+const warmUpSeconds = ({ seconds }: Options["extent"]): number =>
+  seconds === undefined ? 4 : 4 + 2 * Math.min(seconds, 6)
 // One round; there is one before and one after each window.
 const floorMillis = { cryptography: 100, sqlite: 300, http: 600 }
 const floorIssuances = 108
@@ -221,10 +223,15 @@ const layFloor = async (
   }
 }
 
-const warmUp = async (loader: Peer<typeof load>, directoryUrl: string): Promise<number> => {
+const warmUp = async (
+  loader: Peer<typeof load>,
+  directoryUrl: string,
+  extent: Options["extent"]
+): Promise<number> => {
+  const seconds = warmUpSeconds(extent)
   await loader.call("target", directoryUrl)
-  await loader.call("prepare", 1000)
-  const { elapsedMs, issuances } = await loader.call("run", { concurrency: 8, seconds: warmUpSeconds })
+  await loader.call("prepare", 200 * seconds)
+  const { elapsedMs, issuances } = await loader.call("run", { concurrency: 8, seconds })
   return issuances / elapsedMs * 1000
 }
 
@@ -280,7 +287,7 @@ const measureService = async (
         ...options.nodeWords
       ]
     })
-    let perSecond = await warmUp(loader, service.directoryUrl)
+    let perSecond = await warmUp(loader, service.directoryUrl, options.extent)
     const rig = options.serviceOnly
       ? undefined
       : await layFloor(
