@@ -28,6 +28,9 @@ export interface Host extends Streams {
   readonly process: Process
 }
 
+// The lines of the start are written at the end of the turn of the event loop, and what is for people comes after them.
+const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
 const openDatabase = Effect.map(Database, ({ dialect }) => dialect)
 
 const programs = (host: Host, globals: Globals) => {
@@ -54,8 +57,7 @@ const programs = (host: Host, globals: Globals) => {
       const welcome = config.logging.json_format ? "" : renderWelcome(config, (path) => Path.resolve(host.cwd, path))
       yield* Effect.flatMap(openDatabase, (dialect) => migrate(host.process, dialect))
       yield* Effect.provide(
-        // After the lines of the start, which are written at the end of this turn.
-        serve(config, host.process, Effect.delay(Effect.sync(() => host.stdout.write(welcome)), "1 millis")),
+        serve(config, host.process, Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))),
         Graph.subsystems(config, host.process.version)
       )
     })
