@@ -8,6 +8,7 @@ import * as Postgres from "../subsystems/db/Postgres.ts"
 import * as Sqlite from "../subsystems/db/Sqlite.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import { Nonces } from "../subsystems/nonce/Nonces.ts"
+import { AlpnPeer } from "../subsystems/outside/AlpnPeer.ts"
 import { HttpGet } from "../subsystems/outside/HttpGet.ts"
 import { Resolver } from "../subsystems/outside/Resolver.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
@@ -40,7 +41,7 @@ export const subsystems = (config: Config, version: string) => {
   const mounted = config.profiles.filter(({ enabled }) => enabled)
   const validator = Layer.provide(
     Validator.layer,
-    Layer.merge(Resolver.layer(config.dns.resolver), HttpGet.layer(version))
+    Layer.mergeAll(Resolver.layer(config.dns.resolver), HttpGet.layer(version), AlpnPeer.layer)
   )
   const signers = Layer.mapError(Backends.layer(mounted), filesFailed)
   return Layer.mergeAll(

@@ -22,6 +22,7 @@ interface FieldTypes {
 export const fields = {
   account_id: "text",
   address: "text",
+  answers: "int",
   attempts: "int",
   audit_event: "word",
   authz_id: "text",
@@ -176,6 +177,10 @@ export const events = {
   challenge_http_01_matched: info("identifier", "elapsed_ms"),
   challenge_http_01_mismatch: warn("identifier", "status", "body_bytes"),
   challenge_http_01_mismatch_body: debug("identifier", "body_preview"),
+  challenge_dns_01_matched: info("identifier", "answers"),
+  challenge_dns_01_mismatch: warn("identifier", "answers"),
+  challenge_tls_alpn_01_matched: info("identifier"),
+  challenge_tls_alpn_01_mismatch: warn("identifier", "reason"),
 
   // issuance
   local_ca_loaded: info("issuer", "not_after", "key_type"),

@@ -69,6 +69,15 @@ export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 // Stored with a challenge or an order and read when the client polls.
 export class ChallengeUnreachable extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string }> {}
 export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
+export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
+export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
+  readonly name: string
+  /** Records that were seen. */
+  readonly answers: number
+}> {}
+export class HandshakeFailed extends Data.TaggedError("HandshakeFailed")<{ readonly name: string }> {}
+export class AlpnCertificateMismatched
+  extends Data.TaggedError("AlpnCertificateMismatched")<{ readonly name: string }> {}
 export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
@@ -104,6 +113,10 @@ export type AcmeError =
   | DeadlineExceeded
   | ChallengeUnreachable
   | ChallengeMismatched
+  | TxtLookupFailed
+  | TxtMismatched
+  | HandshakeFailed
+  | AlpnCertificateMismatched
   | ValidationAbandoned
   | AuthorityWithdrawn
   | IssuanceAbandoned
@@ -123,6 +136,7 @@ export const signatureAlgorithms = ["ES256", "RS256"] as const
 
 const said = (error: Detailed): string => error.detail
 const aboutIdentifier = (error: { readonly identifier: Identifier }) => ({ identifier: error.identifier })
+const aboutName = (error: { readonly name: string }) => ({ identifier: { type: "dns", value: error.name } })
 const logHasReason = "the server's log has the reason."
 
 /** The one table from failures to problem documents: a failure without a row does not compile. */
@@ -197,13 +211,40 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     type: "connection",
     status: 400,
     detail: (error) => `Could not fetch the challenge response of ${error.name}; ${logHasReason}`,
-    more: (error) => ({ identifier: { type: "dns", value: error.name } })
+    more: aboutName
   },
   ChallengeMismatched: {
     type: "unauthorized",
     status: 403,
     detail: (error) => `The challenge response of ${error.name} was not the expected one; ${logHasReason}`,
-    more: (error) => ({ identifier: { type: "dns", value: error.name } })
+    more: aboutName
+  },
+  TxtLookupFailed: {
+    type: "dns",
+    status: 400,
+    detail: ({ name }) => `The TXT record of _acme-challenge.${name} could not be looked up; ${logHasReason}`,
+    more: aboutName
+  },
+  TxtMismatched: {
+    type: "incorrectResponse",
+    status: 403,
+    detail: ({ answers, name }) =>
+      answers === 0
+        ? `There is no TXT record at _acme-challenge.${name}.`
+        : `Of ${answers} TXT records at _acme-challenge.${name} none is the expected one.`,
+    more: aboutName
+  },
+  HandshakeFailed: {
+    type: "tls",
+    status: 400,
+    detail: ({ name }) => `The host of ${name} did not speak the validation protocol; ${logHasReason}`,
+    more: aboutName
+  },
+  AlpnCertificateMismatched: {
+    type: "incorrectResponse",
+    status: 403,
+    detail: ({ name }) => `The validation certificate of ${name} was not the expected one; ${logHasReason}`,
+    more: aboutName
   },
   ValidationAbandoned: {
     type: "serverInternal",

@@ -1,4 +1,5 @@
 import { Effect, Either } from "effect"
+import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
@@ -40,7 +41,7 @@ const accept = (
   identifier: { readonly type: string; readonly value: string }
 ): Either.Either<DnsName, IdentifierRefused> => {
   if (identifier.type !== "dns") return Either.left(new UnsupportedIdentifier({ identifier }))
-  const dns01Enabled = profile.challenge.enabled.some((type) => (type as string) === "dns-01")
+  const dns01Enabled = profile.challenge.enabled.includes("dns-01")
   const name = normalizeIdentifier(identifier.value, { dns01Enabled })
   if (Either.isLeft(name)) {
     const { detail, kind } = name.left
@@ -87,6 +88,10 @@ const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number
   return acceptAll(profile, identifiers)
 }
 
+// A wildcard is proved in the DNS alone (RFC 8555 section 8.4): no host stands for every name below its base.
+const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
+  isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
+
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
@@ -101,13 +106,15 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   )
   const entropy = yield* Entropy
   const id = makeOrderId(yield* entropy.uuid)
-  const identifiers = names.map((value): OrderIdentifier => ({ type: "dns", value }))
+  const identifiers: Array<OrderIdentifier> = []
   const wanted: Array<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }> = []
   const offered: Array<Parameters<typeof authorizations.insertOffered>[1][number]> = []
-  for (const identifier of identifiers) {
+  for (const value of names) {
+    const identifier: OrderIdentifier = { type: "dns", value }
+    identifiers.push(identifier)
     const authzId = makeAuthorizationId(yield* entropy.uuid)
     wanted.push({ id: authzId, identifier })
-    for (const [position, type] of profile.challenge.enabled.entries()) {
+    for (const [position, type] of challengesFor(profile, value).entries()) {
       offered.push({ id: ChallengeId(yield* entropy.uuid), authzId, type, position, token: yield* entropy.token })
     }
   }

@@ -5,7 +5,16 @@ import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName } from "../../domain/Identifier.ts"
 import type { PayloadOf } from "../../domain/Job.ts"
 import type { AcmeError, ProblemDocument } from "../../domain/Problem.ts"
-import { ChallengeMismatched, ChallengeUnreachable, problemOf, ValidationAbandoned } from "../../domain/Problem.ts"
+import {
+  AlpnCertificateMismatched,
+  ChallengeMismatched,
+  ChallengeUnreachable,
+  HandshakeFailed,
+  problemOf,
+  TxtLookupFailed,
+  TxtMismatched,
+  ValidationAbandoned
+} from "../../domain/Problem.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../../subsystems/db/Database.ts"
@@ -67,8 +76,21 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
   }
 })
 
-const shownToClient = (name: string, refused: ChallengeRefused): AcmeError =>
-  refused.error === "connection" ? new ChallengeUnreachable({ name }) : new ChallengeMismatched({ name })
+/** What a client may know of a refusal; the log has the rest. */
+const shownToClient = (name: string, { answers, error }: ChallengeRefused): AcmeError => {
+  switch (error) {
+    case "connection":
+      return new ChallengeUnreachable({ name })
+    case "unauthorized":
+      return new ChallengeMismatched({ name })
+    case "dns":
+      return new TxtLookupFailed({ name })
+    case "tls":
+      return new HandshakeFailed({ name })
+    case "incorrectResponse":
+      return answers === undefined ? new AlpnCertificateMismatched({ name }) : new TxtMismatched({ name, answers })
+  }
+}
 
 /**
  * One validation attempt. A check that ran has a verdict, whichever it is; only what kept it from running is retried.
@@ -86,7 +108,7 @@ export const validate = Effect.fnUntraced(function*(
   }
   const id = makeChallengeId(payload.challenge_id)
   const challenge = yield* authorizations.findForValidation(id, profile.name)
-  if (challenge === undefined || challenge.status !== "processing" || challenge.type !== "http-01") return done
+  if (challenge === undefined || challenge.status !== "processing") return done
   const validator = yield* Validator
   const startedAt = yield* Clock.currentTimeMillis
   const name = baseName(DnsName.make(challenge.identifier.value, { disableValidation: true }))

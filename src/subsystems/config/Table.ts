@@ -44,7 +44,7 @@ const order = Schema.Struct({
 const challenge = Schema.Struct({
   enabled: words(
     ["http-01"],
-    { offered: ["http-01"], unoffered: ["dns-01", "tls-alpn-01"] },
+    { offered: ["http-01", "dns-01", "tls-alpn-01"] },
     "Challenge types offered to clients, in this order."
   ),
   bypass: flag(
@@ -65,6 +65,9 @@ const challenge = Schema.Struct({
     follow_redirects: flag(true, "Follow redirects of the client's web server."),
     max_redirects: count(5, "Redirects followed in one attempt."),
     max_response_bytes: count(4096, "Bytes read of an answer's body.")
+  }),
+  tls_alpn_01: Schema.Struct({
+    port: port(443, "Port connected to; 443 is the standard.")
   })
 })
 

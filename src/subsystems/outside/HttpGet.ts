@@ -1,16 +1,12 @@
 import { Context, Data, Effect, Layer } from "effect"
-import type { Scope } from "effect"
 import * as Http from "node:http"
-import * as Net from "node:net"
+import type * as Net from "node:net"
 import * as Tls from "node:tls"
-import type { IpAddress } from "../../domain/Address.ts"
+import type { ConnectRequest } from "./Connect.ts"
+import { connect, ConnectFailed, ignore, serverName, TlsFailed } from "./Connect.ts"
 
 /** One GET and where to send it. The address has been checked by the caller and is the one dialled. */
-export interface HttpGetRequest {
-  readonly address: IpAddress
-  readonly port: number
-  /** Bound of establishing the TCP connection, in ms; `undefined` where the caller's own bound suffices. */
-  readonly connectMillis: number | undefined
+export interface HttpGetRequest extends ConnectRequest {
   /** TLS 1.2 or later, any certificate; SNI is the name of `host`. */
   readonly secure: boolean
   /** The Host header, verbatim: a name or a literal (IPv6 in brackets), with a port where the URL has one. */
@@ -31,12 +27,6 @@ export interface HttpAnswer {
   readonly truncated: boolean
 }
 
-/** No TCP connection: refused, unreachable, or not within `connectMillis`. Another address may still do. */
-export class ConnectFailed extends Data.TaggedError("ConnectFailed")<{ readonly detail: string }> {}
-
-/** The connection stood, but no TLS session came of it. */
-export class TlsFailed extends Data.TaggedError("TlsFailed")<{ readonly detail: string }> {}
-
 /** The connection stood, but no complete, well-formed HTTP/1 answer came over it. */
 export class ExchangeFailed extends Data.TaggedError("ExchangeFailed")<{ readonly detail: string }> {}
 
@@ -46,28 +36,6 @@ export type HttpGetFailed = ConnectFailed | TlsFailed | ExchangeFailed
 const maxHeadBytes = 16_384
 /** Interim (1xx) answers before the final one. */
 const maxInterim = 16
-
-const ignore = () => {}
-
-/** The address is a literal, so that nothing is looked up. */
-const dial = ({ address, port }: HttpGetRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => Net.connect({ host: address, port, noDelay: true }).on("error", ignore)),
-    (socket) => Effect.sync(() => socket.destroy())
-  ).pipe(Effect.tap((socket) =>
-    Effect.async<void, ConnectFailed>((resume) => {
-      const failed = (cause: Error | null) => resume(new ConnectFailed({ detail: cause?.message ?? "closed" }))
-      if (socket.destroyed) return failed(socket.errored)
-      if (!socket.connecting) return resume(Effect.void)
-      socket.once("connect", () => resume(Effect.void)).once("error", failed)
-    })
-  ))
-
-/** SNI carries names only, without the root dot (RFC 6066 §3). */
-const serverName = (host: string): string | undefined => {
-  const name = host.replace(/:[0-9]+$/, "").replace(/\.$/, "")
-  return name.startsWith("[") || Net.isIP(name) !== 0 ? undefined : name
-}
 
 const exchange = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) =>
   Effect.async<HttpAnswer, TlsFailed | ExchangeFailed>((resume) => {
@@ -149,17 +117,11 @@ export class HttpGet extends Context.Tag("acme/subsystems/outside/HttpGet")<Http
   readonly get: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
 }>() {
   /** Over sockets, calling itself `acme-svc/<version>`. */
-  static readonly layer = (version: string): Layer.Layer<HttpGet> => {
-    const connect = (request: HttpGetRequest) =>
-      request.connectMillis === undefined ? dial(request) : dial(request).pipe(Effect.timeoutFail({
-        duration: request.connectMillis,
-        onTimeout: () => new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` })
-      }))
-    return Layer.succeed(this, {
+  static readonly layer = (version: string): Layer.Layer<HttpGet> =>
+    Layer.succeed(this, {
       get: (request) =>
         Effect.scoped(Effect.flatMap(connect(request), (socket) => exchange(socket, request, `acme-svc/${version}`)))
     })
-  }
 
   /** Answers from a function, which sees every request. */
   static readonly layerScripted = (

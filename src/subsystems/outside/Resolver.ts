@@ -4,7 +4,7 @@ import type { IpAddress, Nameserver } from "../../domain/Address.ts"
 import { familyOf, parseAddress, parseNameserver } from "../../domain/Address.ts"
 
 /**
- * The DNS did not answer: SERVFAIL, a refusal, no server, or no reply. A name that does not exist is no failure.
+ * The DNS did not answer with records: SERVFAIL, a refusal, no server, no reply, or no such name where that matters.
  * `code` is the resolver's word (`ESERVFAIL`, `ETIMEOUT`, ...), for logs only.
  */
 export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
@@ -12,11 +12,14 @@ export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
   readonly code: string
 }> {}
 
+/** Aliases followed when a name has them and no record. */
+const longestChain = 16
+
 /** How long the second address family may take once the first has given addresses, in ms. */
 const grace = 1000
 
 /**
- * One question and its answers; no such name and no such record are an empty list. Every question has a resolver object
+ * One question and its answers; no record of the type is an empty list. Every question has a resolver object
  * of its own: nothing is cached, interruption cancels it, and no thread of the pool waits (c-ares, never getaddrinfo,
  * so neither hosts file nor search list is read). Retransmission goes on for minutes: the caller's budget is the bound.
  */
@@ -37,10 +40,12 @@ const ask = (server: Option.Option<Nameserver>) =>
     question(resolver, (error, answers) => {
       if (error === null) return resume(Effect.succeed(answers ?? []))
       const code = error.code ?? "unknown"
-      resume(code === Dns.NOTFOUND || code === Dns.NODATA ? Effect.succeed([]) : new ResolveFailed({ name, code }))
+      resume(code === Dns.NODATA ? Effect.succeed([]) : new ResolveFailed({ name, code }))
     })
     return Effect.sync(() => resolver.cancel())
   })
+
+const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
 /** RFC 6761 §6.3: `localhost` and everything below it is the loopback interface, whatever a server might say. */
 const isLocalhost = (name: string) => /(?:^|\.)localhost\.?$/i.test(name)
@@ -57,6 +62,7 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
     )
     const family = (question: Parameters<typeof query<string>>[1]) =>
       query(name, question).pipe(
+        Effect.catchIf(noSuchName, () => Effect.succeed([])),
         Effect.tap((found) => found.length > 0 ? Deferred.succeed(answered, undefined) : Effect.void),
         Effect.raceFirst(tooLate),
         Effect.either
@@ -73,7 +79,30 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
     if (list.length === 0 && failure !== undefined) return yield* failure
     return list
   })
-  return { addresses }
+
+  /** Whether the aliases of a name lead back to one of them, so that no server can say what is at their end. */
+  const isLoop = Effect.fnUntraced(function*(name: string) {
+    const seen = new Set<string>()
+    let at: string | undefined = name.toLowerCase()
+    while (at !== undefined && seen.size < longestChain) {
+      if (seen.has(at)) return true
+      seen.add(at)
+      const alias: string = at
+      const [next]: ReadonlyArray<string> = yield* query<string>(
+        alias,
+        (resolver, reply) => resolver.resolveCname(alias, reply)
+      ).pipe(Effect.catchIf(noSuchName, () => Effect.succeed([])))
+      at = next?.toLowerCase()
+    }
+    return at !== undefined
+  })
+
+  const texts = Effect.fnUntraced(function*(name: string) {
+    const records = yield* query<ReadonlyArray<string>>(name, (resolver, reply) => resolver.resolveTxt(name, reply))
+    if (records.length === 0 && (yield* isLoop(name))) return yield* new ResolveFailed({ name, code: "alias loop" })
+    return records.map((strings) => strings.join(""))
+  })
+  return { addresses, texts }
 }
 
 /** The DNS as validators, policy checks and reports see it. */
@@ -83,6 +112,11 @@ export class Resolver extends Context.Tag("acme/subsystems/outside/Resolver")<Re
    * neither family gave an address. No timeout of its own; interruption cancels the queries.
    */
   readonly addresses: (name: string) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
+  /**
+   * TXT records of exactly this name, aliases followed by the server asked, the strings of a record joined. Empty when
+   * the name has none; a name that does not exist is a failure, `ENOTFOUND`. Otherwise as {@link addresses}.
+   */
+  readonly texts: (name: string) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
 }>() {
   /** Asks the server of dns.resolver, or the system's name servers when it is empty. */
   static readonly layer = (resolver: string): Layer.Layer<Resolver> => {
@@ -93,14 +127,16 @@ export class Resolver extends Context.Tag("acme/subsystems/outside/Resolver")<Re
     })
   }
 
-  /** Answers from a table; a name that is not in it has no addresses. */
+  /** Answers from two tables; a name that is not in the first has no addresses, one not in the second does not exist. */
   static readonly layerStatic = (
-    zone: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed }
-  ): Layer.Layer<Resolver> =>
-    Layer.succeed(this, {
-      addresses: (name) => {
-        const entry = zone[name] ?? []
-        return entry instanceof ResolveFailed ? entry : Effect.succeed(Array.filterMap(entry, parseAddress))
-      }
+    zone: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed },
+    txt: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed } = {}
+  ): Layer.Layer<Resolver> => {
+    const look = (entry: ReadonlyArray<string> | ResolveFailed) =>
+      entry instanceof ResolveFailed ? entry : Effect.succeed(entry)
+    return Layer.succeed(this, {
+      addresses: (name) => Effect.map(look(zone[name] ?? []), Array.filterMap(parseAddress)),
+      texts: (name) => look(txt[name] ?? new ResolveFailed({ name, code: Dns.NOTFOUND }))
     })
+  }
 }

@@ -1,4 +1,6 @@
 import { Data } from "effect"
+import type { ChallengeType } from "../../domain/Challenge.ts"
+import type { DnsName } from "../../domain/Identifier.ts"
 
 /** The part of the `challenge` section a validation obeys; keys and units are those of the configuration. */
 export interface ChallengePolicy {
@@ -15,6 +17,17 @@ export interface ChallengePolicy {
     readonly max_redirects: number
     readonly max_response_bytes: number
   }
+  readonly tls_alpn_01: { readonly port: number }
+}
+
+/** What is to be proved: control of `identifier`, by showing `keyAuthorization` or its digest (RFC 8555 section 8.1). */
+export interface ChallengeAttempt {
+  readonly type: ChallengeType
+  /** A base name, never a wildcard. */
+  readonly identifier: DnsName
+  /** Token, dot, thumbprint. */
+  readonly keyAuthorization: string
+  readonly challenge: ChallengePolicy
 }
 
 /** The closed words that tell an operator's log why a challenge was refused. */
@@ -32,6 +45,14 @@ export type RefusalReason =
   | "status"
   | "body_too_large"
   | "body_mismatch"
+  | "txt_mismatch"
+  | "handshake_failed"
+  | "alpn_refused"
+  | "certificate_absent"
+  | "certificate_undecodable"
+  | "not_self_signed"
+  | "san_mismatch"
+  | "extension_mismatch"
 
 /**
  * A check that ran and did not pass. `error` is the problem type a client may see (`protocol.md`, "Verdicts"); `reason`
@@ -41,4 +62,10 @@ export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
   readonly error: "connection" | "unauthorized" | "dns" | "incorrectResponse" | "tls"
   readonly reason: RefusalReason
   readonly detail: string
+  /** Records that were seen, where a client may know. */
+  readonly answers?: number
 }> {}
+
+/** A refusal with the problem type `connection`. */
+export const unreachable = (reason: RefusalReason, detail: string): ChallengeRefused =>
+  new ChallengeRefused({ error: "connection", reason, detail })

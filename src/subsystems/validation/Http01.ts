@@ -1,24 +1,12 @@
-import { Array, Clock, Effect, Either, Option } from "effect"
+import { Clock, Effect, Either } from "effect"
 import type { IpAddress } from "../../domain/Address.ts"
-import { candidates, makeAddressPolicy, maxCandidates, parseAddress } from "../../domain/Address.ts"
-import type { DnsName } from "../../domain/Identifier.ts"
 import { emit } from "../log/EventLog.ts"
-import type { ConnectFailed, HttpAnswer, HttpGet } from "../outside/HttpGet.ts"
+import type { HttpAnswer, HttpGet } from "../outside/HttpGet.ts"
 import type { Resolver } from "../outside/Resolver.ts"
-import type { ChallengePolicy, RefusalReason } from "./Attempt.ts"
-import { ChallengeRefused } from "./Attempt.ts"
+import type { ChallengeAttempt, RefusalReason } from "./Attempt.ts"
+import { ChallengeRefused, unreachable } from "./Attempt.ts"
+import { makeDial } from "./Dial.ts"
 
-/** What is to be proved: that `identifier` serves `keyAuthorization` (token, dot, thumbprint; RFC 8555 §8.1). */
-export interface Http01Attempt {
-  readonly type: "http-01"
-  /** A base name, never a wildcard. */
-  readonly identifier: DnsName
-  readonly keyAuthorization: string
-  readonly challenge: ChallengePolicy
-}
-
-const connection = (reason: RefusalReason, detail: string) =>
-  new ChallengeRefused({ error: "connection", reason, detail })
 const unauthorized = (reason: RefusalReason, detail: string) =>
   new ChallengeRefused({ error: "unauthorized", reason, detail })
 
@@ -67,77 +55,48 @@ const redirectTarget = (location: string | undefined, from: string): Either.Eith
  * key authorization, byte for byte. Bounded by the caller; the attempt's own timeout only shares out the connection
  * attempts. Interruption ends look-ups and sockets.
  */
-export const makeHttp01 = (resolver: Resolver["Type"], httpGet: HttpGet["Type"]) =>
-  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: Http01Attempt) {
+export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGet: HttpGet["Type"]) =>
+  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt) {
     const settings = challenge.http_01
     const started = yield* Clock.currentTimeMillis
-    const deadline = started + challenge.timeout_ms
-    const policy = makeAddressPolicy({ denied: challenge.denied_addresses, allowed: challenge.allowed_addresses })
     const token = keyAuthorization.split(".", 1).join("")
     /** Remote text as a record may hold it: cut, and without what was to be proved. */
     const safe = (text: string) =>
       text.replaceAll(keyAuthorization, "<key authorization>").replaceAll(token, "<token>").slice(0, longestText)
 
-    const resolve = Effect.fnUntraced(function*(host: string) {
-      const literal = parseAddress(host.replace(/^\[(.*)\]$/, "$1"))
-      const addresses = Option.isSome(literal) ? [literal.value] : yield* resolver.addresses(host).pipe(
-        Effect.mapError(({ code }) => connection("resolve_failed", safe(`${host}: ${code}`)))
-      )
-      if (addresses.length === 0) return yield* connection("no_address", safe(`${host} has no address`))
-      const [denied, passed] = Array.partitionMap(Array.dedupe(addresses), (address) => {
-        const rule = policy.check(address)
-        return rule === undefined ? Either.right(address) : Either.left({ address, rule })
-      })
-      // as many records as there could be connections: the zone's owner decides how long the list is
-      yield* Effect.forEach(
-        denied.slice(0, maxCandidates),
-        ({ address, rule }) => emit("challenge_address_denied", { identifier, address, rule }),
-        { discard: true }
-      )
-      if (passed.length === 0) return yield* connection("address_denied", safe(`every address of ${host} is denied`))
-      return candidates(passed)
-    })
+    const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe })
 
-    const load = Effect.fnUntraced(function*({ host, path, port, secure }: Hop, addresses: ReadonlyArray<IpAddress>) {
-      const failures: Array<string> = []
-      for (const [at, address] of addresses.entries()) {
-        const left = addresses.length - at
-        const now = yield* Clock.currentTimeMillis
-        const answer = yield* httpGet.get({
+    const load = ({ host, path, port, secure }: Hop, addresses: ReadonlyArray<IpAddress>) =>
+      inTurn(addresses, (address, connectMillis) => {
+        const failed = (reason: RefusalReason) => ({ detail }: { readonly detail: string }) =>
+          unreachable(reason, safe(`${address}: ${detail}`))
+        return httpGet.get({
           address,
           port,
-          connectMillis: left === 1 ? undefined : Math.max(1, Math.floor((deadline - now) / left)),
+          connectMillis,
           secure,
           host,
           path,
           maxBytes: settings.max_response_bytes
         }).pipe(
-          Effect.map((answer) => Either.right({ address, answer })),
-          Effect.catchTags({
-            ConnectFailed: (failure) => Effect.succeed(Either.left<ConnectFailed>(failure)),
-            TlsFailed: ({ detail }) => connection("tls_failed", safe(`${address}: ${detail}`)),
-            ExchangeFailed: ({ detail }) => connection("exchange_failed", safe(`${address}: ${detail}`))
-          })
+          Effect.map((answer) => ({ address, answer })),
+          Effect.catchTags({ TlsFailed: failed("tls_failed"), ExchangeFailed: failed("exchange_failed") })
         )
-        if (Either.isRight(answer)) return answer.right
-        failures.push(`${address}: ${answer.left.detail}`)
-      }
-      return yield* connection("connect_failed", safe(failures.join("; ")))
-    })
+      })
 
     const follow = (from: string, { location, status }: HttpAnswer, seen: ReadonlySet<string>) => {
       const stated = safe(`${status} to ${location ?? "nowhere"}`)
-      if (!settings.follow_redirects) return connection("redirect_refused", `${stated}: redirects are off`)
+      if (!settings.follow_redirects) return unreachable("redirect_refused", `${stated}: redirects are off`)
       return Either.match(redirectTarget(location, from), {
-        onLeft: (fault) => connection("redirect_refused", `${stated}: ${fault}`),
+        onLeft: (fault) => unreachable("redirect_refused", `${stated}: ${fault}`),
         onRight: ({ host, hostname, href, pathname, port: stating, protocol, search }) => {
           const secure = protocol === "https:"
           const port = stating !== "" ? Number(stating) : secure ? settings.https_port : settings.port
           if (port !== settings.port && port !== settings.https_port) {
-            return connection("redirect_refused", `${stated}: port ${port}`)
+            return unreachable("redirect_refused", `${stated}: port ${port}`)
           }
-          if (seen.has(href)) return connection("redirect_loop", stated)
-          if (seen.size > settings.max_redirects) return connection("redirect_limit", stated)
+          if (seen.has(href)) return unreachable("redirect_loop", stated)
+          if (seen.size > settings.max_redirects) return unreachable("redirect_limit", stated)
           return Effect.succeed<Hop>({ url: href, name: hostname, host, port, path: `${pathname}${search}`, secure })
         }
       })

@@ -1,26 +1,34 @@
 import { Clock, Context, Effect, Layer } from "effect"
+import type { ChallengeType } from "../../domain/Challenge.ts"
 import { emit } from "../log/EventLog.ts"
+import { AlpnPeer } from "../outside/AlpnPeer.ts"
 import { HttpGet } from "../outside/HttpGet.ts"
 import { Resolver } from "../outside/Resolver.ts"
+import type { ChallengeAttempt } from "./Attempt.ts"
 import { ChallengeRefused } from "./Attempt.ts"
-import type { Http01Attempt } from "./Http01.ts"
+import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
-
-/** One challenge to check; told apart by `type`. */
-export type ChallengeAttempt = Http01Attempt
+import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 
 const make = Effect.gen(function*() {
-  const http01 = makeHttp01(yield* Resolver, yield* HttpGet)
+  const resolver = yield* Resolver
+  const checks: {
+    readonly [T in ChallengeType]: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+  } = {
+    "http-01": makeHttp01(resolver, yield* HttpGet),
+    "dns-01": makeDns01(resolver),
+    "tls-alpn-01": makeTlsAlpn01(resolver, yield* AlpnPeer)
+  }
 
   const validate = Effect.fnUntraced(function*(attempt: ChallengeAttempt) {
-    const { challenge, identifier } = attempt
+    const { challenge, identifier, type } = attempt
     const started = yield* Clock.currentTimeMillis
-    yield* http01(attempt).pipe(
+    yield* checks[type](attempt).pipe(
       Effect.timeoutFail({
         duration: challenge.timeout_ms,
         onTimeout: () =>
           new ChallengeRefused({
-            error: "connection",
+            error: type === "dns-01" ? "dns" : "connection",
             reason: "timeout",
             detail: `no verdict within ${challenge.timeout_ms} ms`
           })
@@ -45,8 +53,8 @@ export class Validator extends Context.Tag("acme/subsystems/validation/Validator
    */
   readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
 }>() {
-  /** Checks over the network as `Resolver` and `HttpGet` reach it. */
-  static readonly layer: Layer.Layer<Validator, never, Resolver | HttpGet> = Layer.effect(this, make)
+  /** Checks over the network as `Resolver`, `HttpGet` and `AlpnPeer` reach it. */
+  static readonly layer: Layer.Layer<Validator, never, Resolver | HttpGet | AlpnPeer> = Layer.effect(this, make)
 
   /** Decides by a function, which sees every attempt. */
   static readonly layerScripted = (

@@ -314,7 +314,13 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
 
     for (
-      const [error, type, status] of [["connection", "connection", 400], ["unauthorized", "unauthorized", 403]] as const
+      const [error, status] of [
+        ["connection", 400],
+        ["unauthorized", 403],
+        ["dns", 400],
+        ["tls", 400],
+        ["incorrectResponse", 403]
+      ] as const
     ) {
       test(
         `refused (${error}): invalid everywhere, the error stored and nothing seen told`,
@@ -332,7 +338,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             })
             const shown = yield* challenges.find(caller, id)
             assert.deepInclude(shown.error ?? {}, {
-              type: `urn:ietf:params:acme:error:${type}`,
+              type: `urn:ietf:params:acme:error:${error}`,
               status,
               identifier: { type: "dns", value: "a.example" }
             })

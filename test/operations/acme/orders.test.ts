@@ -76,6 +76,35 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.include(eventsOf(records), "order_created")
     }))
 
+  test("a name offers every enabled challenge in their order, a wildcard dns-01 alone", () =>
+    Effect.gen(function*() {
+      const enabled = profileOf(configOf(`[challenge]\nenabled = ["tls-alpn-01", "dns-01", "http-01"]`))
+      const caller = yield* callerAt(enabled)
+      const order = yield* orderOf(caller, "*.A.example", "a.example")
+      assert.deepStrictEqual(order.identifiers.map(({ value }) => value), ["*.a.example", "a.example"])
+      const offered = yield* Effect.forEach(
+        order.authorizationIds,
+        (id) =>
+          Effect.map(authorizations.find(caller, id), (view) => view.challenges.map((challenge) => challenge.type))
+      )
+      assert.deepStrictEqual(offered, [["dns-01"], ["tls-alpn-01", "dns-01", "http-01"]])
+    }))
+
+  test("a wildcard is refused where dns-01 is not offered, a name too long for its TXT name where it is", () =>
+    Effect.gen(function*() {
+      for (const types of [`"http-01"`, `"tls-alpn-01", "http-01"`]) {
+        const caller = yield* callerAt(profileOf(configOf(`[challenge]\nenabled = [${types}]`)))
+        const refused = yield* Effect.flip(orderOf(caller, "*.a.example"))
+        assert.deepInclude(problemOf(refused as AcmeError), { type: type("rejectedIdentifier"), status: 403 })
+      }
+      const long = `${"a.".repeat(116)}example`
+      const withDns = yield* callerAt(profileOf(configOf(`[challenge]\nenabled = ["dns-01"]`)))
+      assert.deepInclude(problemOf((yield* Effect.flip(orderOf(withDns, long))) as AcmeError), {
+        type: type("malformed")
+      })
+      yield* orderOf(yield* callerAt(profile), long)
+    }))
+
   test("a write that fails anywhere leaves nothing of the order", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)

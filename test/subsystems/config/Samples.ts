@@ -81,6 +81,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "challenge.max_in_flight_per_account": { initial: 32, range: atLeast(0) },
   "challenge.http_01.port": { initial: 80, range: port },
   "challenge.http_01.https_port": { initial: 443, range: port },
+  "challenge.tls_alpn_01.port": { initial: 443, range: port },
   "challenge.http_01.max_redirects": { initial: 5, range: atLeast(1) },
   "challenge.http_01.max_response_bytes": { initial: 4096, range: atLeast(1) },
   "signer.local_ca.leaf_validity_days": { initial: 90, range: [1, 3653] },
@@ -191,8 +192,8 @@ export const others: Record<string, TextSamples> = {
   "server.tls.key_path": paths("server.key"),
   "challenge.enabled": {
     initial: ["http-01"],
-    good: [["http-01"]],
-    bad: [[], ["dns-01"], ["http-01", "tls-alpn-01"], ["http-02"], ["http-01", "http-01"]]
+    good: [["http-01"], ["dns-01"], ["tls-alpn-01", "http-01", "dns-01"]],
+    bad: [[], ["http-02"], ["http-01", "http-01"], ["dns-persist-01"]]
   },
   "challenge.denied_addresses": addresses([
     "0.0.0.0/8",

@@ -5,8 +5,10 @@ import type { DnsName } from "../../../src/domain/Identifier.ts"
 import { normalizeIdentifier } from "../../../src/domain/Identifier.ts"
 import type { Record as LogRecord } from "../../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
+import { AlpnPeer } from "../../../src/subsystems/outside/AlpnPeer.ts"
+import { ConnectFailed, TlsFailed } from "../../../src/subsystems/outside/Connect.ts"
 import type { HttpAnswer, HttpGetFailed, HttpGetRequest } from "../../../src/subsystems/outside/HttpGet.ts"
-import { ConnectFailed, ExchangeFailed, HttpGet, TlsFailed } from "../../../src/subsystems/outside/HttpGet.ts"
+import { ExchangeFailed, HttpGet } from "../../../src/subsystems/outside/HttpGet.ts"
 import { ResolveFailed, Resolver } from "../../../src/subsystems/outside/Resolver.ts"
 import type { ChallengePolicy } from "../../../src/subsystems/validation/Attempt.ts"
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
@@ -33,7 +35,8 @@ const defaults: ChallengePolicy = {
     "fd00:ec2::254/128"
   ],
   allowed_addresses: [],
-  http_01: { port: 80, https_port: 443, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 }
+  http_01: { port: 80, https_port: 443, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 },
+  tls_alpn_01: { port: 443 }
 }
 
 const body = (content: string | Buffer, status = 200): HttpAnswer => ({
@@ -66,7 +69,8 @@ const attempt = (world: World) =>
     const requests: Array<HttpGetRequest> = []
     const records: Array<LogRecord> = []
     const script: Script = world.script ?? (() => Effect.succeed(body(keyAuthorization)))
-    const outside = Layer.merge(
+    const outside = Layer.mergeAll(
+      AlpnPeer.layerScripted(() => Effect.die("http-01 makes no such handshake")),
       world.resolver ?? Resolver.layerStatic(world.zone ?? { "a.example": ["192.0.2.1"] }),
       HttpGet.layerScripted((request) =>
         Effect.suspend(() => {
@@ -186,7 +190,8 @@ describe("addresses", () => {
           ([one, two]) =>
             Resolver.of({
               addresses: () =>
-                Effect.flatMap(Ref.getAndUpdate(lookups, (n) => n + 1), (n) => (n === 0 ? one : two).addresses("a"))
+                Effect.flatMap(Ref.getAndUpdate(lookups, (n) => n + 1), (n) => (n === 0 ? one : two).addresses("a")),
+              texts: one.texts
             })
         )
       )
@@ -526,7 +531,7 @@ describe("time", () => {
 
   it.effect("a name server that says nothing: failure within challenge.timeout_ms", () =>
     Effect.gen(function*() {
-      const resolver = Layer.succeed(Resolver, { addresses: () => Effect.never })
+      const resolver = Layer.succeed(Resolver, { addresses: () => Effect.never, texts: () => Effect.never })
       const fiber = yield* Effect.fork(attempt({ resolver }))
       yield* TestClock.adjust(5000)
       assert.strictEqual((yield* Fiber.join(fiber)).verdict, "connection timeout")

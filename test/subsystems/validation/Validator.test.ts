@@ -3,6 +3,7 @@ import { Effect, Either, Fiber, Layer } from "effect"
 import { gzipSync } from "node:zlib"
 import { assert } from "vitest"
 import { normalizeIdentifier } from "../../../src/domain/Identifier.ts"
+import { AlpnPeer } from "../../../src/subsystems/outside/AlpnPeer.ts"
 import { HttpGet } from "../../../src/subsystems/outside/HttpGet.ts"
 import { Resolver } from "../../../src/subsystems/outside/Resolver.ts"
 import type { ChallengePolicy } from "../../../src/subsystems/validation/Attempt.ts"
@@ -26,7 +27,7 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
       Effect.succeed
     ))
     const layer = Validator.layer.pipe(
-      Layer.provide(Layer.merge(Resolver.layer(answerer.address), HttpGet.layer("0.0.0")))
+      Layer.provide(Layer.mergeAll(Resolver.layer(answerer.address), HttpGet.layer("0.0.0"), AlpnPeer.layer))
     )
     return yield* Effect.flatMap(Validator, (validator) =>
       validator.validate({
@@ -43,7 +44,8 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
             follow_redirects: true,
             max_redirects: 5,
             max_response_bytes: 64
-          }
+          },
+          tls_alpn_01: { port: 1 }
         }
       })).pipe(
         Effect.match({ onFailure: ({ error, reason }) => `${error} ${reason}`, onSuccess: () => "valid" }),

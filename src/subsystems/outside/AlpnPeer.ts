@@ -1,0 +1,65 @@
+import { Context, Effect, Layer } from "effect"
+import type * as Net from "node:net"
+import * as Tls from "node:tls"
+import type { ConnectFailed, ConnectRequest } from "./Connect.ts"
+import { connect, ignore, serverName, TlsFailed } from "./Connect.ts"
+
+/** One handshake and where to make it. */
+export interface AlpnPeerRequest extends ConnectRequest {
+  /** SNI. */
+  readonly name: string
+  /** The one application protocol offered. */
+  readonly protocol: string
+}
+
+/** What the other side showed in the handshake. */
+export interface AlpnPeerAnswer {
+  /** The protocol it chose; `undefined` when it chose none. */
+  readonly protocol: string | undefined
+  /** Its certificate as DER; `undefined` when it sent none. */
+  readonly certificate: Uint8Array | undefined
+}
+
+const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
+  Effect.async<AlpnPeerAnswer, TlsFailed>((resume) => {
+    const servername = serverName(name)
+    const tls = Tls.connect({
+      socket,
+      minVersion: "TLSv1.2",
+      ALPNProtocols: [protocol],
+      // the certificate is judged by the caller: it proves something else than whose host this is
+      rejectUnauthorized: false,
+      ...servername === undefined ? {} : { servername }
+    })
+    const settle = (result: Effect.Effect<AlpnPeerAnswer, TlsFailed>) => {
+      resume(result)
+      tls.destroy()
+    }
+    tls.on("error", ignore)
+    tls.once("error", ({ message }) => settle(new TlsFailed({ detail: message })))
+    tls.once("close", () => settle(new TlsFailed({ detail: "closed in the handshake" })))
+    tls.once("secureConnect", () => {
+      const chosen = tls.alpnProtocol
+      settle(Effect.succeed({
+        protocol: typeof chosen === "string" ? chosen : undefined,
+        certificate: tls.getPeerX509Certificate()?.raw
+      }))
+    })
+    return Effect.sync(() => tls.destroy())
+  })
+
+/** The outside world of tls-alpn-01: one TLS handshake over a connection of its own, no session resumed, no data sent. */
+export class AlpnPeer extends Context.Tag("acme/subsystems/outside/AlpnPeer")<AlpnPeer, {
+  /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
+  readonly meet: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
+}>() {
+  /** Over sockets. */
+  static readonly layer: Layer.Layer<AlpnPeer> = Layer.succeed(this, {
+    meet: (request) => Effect.scoped(Effect.flatMap(connect(request), (socket) => shake(socket, request)))
+  })
+
+  /** Answers from a function, which sees every request. */
+  static readonly layerScripted = (
+    script: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
+  ): Layer.Layer<AlpnPeer> => Layer.succeed(this, { meet: script })
+}

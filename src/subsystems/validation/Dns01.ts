@@ -1,0 +1,35 @@
+import { Effect } from "effect"
+import { hash, timingSafeEqual } from "node:crypto"
+import { emit } from "../log/EventLog.ts"
+import type { Resolver } from "../outside/Resolver.ts"
+import type { ChallengeAttempt } from "./Attempt.ts"
+import { ChallengeRefused } from "./Attempt.ts"
+
+/** Records of one name that are compared: the zone's owner decides how many there are. */
+const maxRecords = 64
+
+/**
+ * The dns-01 check (RFC 8555 section 8.4; `protocol.md`, "Verdicts"). Succeeds when one of the TXT records at
+ * `_acme-challenge.<name>` is the digest of the key authorization, octet for octet. Nothing is dialled but the resolver.
+ */
+export const makeDns01 = (resolver: Pick<Resolver["Type"], "texts">) =>
+  Effect.fnUntraced(function*({ identifier, keyAuthorization }: ChallengeAttempt) {
+    const wanted = Buffer.from(hash("sha256", keyAuthorization, "base64url"))
+    const records = yield* Effect.mapError(
+      resolver.texts(`_acme-challenge.${identifier}`),
+      ({ code, name }) => new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${name}: ${code}` })
+    )
+    const answers = records.length
+    const matches = records.slice(0, maxRecords).filter((record) => {
+      const text = Buffer.from(record)
+      return text.length === wanted.length && timingSafeEqual(text, wanted)
+    })
+    if (matches.length > 0) return yield* emit("challenge_dns_01_matched", { identifier, answers })
+    yield* emit("challenge_dns_01_mismatch", { identifier, answers })
+    return yield* new ChallengeRefused({
+      error: "incorrectResponse",
+      reason: "txt_mismatch",
+      detail: answers === 0 ? "no TXT record" : `none of ${answers} TXT records`,
+      answers
+    })
+  })

@@ -1,0 +1,50 @@
+import { Clock, Effect } from "effect"
+import { alpnCertificateFault } from "../crypto/AlpnCertificate.ts"
+import { emit } from "../log/EventLog.ts"
+import type { AlpnPeer } from "../outside/AlpnPeer.ts"
+import type { Resolver } from "../outside/Resolver.ts"
+import type { ChallengeAttempt, RefusalReason } from "./Attempt.ts"
+import { ChallengeRefused } from "./Attempt.ts"
+import { makeDial } from "./Dial.ts"
+
+const protocol = "acme-tls/1"
+
+/** Characters of remote text a record keeps. */
+const longestText = 500
+
+/**
+ * The tls-alpn-01 check (RFC 8737; `protocol.md`, "Addresses" and "Verdicts"). Succeeds when the host of the name shows
+ * the validation certificate in a handshake for `acme-tls/1`. Bounded by the caller, as http-01 is.
+ */
+export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, peer: AlpnPeer["Type"]) =>
+  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt) {
+    const started = yield* Clock.currentTimeMillis
+    const safe = (text: string) => text.slice(0, longestText)
+    const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe })
+    const { port } = challenge.tls_alpn_01
+    const refused = (error: "tls" | "incorrectResponse", reason: RefusalReason, detail: string) =>
+      Effect.zipRight(
+        emit("challenge_tls_alpn_01_mismatch", { identifier, reason }),
+        new ChallengeRefused({ error, reason, detail })
+      )
+    const shown = yield* inTurn(
+      yield* resolve(identifier),
+      (address, connectMillis) =>
+        peer.meet({ address, port, connectMillis, name: identifier, protocol }).pipe(
+          Effect.map((answer) => ({ ...answer, address })),
+          Effect.catchTag(
+            "TlsFailed",
+            ({ detail }) => refused("tls", "handshake_failed", safe(`${address}: ${detail}`))
+          )
+        )
+    )
+    if (shown.protocol !== protocol) {
+      return yield* refused("tls", "alpn_refused", `${shown.address}: ${shown.protocol ?? "no protocol"} was chosen`)
+    }
+    if (shown.certificate === undefined) {
+      return yield* refused("incorrectResponse", "certificate_absent", `${shown.address} showed no certificate`)
+    }
+    const fault = alpnCertificateFault(shown.certificate, { name: identifier, keyAuthorization })
+    if (fault !== undefined) return yield* refused("incorrectResponse", fault, `the certificate of ${shown.address}`)
+    return yield* emit("challenge_tls_alpn_01_matched", { identifier })
+  })
