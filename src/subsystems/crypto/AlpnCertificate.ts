@@ -1,8 +1,9 @@
 import { Either } from "effect"
-import { hash, timingSafeEqual, X509Certificate } from "node:crypto"
+import { X509Certificate } from "node:crypto"
 import type { Certificate } from "./Certificate.ts"
 import { DNS_NAME, octetString, readCertificate, readNames, SUBJECT_ALT_NAME } from "./Certificate.ts"
 import { decode, sameBytes, Tag } from "./DerReader.ts"
+import { isSame, keyAuthorizationDigest } from "./KeyAuthorization.ts"
 
 /** What is wrong with a validation certificate (RFC 8737 section 3; `protocol.md`, "tls-alpn-01"). */
 export type AlpnCertificateFault =
@@ -56,6 +57,5 @@ const holdsDigest = (certificate: Certificate, keyAuthorization: string): boolea
   const extension = theOnly(certificate, ACME_IDENTIFIER)
   if (extension === undefined || !extension.critical) return false
   const digest = decode(extension.value, octetString)
-  const wanted = hash("sha256", keyAuthorization, "buffer")
-  return Either.isRight(digest) && digest.right.length === wanted.length && timingSafeEqual(digest.right, wanted)
+  return Either.isRight(digest) && isSame(digest.right, keyAuthorizationDigest(keyAuthorization))
 }

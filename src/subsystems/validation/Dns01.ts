@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { hash, timingSafeEqual } from "node:crypto"
+import { isSame, keyAuthorizationDigest } from "../crypto/KeyAuthorization.ts"
 import { emit } from "../log/EventLog.ts"
 import type { Resolver } from "../outside/Resolver.ts"
 import type { ChallengeAttempt } from "./Attempt.ts"
@@ -14,16 +14,13 @@ const maxRecords = 64
  */
 export const makeDns01 = (resolver: Pick<Resolver["Type"], "texts">) =>
   Effect.fnUntraced(function*({ identifier, keyAuthorization }: ChallengeAttempt) {
-    const wanted = Buffer.from(hash("sha256", keyAuthorization, "base64url"))
+    const wanted = Buffer.from(keyAuthorizationDigest(keyAuthorization).toString("base64url"))
     const records = yield* Effect.mapError(
       resolver.texts(`_acme-challenge.${identifier}`),
       ({ code, name }) => new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${name}: ${code}` })
     )
     const answers = records.length
-    const matches = records.slice(0, maxRecords).filter((record) => {
-      const text = Buffer.from(record)
-      return text.length === wanted.length && timingSafeEqual(text, wanted)
-    })
+    const matches = records.slice(0, maxRecords).filter((record) => isSame(Buffer.from(record), wanted))
     if (matches.length > 0) return yield* emit("challenge_dns_01_matched", { identifier, answers })
     yield* emit("challenge_dns_01_mismatch", { identifier, answers })
     return yield* new ChallengeRefused({
