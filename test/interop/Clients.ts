@@ -15,6 +15,12 @@ export interface Workplace {
   readonly names: readonly [string, ...ReadonlyArray<string>]
   /** Where the service fetches http-01 answers. */
   readonly httpPort: number
+  /** Where the service makes tls-alpn-01 handshakes. */
+  readonly alpnPort: number
+  /** Folder of the zone: `<name>/<value>` is a TXT record. */
+  readonly zone: string
+  /** The name server, for clients that look at the zone themselves. */
+  readonly nameServer: string
   /** The certificate the service shows as a TLS server; trusted by the client. */
   readonly trust: string
 }
@@ -23,6 +29,7 @@ export interface Workplace {
 export interface Client {
   readonly name: string
   readonly command: string
+  readonly challenge: "http-01" | "dns-01" | "tls-alpn-01"
   readonly issue: (at: Workplace) => Promise<void>
   readonly renew: (at: Workplace) => Promise<void>
   /** Ends the client's account at the service. */
@@ -81,15 +88,30 @@ const certbotWith = (at: Workplace, ...words: ReadonlyArray<string>) => {
   return runCommand("certbot", all, { cwd: at.home, env: { HOME: at.home, REQUESTS_CA_BUNDLE: at.trust } })
 }
 
+const certbotIssue = async (at: Workplace, ...words: ReadonlyArray<string>) => {
+  const names = at.names.flatMap((name) => ["-d", name])
+  await certbotWith(at, "certonly", ...words, ...names, "--agree-tos", "--no-eff-email", "-m", contact)
+}
+
+/** Writes a script for a client to call. */
+const scriptIn = (at: Workplace, name: string, ...lines: ReadonlyArray<string>): string => {
+  const path = join(at.home, name)
+  writeFileSync(path, ["#!/bin/sh", ...lines, ""].join("\n"))
+  chmodSync(path, 0o755)
+  return path
+}
+
+/** Puts a TXT record into the zone, and takes it out again. */
+const addTxt = (zone: string, name: string, value: string) =>
+  `mkdir -p "${zone}/${name}" && : > "${zone}/${name}/${value}"`
+const removeTxt = (zone: string, name: string, value: string) => `rm -f "${zone}/${name}/${value}"`
+
 /** certbot with its own web server; an RSA account key. */
 export const certbot: Client = {
   name: "certbot",
   command: "certbot",
-  issue: async (at) => {
-    const http = ["--standalone", "--http-01-address", "127.0.0.1", "--http-01-port", `${at.httpPort}`]
-    const names = at.names.flatMap((name) => ["-d", name])
-    await certbotWith(at, "certonly", ...http, ...names, "--agree-tos", "--no-eff-email", "-m", contact)
-  },
+  challenge: "http-01",
+  issue: (at) => certbotIssue(at, "--standalone", "--http-01-address", "127.0.0.1", "--http-01-port", `${at.httpPort}`),
   renew: async (at) => {
     await certbotWith(at, "renew", "--force-renewal", "--no-random-sleep-on-renew")
   },
@@ -99,23 +121,44 @@ export const certbot: Client = {
   chain: (at) => readFileSync(join(at.home, "config/live", at.names[0], "fullchain.pem"), "utf8")
 }
 
-const legoWith = (at: Workplace, ...words: ReadonlyArray<string>) => {
+/** certbot with hooks that write the zone. */
+export const certbotDns: Client = {
+  ...certbot,
+  name: "certbot dns-01",
+  challenge: "dns-01",
+  issue: (at) => {
+    const [name, value] = ["_acme-challenge.$CERTBOT_DOMAIN", "$CERTBOT_VALIDATION"]
+    const auth = scriptIn(at, "auth.sh", addTxt(at.zone, name, value))
+    const clean = scriptIn(at, "clean.sh", removeTxt(at.zone, name, value))
+    const hooks = ["--manual-auth-hook", auth, "--manual-cleanup-hook", clean]
+    return certbotIssue(at, "--manual", "--preferred-challenges", "dns", ...hooks)
+  }
+}
+
+const legoWith = (at: Workplace, how: ReadonlyArray<string>, ...words: ReadonlyArray<string>) => {
   const account = ["--path", "lego", "--server", at.server.directoryUrl, "--accept-tos", "--email", contact]
   const names = at.names.flatMap((name) => ["--domains", name])
-  const all = [...account, ...names, "--http", "--http.port", `127.0.0.1:${at.httpPort}`, ...words]
-  return runCommand("lego", all, { cwd: at.home, env: { HOME: at.home, LEGO_CA_CERTIFICATES: at.trust } })
+  // Between two names of one zone it would wait for a minute.
+  const exec = { EXEC_PATH: join(at.home, "zone.sh"), EXEC_SEQUENCE_INTERVAL: "1", EXEC_POLLING_INTERVAL: "1" }
+  const env = { HOME: at.home, LEGO_CA_CERTIFICATES: at.trust, ...exec }
+  return runCommand("lego", [...account, ...names, ...how, ...words], { cwd: at.home, env })
 }
+
+const legoBy = (how: (at: Workplace) => ReadonlyArray<string>): Pick<Client, "issue" | "renew"> => ({
+  issue: async (at) => {
+    await legoWith(at, how(at), "run")
+  },
+  renew: async (at) => {
+    await legoWith(at, how(at), "renew", "--days", "4000", "--no-random-sleep")
+  }
+})
 
 /** lego with its own web server; a P-256 account key. */
 export const lego: Client = {
   name: "lego",
   command: "lego",
-  issue: async (at) => {
-    await legoWith(at, "run")
-  },
-  renew: async (at) => {
-    await legoWith(at, "renew", "--days", "4000", "--no-random-sleep")
-  },
+  challenge: "http-01",
+  ...legoBy((at) => ["--http", "--http.port", `127.0.0.1:${at.httpPort}`]),
   // lego knows no command for it: its key file is used to say so in its place.
   deactivate: async (at) => {
     const accounts = join(at.home, "lego/accounts")
@@ -131,6 +174,32 @@ export const lego: Client = {
     }
   },
   chain: (at) => readFileSync(join(at.home, "lego/certificates", `${at.names[0]}.crt`), "utf8")
+}
+
+/** lego with its own TLS server. */
+export const legoAlpn: Client = {
+  ...lego,
+  name: "lego tls-alpn-01",
+  challenge: "tls-alpn-01",
+  ...legoBy((at) => ["--tls", "--tls.port", `127.0.0.1:${at.alpnPort}`])
+}
+
+/** lego with a script that writes the zone. */
+export const legoDns: Client = {
+  ...lego,
+  name: "lego dns-01",
+  challenge: "dns-01",
+  ...legoBy((at) => {
+    scriptIn(
+      at,
+      "zone.sh",
+      `case "$1" in`,
+      `present) ${addTxt(at.zone, "${2%.}", "$3")} ;;`,
+      `cleanup) ${removeTxt(at.zone, "${2%.}", "$3")} ;;`,
+      "esac"
+    )
+    return ["--dns", "exec", "--dns.disable-cp", "--dns.resolvers", at.nameServer]
+  })
 }
 
 const systemBundle = "/etc/ssl/certs/ca-certificates.crt"
@@ -153,20 +222,26 @@ export const canTrust = async (): Promise<boolean> => {
   }
 }
 
-const hook = `#!/bin/sh
-case "$1/$2" in
-  begin/http-01) printf %s "$5" > "$CHALLENGES/$4" ;;
-  done/http-01 | failed/http-01) rm -f "$CHALLENGES/$4" ;;
-  *) exit 1 ;;
-esac
-`
+/** uacme calls its hook with what is to be done, the type, the name, the token and the text to show. */
+const hookFor = (at: Workplace, challenge: Client["challenge"]): string => {
+  const [show, hide] = challenge === "dns-01"
+    ? [addTxt(at.zone, "_acme-challenge.$3", "$5"), removeTxt(at.zone, "_acme-challenge.$3", "$5")]
+    : [`printf %s "$5" > "$CHALLENGES/$4"`, `rm -f "$CHALLENGES/$4"`]
+  return scriptIn(
+    at,
+    "hook.sh",
+    `case "$1/$2" in`,
+    `begin/${challenge}) ${show} ;;`,
+    `done/${challenge} | failed/${challenge}) ${hide} ;;`,
+    "*) exit 1 ;;",
+    "esac"
+  )
+}
 
-const uacmeWith = async (at: Workplace, ...words: ReadonlyArray<string>) => {
+const uacmeWith = async (at: Workplace, challenge: Client["challenge"], ...words: ReadonlyArray<string>) => {
   const challenges = join(at.home, "challenges")
   mkdirSync(challenges, { recursive: true })
-  const script = join(at.home, "hook.sh")
-  writeFileSync(script, hook)
-  chmodSync(script, 0o755)
+  const script = hookFor(at, challenge)
   const all = [
     "-v",
     "-c",
@@ -191,15 +266,23 @@ const uacmeWith = async (at: Workplace, ...words: ReadonlyArray<string>) => {
   }
 }
 
+const uacmeBy = (challenge: Client["challenge"]): Pick<Client, "challenge" | "issue" | "renew" | "deactivate"> => ({
+  challenge,
+  issue: async (at) => {
+    await uacmeWith(at, challenge, "new", contact)
+    await uacmeWith(at, challenge, "issue", ...at.names)
+  },
+  renew: (at) => uacmeWith(at, challenge, "-f", "issue", ...at.names),
+  deactivate: (at) => uacmeWith(at, challenge, "deactivate")
+})
+
 /** uacme with a hook script and a web server beside it; a P-256 account key. */
 export const uacme: Client = {
   name: "uacme",
   command: "uacme",
-  issue: async (at) => {
-    await uacmeWith(at, "new", contact)
-    await uacmeWith(at, "issue", ...at.names)
-  },
-  renew: (at) => uacmeWith(at, "-f", "issue", ...at.names),
-  deactivate: (at) => uacmeWith(at, "deactivate"),
+  ...uacmeBy("http-01"),
   chain: (at) => readFileSync(join(at.home, "uacme", at.names[0], "cert.pem"), "utf8")
 }
+
+/** uacme with a hook script that writes the zone. */
+export const uacmeDns: Client = { ...uacme, name: "uacme dns-01", ...uacmeBy("dns-01") }

@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { Entry } from "../support/DnsAnswerer.ts"
 import { startDnsAnswerer } from "../support/DnsAnswerer.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
@@ -8,14 +9,14 @@ import { startPostgres } from "../support/Postgres.ts"
 import type { Server } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 import type { Client, Workplace } from "./Clients.ts"
-import { canTrust, certbot, lego, runCommand, uacme } from "./Clients.ts"
+import { canTrust, certbot, certbotDns, lego, legoAlpn, legoDns, runCommand, uacme, uacmeDns } from "./Clients.ts"
 
 /*
- * `npm run interop`: certbot, lego and uacme as Debian ships them, each through issue, renew and deactivate against
- * the built server, on SQLite and on PostgreSQL. Everything happens on loopback.
+ * `npm run interop`: certbot, lego and uacme as Debian ships them, each with every challenge it knows through issue, renew
+ * and deactivate against the built server, on SQLite and on PostgreSQL. Everything happens on loopback.
  */
 
-const clients: ReadonlyArray<Client> = [certbot, lego, uacme]
+const clients: ReadonlyArray<Client> = [certbot, certbotDns, lego, legoDns, legoAlpn, uacme, uacmeDns]
 const scenarios = ["issue", "renew", "deactivate"] as const
 
 interface Outcome {
@@ -35,7 +36,9 @@ const exists = (command: string): Promise<boolean> =>
 
 const install = async (): Promise<void> => {
   const missing: Array<string> = []
-  for (const { command } of clients) if (!await exists(command)) missing.push(command)
+  for (const command of new Set(clients.map((client) => client.command))) {
+    if (!await exists(command)) missing.push(command)
+  }
   if (missing.length === 0) return
   const wanted = missing.join(" ")
   if (process.getuid?.() !== 0 || !await exists("apt-get")) {
@@ -62,7 +65,7 @@ const play = async (client: Client, scenario: Outcome["scenario"], at: Workplace
   const before = scenario === "renew" ? leafOf(client.chain(at)).serialNumber : undefined
   await client[scenario](at)
   const chain = client.chain(at)
-  for (const name of at.names) await verifyChain(chain, at.server.caFile, name)
+  for (const name of at.names) await verifyChain(chain, at.server.caFile, name.replace("*", "below"))
   if (leafOf(chain).serialNumber === before) throw new Error("the certificate was not renewed")
 }
 
@@ -88,6 +91,10 @@ const playAll = async (client: Client, database: string, at: Workplace): Promise
   return outcomes
 }
 
+/** TXT records are files, so that a client's script can write them. */
+const lookIn = (zone: string) => (name: string): Entry | undefined =>
+  existsSync(join(zone, name)) ? { TXT: readdirSync(join(zone, name)) } : undefined
+
 /** One client on a server and a database of its own. */
 const drive = async (
   client: Client,
@@ -95,21 +102,31 @@ const drive = async (
   url: string | undefined,
   tls: boolean
 ): Promise<ReadonlyArray<Outcome>> => {
-  const home = mkdtempSync(join(tmpdir(), `acme-${client.name}-`))
-  const httpPort = await freePort()
-  const dns = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] } })
+  const home = mkdtempSync(join(tmpdir(), `acme-${client.command}-`))
+  const zone = join(home, "zone")
+  const [httpPort, alpnPort] = [await freePort(), await freePort()]
+  const dns = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] }, look: lookIn(zone) })
+  const name = `${client.command}.corp.example`
   try {
     const server = await startServer({
       tls,
       ...url === undefined ? {} : { databaseUrl: url },
-      env: { ACME_SVC_DNS__RESOLVER: dns.address, ACME_SVC_CHALLENGE__HTTP_01__PORT: `${httpPort}` }
+      env: {
+        ACME_SVC_DNS__RESOLVER: dns.address,
+        ACME_SVC_CHALLENGE__ENABLED: "http-01,dns-01,tls-alpn-01",
+        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${httpPort}`,
+        ACME_SVC_CHALLENGE__TLS_ALPN_01__PORT: `${alpnPort}`
+      }
     })
     try {
       return await playAll(client, database, {
         server,
         home,
         httpPort,
-        names: [`${client.name}.corp.example`, `www.${client.name}.corp.example`],
+        alpnPort,
+        zone,
+        nameServer: dns.address,
+        names: [name, client.challenge === "dns-01" ? `*.${name}` : `www.${name}`],
         trust: join(server.directory, "server.pem")
       })
     } finally {
@@ -148,7 +165,7 @@ const main = async (): Promise<boolean> => {
     for (const database of ["SQLite", "PostgreSQL"]) {
       for (const client of clients) {
         const url = database === "SQLite" ? undefined : await cluster.createDatabase()
-        outcomes.push(...await drive(client, database, url, client !== uacme || trusts))
+        outcomes.push(...await drive(client, database, url, client.command !== "uacme" || trusts))
       }
     }
   } finally {

@@ -20,6 +20,8 @@ export interface Entry {
   readonly drop?: true | ReadonlyArray<string>
   /** UDP replies carry no record and the TC bit. Replies beyond 512 octets do so anyway. */
   readonly truncate?: true
+  /** UDP replies carry another id than the query, or come from another port than it was sent to. */
+  readonly forged?: "id" | "port"
 }
 
 /** One query as it came in. */
@@ -45,7 +47,9 @@ export interface DnsAnswerer {
 
 export interface DnsAnswererOptions {
   readonly zone?: Readonly<Record<string, Entry>>
-  /** The entry of every name outside the zone; NXDOMAIN without it. */
+  /** Asked at every query for a name outside the zone. */
+  readonly look?: (name: string) => Entry | undefined
+  /** The entry of every name nowhere else; NXDOMAIN without it. */
   readonly fallback?: Entry
   /** 0 or absent: any free port. */
   readonly port?: number
@@ -68,7 +72,9 @@ const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => 
   const zone = new Map(Object.entries(options.zone ?? {}))
   const queries: Array<Query> = []
   const waiting: Array<{ readonly met: () => boolean; readonly resolve: () => void }> = []
-  const entryOf = (name: string) => zone.get(name.toLowerCase()) ?? options.fallback ?? { rcode: "NXDOMAIN" as const }
+  const entryOf = (name: string) =>
+    zone.get(name.toLowerCase()) ?? options.look?.(name.toLowerCase()) ?? options.fallback ??
+      { rcode: "NXDOMAIN" as const }
 
   const answer = (query: Packet, transport: "udp" | "tcp"): Buffer | undefined => {
     const question: Question | undefined = query.questions?.[0]
@@ -123,13 +129,19 @@ const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => 
   const { port } = tcp.address() as AddressInfo
 
   const udp = createSocket("udp4")
+  const stranger = createSocket("udp4")
   udp.on("message", (message, from) => {
-    const reply = answer(Dns.decode(message), "udp")
-    if (reply !== undefined) udp.send(reply, from.port, from.address)
+    const query = Dns.decode(message)
+    const reply = answer(query, "udp")
+    const { forged } = entryOf(query.questions?.[0]?.name ?? "")
+    if (forged === "id") reply?.writeUInt16BE(((query.id ?? 0) + 1) % 0x10000)
+    if (reply !== undefined) (forged === "port" ? stranger : udp).send(reply, from.port, from.address)
   })
   udp.bind(port, "127.0.0.1")
   try {
     await once(udp, "listening")
+    stranger.bind(0, "127.0.0.1")
+    await once(stranger, "listening")
   } catch (cause) {
     tcp.close()
     throw cause
@@ -147,8 +159,9 @@ const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => 
         else waiting.push({ met, resolve })
       }),
     stop: async () => {
-      const closed = [once(udp, "close"), once(tcp, "close")]
+      const closed = [once(udp, "close"), once(stranger, "close"), once(tcp, "close")]
       udp.close()
+      stranger.close()
       tcp.close()
       for (const socket of open) socket.destroy()
       await Promise.all(closed)
