@@ -3,6 +3,7 @@ const vocabulary = {
   certificate_issued: { outcome: "success", actors: ["acme"] },
   certificate_issue_failed: { outcome: "failure", actors: ["acme", "admin", "system"] },
   account_contact_updated: { outcome: "success", actors: ["acme", "admin", "cli"] },
+  account_key_changed: { outcome: "success", actors: ["acme"] },
   account_deactivated: { outcome: "success", actors: ["acme", "admin", "cli"] }
 } as const satisfies {
   readonly [event: string]: {
@@ -26,6 +27,7 @@ interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
   readonly certificate_issue_failed: { readonly cause: IssueFailureCause; readonly error?: string }
   readonly account_contact_updated: { readonly contacts_before: number; readonly contacts_after: number }
+  readonly account_key_changed: { readonly key_fp: string; readonly previous_key_fp: string }
   readonly account_deactivated: { readonly via: "account" | "eab_delete" }
 }
 

@@ -47,6 +47,7 @@ export const fields = {
   key: "text",
   key_fp: "text",
   key_type: "word",
+  previous_key_fp: "text",
   keys_from_env: "int",
   keys_from_file: "int",
   kind: "word",
@@ -145,6 +146,8 @@ export const events = {
   jws_signature_invalid: warn("account_id", "key_fp"),
   nonce_rejected: debug("reason", "nonce_fp"),
   nonce_replayed: warn("nonce_fp"),
+  key_change_completed: info("account_id", "key_fp", "previous_key_fp"),
+  key_change_rejected: warn("account_id", "reason"),
   account_request_refused: warn("account_id", "reason"),
 
   // accounts and orders

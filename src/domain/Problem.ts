@@ -45,6 +45,9 @@ export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed>
 /** `terms` is the URL to agree to. */
 export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{ readonly terms: string }> {}
 
+/** The account that has the key. */
+export class KeyInUse extends Data.TaggedError("KeyInUse")<{ readonly accountId: string }> {}
+
 // What is asked for.
 export class UnsupportedIdentifier
   extends Data.TaggedError("UnsupportedIdentifier")<{ readonly identifier: Identifier }> {}
@@ -101,6 +104,7 @@ export type AcmeError =
   | UnsupportedContact
   | InvalidContact
   | UserActionRequired
+  | KeyInUse
   | IdentifierRefused
   | Compound
   | OrderNotReady
@@ -169,6 +173,7 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     status: 403,
     detail: (error) => `The terms of service must be agreed to: ${error.terms}`
   },
+  KeyInUse: { type: "malformed", status: 409, detail: () => "The new key belongs to an account already." },
   UnsupportedIdentifier: {
     type: "unsupportedIdentifier",
     status: 400,

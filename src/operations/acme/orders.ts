@@ -19,6 +19,7 @@ import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
+import * as orderList from "../../subsystems/db/orderList.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Caller } from "./caller.ts"
@@ -148,6 +149,22 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
   const order = yield* orders.find({ id, ...scopeOf(caller) })
   if (order === undefined) return yield* new NotFound()
   return { ...order, authorizationIds: order.authorizationIds.map((one) => makeAuthorizationId(one)) }
+})
+
+const pageSize = 100
+const beforeAll = makeOrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
+
+/** One page of the caller's orders, newest first, and the cursor of the next one when there is more. */
+export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId | undefined) {
+  const now = yield* currentSeconds
+  const found = yield* orderList.list({
+    ...scopeOf(caller),
+    before: cursor ?? beforeAll,
+    createdAfter: now - caller.profile.order.validity_seconds,
+    limit: pageSize + 1
+  })
+  const ids = found.slice(0, pageSize).map(({ id }) => id)
+  return { ids, next: found.length > pageSize ? ids.at(-1) : undefined }
 })
 
 /** The PEM chain of a `valid` order, leaf first. */

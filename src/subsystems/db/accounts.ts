@@ -74,6 +74,17 @@ const setContact = statement({
      RETURNING ${select(account)}`
 })
 
+const changeKeyStatement = statement({
+  name: "account_change_key",
+  params: { id: account.id, profile: text(), oldKey: bytes, newKey: bytes },
+  row: account,
+  sql: () =>
+    `UPDATE accounts SET pubkey = :newKey
+     WHERE id = :id AND profile = :profile AND pubkey = :oldKey AND status = 'valid'
+       AND NOT EXISTS (SELECT 1 FROM accounts other WHERE other.profile = :profile AND other.pubkey = :newKey)
+     RETURNING ${select(account)}`
+})
+
 const deactivateStatement = statement({
   name: "account_deactivate",
   params: { id: account.id, profile: text() },
@@ -102,6 +113,11 @@ export const recordSeen = (id: AccountId, now: number, ip: string | undefined) =
 /** Replaces the contacts of a valid account; `undefined` when it is no longer valid. */
 export const updateContact = (profile: string, id: AccountId, contact: ReadonlyArray<string>) =>
   first(setContact, { profile, id, contact })
+
+/** Replaces the key while it is the old one, and no account of the profile has the new one; `undefined` otherwise. */
+export const changeKey = (
+  change: Parameters<typeof first<typeof changeKeyStatement.params, typeof changeKeyStatement.row>>[1]
+) => first(changeKeyStatement, change)
 
 /** `valid` to `deactivated`; `undefined` when it was not valid. */
 export const deactivate = (profile: string, id: AccountId) => first(deactivateStatement, { profile, id })

@@ -2,7 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import type * as Net from "node:net"
 import * as Tls from "node:tls"
 import type { ConnectFailed, ConnectRequest } from "./Connect.ts"
-import { connect, ignore, serverName, TlsFailed } from "./Connect.ts"
+import { connect, serverName, TlsFailed } from "./Connect.ts"
 
 /** One handshake and where to make it. */
 export interface AlpnPeerRequest extends ConnectRequest {
@@ -31,19 +31,21 @@ const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
       rejectUnauthorized: false,
       ...servername === undefined ? {} : { servername }
     })
-    const settle = (result: Effect.Effect<AlpnPeerAnswer, TlsFailed>) => {
-      resume(result)
+    let shown: AlpnPeerAnswer | undefined
+    const settle = (detail: string) => {
+      resume(shown === undefined ? new TlsFailed({ detail }) : Effect.succeed(shown))
       tls.destroy()
     }
-    tls.on("error", ignore)
-    tls.once("error", ({ message }) => settle(new TlsFailed({ detail: message })))
-    tls.once("close", () => settle(new TlsFailed({ detail: "closed in the handshake" })))
+    tls.on("error", ({ message }) => settle(message))
+    tls.once("close", () => settle("closed in the handshake"))
     tls.once("secureConnect", () => {
       const chosen = tls.alpnProtocol
-      settle(Effect.succeed({
+      shown = {
         protocol: typeof chosen === "string" ? chosen : undefined,
         certificate: tls.getPeerX509Certificate()?.raw
-      }))
+      }
+      // The handshake ends with what this side has yet to send; a server that resets then has still shown its answer.
+      tls.end(() => settle("ended"))
     })
     return Effect.sync(() => tls.destroy())
   })

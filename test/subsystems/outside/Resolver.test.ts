@@ -146,3 +146,144 @@ it.effect("the double answers from its table", () =>
     "a.example": ["192.0.2.1"],
     "c.example": new ResolveFailed({ name: "c.example", code: "ESERVFAIL" })
   }))))
+
+describe("texts", () => {
+  const asking = (zone: Record<string, Entry>, fallback?: Entry) =>
+    Effect.map(dns(zone, fallback), (server) => ({
+      ...server,
+      texts: (name: string) =>
+        Effect.flatMap(Resolver, (resolver) => resolver.texts(name)).pipe(
+          Effect.provide(Resolver.layer(server.address))
+        )
+    }))
+
+  it.scopedLive("the strings of a record are joined, records are not", () =>
+    Effect.gen(function*() {
+      const { queries, texts } = yield* asking({
+        "a.example": { TXT: [["v=spf1 ", "", "-all"], "one", [""], "a".repeat(255), ["b".repeat(255), "c"]] }
+      })
+      const found = yield* texts("a.example")
+      assert.sameMembers([...found], ["v=spf1 -all", "one", "", "a".repeat(255), `${"b".repeat(255)}c`])
+      assert.deepStrictEqual([...new Set(queries.map(({ type }) => type))], ["TXT"])
+    }))
+
+  it.scopedLive("the octets of a record are kept", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({ "a.example": { TXT: ["\"quoted\" ", "Case", "line\n", "nul\0"] } })
+      assert.sameMembers([...yield* texts("a.example")], ["\"quoted\" ", "Case", "line\n", "nul\0"])
+    }))
+
+  it.scopedLive("an alias is followed", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({
+        "alias.example": { CNAME: "second.example" },
+        "second.example": { CNAME: "a.example" },
+        "a.example": { TXT: ["one", "two"] }
+      })
+      assert.sameMembers([...yield* texts("alias.example")], ["one", "two"])
+    }))
+
+  it.scopedLive("a truncated reply is asked for again over TCP", () =>
+    Effect.gen(function*() {
+      const many = Array.makeBy(200, (n) => `value ${n}`)
+      const { queries, texts } = yield* asking({
+        "flagged.example": { TXT: ["one"], truncate: true },
+        "long.example": { TXT: many }
+      })
+      assert.deepStrictEqual(yield* texts("flagged.example"), ["one"])
+      assert.sameMembers([...yield* texts("long.example")], many)
+      assert.sameMembers(queries.filter(({ transport }) => transport === "tcp").map(({ name }) => name), [
+        "flagged.example",
+        "long.example"
+      ])
+    }))
+
+  it.scopedLive("no data is no texts, also at the end of an alias", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({ "a.example": { A: ["192.0.2.1"] }, "alias.example": { CNAME: "a.example" } })
+      assert.deepStrictEqual(yield* texts("a.example"), [])
+      assert.deepStrictEqual(yield* texts("alias.example"), [])
+    }))
+
+  it.scopedLive("NXDOMAIN is a failure, also at the end of an alias", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({ "alias.example": { CNAME: "absent.example" } })
+      for (const name of ["absent.example", "alias.example"]) {
+        const failure = yield* Effect.flip(texts(name))
+        assert.deepStrictEqual([failure.name, failure.code], [name, "ENOTFOUND"])
+      }
+    }))
+
+  for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
+    it.scopedLive(`${rcode} is a failure`, () =>
+      Effect.gen(function*() {
+        const { texts } = yield* asking({}, { rcode })
+        const failure = yield* Effect.flip(texts("a.example"))
+        assert.deepStrictEqual([failure.name, failure.code], ["a.example", `E${rcode}`])
+      }))
+  }
+
+  it.scopedLive("an alias loop is a failure", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({
+        "self.example": { CNAME: "self.example" },
+        "upper.example": { CNAME: "UPPER.example" },
+        "a.example": { CNAME: "b.example" },
+        "b.example": { CNAME: "a.example" },
+        "outside.example": { CNAME: "a.example" }
+      })
+      for (const name of ["self.example", "upper.example", "a.example", "outside.example"]) {
+        assert.strictEqual((yield* Effect.flip(texts(name))).name, name)
+      }
+    }))
+
+  it.scopedLive("a server that is not there is a failure", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* Effect.scoped(asking({}))
+      assert.instanceOf(yield* Effect.flip(texts("a.example")), ResolveFailed)
+    }))
+
+  it.scopedLive("names are queried exactly as given, and nothing is cached", () =>
+    Effect.gen(function*() {
+      const { queries, texts, zone } = yield* asking({ "_acme-challenge.a.example": { TXT: ["one"] } })
+      assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["one"])
+      zone.set("_acme-challenge.a.example", { TXT: ["two"] })
+      assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["two"])
+      assert.deepStrictEqual(queries.map(({ name }) => name), Array.makeBy(2, () => "_acme-challenge.a.example"))
+    }))
+
+  for (const forged of ["id", "port"] as const) {
+    it.scopedLive(`a reply with another ${forged} is none`, () =>
+      Effect.gen(function*() {
+        const { queried, texts, zone } = yield* asking({ "a.example": { TXT: ["false"], forged } })
+        const fiber = yield* Effect.fork(texts("a.example"))
+        yield* Effect.promise(() => queried("a.example"))
+        zone.set("a.example", { TXT: ["true"] })
+        assert.deepStrictEqual(yield* Fiber.join(fiber), ["true"])
+      }))
+  }
+
+  it.scopedLive("interruption ends a look-up no server answers", () =>
+    Effect.gen(function*() {
+      const { queried, queries, texts } = yield* asking({}, { drop: true })
+      const fiber = yield* Effect.fork(texts("a.example"))
+      yield* Effect.promise(() => queried("a.example"))
+      assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(fiber)))
+      // by the time a later look-up is sent again, this one would have been
+      const other = yield* Effect.fork(texts("b.example"))
+      yield* Effect.promise(() => queried("b.example", 2))
+      yield* Fiber.interrupt(other)
+      assert.lengthOf(queries.filter(({ name }) => name === "a.example"), 1)
+    }))
+
+  it.effect("the double answers from its second table", () =>
+    Effect.gen(function*() {
+      const resolver = yield* Resolver
+      assert.deepStrictEqual(yield* resolver.texts("a.example"), ["one", "two"])
+      assert.strictEqual((yield* Effect.flip(resolver.texts("b.example"))).code, "ENOTFOUND")
+      assert.strictEqual((yield* Effect.flip(resolver.texts("c.example"))).code, "ESERVFAIL")
+    }).pipe(Effect.provide(Resolver.layerStatic({}, {
+      "a.example": ["one", "two"],
+      "c.example": new ResolveFailed({ name: "c.example", code: "ESERVFAIL" })
+    }))))
+})

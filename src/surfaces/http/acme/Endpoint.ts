@@ -18,11 +18,13 @@ export class Endpoint {
       newNonce: `${this.base}/newNonce`,
       newAccount: `${this.base}/newAccount`,
       newOrder: `${this.base}/newOrder`,
+      keyChange: `${this.base}/keyChange`,
       ...meta(profile)
     })
   }
 
   account = (id: string): string => `${this.base}/acct/${id}`
+  orders = (id: string): string => `${this.base}/acct/${id}/orders`
   order = (id: string): string => `${this.base}/order/${id}`
   finalize = (id: string): string => `${this.base}/order/${id}/finalize`
   certificate = (id: string): string => `${this.base}/certificate/${id}`

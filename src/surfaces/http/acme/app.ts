@@ -21,7 +21,7 @@ import type { Needs } from "./routes.ts"
 import { match } from "./routes.ts"
 
 /** A failure as an answer: one table for every error, one content type for every client. */
-const problemAnswer = (error: AcmeError): Answer => {
+const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
   const problem: ProblemDocument = problemOf(error)
   const seconds = retryAfter(error)
   return {
@@ -30,6 +30,7 @@ const problemAnswer = (error: AcmeError): Answer => {
       "content-type": "application/problem+json",
       ...(seconds === undefined ? {} : { "retry-after": String(seconds) }),
       ...(error._tag === "MethodNotAllowed" ? { allow: error.allow } : {}),
+      ...(error._tag === "KeyInUse" && endpoint !== undefined ? { location: endpoint.account(error.accountId) } : {}),
       ...(error._tag === "UserActionRequired" ? { link: `<${error.terms}>;rel="terms-of-service"` } : {})
     },
     body: JSON.stringify(problem)
@@ -122,7 +123,9 @@ export const make = (
     if (root !== undefined) return Effect.succeed(root(request))
     const at = reached(endpoints, request.path)
     return respond(request, at).pipe(
-      Effect.catchAll((error) => Effect.succeed(problemAnswer(isAcmeError(error) ? error : new ServerInternal({})))),
+      Effect.catchAll((error) =>
+        Effect.succeed(problemAnswer(isAcmeError(error) ? error : new ServerInternal({}), at?.endpoint))
+      ),
       Effect.catchAllDefect((defect) =>
         Effect.as(
           emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),

@@ -7,12 +7,14 @@ import * as authorizations from "../../../operations/acme/authorizations.ts"
 import { currentSeconds } from "../../../operations/acme/caller.ts"
 import * as challenges from "../../../operations/acme/challenges.ts"
 import { finalize } from "../../../operations/acme/finalize.ts"
+import { rollOver } from "../../../operations/acme/keyChange.ts"
 import type { OrderView } from "../../../operations/acme/orders.ts"
 import * as orders from "../../../operations/acme/orders.ts"
 import type { Answer } from "../Message.ts"
 import { json } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import type { BySomeAccount, BySomeKey } from "./signed.ts"
+import { urlOf } from "./signed.ts"
 import { accountObject, authorizationObject, challengeObject, orderObject } from "./wire.ts"
 
 // Wire shapes stand next to the handlers that read them; unknown members are ignored.
@@ -52,7 +54,7 @@ export const AccountUpdate = Schema.Struct({
 /** RFC 8555 sections 7.3.2 and 7.3.6: an empty payload reads; `status` with `contact` only deactivates. */
 export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof AccountUpdate.Type | undefined>) {
   const { caller, endpoint, id, payload } = signed
-  if (id !== caller.accountId) return yield* new Unauthorized({ detail: "This is not the URL of the signing account." })
+  if (id !== caller.accountId) return yield* notTheSigner
   const status = payload?.status
   if (status !== undefined && status !== "deactivated") {
     return yield* new Malformed({ detail: "The only status an account can be set to is deactivated." })
@@ -64,6 +66,33 @@ export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof 
     : yield* accounts.updateContact(caller, signed.account, payload.contact)
   return json(200, accountObject(endpoint, after), { location: endpoint.account(after.id) })
 })
+
+const notTheSigner = new Unauthorized({ detail: "This is not the URL of the signing account." })
+
+/** RFC 8555 section 7.1.2.1: `cursor` in the query goes on behind an order. */
+export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
+  const { caller, endpoint, id, request } = signed
+  if (id !== caller.accountId) return yield* notTheSigner
+  const cursor = new URLSearchParams(request.target.slice(request.path.length)).get("cursor")
+  if (cursor !== null && !isId(cursor)) return yield* new Malformed({ detail: "The cursor is not one of this list's." })
+  const { ids, next } = yield* orders.list(caller, cursor === null ? undefined : OrderId(cursor))
+  return json(200, { orders: ids.map(endpoint.order) }, {
+    ...(next === undefined ? {} : { link: `<${endpoint.orders(id)}?cursor=${next}>;rel="next"` })
+  })
+})
+
+/** RFC 8555 section 7.3.5. */
+export const keyChange = (signed: BySomeAccount<Buffer>) => {
+  const { caller, endpoint, payload } = signed
+  return Effect.map(
+    rollOver(caller, signed.account, {
+      inner: payload,
+      url: urlOf(signed),
+      accountUrl: endpoint.account(caller.accountId)
+    }),
+    (after) => json(200, accountObject(endpoint, after), { location: endpoint.account(after.id) })
+  )
+}
 
 // RFC 3339 allows lower case, any offset and a leap second; the runtime's parser takes all but the last, and days and
 // hours that do not exist as well.

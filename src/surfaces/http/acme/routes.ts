@@ -5,7 +5,7 @@ import type { Answer } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import * as handlers from "./handlers.ts"
 import type { BySomeAccount, BySomeKey, Payload, Posted } from "./signed.ts"
-import { byJwk, byKid, optional, postAsGet, typed } from "./signed.ts"
+import { byJwk, byKid, optional, postAsGet, raw, typed } from "./signed.ts"
 
 type Failure = AcmeError | StorageFailed
 
@@ -37,6 +37,8 @@ const table = {
   "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: kid(postAsGet, () => nonce(204)) },
   "/newAccount": { post: jwk(typed(handlers.NewAccount), handlers.newAccount) },
   "/acct/{id}": { post: kid(optional(handlers.AccountUpdate), handlers.account) },
+  "/acct/{id}/orders": { post: kid(postAsGet, handlers.ordersOfAccount) },
+  "/keyChange": { post: kid(raw, handlers.keyChange) },
   "/newOrder": { post: kid(typed(handlers.NewOrder), handlers.newOrder) },
   "/order/{id}": { post: kid(postAsGet, handlers.order) },
   "/order/{id}/finalize": { post: kid(typed(handlers.Finalize), handlers.finalizeOrder) },

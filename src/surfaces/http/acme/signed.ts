@@ -65,10 +65,13 @@ const decodes = (posted: Posted) => {
 const hasNoCrit = ({ header }: Jws) =>
   header.hasCrit ? malformed("crit_present", "No crit header extension is implemented.") : Effect.void
 
+/** The URL a request reached: what `url` has to say. */
+export const urlOf = ({ endpoint, request }: Pick<Posted, "endpoint" | "request">): string =>
+  endpoint.base.slice(0, -`/profile/${endpoint.profile.name}`.length) + request.target
+
 /** 4: `url` equals the route reached, as a string. */
 const namesThisUrl = ({ header }: Jws, { endpoint, request }: Posted) => {
-  const prefix = endpoint.base.length - `/profile/${endpoint.profile.name}`.length
-  return header.url === endpoint.base.slice(0, prefix) + request.target
+  return header.url === urlOf({ endpoint, request })
     ? Effect.void
     : malformed("url_mismatch", "The url header is not the URL this request was sent to.")
 }
@@ -171,6 +174,9 @@ const stampSeen = (account: Account, client: ClientFacts) =>
 
 /** How a payload is read: an empty one is POST-as-GET (RFC 8555 section 6.3). */
 export type Payload<P> = (bytes: Buffer) => Effect.Effect<P, AcmeError>
+
+/** The bytes as they are, for whoever reads them. */
+export const raw: Payload<Buffer> = Effect.succeed
 
 /** Nothing may be sent. */
 export const postAsGet: Payload<undefined> = (bytes) =>

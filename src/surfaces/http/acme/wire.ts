@@ -21,7 +21,7 @@ export const accountObject = (endpoint: Endpoint, account: Account) => ({
   ...(endpoint.profile.meta.terms_of_service !== "" && account.termsOfServiceAgreed === true
     ? { termsOfServiceAgreed: true }
     : {}),
-  orders: `${endpoint.account(account.id)}/orders`
+  orders: endpoint.orders(account.id)
 })
 
 /** RFC 8555 section 7.1.3. */

@@ -1,0 +1,20 @@
+import type { AccountId, OrderId } from "../../domain/Id.ts"
+import { int, text, uuid } from "./Column.ts"
+import { all } from "./Database.ts"
+import { statement } from "./Statement.ts"
+
+const id = uuid<OrderId>()
+
+const ofAccount = statement({
+  name: "order_list_of_account",
+  params: { profile: text(), accountId: uuid<AccountId>(), before: id, createdAfter: int, limit: int },
+  row: { id },
+  sql: () =>
+    `SELECT id FROM orders WHERE account_id = :accountId AND profile = :profile AND id < :before
+       AND (status IN ('processing', 'valid') OR (status IN ('pending', 'ready') AND created_at > :createdAfter))
+     ORDER BY id DESC LIMIT :limit`
+})
+
+/** An account's orders, newest first, older than `before`: neither failed ones nor unfinished ones past their expiry. */
+export const list = (page: Parameters<typeof all<typeof ofAccount.params, typeof ofAccount.row>>[1]) =>
+  all(ofAccount, page)
