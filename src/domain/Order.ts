@@ -14,6 +14,8 @@ export const orderMoves = {
   claim: { from: ["ready"], to: "processing" },
   /** The certificate is stored. */
   issue: { from: ["processing"], to: "valid" },
+  /** Past its expiry, it gives up the certificate it claimed to replace. */
+  lapse: { from: ["pending", "ready"], to: "invalid" },
   /** A validation failed or was abandoned, or issuance did. */
   fail: { from: ["pending", "ready", "processing"], to: "invalid" }
 } as const satisfies {

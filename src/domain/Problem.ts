@@ -57,6 +57,7 @@ export class MalformedIdentifier
   extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
 /** Several identifiers were refused, each for its own reason. */
 export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
+export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
 export class OrderNotReady extends Data.TaggedError("OrderNotReady") {}
 export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
 /** Seconds after which asking again may succeed. */
@@ -107,6 +108,7 @@ export type AcmeError =
   | KeyInUse
   | IdentifierRefused
   | Compound
+  | AlreadyReplaced
   | OrderNotReady
   | BadCsr
   | RateLimited
@@ -194,6 +196,7 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
       }
     }
   },
+  AlreadyReplaced: { type: "alreadyReplaced", status: 409, detail: () => "Another order replaces this certificate." },
   OrderNotReady: { type: "orderNotReady", status: 403, detail: () => "The order is not ready to be finalized." },
   BadCsr: { type: "badCSR", status: 400, detail: said },
   RateLimited: {

@@ -9,6 +9,7 @@ import { storedProblem } from "../../src/subsystems/db/orders.ts"
 /** RFC 8555 section 6.7 and the statuses this service's specification gives its types, stored errors included. */
 const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   accountDoesNotExist: [400],
+  alreadyReplaced: [409],
   alreadyRevoked: [400],
   badCSR: [400],
   badNonce: [400],
@@ -22,7 +23,7 @@ const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   externalAccountRequired: [403],
   incorrectResponse: [403],
   invalidContact: [400],
-  malformed: [400, 404, 405, 408, 413],
+  malformed: [400, 404, 405, 408, 409, 413],
   orderNotReady: [403],
   rateLimited: [429],
   rejectedIdentifier: [403],

@@ -7,6 +7,7 @@ import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Ident
 import type { Order, OrderIdentifier } from "../../domain/Order.ts"
 import type { AcmeError, IdentifierRefused } from "../../domain/Problem.ts"
 import {
+  AlreadyReplaced,
   Compound,
   Malformed,
   MalformedIdentifier,
@@ -18,18 +19,21 @@ import {
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
-import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
+import { afterCommit, afterTransaction, transaction } from "../../subsystems/db/Database.ts"
 import * as orderList from "../../subsystems/db/orderList.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Caller } from "./caller.ts"
 import { currentSeconds, scopeOf } from "./caller.ts"
+import { locate } from "./renewal.ts"
 
 /** newOrder as decoded; dates are epoch seconds. */
 export interface OrderRequest {
   readonly identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
+  /** A certID (RFC 9773). */
+  readonly replaces?: string | undefined
 }
 
 /** An order and its authorizations' ids, in the order of the identifiers. */
@@ -93,6 +97,38 @@ const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
   isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
 
+/** The certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
+const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
+  const found = yield* locate(caller.profile.name, certId)
+  const reason = typeof found === "string"
+    ? found
+    : found.accountId !== caller.accountId
+    ? "other_account"
+    : found.identifiers.some(({ value }) => names.includes(value))
+    ? undefined
+    : "no_shared_identifier"
+  if (reason === undefined && typeof found !== "string") return found
+  yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
+  return yield* new Malformed({
+    detail: "replaces does not name a certificate of this account with one of these names."
+  })
+})
+
+/** Inserts the order, after whatever keeps its claim to a certificate only by being forgotten has let go. */
+const insertClaiming = Effect.fnUntraced(function*(
+  row: Parameters<typeof orders.insert>[0],
+  validitySeconds: number,
+  serial: string | undefined
+) {
+  const { id, now, profile, replaces } = row
+  if (replaces !== undefined) yield* orders.releaseClaim(profile, replaces, now - validitySeconds)
+  if ((yield* orders.insert(row)) === undefined) {
+    yield* afterTransaction(emit("order_replaces_rejected", { reason: "already_claimed" }))
+    return yield* new AlreadyReplaced()
+  }
+  if (serial !== undefined) yield* afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: serial }))
+})
+
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
@@ -105,6 +141,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
         identifiers: request.identifiers.map(({ value }) => value)
       })
   )
+  const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
   const entropy = yield* Entropy
   const id = makeOrderId(yield* entropy.uuid)
   const identifiers: Array<OrderIdentifier> = []
@@ -120,10 +157,11 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     }
   }
   const { notAfter, notBefore } = request
-  const row = { id, identifiers, notBefore, notAfter, now, ip: caller.client.ip, ...scopeOf(caller) }
+  const replaces = replaced?.leaf.certId
+  const row = { id, identifiers, notBefore, notAfter, replaces, now, ip: caller.client.ip, ...scopeOf(caller) }
   const reversed = names.map((name) => [name, reverseName(name)] as const)
   yield* transaction(Effect.all([
-    orders.insert(row),
+    insertClaiming(row, profile.order.validity_seconds, replaced?.serial),
     orders.insertIdentifiers(id, profile.name, reversed),
     authorizations.insert(id, now, wanted),
     authorizations.insertOffered(now, offered),
@@ -136,7 +174,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     identifiers,
     notBefore,
     notAfter,
-    replaces: undefined,
+    replaces,
     error: undefined,
     createdAt: now,
     authorizationIds: wanted.map((authorization) => authorization.id)

@@ -68,13 +68,26 @@ const insertStatement = statement({
     identifiers: identifierList,
     notBefore: order.notBefore,
     notAfter: order.notAfter,
+    replaces: order.replaces,
     now: int,
     ip: nullable(text())
   },
-  row: {},
+  row: { id: order.id },
   sql: () =>
-    `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, created_at, created_ip)
-     VALUES (:id, :profile, :accountId, 'pending', :identifiers, :notBefore, :notAfter, :now, :ip)`
+    `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
+       created_ip)
+     VALUES (:id, :profile, :accountId, 'pending', :identifiers, :notBefore, :notAfter, :replaces, :now, :ip)
+     ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
+})
+
+const releaseReplaces = statement({
+  name: "order_release_replaces",
+  params: { profile: text(), replaces: text(), createdBefore: int },
+  row: { id: order.id },
+  sql: () =>
+    `UPDATE orders SET status = ${reached(orderMoves.lapse)}
+     WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND created_at <= :createdBefore
+     RETURNING id`
 })
 
 const insertNames = statement({
@@ -224,9 +237,16 @@ type Owned = { readonly id: OrderId; readonly profile: string; readonly accountI
 /** An order of this account at this profile, with its authorizations' ids. */
 export const find = (owned: Owned) => first(byIdStatement, owned)
 
-/** The order row alone; its names, authorizations and challenges are inserted beside it. */
-export const insert = (row: Parameters<typeof run<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
-  run(insertStatement, row)
+/**
+ * The order row alone; its names, authorizations and challenges are inserted beside it. `undefined` when another order
+ * that is not `invalid` replaces the same certificate.
+ */
+export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
+  first(insertStatement, row)
+
+/** Ends unfinished orders of before an epoch second that claim to replace a certificate. */
+export const releaseClaim = (profile: string, replaces: string, createdBefore: number) =>
+  run(releaseReplaces, { profile, replaces, createdBefore })
 
 /** The ordered names and their reversals, for the identifier searches. */
 export const insertIdentifiers = (

@@ -60,6 +60,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         identifiers: names.map(dns),
         notBefore: undefined,
         notAfter: 9_000_000_000,
+        replaces: undefined,
         now,
         ip: undefined
       })
@@ -566,8 +567,8 @@ describe.each(databases)("repositories on $name", (backend) => {
         const accountId = yield* addAccount()
         const id = Id.OrderId(yield* uuid)
         const names = Array.from({ length: 100 }, (_, index) => `n${index}.example`)
-        const base = { id, profile: "p", accountId, notBefore: undefined, notAfter: undefined, now: 0, ip: undefined }
-        yield* orders.insert({ ...base, identifiers: names.map(dns) })
+        const base = { id, profile: "p", accountId, notBefore: undefined, notAfter: undefined, replaces: undefined }
+        yield* orders.insert({ ...base, now: 0, ip: undefined, identifiers: names.map(dns) })
         yield* orders.insertIdentifiers(id, "p", names.map((name) => [name, name]))
         const ids = yield* Effect.forEach(names, () => Effect.map(uuid, Id.AuthorizationId))
         const wanted = names.map((name, index) => ({ id: ids[index] ?? Id.AuthorizationId(""), identifier: dns(name) }))

@@ -19,6 +19,7 @@ export class Endpoint {
       newAccount: `${this.base}/newAccount`,
       newOrder: `${this.base}/newOrder`,
       keyChange: `${this.base}/keyChange`,
+      renewalInfo: `${this.base}/renewalInfo`,
       ...meta(profile)
     })
   }

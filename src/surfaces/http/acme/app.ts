@@ -86,7 +86,7 @@ export const make = (
       : request.method === "HEAD"
       ? route.head ?? route.get
       : undefined
-    return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read(at)
+    return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read({ endpoint: at.endpoint, id })
   }
 
   const respond = (

@@ -10,12 +10,13 @@ import { finalize } from "../../../operations/acme/finalize.ts"
 import { rollOver } from "../../../operations/acme/keyChange.ts"
 import type { OrderView } from "../../../operations/acme/orders.ts"
 import * as orders from "../../../operations/acme/orders.ts"
+import { renewalInfo } from "../../../operations/acme/renewal.ts"
 import type { Answer } from "../Message.ts"
 import { json } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import type { BySomeAccount, BySomeKey } from "./signed.ts"
 import { urlOf } from "./signed.ts"
-import { accountObject, authorizationObject, challengeObject, orderObject } from "./wire.ts"
+import { accountObject, authorizationObject, challengeObject, orderObject, time } from "./wire.ts"
 
 // Wire shapes stand next to the handlers that read them; unknown members are ignored.
 
@@ -76,9 +77,8 @@ export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount
   const cursor = new URLSearchParams(request.target.slice(request.path.length)).get("cursor")
   if (cursor !== null && !isId(cursor)) return yield* new Malformed({ detail: "The cursor is not one of this list's." })
   const { ids, next } = yield* orders.list(caller, cursor === null ? undefined : OrderId(cursor))
-  return json(200, { orders: ids.map(endpoint.order) }, {
-    ...(next === undefined ? {} : { link: `<${endpoint.orders(id)}?cursor=${next}>;rel="next"` })
-  })
+  const more = next === undefined ? {} : { link: `<${endpoint.orders(id)}?cursor=${next}>;rel="next"` }
+  return json(200, { orders: ids.map(endpoint.order) }, more)
 })
 
 /** RFC 8555 section 7.3.5. */
@@ -125,7 +125,8 @@ const Timestamp = Schema.transformOrFail(Schema.String, Schema.Int, {
 export const NewOrder = Schema.Struct({
   identifiers: Schema.Array(Schema.Struct({ type: Schema.String, value: Schema.String })),
   notBefore: Schema.optional(Timestamp),
-  notAfter: Schema.optional(Timestamp)
+  notAfter: Schema.optional(Timestamp),
+  replaces: Schema.optional(Schema.String)
 })
 
 const orderAnswer = (status: number, endpoint: Endpoint, order: OrderView): Effect.Effect<Answer> =>
@@ -143,7 +144,8 @@ export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof New
     orders.create(caller, {
       identifiers: payload.identifiers,
       notBefore: payload.notBefore,
-      notAfter: payload.notAfter
+      notAfter: payload.notAfter,
+      replaces: payload.replaces
     }),
     (order) => orderAnswer(201, endpoint, order)
   )
@@ -166,6 +168,18 @@ export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAcc
   const body = yield* orders.certificate(caller, yield* recordId(OrderId, id))
   return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer
 })
+
+const retryAfterSeconds = { usual: "21600", revoked: "60" }
+
+/** RFC 9773 section 4: public, for whoever knows the certificate. */
+export const renewalInformation = ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) =>
+  Effect.map(
+    renewalInfo(endpoint.profile.name, id),
+    ({ end, isRevoked, start }) =>
+      json(200, { suggestedWindow: { start: time(start), end: time(end) } }, {
+        "retry-after": isRevoked ? retryAfterSeconds.revoked : retryAfterSeconds.usual
+      })
+  )
 
 export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deactivated") })
 

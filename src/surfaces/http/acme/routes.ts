@@ -9,11 +9,18 @@ import { byJwk, byKid, optional, postAsGet, raw, typed } from "./signed.ts"
 
 type Failure = AcmeError | StorageFailed
 
+/** Where an unsigned request has arrived. */
+interface Reached {
+  readonly endpoint: Endpoint
+  /** As in the path. */
+  readonly id: string
+}
+
 /** What a path answers to each method. */
 export interface Route<R> {
-  readonly get?: (reached: { readonly endpoint: Endpoint }) => Effect.Effect<Answer>
+  readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
   /** Where it differs from a GET without its body. */
-  readonly head?: (reached: { readonly endpoint: Endpoint }) => Effect.Effect<Answer>
+  readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
   readonly post?: (posted: Posted) => Effect.Effect<Answer, Failure, R>
 }
 
@@ -40,6 +47,7 @@ const table = {
   "/acct/{id}/orders": { post: kid(postAsGet, handlers.ordersOfAccount) },
   "/keyChange": { post: kid(raw, handlers.keyChange) },
   "/newOrder": { post: kid(typed(handlers.NewOrder), handlers.newOrder) },
+  "/renewalInfo/{id}": { get: handlers.renewalInformation },
   "/order/{id}": { post: kid(postAsGet, handlers.order) },
   "/order/{id}/finalize": { post: kid(typed(handlers.Finalize), handlers.finalizeOrder) },
   "/authz/{id}": { post: kid(optional(handlers.AuthorizationUpdate), handlers.authorization) },

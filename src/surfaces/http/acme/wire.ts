@@ -8,7 +8,7 @@ import type { OrderView } from "../../../operations/acme/orders.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
 /** RFC 3339, UTC, from epoch seconds. */
-const time = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
+export const time = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
 
 /** `{ [name]: value }`, or nothing: absent members are omitted, never null or empty. */
 const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>

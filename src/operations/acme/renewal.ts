@@ -1,0 +1,51 @@
+import { Effect } from "effect"
+import { Malformed, NotFound } from "../../domain/Problem.ts"
+import type { NamedLeaf } from "../../subsystems/crypto/CertId.ts"
+import { namedLeaf, parseCertId } from "../../subsystems/crypto/CertId.ts"
+import * as certificates from "../../subsystems/db/certificates.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import { currentSeconds } from "./caller.ts"
+
+/** When to renew a certificate, in epoch seconds; `isRevoked` asks for haste. */
+export interface RenewalWindow {
+  readonly start: number
+  readonly end: number
+  readonly isRevoked: boolean
+}
+
+/** The certificate a certID names at a profile; `undefined` when there is none, "malformed" when it is no certID. */
+export const locate = Effect.fnUntraced(function*(profile: string, text: string) {
+  const certId = parseCertId(text)
+  if (certId === undefined) return "malformed" as const
+  const found = yield* certificates.findBySerial(profile, certId.serial)
+  for (const row of found) {
+    const leaf = namedLeaf(row.certificate, certId)
+    if (leaf !== undefined) return { ...row, leaf, serial: certId.serial }
+  }
+  return found.length === 0 ? "unknown" as const : "key_id_mismatch" as const
+})
+
+const daySeconds = 86_400
+
+/** From two thirds to three quarters of the validity, at least a second long. */
+const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
+  const lifetime = notAfter - notBefore
+  const start = notBefore + Math.floor(lifetime * 2 / 3)
+  return { start, end: Math.max(start + 1, notBefore + Math.floor(lifetime * 3 / 4)), isRevoked: false }
+}
+
+/** Renewal information (RFC 9773): a window that is over for a revoked certificate, else the estimate. */
+export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
+  const found = yield* locate(profile, certId)
+  if (found === "malformed") {
+    yield* emit("renewal_info_rejected", { reason: "malformed" })
+    return yield* new Malformed({ detail: "The certID is not two base64url texts with a dot between them." })
+  }
+  if (typeof found === "string") {
+    yield* emit("renewal_info_rejected", { reason: "unknown" })
+    return yield* new NotFound()
+  }
+  if (found.revokedAt === undefined) return estimate(found.leaf)
+  const now = yield* currentSeconds
+  return { start: now - daySeconds, end: now, isRevoked: true } satisfies RenewalWindow
+})

@@ -1,0 +1,61 @@
+import { Either } from "effect"
+import { decodeBase64url } from "./Base64url.ts"
+import type { Certificate } from "./Certificate.ts"
+import { only, readCertificate } from "./Certificate.ts"
+import { decode, sameBytes, Tag } from "./DerReader.ts"
+import { splitPem } from "./Pem.ts"
+
+/** The name a client gives a certificate (RFC 9773 section 4.1). */
+export interface CertId {
+  readonly keyIdentifier: Uint8Array
+  /** Lower-case hexadecimal without leading zero octets, as serials are stored. */
+  readonly serial: string
+}
+
+/** `base64url(AKI keyIdentifier).base64url(serial octets)`; undefined for anything else. */
+export const parseCertId = (text: string): CertId | undefined => {
+  const [identifier = "", serial = "", ...more] = text.split(".")
+  const [keyIdentifier, octets] = [decodeBase64url(identifier), decodeBase64url(serial)]
+  if (more.length > 0 || keyIdentifier === undefined || octets === undefined) return undefined
+  if (keyIdentifier.length === 0 || octets.length === 0) return undefined
+  return { keyIdentifier, serial: octets.toString("hex").replace(/^(?:00)+(?=..)/, "") }
+}
+
+const AUTHORITY_KEY_IDENTIFIER = "2.5.29.35"
+const keyIdentifier = 0x80
+
+const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undefined => {
+  const extension = extensions.find(({ oid }) => oid === AUTHORITY_KEY_IDENTIFIER)
+  if (extension === undefined) return undefined
+  const read = decode(extension.value, (reader) =>
+    only(reader.enter(Tag.sequence), (fields) => {
+      const found = fields.next === keyIdentifier ? fields.content(keyIdentifier) : undefined
+      while (fields.more) fields.skip()
+      return found
+    }))
+  return Either.getOrUndefined(read)
+}
+
+/** A leaf a {@link CertId} names. Times are epoch seconds. */
+export interface NamedLeaf {
+  readonly notBefore: number
+  readonly notAfter: number
+  /** The one spelling of its certID. */
+  readonly certId: string
+}
+
+const text = (octets: Uint8Array): string => Buffer.from(octets).toString("base64url")
+
+/** The leaf of a stored chain, when it is the one named: a leaf without AKI by its serial alone. */
+export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): NamedLeaf | undefined => {
+  const blocks = splitPem(chainPem, "nothing")
+  const [first] = Either.isRight(blocks) ? blocks.right : []
+  const read = first === undefined ? undefined : Either.getOrUndefined(readCertificate(first.der))
+  if (read === undefined || Buffer.from(read.serial).toString("hex").replace(/^(?:00)+(?=..)/, "") !== serial) {
+    return undefined
+  }
+  const own = keyIdentifierOf(read)
+  if (own !== undefined && !sameBytes(own, keyIdentifier)) return undefined
+  const { notAfter, notBefore } = read
+  return { notBefore, notAfter, certId: `${text(own ?? keyIdentifier)}.${text(read.serial)}` }
+}
