@@ -59,7 +59,9 @@ const parts = fc.record({
   parts: fc.array(refusals, { minLength: 1, maxLength: 8 }),
   retryAfter: fc.integer({ min: 1, max: 3600 }),
   cause: fc.constant(new Error("planted-cause SELECT at /srv")),
-  name: fc.domain()
+  name: fc.domain(),
+  answers: fc.nat(),
+  accountId: fc.uuid()
 })
 
 type FailureClass = new(given: object) => AcmeError
