@@ -3,6 +3,7 @@ import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/Problem.ts"
 import { BadSignatureAlgorithm, KeyInUse, Malformed, Unauthorized } from "../../domain/Problem.ts"
 import { AccountKeys } from "../../subsystems/crypto/AccountKeys.ts"
+import { sameBytes } from "../../subsystems/crypto/DerReader.ts"
 import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
 import { importJwk } from "../../subsystems/crypto/Jwk.ts"
 import { fingerprint, parseJws, parseObject, verifyJws } from "../../subsystems/crypto/Jws.ts"
@@ -84,11 +85,13 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
     oldKey: account.pubkey,
     newKey: key.spki
   }).pipe(
-    // Another account took the same key between the look and the write.
-    Effect.catchTag(
-      "StorageFailed",
-      (error) => Effect.flatMap(owner, (taken) => taken === undefined ? error : Effect.succeed(undefined))
-    )
+    // Another account took the key between the look and the write, or the write was done and its answer lost.
+    Effect.catchTag("StorageFailed", (error) =>
+      Effect.flatMap(owner, (taken) => {
+        if (taken === undefined) return error
+        const isDone = taken.id === account.id && !sameBytes(taken.pubkey, account.pubkey)
+        return Effect.succeed(isDone ? taken : undefined)
+      }))
   )
   if (changed === undefined) {
     const taken = yield* owner

@@ -18,8 +18,9 @@ import {
 } from "../../domain/Problem.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import * as accounts from "../../subsystems/db/accounts.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
-import { afterCommit, afterTransaction, transaction } from "../../subsystems/db/Database.ts"
+import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orderList from "../../subsystems/db/orderList.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
@@ -114,19 +115,14 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
   })
 })
 
-/** Inserts the order, after whatever keeps its claim to a certificate only by being forgotten has let go. */
-const insertClaiming = Effect.fnUntraced(function*(
-  row: Parameters<typeof orders.insert>[0],
-  validitySeconds: number,
-  serial: string | undefined
-) {
-  const { id, now, profile, replaces } = row
-  if (replaces !== undefined) yield* orders.releaseClaim(profile, replaces, now - validitySeconds)
-  if ((yield* orders.insert(row)) === undefined) {
-    yield* afterTransaction(emit("order_replaces_rejected", { reason: "already_claimed" }))
-    return yield* new AlreadyReplaced()
+/** Inserts the order; false when another one has the claim to the certificate it is to replace. */
+const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validitySeconds: number) {
+  const { accountId, now, profile, replaces } = row
+  if (replaces !== undefined) {
+    yield* accounts.lock(accountId) // first in the order of locks, before an order row
+    yield* orders.releaseClaim(profile, replaces, now - validitySeconds)
   }
-  if (serial !== undefined) yield* afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: serial }))
+  return (yield* orders.insert(row)) !== undefined
 })
 
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
@@ -160,13 +156,22 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const replaces = replaced?.leaf.certId
   const row = { id, identifiers, notBefore, notAfter, replaces, now, ip: caller.client.ip, ...scopeOf(caller) }
   const reversed = names.map((name) => [name, reverseName(name)] as const)
-  yield* transaction(Effect.all([
-    insertClaiming(row, profile.order.validity_seconds, replaced?.serial),
+  const written = Effect.all([
     orders.insertIdentifiers(id, profile.name, reversed),
     authorizations.insert(id, now, wanted),
     authorizations.insertOffered(now, offered),
     afterCommit(emit("order_created", { order_id: id, identifiers: names }))
-  ], { discard: true }))
+  ], { discard: true })
+  // A claim that is taken is no failure of the transaction: its neighbours would have to run again.
+  const claimed = yield* transaction(Effect.flatMap(
+    insertClaiming(row, profile.order.validity_seconds),
+    (inserted) => inserted ? Effect.as(written, true) : Effect.succeed(false)
+  ))
+  if (!claimed) {
+    yield* emit("order_replaces_rejected", { reason: "already_claimed" })
+    return yield* new AlreadyReplaced()
+  }
+  if (replaced !== undefined) yield* emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial })
   const view: OrderView = {
     id,
     ...scopeOf(caller),
@@ -190,19 +195,25 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
 })
 
 const pageSize = 100
+const longestWalk = 500
 const beforeAll = makeOrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
 
-/** One page of the caller's orders, newest first, and the cursor of the next one when there is more. */
+/**
+ * One page of the caller's orders, newest first, and the cursor of the next one when there may be more. A page is short,
+ * or even empty, where many orders have failed.
+ */
 export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId | undefined) {
   const now = yield* currentSeconds
-  const found = yield* orderList.list({
+  const walked = yield* orderList.list({
     ...scopeOf(caller),
     before: cursor ?? beforeAll,
     createdAfter: now - caller.profile.order.validity_seconds,
-    limit: pageSize + 1
+    limit: longestWalk
   })
-  const ids = found.slice(0, pageSize).map(({ id }) => id)
-  return { ids, next: found.length > pageSize ? ids.at(-1) : undefined }
+  const shown = walked.filter(({ isShown }) => isShown === 1).map(({ id }) => id)
+  const ids = shown.slice(0, pageSize)
+  const last = shown.length > pageSize ? ids.at(-1) : walked.length === longestWalk ? walked.at(-1)?.id : undefined
+  return { ids, next: last }
 })
 
 /** The PEM chain of a `valid` order, leaf first. */

@@ -57,5 +57,5 @@ export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): 
   const own = keyIdentifierOf(read)
   if (own !== undefined && !sameBytes(own, keyIdentifier)) return undefined
   const { notAfter, notBefore } = read
-  return { notBefore, notAfter, certId: `${text(own ?? keyIdentifier)}.${text(read.serial)}` }
+  return { notBefore, notAfter, certId: `${text(own ?? new Uint8Array())}.${text(read.serial)}` }
 }

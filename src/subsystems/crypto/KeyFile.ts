@@ -67,7 +67,7 @@ const withFile = <A>(
   Effect.acquireUseRelease(
     attempt(toldAs, () => open(path, flags, mode)),
     use,
-    (file) => Effect.promise(() => file.close())
+    (file) => Effect.ignore(Effect.tryPromise(() => file.close())) // what was written has been synced
   )
 
 /** One file to be written. */
@@ -154,7 +154,10 @@ const publish = (file: NewFile): Effect.Effect<void, FileUnusable> =>
       // No hard links on this file system: claim the name with an empty file of our own, then rename over that.
       Effect.zipRight(
         withFile(file.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, file.mode, () => Effect.void),
-        attempt(file.path, () => rename(stagedPath(file), file.path))
+        Effect.tapError(
+          attempt(file.path, () => rename(stagedPath(file), file.path)),
+          () => removeAll([file.path])
+        )
       )
   )
 

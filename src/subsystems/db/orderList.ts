@@ -8,13 +8,16 @@ const id = uuid<OrderId>()
 const ofAccount = statement({
   name: "order_list_of_account",
   params: { profile: text(), accountId: uuid<AccountId>(), before: id, createdAfter: int, limit: int },
-  row: { id },
+  row: { id, isShown: int },
   sql: () =>
-    `SELECT id FROM orders WHERE account_id = :accountId AND profile = :profile AND id < :before
-       AND (status IN ('processing', 'valid') OR (status IN ('pending', 'ready') AND created_at > :createdAfter))
-     ORDER BY id DESC LIMIT :limit`
+    `SELECT id, CASE WHEN status IN ('processing', 'valid') OR (status IN ('pending', 'ready')
+       AND created_at > :createdAfter) THEN 1 ELSE 0 END AS "isShown"
+     FROM orders WHERE account_id = :accountId AND profile = :profile AND id < :before ORDER BY id DESC LIMIT :limit`
 })
 
-/** An account's orders, newest first, older than `before`: neither failed ones nor unfinished ones past their expiry. */
+/**
+ * An account's orders, newest first, older than `before`, and whether each is neither failed nor unfinished past its
+ * expiry. All of them are answered, so that no request walks past more than `limit` rows.
+ */
 export const list = (page: Parameters<typeof all<typeof ofAccount.params, typeof ofAccount.row>>[1]) =>
   all(ofAccount, page)

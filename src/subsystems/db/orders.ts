@@ -87,7 +87,8 @@ const releaseReplaces = statement({
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.lapse)}
      WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND created_at <= :createdBefore
-     RETURNING id`
+       AND status <> 'invalid'
+     RETURNING id` // said once more, for the condition of the index
 })
 
 const insertNames = statement({

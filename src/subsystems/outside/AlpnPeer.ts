@@ -1,8 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import type * as Net from "node:net"
-import * as Tls from "node:tls"
 import type { ConnectFailed, ConnectRequest } from "./Connect.ts"
-import { connect, serverName, TlsFailed } from "./Connect.ts"
+import { connect, secure, sni, TlsFailed } from "./Connect.ts"
 
 /** One handshake and where to make it. */
 export interface AlpnPeerRequest extends ConnectRequest {
@@ -22,15 +21,7 @@ export interface AlpnPeerAnswer {
 
 const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
   Effect.async<AlpnPeerAnswer, TlsFailed>((resume) => {
-    const servername = serverName(name)
-    const tls = Tls.connect({
-      socket,
-      minVersion: "TLSv1.2",
-      ALPNProtocols: [protocol],
-      // the certificate is judged by the caller: it proves something else than whose host this is
-      rejectUnauthorized: false,
-      ...servername === undefined ? {} : { servername }
-    })
+    const tls = secure(socket, { ALPNProtocols: [protocol], ...sni(name) })
     let shown: AlpnPeerAnswer | undefined
     const settle = (detail: string) => {
       resume(shown === undefined ? new TlsFailed({ detail }) : Effect.succeed(shown))

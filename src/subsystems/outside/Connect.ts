@@ -1,6 +1,7 @@
 import { Data, Effect } from "effect"
 import type { Scope } from "effect"
 import * as Net from "node:net"
+import * as Tls from "node:tls"
 import type { IpAddress } from "../../domain/Address.ts"
 
 /** No TCP connection: refused, unreachable, or not within `connectMillis`. Another address may still do. */
@@ -41,7 +42,30 @@ export const connect = (request: ConnectRequest): Effect.Effect<Net.Socket, Conn
   }))
 
 /** SNI carries names only, without the root dot (RFC 6066 §3). */
-export const serverName = (host: string): string | undefined => {
+const serverName = (host: string): string | undefined => {
   const name = host.replace(/:[0-9]+$/, "").replace(/\.$/, "")
   return name.startsWith("[") || Net.isIP(name) !== 0 ? undefined : name
+}
+
+// Finite-field groups are the other side's choice, and computing in a large one stops this thread for a second.
+const ciphers = `${Tls.DEFAULT_CIPHERS}:!DHE`
+const ecdhCurve = "X25519:P-256:P-384:P-521"
+
+/**
+ * TLS 1.2 or later over a connection, with any certificate: what it proves is for the caller to judge. A connection that is
+ * gone already is a failure at once, since TLS over it would never say so.
+ */
+export const secure = (
+  socket: Net.Socket,
+  options: Pick<Tls.ConnectionOptions, "servername" | "ALPNProtocols">
+): Tls.TLSSocket => {
+  const tls = Tls.connect({ socket, minVersion: "TLSv1.2", rejectUnauthorized: false, ciphers, ecdhCurve, ...options })
+  if (socket.destroyed) tls.destroy(socket.errored ?? new Error("closed before the handshake"))
+  return tls
+}
+
+/** SNI, where the host has a name. */
+export const sni = (host: string): Pick<Tls.ConnectionOptions, "servername"> => {
+  const servername = serverName(host)
+  return servername === undefined ? {} : { servername }
 }

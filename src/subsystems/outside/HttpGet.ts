@@ -1,9 +1,8 @@
 import { Context, Data, Effect, Layer } from "effect"
 import * as Http from "node:http"
 import type * as Net from "node:net"
-import * as Tls from "node:tls"
 import type { ConnectRequest } from "./Connect.ts"
-import { connect, ConnectFailed, ignore, serverName, TlsFailed } from "./Connect.ts"
+import { connect, ConnectFailed, ignore, secure, sni, TlsFailed } from "./Connect.ts"
 
 /** One GET and where to send it. The address has been checked by the caller and is the one dialled. */
 export interface HttpGetRequest extends ConnectRequest {
@@ -41,7 +40,8 @@ const exchange = (socket: Net.Socket, request: HttpGetRequest, userAgent: string
   Effect.async<HttpAnswer, TlsFailed | ExchangeFailed>((resume) => {
     let secured = !request.secure
     let interim = 0
-    const stream = request.secure ? secure(socket, serverName(request.host)) : socket
+    // RFC 8555 §8.3 leaves the certificate of a redirect target out of the proof
+    const stream = request.secure ? secure(socket, sni(request.host)).on("error", ignore) : socket
     stream.once("secureConnect", () => {
       secured = true
     })
@@ -98,15 +98,6 @@ const exchange = (socket: Net.Socket, request: HttpGetRequest, userAgent: string
     outgoing.end()
     return Effect.sync(close)
   })
-
-const secure = (socket: Net.Socket, servername: string | undefined): Tls.TLSSocket =>
-  Tls.connect({
-    socket,
-    minVersion: "TLSv1.2",
-    // RFC 8555 §8.3 leaves the certificate of a redirect target out of the proof
-    rejectUnauthorized: false,
-    ...servername === undefined ? {} : { servername }
-  }).on("error", ignore)
 
 /**
  * The outside world of http-01: one GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no

@@ -2,6 +2,7 @@ import { Clock, Effect } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/Problem.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
+import { linger } from "./Connections.ts"
 
 const bodyTimeoutMillis = 10_000
 
@@ -81,8 +82,6 @@ export const leaveUnread = (message: IncomingMessage, response: ServerResponse):
   if (!message.complete && (coding !== undefined || Number(length ?? 0) > 0)) abandon(message, response)
 }
 
-const lingerMillis = 5000
-
 // The answer goes out and the connection ends with it. Closing it with octets unread would reset it, and a client that
 // is still sending would lose the answer, so for a while the rest of the body is read and thrown away.
 const abandon = (message: IncomingMessage, response: ServerResponse): void => {
@@ -90,7 +89,6 @@ const abandon = (message: IncomingMessage, response: ServerResponse): void => {
   if (response.hasHeader("connection")) return
   response.setHeader("connection", "close")
   socket.destroySoon = () => void socket.end()
-  const timer = setTimeout(() => socket.destroy(), lingerMillis)
-  socket.once("close", () => clearTimeout(timer))
+  linger(socket)
   message.resume()
 }

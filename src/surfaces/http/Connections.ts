@@ -53,4 +53,12 @@ export class Connections {
   }
 }
 
+const lingerMillis = 5000
+
+/** After the last octets to a peer have been sent: what it has still to send is given so long, then it is cut off. */
+export const linger = (socket: Socket): void => {
+  const timer = setTimeout(() => socket.destroy(), lingerMillis)
+  socket.once("close", () => clearTimeout(timer))
+}
+
 const nameOf = (socket: Socket): string => `${socket.remoteAddress ?? ""} ${socket.remotePort ?? ""}`

@@ -8,7 +8,7 @@ import { accessWeight } from "../../domain/Event.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { emit, enterSpan } from "../../subsystems/log/EventLog.ts"
 import { Body, leaveUnread } from "./Body.ts"
-import { Connections } from "./Connections.ts"
+import { Connections, linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
 import { bareAnswer, readHead, unmapped, write } from "./Head.ts"
 import type { Answer, App, Request } from "./Message.ts"
@@ -123,6 +123,7 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
     /** Answers what is no request, or cannot be one yet. */
     const refuse = (socket: Socket, status: BareStatus) => {
       socket.end(bareAnswer(status))
+      linger(socket)
       // What is wrong may be the body of a request that has a record of its own to come.
       for (const one of inFlight) if (one.socket === socket) return
       onRefused(socket, status)

@@ -12,7 +12,7 @@ import { ConnectFailed } from "../../../src/subsystems/outside/Connect.ts"
 import type { Shown } from "../../support/AlpnResponder.ts"
 import { alpnResponder, validationCertificate } from "../../support/AlpnResponder.ts"
 import { rawServer } from "../../support/RawServer.ts"
-import { ecKey, ext } from "../crypto/Pki.ts"
+import { ecKey, ext, rsaKey } from "../crypto/Pki.ts"
 
 const loopback = Option.getOrThrow(parseAddress("127.0.0.1"))
 /** The extension by which a TLS 1.3 client resumes (RFC 8446 section 4.2). */
@@ -33,6 +33,17 @@ const meet = (port: number, request: Partial<AlpnPeerRequest> = {}) =>
     })).pipe(Effect.provide(AlpnPeer.layer))
 
 describe("the handshake", () => {
+  it.scopedLive("is not made in a group of the server's making, which may take a second to compute in", () =>
+    Effect.gen(function*() {
+      const der = validationCertificate({ name: "a.example", keyAuthorization, key: rsaKey })
+      const responder = yield* alpnResponder({ "a.example": { key: rsaKey, der } }, {
+        maxVersion: "TLSv1.2",
+        ciphers: "DHE-RSA-AES128-GCM-SHA256",
+        dhparam: "auto"
+      })
+      assert.strictEqual((yield* Effect.flip(meet(responder.port)))._tag, "TlsFailed")
+    }))
+
   for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
     it.scopedLive(`${version}: server name and one protocol are sent, the certificate is handed over`, () =>
       Effect.gen(function*() {

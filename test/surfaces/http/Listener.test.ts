@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Queue, Scope, TestClock } from "effect"
+import { connect } from "node:net"
 import { connect as connectTls } from "node:tls"
 import { assert, describe } from "vitest"
 import { problemOf } from "../../../src/domain/Problem.ts"
@@ -100,12 +101,12 @@ const makeRecords = () => {
 
 const log = makeRecords()
 
-const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>) =>
+const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>, timeout?: number) =>
   it.scoped(name, () =>
     Effect.suspend(() => {
       log.records.length = 0
       return body()
-    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))))
+    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))), timeout)
 
 const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(":") + 1))
 
@@ -459,6 +460,29 @@ describe("connections", () => {
       )
       assert.match(yield* exchange(port, get("/", `X-Large: ${"x".repeat(17_000)}\r\n`)), /^HTTP\/1\.1 4(?:00|31) /)
     }))
+
+  test("who is refused and never closes his side is cut off", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(appOf(() => Effect.die("reached")))
+      for (const request of ["GET / HTTP/1.1\r\n\r\n", get("/", "X-Many: 1\r\n".repeat(100))]) {
+        const cut = yield* Effect.async<string>((resume) => {
+          const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+          let said = ""
+          socket.on("data", (chunk: Buffer) => said += chunk.toString("latin1"))
+          socket.on("error", () => {})
+          // Nothing is heard of being cut off before something is sent again.
+          socket.once("end", () => {
+            const knock = setInterval(() => socket.write("x"), 100)
+            socket.once("close", () => {
+              clearInterval(knock)
+              resume(Effect.succeed(said))
+            })
+          })
+          socket.write(request)
+        })
+        assert.match(cut, /^HTTP\/1\.1 4(?:00|31) /)
+      }
+    }), 30_000)
 
   test("a head of more than a hundred fields is a 431 and the end of the connection", () =>
     Effect.gen(function*() {

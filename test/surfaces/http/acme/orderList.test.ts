@@ -84,6 +84,27 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       assert.deepStrictEqual(listed(yield* list()), [6, 3, 2, 1, 0].map((at) => made[at] ?? ""))
     }))
 
+  test("come by and by where many have failed: no page walks past more than 500 of them", () =>
+    Effect.gen(function*() {
+      const { list, order } = yield* someone
+      const oldest = yield* order("a.example")
+      const isSqlite = backend.dialect === "sqlite"
+      const rows = Array.from({ length: 600 }, (_, index) => {
+        const digits = `fff00000-0000-7000-8000-${index.toString(16).padStart(12, "0")}`
+        const id = isSqlite ? `x'${digits.replaceAll("-", "")}'` : `'${digits}'`
+        return `(${id}, 'default', (SELECT id FROM accounts), 'invalid', '[]', 0)`
+      })
+      yield* sql(
+        `INSERT INTO orders (id, profile, account_id, status, identifiers, created_at) VALUES ${rows.join(", ")}`
+      )
+      const first = yield* list()
+      assert.deepStrictEqual(listed(first), [])
+      const next = [first.headers["link"] ?? []].flat().join().match(/cursor=([^>]*)>;rel="next"/)?.[1]
+      const second = yield* list(`?cursor=${next}`)
+      assert.deepStrictEqual(listed(second), [oldest])
+      assert.notMatch(String(second.headers["link"]), /rel="next"/)
+    }))
+
   test("of somebody else are refused, whether or not there is such an account", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* someone, yield* someone]
