@@ -160,7 +160,10 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     orders.insertIdentifiers(id, profile.name, reversed),
     authorizations.insert(id, now, wanted),
     authorizations.insertOffered(now, offered),
-    afterCommit(emit("order_created", { order_id: id, identifiers: names }))
+    afterCommit(emit("order_created", { order_id: id, identifiers: names })),
+    replaced === undefined
+      ? Effect.void
+      : afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
   ], { discard: true })
   // A claim that is taken is no failure of the transaction: its neighbours would have to run again.
   const claimed = yield* transaction(Effect.flatMap(
@@ -171,7 +174,6 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     yield* emit("order_replaces_rejected", { reason: "already_claimed" })
     return yield* new AlreadyReplaced()
   }
-  if (replaced !== undefined) yield* emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial })
   const view: OrderView = {
     id,
     ...scopeOf(caller),
