@@ -558,7 +558,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         const cases: ReadonlyArray<readonly [string, string]> = [
           ["", "undecodable"],
           ["!!!", "undecodable"],
-          [good.toString("base64"), "undecodable"],
+          [good.toString("base64url").replace(/^./, "/"), "undecodable"],
           [`${good.toString("base64url")}===`, "undecodable"],
           [Buffer.from("garbage").toString("base64url"), "undecodable"],
           [Buffer.concat([good, Buffer.from([0])]).toString("base64url"), "undecodable"],
