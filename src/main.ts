@@ -2,9 +2,10 @@
 import { NodeContext } from "@effect/platform-node"
 import { Effect, Exit } from "effect"
 import { readFileSync } from "node:fs"
+import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import type { Host } from "./app/Cli.ts"
 import { run } from "./app/Cli.ts"
+import type { Host } from "./app/commands/Kit.ts"
 
 // `src/main.ts` and `dist/main.js` are equally deep.
 const root = new URL("../", import.meta.url)
@@ -32,7 +33,17 @@ const uncaught = Effect.async<never>((resume) => {
   process.on("uncaughtException", (error) => resume(Effect.die(error)))
 })
 
+const readLine = Effect.async<string>((resume) => {
+  const lines = createInterface({ input: process.stdin })
+  lines.once("line", (line) => {
+    lines.close()
+    resume(Effect.succeed(line))
+  })
+  lines.once("close", () => resume(Effect.succeed("")))
+})
+
 const host: Host = {
+  stdin: { isTerminal: process.stdin.isTTY === true, readLine },
   stdout: output(process.stdout),
   stderr: output(process.stderr),
   env: process.env,

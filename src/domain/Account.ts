@@ -1,7 +1,7 @@
 import { Either } from "effect"
+import type { Malformed } from "./AcmeError.ts"
+import { InvalidContact, UnsupportedContact } from "./AcmeError.ts"
 import type { AccountId } from "./Id.ts"
-import type { Malformed } from "./Problem.ts"
-import { InvalidContact, UnsupportedContact } from "./Problem.ts"
 
 /** `revoked` is accepted from old data, written by nothing, and reads as refused. */
 export type AccountStatus = "valid" | "deactivated" | "revoked"

@@ -4,7 +4,14 @@ const vocabulary = {
   certificate_issue_failed: { outcome: "failure", actors: ["acme", "admin", "system"] },
   account_contact_updated: { outcome: "success", actors: ["acme", "admin", "cli"] },
   account_key_changed: { outcome: "success", actors: ["acme"] },
-  account_deactivated: { outcome: "success", actors: ["acme", "admin", "cli"] }
+  account_deactivated: { outcome: "success", actors: ["acme", "admin", "cli"] },
+  account_deleted: { outcome: "success", actors: ["admin", "cli"] },
+  certificate_revoked: { outcome: "success", actors: ["acme", "admin", "cli"] },
+  certificate_revoke_failed: { outcome: "failure", actors: ["acme", "admin", "cli"] },
+  crl_number_raised: { outcome: "success", actors: ["cli"] },
+  eab_created: { outcome: "success", actors: ["admin", "cli"] },
+  eab_revoked: { outcome: "success", actors: ["admin", "cli"] },
+  eab_deleted: { outcome: "success", actors: ["admin", "cli"] }
 } as const satisfies {
   readonly [event: string]: {
     readonly outcome: "success" | "failure"
@@ -23,12 +30,39 @@ export type IssueFailureCause =
   | "chain_rejected"
   | "lint_failed"
 
+/** Why a revocation failed, in one word. */
+export type RevokeFailureCause = "unauthorized" | "already_revoked" | "bad_reason" | "issuer_mismatch"
+
+/** What becomes of the accounts of a credential that is deleted. */
+export type AccountsMode = "keep" | "deactivate" | "delete"
+
+/** `scope` is a profile, or absent for a credential of every profile. */
+interface EabDetail {
+  readonly kid: string
+  readonly label?: string
+  readonly scope?: string
+}
+
 interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
   readonly certificate_issue_failed: { readonly cause: IssueFailureCause; readonly error?: string }
   readonly account_contact_updated: { readonly contacts_before: number; readonly contacts_after: number }
   readonly account_key_changed: { readonly key_fp: string; readonly previous_key_fp: string }
   readonly account_deactivated: { readonly via: "account" | "eab_delete" }
+  readonly account_deleted: { readonly orders: number; readonly authorizations: number; readonly via: "eab_delete" }
+  readonly certificate_revoked: { readonly authorized_by: "account" | "certificate_key" | "operator" }
+  readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause }
+  readonly crl_number_raised: { readonly issuer: string; readonly before: number; readonly after: number }
+  readonly eab_created: EabDetail
+  readonly eab_revoked: EabDetail
+  readonly eab_deleted: {
+    readonly kid: string
+    readonly label?: string
+    readonly accounts: AccountsMode
+    readonly kept: number
+    readonly deactivated: number
+    readonly deleted: number
+  }
 }
 
 /** One row to be written. Facts that are not known are left out; `reason` is a problem type or a reason code. */

@@ -50,6 +50,7 @@ export const fields = {
   previous_key_fp: "text",
   keys_from_env: "int",
   keys_from_file: "int",
+  kid: "text",
   kind: "word",
   latency_ms: "int",
   listener: "word",
@@ -152,6 +153,8 @@ export const events = {
 
   // accounts and orders
   account_created: info("account_id", "key_fp"),
+  eab_verified: info("kid", "account_id"),
+  eab_rejected: warn("kid", "reason"),
   account_found: debug("account_id", "key_fp"),
   account_updated: info("account_id"),
   account_deactivated: info("account_id"),

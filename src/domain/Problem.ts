@@ -1,10 +1,4 @@
-import { Data } from "effect"
-
-/** The wire's identifier object. */
-interface Identifier {
-  readonly type: string
-  readonly value: string
-}
+import type { AcmeError, Detailed, Identifier } from "./AcmeError.ts"
 
 /**
  * RFC 7807 / RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. A condition the
@@ -20,112 +14,6 @@ export interface ProblemDocument {
     { readonly type: string; readonly detail: string; readonly identifier: Identifier }
   >
 }
-
-interface Detailed {
-  readonly detail: string
-}
-
-// Requests that could not be read.
-export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
-export class NotFound extends Data.TaggedError("NotFound") {}
-export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
-export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
-export class UnsupportedMediaType extends Data.TaggedError("UnsupportedMediaType")<Detailed> {}
-export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
-export class BodyTooSlow extends Data.TaggedError("BodyTooSlow") {}
-
-// Who asks.
-export class BadNonce extends Data.TaggedError("BadNonce") {}
-export class Unauthorized extends Data.TaggedError("Unauthorized")<Detailed> {}
-export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist") {}
-export class BadSignatureAlgorithm extends Data.TaggedError("BadSignatureAlgorithm")<Detailed> {}
-export class BadPublicKey extends Data.TaggedError("BadPublicKey")<Detailed> {}
-export class UnsupportedContact extends Data.TaggedError("UnsupportedContact") {}
-export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed> {}
-/** `terms` is the URL to agree to. */
-export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{ readonly terms: string }> {}
-
-/** The account that has the key. */
-export class KeyInUse extends Data.TaggedError("KeyInUse")<{ readonly accountId: string }> {}
-
-// What is asked for.
-export class UnsupportedIdentifier
-  extends Data.TaggedError("UnsupportedIdentifier")<{ readonly identifier: Identifier }> {}
-export class RejectedIdentifier
-  extends Data.TaggedError("RejectedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
-export class MalformedIdentifier
-  extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
-/** Several identifiers were refused, each for its own reason. */
-export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
-export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
-export class OrderNotReady extends Data.TaggedError("OrderNotReady") {}
-export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
-/** Seconds after which asking again may succeed. */
-export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retryAfter: number }> {}
-
-// What went wrong here.
-export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}
-export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFailed") {}
-export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
-export class Shed extends Data.TaggedError("Shed") {}
-export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
-
-// Stored with a challenge or an order and read when the client polls.
-export class ChallengeUnreachable extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string }> {}
-export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
-export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
-export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
-  readonly name: string
-  /** Records that were seen. */
-  readonly answers: number
-}> {}
-export class HandshakeFailed extends Data.TaggedError("HandshakeFailed")<{ readonly name: string }> {}
-export class AlpnCertificateMismatched
-  extends Data.TaggedError("AlpnCertificateMismatched")<{ readonly name: string }> {}
-export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}
-export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
-export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
-
-export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | MalformedIdentifier
-
-/** Every failure an ACME client can be told of. */
-export type AcmeError =
-  | Malformed
-  | NotFound
-  | NoSuchPath
-  | MethodNotAllowed
-  | UnsupportedMediaType
-  | BodyTooLarge
-  | BodyTooSlow
-  | BadNonce
-  | Unauthorized
-  | AccountDoesNotExist
-  | BadSignatureAlgorithm
-  | BadPublicKey
-  | UnsupportedContact
-  | InvalidContact
-  | UserActionRequired
-  | KeyInUse
-  | IdentifierRefused
-  | Compound
-  | AlreadyReplaced
-  | OrderNotReady
-  | BadCsr
-  | RateLimited
-  | ServerInternal
-  | ChallengeEnqueueFailed
-  | HandlerPanicked
-  | Shed
-  | DeadlineExceeded
-  | ChallengeUnreachable
-  | ChallengeMismatched
-  | TxtLookupFailed
-  | TxtMismatched
-  | HandshakeFailed
-  | AlpnCertificateMismatched
-  | ValidationAbandoned
-  | AuthorityWithdrawn
-  | IssuanceAbandoned
 
 interface Row<E> {
   /** Suffix of the RFC 8555 URN; absent where the specification gives none. */
@@ -175,6 +63,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     status: 403,
     detail: (error) => `The terms of service must be agreed to: ${error.terms}`
   },
+  ExternalAccountRequired: {
+    type: "externalAccountRequired",
+    status: 403,
+    detail: () => "A new account needs an external account binding here; ask the operator for a credential."
+  },
   KeyInUse: { type: "malformed", status: 409, detail: () => "The new key belongs to an account already." },
   UnsupportedIdentifier: {
     type: "unsupportedIdentifier",
@@ -199,6 +92,12 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   AlreadyReplaced: { type: "alreadyReplaced", status: 409, detail: () => "Another order replaces this certificate." },
   OrderNotReady: { type: "orderNotReady", status: 403, detail: () => "The order is not ready to be finalized." },
   BadCsr: { type: "badCSR", status: 400, detail: said },
+  AlreadyRevoked: { type: "alreadyRevoked", status: 400, detail: () => "The certificate is revoked already." },
+  BadRevocationReason: {
+    type: "badRevocationReason",
+    status: 400,
+    detail: ({ code }) => `The revocation reason ${code} is not accepted; 0 to 6 and 8 to 10 are.`
+  },
   RateLimited: {
     type: "rateLimited",
     status: 429,
@@ -207,6 +106,12 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   },
   ServerInternal: { type: "serverInternal", status: 500, detail: () => `The request failed here; ${logHasReason}` },
   ChallengeEnqueueFailed: { status: 500, detail: () => "The validation could not be queued; ask again." },
+  CrlNotReady: {
+    type: "serverInternal",
+    status: 503,
+    detail: () => "The revocation list has not been signed yet; ask again.",
+    retryAfter: () => 5
+  },
   HandlerPanicked: { status: 500, detail: () => `The request failed here; ${logHasReason}` },
   Shed: { status: 503, detail: () => "The service is busy; ask again.", retryAfter: () => 5 },
   DeadlineExceeded: {

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
+import { IssuanceAbandoned } from "../domain/AcmeError.ts"
 import { expiresAt } from "../domain/Order.ts"
-import { IssuanceAbandoned, problemOf, problemType } from "../domain/Problem.ts"
+import { problemOf, problemType } from "../domain/Problem.ts"
 import type { Config, ProfileConfig } from "../subsystems/config/AppConfig.ts"
 import { importSpki } from "../subsystems/crypto/Jwk.ts"
 import * as audit from "../subsystems/db/audit.ts"

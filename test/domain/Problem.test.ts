@@ -1,8 +1,9 @@
 import { it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { assert, describe } from "vitest"
-import type { AcmeError, ProblemDocument } from "../../src/domain/Problem.ts"
-import * as Problem from "../../src/domain/Problem.ts"
+import type { AcmeError } from "../../src/domain/AcmeError.ts"
+import * as AcmeErrors from "../../src/domain/AcmeError.ts"
+import type { ProblemDocument } from "../../src/domain/Problem.ts"
 import { isAcmeError, problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
 import { storedProblem } from "../../src/subsystems/db/orders.ts"
 
@@ -44,10 +45,14 @@ const untyped: { readonly [tag: string]: number } = {
 }
 
 const identifier = fc.record({ type: fc.constantFrom("dns", "ip"), value: fc.string() })
-const refusals: fc.Arbitrary<Problem.IdentifierRefused> = fc.oneof(
-  fc.record({ identifier }).map((given) => new Problem.UnsupportedIdentifier(given)),
-  fc.record({ identifier, detail: fc.string({ minLength: 1 }) }).map((given) => new Problem.RejectedIdentifier(given)),
-  fc.record({ identifier, detail: fc.string({ minLength: 1 }) }).map((given) => new Problem.MalformedIdentifier(given))
+const refusals: fc.Arbitrary<AcmeErrors.IdentifierRefused> = fc.oneof(
+  fc.record({ identifier }).map((given) => new AcmeErrors.UnsupportedIdentifier(given)),
+  fc.record({ identifier, detail: fc.string({ minLength: 1 }) }).map((given) =>
+    new AcmeErrors.RejectedIdentifier(given)
+  ),
+  fc.record({ identifier, detail: fc.string({ minLength: 1 }) }).map((given) =>
+    new AcmeErrors.MalformedIdentifier(given)
+  )
 )
 
 /** Everything any failure may be made of. */
@@ -61,12 +66,13 @@ const parts = fc.record({
   cause: fc.constant(new Error("planted-cause SELECT at /srv")),
   name: fc.domain(),
   answers: fc.nat(),
-  accountId: fc.uuid()
+  accountId: fc.uuid(),
+  code: fc.integer()
 })
 
 type FailureClass = new(given: object) => AcmeError
 
-const classes = Object.entries(Problem as { readonly [name: string]: unknown }).filter(
+const classes = Object.entries(AcmeErrors as { readonly [name: string]: unknown }).filter(
   (entry): entry is [string, FailureClass] => typeof entry[1] === "function" && entry[1].prototype instanceof Error
 )
 
@@ -114,7 +120,7 @@ for (const [name, Failure] of classes) {
 
 describe("what is particular", () => {
   it("a refused algorithm names those that are taken", () => {
-    const { algorithms } = problemOf(new Problem.BadSignatureAlgorithm({ detail: "no" }))
+    const { algorithms } = problemOf(new AcmeErrors.BadSignatureAlgorithm({ detail: "no" }))
     assert.sameMembers([...algorithms ?? []], ["ES256", "RS256"])
   })
 
@@ -125,7 +131,9 @@ describe("what is particular", () => {
   it.prop("a failed validation names the identifier and a problem of its own, never what was seen", [fc.domain()], (
     [name]
   ) => {
-    for (const failure of [new Problem.ChallengeUnreachable({ name }), new Problem.ChallengeMismatched({ name })]) {
+    for (
+      const failure of [new AcmeErrors.ChallengeUnreachable({ name }), new AcmeErrors.ChallengeMismatched({ name })]
+    ) {
       assert.deepStrictEqual(problemOf(failure).identifier, { type: "dns", value: name })
     }
   })
@@ -133,7 +141,7 @@ describe("what is particular", () => {
   it.prop("several refusals are one problem with each of them, in order, and the highest of their statuses", [
     fc.array(refusals, { minLength: 1, maxLength: 12 })
   ], ([several]) => {
-    const problem: ProblemDocument = problemOf(new Problem.Compound({ parts: several }))
+    const problem: ProblemDocument = problemOf(new AcmeErrors.Compound({ parts: several }))
     const alone = several.map((part) => problemOf(part))
     assert.strictEqual(problem.type, "urn:ietf:params:acme:error:compound")
     assert.isTrue(alone.every(({ status }) => status <= problem.status))

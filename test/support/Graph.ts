@@ -81,7 +81,7 @@ export const count = (text: string): Effect.Effect<number, never, Database> =>
 export const column = (text: string): Effect.Effect<ReadonlyArray<string>, never, Database> =>
   Effect.map(sql(text), (rows) => rows.map((row) => String(Object.values(row)[0])))
 
-const tables = ["audit_log", "jobs", "workers", "nonces", "accounts"]
+const tables = ["audit_log", "jobs", "workers", "nonces", "accounts", "eab_keys", "revocations", "crls"]
 
 /** What {@link useDatabase} gives a describe block. */
 export interface TestDatabase {
@@ -198,6 +198,8 @@ export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key:
     contact: [],
     termsOfServiceAgreed: true,
     onlyReturnExisting: false,
+    binding: undefined,
+    url: "",
     client: sender
   })
   const caller: Caller = {

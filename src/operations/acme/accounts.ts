@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { Account } from "../../domain/Account.ts"
 import { checkContacts } from "../../domain/Account.ts"
+import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
 import { AccountId } from "../../domain/Id.ts"
 import type { ClientFacts } from "../../domain/Job.ts"
-import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/Problem.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import { AccountKeys } from "../../subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
@@ -12,6 +12,7 @@ import { fingerprint } from "../../subsystems/crypto/Jws.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
+import { verifyBinding } from "./binding.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts, currentSeconds } from "./caller.ts"
 
@@ -22,6 +23,10 @@ export interface Registration {
   readonly contact: ReadonlyArray<string>
   readonly termsOfServiceAgreed: boolean
   readonly onlyReturnExisting: boolean
+  /** The `externalAccountBinding` as posted; looked at where `eab.enabled` is on. */
+  readonly binding: unknown
+  /** The URL of newAccount, which a binding must name. */
+  readonly url: string
   readonly client: ClientFacts
 }
 
@@ -45,7 +50,8 @@ const found = (registration: Registration, account: Account) =>
 
 /**
  * newAccount (RFC 8555 section 7.3): find or create by key. Order of checks: existing key, onlyReturnExisting, terms of
- * service, contacts, insert; a lost race answers the winner.
+ * service, contacts, external account binding, insert; a lost race answers the winner. A known key needs the binding
+ * too, but stays bound as it was.
  */
 export const register = Effect.fnUntraced(function*(registration: Registration) {
   const { contact, key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
@@ -58,8 +64,14 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   const terms = profile.meta.terms_of_service
   if (terms !== "" && !termsOfServiceAgreed) return yield* new UserActionRequired({ terms })
   yield* checkContacts(contact)
-  if (existing !== undefined) return { account: yield* found(registration, existing), created: false }
-  const account = yield* create(registration)
+  const kid = profile.eab.enabled
+    ? yield* verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
+    : undefined
+  if (existing !== undefined) {
+    if (kid !== undefined) yield* emit("eab_verified", { kid, account_id: existing.id })
+    return { account: yield* found(registration, existing), created: false }
+  }
+  const account = yield* create(registration, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
   if (winner === undefined) return yield* new AccountDoesNotExist() // deleted between the two statements
@@ -67,7 +79,8 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
 })
 
 // Not interrupted: a client that hangs up after the insert must not take its record with it.
-const create = Effect.fnUntraced(function*({ client, contact, key, profile, termsOfServiceAgreed }: Registration) {
+const create = Effect.fnUntraced(function*(registration: Registration, eabKid: string | undefined) {
+  const { client, contact, key, profile, termsOfServiceAgreed } = registration
   const entropy = yield* Entropy
   const id = AccountId(yield* entropy.uuid)
   const now = yield* currentSeconds
@@ -82,10 +95,11 @@ const create = Effect.fnUntraced(function*({ client, contact, key, profile, term
     lastSeenAt: now
   }
   const { pubkey } = account
-  const row = { id, profile: profile.name, pubkey, contact, termsOfServiceAgreed: agreed, now, ip: client.ip }
+  const row = { id, profile: profile.name, pubkey, contact, termsOfServiceAgreed: agreed, eabKid, now, ip: client.ip }
   if ((yield* accounts.insert(row)) === undefined) return undefined
   const keys = yield* AccountKeys
   yield* keys.keep(key)
+  if (eabKid !== undefined) yield* emit("eab_verified", { kid: eabKid, account_id: id })
   yield* emit("account_created", { account_id: id, key_fp: fingerprint(key.spki) })
   return account
 }, Effect.uninterruptible)

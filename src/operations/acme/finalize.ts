@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
+import { BadCsr, OrderNotReady } from "../../domain/AcmeError.ts"
 import type { OrderId } from "../../domain/Id.ts"
 import { expiresAt } from "../../domain/Order.ts"
-import { BadCsr, OrderNotReady } from "../../domain/Problem.ts"
 import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../subsystems/crypto/Csr.ts"
 import { CsrRefused } from "../../subsystems/crypto/CsrRefused.ts"

@@ -1,21 +1,21 @@
 import { Effect, Either } from "effect"
-import type { ChallengeType } from "../../domain/Challenge.ts"
-import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
-import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
-import type { DnsName } from "../../domain/Identifier.ts"
-import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Identifier.ts"
-import type { Order, OrderIdentifier } from "../../domain/Order.ts"
-import type { AcmeError, IdentifierRefused } from "../../domain/Problem.ts"
+import type { AcmeError, IdentifierRefused } from "../../domain/AcmeError.ts"
 import {
   AlreadyReplaced,
   Compound,
   Malformed,
   MalformedIdentifier,
   NotFound,
-  problemType,
   RejectedIdentifier,
   UnsupportedIdentifier
-} from "../../domain/Problem.ts"
+} from "../../domain/AcmeError.ts"
+import type { ChallengeType } from "../../domain/Challenge.ts"
+import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
+import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
+import type { DnsName } from "../../domain/Identifier.ts"
+import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Identifier.ts"
+import type { Order, OrderIdentifier } from "../../domain/Order.ts"
+import { problemType } from "../../domain/Problem.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Malformed, NotFound } from "../../domain/Problem.ts"
+import { Malformed, NotFound } from "../../domain/AcmeError.ts"
 import type { NamedLeaf } from "../../subsystems/crypto/CertId.ts"
 import { namedLeaf, parseCertId } from "../../subsystems/crypto/CertId.ts"
 import * as certificates from "../../subsystems/db/certificates.ts"

@@ -1,20 +1,21 @@
 import { Clock, Data, Effect } from "effect"
-import { keyAuthorization } from "../../domain/Challenge.ts"
-import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
-import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
-import { baseName, DnsName } from "../../domain/Identifier.ts"
-import type { PayloadOf } from "../../domain/Job.ts"
-import type { AcmeError, ProblemDocument } from "../../domain/Problem.ts"
+import type { AcmeError } from "../../domain/AcmeError.ts"
 import {
   AlpnCertificateMismatched,
   ChallengeMismatched,
   ChallengeUnreachable,
   HandshakeFailed,
-  problemOf,
   TxtLookupFailed,
   TxtMismatched,
   ValidationAbandoned
-} from "../../domain/Problem.ts"
+} from "../../domain/AcmeError.ts"
+import { keyAuthorization } from "../../domain/Challenge.ts"
+import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
+import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
+import { baseName, DnsName } from "../../domain/Identifier.ts"
+import type { PayloadOf } from "../../domain/Job.ts"
+import type { ProblemDocument } from "../../domain/Problem.ts"
+import { problemOf } from "../../domain/Problem.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../../subsystems/db/Database.ts"

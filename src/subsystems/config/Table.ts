@@ -113,6 +113,10 @@ const meta = Schema.Struct({
   caa_identities: texts([], dnsName, "Names to use in CAA records, shown to clients. CAA is not checked.")
 })
 
+const eab = Schema.Struct({
+  enabled: flag(false, "New accounts need a credential of `acme-svc eab create` (external account binding).")
+})
+
 const profileNames: Names = {
   fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
   fault: (name) => {
@@ -170,6 +174,7 @@ export const Table = Schema.Struct({
   }),
   signer,
   meta,
+  eab,
   logging: Schema.Struct({
     filter: text("acme_svc=info", logFilter, "What is logged; the longest target prefix wins."),
     json_format: flag(false, "One JSON object a line."),
@@ -194,7 +199,8 @@ export const Table = Schema.Struct({
       order,
       meta,
       signer,
-      challenge
+      challenge,
+      eab
     })
   )
 })

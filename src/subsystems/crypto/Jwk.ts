@@ -1,7 +1,7 @@
 import { Either } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createHash, createPublicKey } from "node:crypto"
-import { BadPublicKey } from "../../domain/Problem.ts"
+import { BadPublicKey } from "../../domain/AcmeError.ts"
 import { decodeBase64url } from "./Base64url.ts"
 
 /** A key a request may be signed with, ready to verify. */

@@ -1,6 +1,6 @@
 import { Either } from "effect"
-import { createHash, verify } from "node:crypto"
-import { Malformed } from "../../domain/Problem.ts"
+import { createHash, createHmac, timingSafeEqual, verify } from "node:crypto"
+import { Malformed } from "../../domain/AcmeError.ts"
 import { decodeBase64url } from "./Base64url.ts"
 import type { AccountKey } from "./Jwk.ts"
 
@@ -67,9 +67,12 @@ const isObject = (value: unknown): value is Members =>
 const textMembers = ["alg", "nonce", "url", "kid"] as const
 
 /** Check 2 of the specification's table: a flattened JWS whose protected header decodes. */
-export const parseJws = (body: Uint8Array): Either.Either<Jws, Malformed> => {
-  const envelope = parseObject(body)
-  if (envelope === undefined) return malformed("The body is not a JSON object.")
+export const parseJws = (body: Uint8Array): Either.Either<Jws, Malformed> =>
+  readJws(parseObject(body), "The body is not a JSON object.")
+
+/** The same of a value that is JSON already; `notAnObject` is what is said of one that is no object. */
+export const readJws = (envelope: unknown, notAnObject: string): Either.Either<Jws, Malformed> => {
+  if (!isObject(envelope)) return malformed(notAnObject)
   if (Object.hasOwn(envelope, "header")) return malformed("An unprotected header is not accepted.")
   if (Object.hasOwn(envelope, "signatures")) return malformed("The JWS must be in flattened form.")
   const protectedText = own(envelope, "protected")
@@ -118,6 +121,12 @@ export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean =>
     ? jws.signature.length === es256SignatureSize
       && verify("sha256", jws.signingInput, { key, dsaEncoding: "ieee-p1363" }, jws.signature)
     : verify("sha256", jws.signingInput, key, jws.signature)
+
+/** Whether the signature is the HS256 MAC (RFC 7518 section 3.2) under a secret, compared in constant time. */
+export const verifyMac = ({ signature, signingInput }: Jws, secret: Uint8Array): boolean => {
+  const mac = createHmac("sha256", secret).update(signingInput).digest()
+  return signature.length === mac.length && timingSafeEqual(signature, mac)
+}
 
 /** The first 16 hexadecimal digits of the SHA-256 of a value that must not itself be logged. */
 export const fingerprint = (value: string | Uint8Array): string =>

@@ -64,6 +64,12 @@ const plainUuid: Column<string> = {
 /** UUID or BLOB(16); hyphenated lower-case text in memory. */
 export const uuid = <A extends string = string>(): Column<A> => plainUuid as unknown as Column<A>
 
+/** The kid of an EAB credential: the 16 octets of a UUID in both engines, hyphenated lower-case text in memory. */
+export const kid: Column<string> = {
+  encode: (value) => Buffer.from(value.replaceAll("-", ""), "hex"),
+  decode: (raw) => Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a kid", raw)
+}
+
 /** Canonical JSON text (member order as built, no white space), decoded through a schema. */
 export const json = <A, I>(schema: Schema.Schema<A, I>): Column<A> => {
   const parse = Schema.decodeUnknownSync(Schema.parseJson(schema))

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import type { AccountStatus } from "../../domain/Account.ts"
 import type { AccountId } from "../../domain/Id.ts"
-import { bool, bytes, int, json, nullable, text, uuid } from "./Column.ts"
+import { bool, bytes, int, json, kid, nullable, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
 import { lockRow } from "./lock.ts"
 import { select, statement } from "./Statement.ts"
@@ -38,14 +38,15 @@ const insertStatement = statement({
     pubkey: bytes,
     contact: account.contact,
     termsOfServiceAgreed: account.termsOfServiceAgreed,
+    eabKid: nullable(kid),
     now: int,
     ip: nullable(text())
   },
   row: { id: account.id },
   sql: () =>
-    `INSERT INTO accounts (id, profile, pubkey, status, contact, terms_of_service_agreed,
+    `INSERT INTO accounts (id, profile, pubkey, status, contact, terms_of_service_agreed, eab_kid,
        created_at, created_ip, last_seen_at, last_seen_ip)
-     VALUES (:id, :profile, :pubkey, 'valid', :contact, :termsOfServiceAgreed, :now, :ip, :now, :ip)
+     VALUES (:id, :profile, :pubkey, 'valid', :contact, :termsOfServiceAgreed, :eabKid, :now, :ip, :now, :ip)
      ON CONFLICT (profile, pubkey) DO NOTHING RETURNING id`
 })
 

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Shed } from "../../domain/Problem.ts"
+import { Shed } from "../../domain/AcmeError.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 
 /** A bound on requests being worked on: `server.max_concurrent_requests` and `server.admission_wait_ms`. */

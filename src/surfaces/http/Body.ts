@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/Problem.ts"
+import { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/AcmeError.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { linger } from "./Connections.ts"
 

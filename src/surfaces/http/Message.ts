@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/Problem.ts"
+import type { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/AcmeError.ts"
 
 /** A parsed request head, and its body on demand. */
 export interface Request {

@@ -34,6 +34,8 @@ const registration = (more: Partial<accounts.Registration> = {}): accounts.Regis
   contact: [],
   termsOfServiceAgreed: false,
   onlyReturnExisting: false,
+  binding: undefined,
+  url: "",
   client: sender,
   ...more
 })

@@ -99,6 +99,7 @@ export const booleans: Record<string, boolean> = {
   "server.tls.enabled": false,
   "challenge.bypass": false,
   "challenge.http_01.follow_redirects": true,
+  "eab.enabled": false,
   "logging.json_format": false,
   "logging.flatten_event": false,
   "logging.ansi": true,

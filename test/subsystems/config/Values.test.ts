@@ -61,12 +61,14 @@ describe("values", () => {
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("lets a profile override order, meta, signer and challenge, and nothing else", () => {
+  it("lets a profile override order, meta, signer, challenge and eab, and nothing else", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
-    assert.deepStrictEqual([...new Set(sections)].sort(), ["challenge", "enabled", "meta", "order", "signer"])
+    assert.deepStrictEqual([...new Set(sections)].sort(), ["challenge", "eab", "enabled", "meta", "order", "signer"])
     for (
-      const [first = "", ...rest] of keys.filter(([section = ""]) => /^(order|meta|signer|challenge)$/.test(section))
+      const [first = "", ...rest] of keys.filter(([section = ""]) =>
+        /^(order|meta|signer|challenge|eab)$/.test(section)
+      )
     ) {
       assert.isTrue(keys.some((key) => key.join(".") === ["profiles", "<name>", first, ...rest].join(".")))
     }

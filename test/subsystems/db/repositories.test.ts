@@ -41,6 +41,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         pubkey,
         contact: ["mailto:a@example.com"],
         termsOfServiceAgreed: undefined,
+        eabKid: undefined,
         now: 100,
         ip: "192.0.2.1"
       })
@@ -137,6 +138,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           pubkey,
           contact: [],
           termsOfServiceAgreed: true,
+          eabKid: undefined,
           now: 200,
           ip: undefined
         }

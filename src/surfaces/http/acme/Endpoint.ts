@@ -34,8 +34,9 @@ export class Endpoint {
 }
 
 // Only what is configured: an unset member is omitted, never sent empty.
-const meta = ({ meta }: ProfileConfig): { readonly meta?: object } => {
+const meta = ({ eab, meta }: ProfileConfig): { readonly meta?: object } => {
   const members = {
+    ...(eab.enabled ? { externalAccountRequired: true } : {}),
     ...(meta.terms_of_service === "" ? {} : { termsOfService: meta.terms_of_service }),
     ...(meta.website === "" ? {} : { website: meta.website }),
     ...(meta.caa_identities.length === 0 ? {} : { caaIdentities: meta.caa_identities })

@@ -1,16 +1,15 @@
 import { Cause, Effect } from "effect"
-import type { AcmeError, ProblemDocument } from "../../../domain/Problem.ts"
+import type { AcmeError } from "../../../domain/AcmeError.ts"
 import {
   DeadlineExceeded,
   HandlerPanicked,
-  isAcmeError,
   MethodNotAllowed,
   NoSuchPath,
-  problemOf,
-  retryAfter,
   ServerInternal,
   UnsupportedMediaType
-} from "../../../domain/Problem.ts"
+} from "../../../domain/AcmeError.ts"
+import type { ProblemDocument } from "../../../domain/Problem.ts"
+import { isAcmeError, problemOf, retryAfter } from "../../../domain/Problem.ts"
 import { emit } from "../../../subsystems/log/EventLog.ts"
 import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
 import type { Admission } from "../Admission.ts"

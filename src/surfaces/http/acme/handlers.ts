@@ -1,7 +1,7 @@
 import { Effect, ParseResult, Schema } from "effect"
+import { Malformed, NotFound, Unauthorized } from "../../../domain/AcmeError.ts"
 import { AuthorizationId, ChallengeId, isId, OrderId } from "../../../domain/Id.ts"
 import { statusShown } from "../../../domain/Order.ts"
-import { Malformed, NotFound, Unauthorized } from "../../../domain/Problem.ts"
 import * as accounts from "../../../operations/acme/accounts.ts"
 import * as authorizations from "../../../operations/acme/authorizations.ts"
 import { currentSeconds } from "../../../operations/acme/caller.ts"
@@ -29,23 +29,28 @@ const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, N
 export const NewAccount = Schema.Struct({
   contact: Schema.optional(Schema.Array(Schema.String)),
   termsOfServiceAgreed: Schema.optional(Schema.Boolean),
-  onlyReturnExisting: Schema.optional(Schema.Boolean)
+  onlyReturnExisting: Schema.optional(Schema.Boolean),
+  externalAccountBinding: Schema.optional(Schema.Unknown)
 })
 
 /** RFC 8555 section 7.3. */
-export const newAccount = ({ client, endpoint, key, payload }: BySomeKey<typeof NewAccount.Type>) =>
-  Effect.map(
+export const newAccount = (signed: BySomeKey<typeof NewAccount.Type>) => {
+  const { client, endpoint, key, payload } = signed
+  return Effect.map(
     accounts.register({
       profile: endpoint.profile,
       key,
       client,
       contact: payload.contact ?? [],
       termsOfServiceAgreed: payload.termsOfServiceAgreed === true,
-      onlyReturnExisting: payload.onlyReturnExisting === true
+      onlyReturnExisting: payload.onlyReturnExisting === true,
+      binding: payload.externalAccountBinding,
+      url: urlOf(signed)
     }),
     ({ account, created }): Answer =>
       json(created ? 201 : 200, accountObject(endpoint, account), { location: endpoint.account(account.id) })
   )
+}
 
 export const AccountUpdate = Schema.Struct({
   contact: Schema.optional(Schema.Array(Schema.String)),

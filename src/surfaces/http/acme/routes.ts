@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { AcmeError } from "../../../domain/Problem.ts"
+import type { AcmeError } from "../../../domain/AcmeError.ts"
 import type { StorageFailed } from "../../../subsystems/db/Database.ts"
 import type { Answer } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"

@@ -1,16 +1,16 @@
 import { Effect, Either, Schema } from "effect"
 import type { Account } from "../../../domain/Account.ts"
-import { AccountId, isId } from "../../../domain/Id.ts"
-import type { ClientFacts } from "../../../domain/Job.ts"
-import type { AcmeError } from "../../../domain/Problem.ts"
+import type { AcmeError } from "../../../domain/AcmeError.ts"
 import {
   AccountDoesNotExist,
   BadNonce,
   BadSignatureAlgorithm,
   Malformed,
-  signatureAlgorithms,
   Unauthorized
-} from "../../../domain/Problem.ts"
+} from "../../../domain/AcmeError.ts"
+import { AccountId, isId } from "../../../domain/Id.ts"
+import type { ClientFacts } from "../../../domain/Job.ts"
+import { signatureAlgorithms } from "../../../domain/Problem.ts"
 import { refuseUnlessValid } from "../../../operations/acme/accounts.ts"
 import type { Caller } from "../../../operations/acme/caller.ts"
 import { currentSeconds } from "../../../operations/acme/caller.ts"

@@ -1,0 +1,155 @@
+import { Command, Options } from "@effect/cli"
+import { Cause, Console, Effect } from "effect"
+import * as Path from "node:path"
+import { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import { Database } from "../../subsystems/db/Database.ts"
+import * as Migrations from "../../subsystems/db/Migrations.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import { renderProfiles } from "../../surfaces/cli/profiles.ts"
+import { renderWelcome } from "../../surfaces/cli/welcome.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import * as Graph from "../Graph.ts"
+import { health } from "../Health.ts"
+import * as Logging from "../Logging.ts"
+import { migrate, serve } from "../Serve.ts"
+import * as Setup from "../Setup.ts"
+import type { Kit } from "./Kit.ts"
+import { described, jsonOption } from "./Kit.ts"
+
+// The lines of the start are written at the end of the turn of the event loop, and what is for people comes after them.
+const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+const openDatabase = Effect.map(Database, ({ dialect }) => dialect)
+
+/** What a command that ends unexpectedly says of it. */
+export const messageOf = (defect: unknown): string => defect instanceof Error ? defect.message : String(defect)
+
+const programs = ({ globals, host, load, quiet }: Kit) => {
+  const serveProgram = Effect.gen(function*() {
+    const loaded = yield* load
+    const { config } = loaded
+    const program = Effect.gen(function*() {
+      if (loaded.fileNamedButAbsent) yield* emit("server_config_file_absent", { path: loaded.path })
+      yield* emit("server_config_loaded", {
+        path: loaded.path,
+        file_present: loaded.filePresent,
+        keys_from_file: loaded.keysFromFile,
+        keys_from_env: loaded.keysFromEnv
+      })
+      yield* Logging.advisories(config)
+      const welcome = config.logging.json_format ? "" : renderWelcome(config, (path) => Path.resolve(host.cwd, path))
+      yield* Effect.flatMap(openDatabase, (dialect) => migrate(host.process, dialect))
+      yield* Effect.provide(
+        serve(config, host.process, Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))),
+        Graph.subsystems(config, host.process.version)
+      )
+    })
+    return yield* program.pipe(
+      Effect.provide(Graph.database(config)),
+      Effect.raceFirst(host.process.uncaught),
+      Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
+      Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
+      Effect.provide(Logging.layer(config, host, globals))
+    )
+  })
+
+  const initProgram = Effect.gen(function*() {
+    const { created, loaded } = yield* Setup.loadOrCreate(host.env, host.cwd)
+    const { config } = loaded
+    const program = Effect.gen(function*() {
+      const applied = yield* Effect.flatMap(openDatabase, (dialect) => migrate(host.process, dialect))
+      const files = yield* Setup.createFiles(config)
+      const lines = [
+        ...(created === undefined ? [] : [`configuration ${created}`]),
+        ...(applied.length === 0 ? [] : [`schema        ${applied.length} migration(s)`]),
+        ...files
+      ]
+      yield* Console.log(
+        lines.length === 0 ? "Nothing to do: everything exists." : lines.map((line) => `created ${line}`).join("\n")
+      )
+    })
+    yield* program.pipe(Effect.provide(Graph.database(config)), Effect.provide(quiet(loaded)))
+  }).pipe(Effect.provide(Entropy.layer))
+
+  const migrateProgram = (options: { readonly check: boolean; readonly json: boolean }) =>
+    Effect.gen(function*() {
+      const loaded = yield* load
+      const failure = (error: { readonly message: string; readonly detail?: string }) =>
+        new CommandFailed({ code: 1, message: error.detail ?? error.message })
+      const program = Effect.gen(function*() {
+        const dialect = yield* openDatabase
+        if (!options.check) return { applied: yield* migrate(host.process, dialect), pending: [] }
+        const migrations = yield* Effect.mapError(Migrations.read(host.process.migrations, dialect), failure)
+        const missing = yield* Effect.mapError(Migrations.pending(migrations), failure)
+        return { applied: [], pending: missing.map(({ name }) => name) }
+      })
+      const result = yield* program.pipe(Effect.provide(Graph.database(loaded.config)), Effect.provide(quiet(loaded)))
+      yield* Console.log(
+        options.json
+          ? JSON.stringify(result)
+          : options.check
+          ? `${result.pending.length} migration(s) pending.`
+          : `${result.applied.length} migration(s) applied.`
+      )
+      if (result.pending.length > 0) {
+        return yield* new CommandFailed({ code: 3, message: `The database lacks ${result.pending.join(", ")}.` })
+      }
+    })
+
+  return { serveProgram, initProgram, migrateProgram }
+}
+
+/** Commands that run, make or watch the service itself, and the program that serves. */
+export const serverCommands = (kit: Kit) => {
+  const { host, load, quiet } = kit
+  const { initProgram, migrateProgram, serveProgram } = programs(kit)
+  const serveCommand = described(
+    Command.make("serve", {}, () => serveProgram),
+    "Run the service until SIGTERM or SIGINT. Example: acme-svc serve. Exit codes: 0 stopped, 1 the host refused, 3 the configuration did."
+  )
+  const initCommand = described(
+    Command.make("init", {}, () => initProgram),
+    "Migrate the database and create what is missing: a first config.toml, the CA, the TLS pair. Nothing that exists is touched. Example: acme-svc init. Exit codes: 0, 1, 3."
+  )
+  const migrateCommand = described(
+    Command.make("migrate", {
+      check: Options.boolean("check").pipe(Options.withDescription("Apply nothing; exit 3 when behind.")),
+      json: jsonOption
+    }, migrateProgram),
+    "Apply pending schema migrations. Example: acme-svc migrate --check. Exit codes: 0, 1, 3 behind."
+  )
+  const profileList = described(
+    Command.make(
+      "list",
+      { json: jsonOption },
+      ({ json }) => Effect.flatMap(load, ({ config }) => Console.log(renderProfiles(config, json)))
+    ),
+    "List the configured endpoints. Example: acme-svc profile list --json. Exit codes: 0, 3."
+  )
+  const profileCommand = described(
+    Command.make("profile").pipe(Command.withSubcommands([profileList])),
+    "ACME endpoints."
+  )
+  const healthCommand = described(
+    Command.make(
+      "health",
+      {
+        role: Options.choice("role", ["acme", "worker"]).pipe(
+          Options.withDefault("acme" as const),
+          Options.withDescription("Whose health.")
+        ),
+        timeout: Options.integer("timeout-ms").pipe(
+          Options.withDefault(3000),
+          Options.withDescription("How long to wait.")
+        )
+      },
+      ({ role, timeout }) =>
+        Effect.flatMap(
+          load,
+          (loaded) => Effect.provide(health(loaded.config, host.process.version, role, timeout), quiet(loaded))
+        )
+    ),
+    "Ask a running service whether it is well. Silent. Example: acme-svc health --role worker. Exit codes: 0 well, 1 not."
+  )
+  return { serveProgram, commands: [serveCommand, initCommand, migrateCommand, profileCommand, healthCommand] as const }
+}

@@ -1,0 +1,125 @@
+import { Data } from "effect"
+
+/** The wire's identifier object. */
+export interface Identifier {
+  readonly type: string
+  readonly value: string
+}
+
+/** A failure with a sentence for the client. */
+export interface Detailed {
+  readonly detail: string
+}
+
+// Requests that could not be read.
+export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
+export class NotFound extends Data.TaggedError("NotFound") {}
+export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
+export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
+export class UnsupportedMediaType extends Data.TaggedError("UnsupportedMediaType")<Detailed> {}
+export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
+export class BodyTooSlow extends Data.TaggedError("BodyTooSlow") {}
+
+// Who asks.
+export class BadNonce extends Data.TaggedError("BadNonce") {}
+export class Unauthorized extends Data.TaggedError("Unauthorized")<Detailed> {}
+export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist") {}
+export class BadSignatureAlgorithm extends Data.TaggedError("BadSignatureAlgorithm")<Detailed> {}
+export class BadPublicKey extends Data.TaggedError("BadPublicKey")<Detailed> {}
+export class UnsupportedContact extends Data.TaggedError("UnsupportedContact") {}
+export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed> {}
+/** `terms` is the URL to agree to. */
+export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{ readonly terms: string }> {}
+
+/** A new account needs an external account binding here. */
+export class ExternalAccountRequired extends Data.TaggedError("ExternalAccountRequired") {}
+/** The account that has the key. */
+export class KeyInUse extends Data.TaggedError("KeyInUse")<{ readonly accountId: string }> {}
+
+// What is asked for.
+export class UnsupportedIdentifier
+  extends Data.TaggedError("UnsupportedIdentifier")<{ readonly identifier: Identifier }> {}
+export class RejectedIdentifier
+  extends Data.TaggedError("RejectedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
+export class MalformedIdentifier
+  extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
+/** Several identifiers were refused, each for its own reason. */
+export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
+export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
+export class OrderNotReady extends Data.TaggedError("OrderNotReady") {}
+export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
+export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
+/** `code` as it was sent. */
+export class BadRevocationReason extends Data.TaggedError("BadRevocationReason")<{ readonly code: number }> {}
+/** Seconds after which asking again may succeed. */
+export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retryAfter: number }> {}
+
+// What went wrong here.
+export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}
+export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFailed") {}
+/** There is no revocation list yet; a worker is about to sign one. */
+export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
+export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
+export class Shed extends Data.TaggedError("Shed") {}
+export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
+
+// Stored with a challenge or an order and read when the client polls.
+export class ChallengeUnreachable extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string }> {}
+export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
+export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
+export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
+  readonly name: string
+  /** Records that were seen. */
+  readonly answers: number
+}> {}
+export class HandshakeFailed extends Data.TaggedError("HandshakeFailed")<{ readonly name: string }> {}
+export class AlpnCertificateMismatched
+  extends Data.TaggedError("AlpnCertificateMismatched")<{ readonly name: string }> {}
+export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}
+export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
+export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
+
+export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | MalformedIdentifier
+
+/** Every failure an ACME client can be told of. */
+export type AcmeError =
+  | Malformed
+  | NotFound
+  | NoSuchPath
+  | MethodNotAllowed
+  | UnsupportedMediaType
+  | BodyTooLarge
+  | BodyTooSlow
+  | BadNonce
+  | Unauthorized
+  | AccountDoesNotExist
+  | BadSignatureAlgorithm
+  | BadPublicKey
+  | UnsupportedContact
+  | InvalidContact
+  | UserActionRequired
+  | ExternalAccountRequired
+  | KeyInUse
+  | IdentifierRefused
+  | Compound
+  | AlreadyReplaced
+  | OrderNotReady
+  | BadCsr
+  | AlreadyRevoked
+  | BadRevocationReason
+  | RateLimited
+  | ServerInternal
+  | ChallengeEnqueueFailed
+  | CrlNotReady
+  | HandlerPanicked
+  | Shed
+  | DeadlineExceeded
+  | ChallengeUnreachable
+  | ChallengeMismatched
+  | TxtLookupFailed
+  | TxtMismatched
+  | HandshakeFailed
+  | AlpnCertificateMismatched
+  | ValidationAbandoned
+  | AuthorityWithdrawn
+  | IssuanceAbandoned

@@ -1,0 +1,130 @@
+import { Data, Effect } from "effect"
+import type { AccountsMode } from "../../domain/Audit.ts"
+import { isId } from "../../domain/Id.ts"
+import { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import * as audit from "../../subsystems/db/audit.ts"
+import { transaction } from "../../subsystems/db/Database.ts"
+import type { Credential, EabStatus } from "../../subsystems/db/eabKeys.ts"
+import * as eabKeys from "../../subsystems/db/eabKeys.ts"
+import { currentSeconds } from "../acme/caller.ts"
+import type { Operator } from "./operator.ts"
+import { actorOf } from "./operator.ts"
+
+/** No credential has this kid. */
+export class NoSuchCredential extends Data.TaggedError("NoSuchCredential")<{ readonly kid: string }> {}
+
+/** Accounts that would be deleted hold certificates in use. */
+export class LiveCertificates extends Data.TaggedError("LiveCertificates")<{ readonly count: number }> {}
+
+const scopeOf = (
+  { label, profile }: { readonly label?: string | undefined; readonly profile?: string | undefined }
+) => ({
+  ...(label === undefined ? {} : { label }),
+  ...(profile === undefined ? {} : { scope: profile })
+})
+
+const secretSize = 32
+
+/** Mints a credential; its secret is in the answer and is shown nowhere again. */
+export const create = Effect.fnUntraced(function*(
+  operator: Operator,
+  { label, profile }: { readonly label: string; readonly profile: string | undefined }
+) {
+  const entropy = yield* Entropy
+  const kid = yield* entropy.uuid
+  const secret = yield* entropy.bytes(secretSize)
+  const now = yield* currentSeconds
+  yield* eabKeys.insert({ kid, secret, label, profile, now })
+  yield* audit.record({ event: "eab_created", ...actorOf(operator), detail: { kid, ...scopeOf({ label, profile }) } })
+  const credential: Credential = { kid, label, profile, status: "active", createdAt: now, accounts: 0 }
+  return { credential, secret }
+}, Effect.uninterruptible)
+
+/** One credential; never with its secret. */
+export const find = Effect.fnUntraced(function*(kid: string) {
+  const credential = isId(kid) ? yield* eabKeys.find(kid) : undefined
+  return credential ?? (yield* new NoSuchCredential({ kid }))
+})
+
+/** A page of credentials, newest first, and how many there are. */
+export const list = (page: {
+  readonly status: EabStatus | undefined
+  readonly limit: number
+  readonly offset: number
+}) => Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) })
+
+/** Accepted at no newAccount from now on; the accounts it bound stay. A second time changes nothing. */
+export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: string) {
+  yield* find(kid)
+  const revoked = yield* eabKeys.revoke(kid)
+  if (revoked === undefined) return yield* find(kid)
+  yield* audit.record({ event: "eab_revoked", ...actorOf(operator), detail: { kid, ...scopeOf(revoked) } })
+  return yield* find(kid)
+}, Effect.uninterruptible)
+
+/** What a deletion would touch, for the question before it; refuses what the deletion would refuse. */
+export const preview = Effect.fnUntraced(function*(kid: string, mode: AccountsMode) {
+  const credential = yield* find(kid)
+  const bound = yield* eabKeys.accountsOf(kid)
+  if (mode === "delete") yield* refuseWhileLive(kid)
+  return { credential, accounts: bound.length, orders: bound.reduce((sum, { orders }) => sum + orders, 0) }
+})
+
+const refuseWhileLive = Effect.fnUntraced(function*(kid: string) {
+  const count = yield* eabKeys.liveCertificates(kid, yield* currentSeconds)
+  if (count > 0) return yield* new LiveCertificates({ count })
+})
+
+/**
+ * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts: all or nothing. Accounts with a
+ * live certificate are never deleted (data-model rule 3).
+ */
+export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
+  const done = yield* transaction(Effect.gen(function*() {
+    yield* find(kid)
+    if (mode !== "keep") yield* eabKeys.lockAccounts(kid)
+    if (mode === "delete") yield* refuseWhileLive(kid)
+    const bound = yield* eabKeys.accountsOf(kid)
+    const deactivated = mode === "deactivate" ? yield* eabKeys.deactivateAccounts(kid) : []
+    if (mode === "delete") yield* eabKeys.deleteAccounts(kid)
+    const credential = yield* eabKeys.remove(kid)
+    return { credential: credential ?? (yield* new NoSuchCredential({ kid })), bound, deactivated }
+  }))
+  const deleted = mode === "delete" ? done.bound : []
+  const kept = done.bound.length - deleted.length - done.deactivated.length
+  yield* audit.record({
+    event: "eab_deleted",
+    ...actorOf(operator),
+    detail: {
+      kid,
+      ...(done.credential.label === undefined ? {} : { label: done.credential.label }),
+      accounts: mode,
+      kept,
+      deactivated: done.deactivated.length,
+      deleted: deleted.length
+    }
+  })
+  for (const { id, profile } of done.deactivated) {
+    yield* audit.record({
+      event: "account_deactivated",
+      ...actorOf(operator),
+      profile,
+      accountId: id,
+      detail: { via: "eab_delete" }
+    })
+  }
+  for (const { authorizations, id, orders, profile } of deleted) {
+    yield* audit.record({
+      event: "account_deleted",
+      ...actorOf(operator),
+      profile,
+      accountId: id,
+      detail: { orders, authorizations, via: "eab_delete" }
+    })
+  }
+  return {
+    deleted: { accounts: deleted.length, orders: deleted.reduce((sum, { orders }) => sum + orders, 0) },
+    deactivatedAccounts: done.deactivated.length,
+    keptAccounts: kept
+  }
+}, Effect.uninterruptible)
