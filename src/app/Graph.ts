@@ -3,6 +3,7 @@ import type { Config } from "../subsystems/config/AppConfig.ts"
 import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
 import { AccountKeys } from "../subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { AuditAllowance } from "../subsystems/db/AuditAllowance.ts"
 import { Database } from "../subsystems/db/Database.ts"
 import * as Postgres from "../subsystems/db/Postgres.ts"
 import * as Sqlite from "../subsystems/db/Sqlite.ts"
@@ -13,6 +14,8 @@ import { HttpGet } from "../subsystems/outside/HttpGet.ts"
 import { Resolver } from "../subsystems/outside/Resolver.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
 import * as Backends from "../subsystems/signing/Backends.ts"
+import { Issuers } from "../subsystems/signing/Issuers.ts"
+import { PublishedCrls } from "../subsystems/signing/PublishedCrls.ts"
 import { Validator } from "../subsystems/validation/Validator.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 
@@ -43,11 +46,17 @@ export const subsystems = (config: Config, version: string) => {
     Validator.layer,
     Layer.mergeAll(Resolver.layer(config.dns.resolver), HttpGet.layer(version), AlpnPeer.layer)
   )
-  const signers = Layer.mapError(Backends.layer(mounted), filesFailed)
+  // In this order: the signers make a CA that does not exist yet.
+  const signers = Layer.mapError(
+    Layer.flatMap(Backends.layer(mounted), (made) => Layer.merge(Layer.succeedContext(made), Issuers.layer(mounted))),
+    filesFailed
+  )
   return Layer.mergeAll(
     Queue.layer({ maxAttempts: config.jobs.max_attempts }),
     Nonces.layer({ ttlSeconds: config.nonce.ttl_seconds }),
     AccountKeys.layer,
+    AuditAllowance.layer,
+    PublishedCrls.layer,
     validator,
     signers
   ).pipe(Layer.provideMerge(Entropy.layer))

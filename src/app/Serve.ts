@@ -1,6 +1,7 @@
 import { Clock, Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import { hostname } from "node:os"
+import * as crl from "../operations/crl.ts"
 import { recover } from "../operations/sweeps.ts"
 import { parseBindAddress } from "../subsystems/config/Address.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
@@ -103,6 +104,7 @@ export const serve = (
     const stopRunner = yield* Effect.gen(function*() {
       yield* Layer.build(Presence.layer({ owner, roles, version: process.version }))
       yield* recover(config)
+      yield* crl.initialize
       return yield* Runner.start({ ...config.jobs, owner }, handlers(config))
     }).pipe(Effect.mapError((error: StorageFailed) => hostError(error)))
     const admission = yield* Admission.make({

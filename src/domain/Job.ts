@@ -27,6 +27,8 @@ export const payloads = {
     csr: Schema.String,
     client: Client
   }),
+  local_ca_crl_regenerate: Schema.Struct({ issuer: Schema.String }),
+  local_ca_crl_sweep: Schema.Struct({}),
   nonce_sweep: Schema.Struct({}),
   order_sweep: Schema.Struct({}),
   job_retention_sweep: Schema.Struct({})

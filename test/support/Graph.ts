@@ -14,6 +14,7 @@ import { AccountKeys } from "../../src/subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
 import type { AccountKey } from "../../src/subsystems/crypto/Jwk.ts"
 import { importSpki } from "../../src/subsystems/crypto/Jwk.ts"
+import { AuditAllowance } from "../../src/subsystems/db/AuditAllowance.ts"
 import type { Driver } from "../../src/subsystems/db/Database.ts"
 import { Database } from "../../src/subsystems/db/Database.ts"
 import * as Migrations from "../../src/subsystems/db/Migrations.ts"
@@ -23,6 +24,10 @@ import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
+import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
+import * as Backends from "../../src/subsystems/signing/Backends.ts"
+import { Issuers } from "../../src/subsystems/signing/Issuers.ts"
+import { PublishedCrls } from "../../src/subsystems/signing/PublishedCrls.ts"
 import type { Signer } from "../../src/subsystems/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
 import { Validator } from "../../src/subsystems/validation/Validator.ts"
@@ -143,8 +148,17 @@ export const profileOf = (config: Config, name = "default"): ProfileConfig => {
 /** A signer that decides by a function; `profiles` are the ones it serves. */
 const manualSigners = (issue: Signer["issue"], profiles = ["default", "other"]): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
+    crlIssuers: [],
     of: (profile) => profiles.includes(profile) ? Effect.succeed({ issue }) : new ProfileNotMounted({ profile })
   })
+
+const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
+  Layer.orDie(
+    Layer.flatMap(
+      Backends.layer(profiles),
+      (made) => Layer.merge(Layer.succeedContext(made), Issuers.layer(profiles))
+    )
+  )
 
 /** The certificate of {@link signsAtOnce}; nothing of the service reads it back. */
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
@@ -157,6 +171,8 @@ export const signsAtOnce: Signer["issue"] = () =>
 export interface Script {
   readonly validate?: Parameters<(typeof Validator)["layerScripted"]>[0]
   readonly issue?: Signer["issue"]
+  /** Signs with these profiles' own CAs in place of `issue`. */
+  readonly profiles?: ReadonlyArray<SigningProfile>
   readonly maxAttempts?: number
   readonly nonceTtlSeconds?: number
   /** Takes every log record. */
@@ -171,7 +187,11 @@ export const world = (script: Script = {}) =>
     Nonces.layer({ ttlSeconds: script.nonceTtlSeconds ?? 300 }),
     AccountKeys.layer,
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
-    manualSigners(script.issue ?? signsAtOnce)
+    AuditAllowance.layer,
+    PublishedCrls.layer,
+    script.profiles === undefined
+      ? Layer.merge(manualSigners(script.issue ?? signsAtOnce), Layer.succeed(Issuers, { of: () => undefined }))
+      : realSigners(script.profiles)
   ).pipe(
     Layer.provideMerge(Entropy.layerSeeded(script.seed ?? "seed")),
     Layer.provideMerge(EventLog.layerMemory(script.records ?? []))

@@ -1,6 +1,6 @@
 import { Either } from "effect"
 import type { KeyObject } from "node:crypto"
-import { X509Certificate } from "node:crypto"
+import { hash, X509Certificate } from "node:crypto"
 import type { Certificate } from "./Certificate.ts"
 import { DNS_NAME, isSigned, issued, readCertificate, readNames, schemeOf, SUBJECT_ALT_NAME } from "./Certificate.ts"
 import { decode, sameBytes, Tag } from "./DerReader.ts"
@@ -60,6 +60,23 @@ export const checkChain = (
   if (expected.lintedLeaf !== undefined && sameBytes(expected.lintedLeaf, first)) return undefined
   const scheme = schemeOf(known.publicKey)
   return scheme !== undefined && isSigned(leaf, known.publicKey, scheme.digest) ? undefined : "sequence"
+}
+
+/** A stored chain as revocation reads it. */
+export interface StoredChain {
+  /** DER of the leaf. */
+  readonly leaf: Uint8Array
+  /** Lower-case hexadecimal SHA-256 of the SubjectPublicKeyInfo of the certificate behind the leaf, if there is one. */
+  readonly issuerId: string | undefined
+}
+
+/** Takes a stored chain apart; undefined when it holds no certificate. */
+export const readStoredChain = (chainPem: string): StoredChain | undefined => {
+  const blocks = splitPem(chainPem, "nothing")
+  const [leaf, issuer] = Either.isRight(blocks) ? blocks.right : []
+  if (leaf === undefined) return undefined
+  const read = issuer === undefined ? undefined : Either.getOrUndefined(readCertificate(issuer.der))
+  return { leaf: leaf.der, issuerId: read === undefined ? undefined : hash("sha256", read.spki) }
 }
 
 /** Own reader and OpenSSL must both take it: clients use either kind. */

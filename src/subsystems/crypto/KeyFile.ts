@@ -179,14 +179,14 @@ export interface ReadFile {
 
 const MAX_BYTES = 1024 * 1024
 
-/** Reads a UTF-8 text of at most one mebibyte. Symbolic links are followed: secret stores mount files that way. */
-export const readTextFile = (path: string): Effect.Effect<ReadFile, FileUnusable> =>
+/** Reads a UTF-8 text, by default of at most one mebibyte. Symbolic links are followed: secret stores mount files so. */
+export const readTextFile = (path: string, maxBytes = MAX_BYTES): Effect.Effect<ReadFile, FileUnusable> =>
   // O_NONBLOCK keeps a pipe with nobody at its other end from holding a thread for ever.
   withFile(path, O_RDONLY | constants.O_NONBLOCK, 0, (handle) =>
     Effect.gen(function*() {
       const stats = yield* attempt<Stats>(path, () => handle.stat())
       if (!stats.isFile()) return yield* new FileUnusable({ path, reason: "not_a_file" })
-      if (stats.size > MAX_BYTES) return yield* new FileUnusable({ path, reason: "too_large" })
+      if (stats.size > maxBytes) return yield* new FileUnusable({ path, reason: "too_large" })
       const octets = yield* attempt(path, () => handle.readFile())
       const text = yield* Effect.try({
         try: () => utf8.decode(octets),

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { int, json, nullable, text, uuid } from "./Column.ts"
+import { bytes, int, json, nullable, text, uuid } from "./Column.ts"
 import { all } from "./Database.ts"
 import { statement } from "./Statement.ts"
 
@@ -9,6 +9,7 @@ const issued = {
   accountId: uuid<AccountId>(),
   identifiers: json(Schema.Array(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String }))),
   certificate: text(),
+  certPubkey: nullable(bytes),
   revokedAt: nullable(int)
 }
 
@@ -18,7 +19,7 @@ const bySerial = statement({
   row: issued,
   sql: () =>
     `SELECT id AS "orderId", account_id AS "accountId", identifiers AS "identifiers", certificate AS "certificate",
-       revoked_at AS "revokedAt"
+       cert_pubkey AS "certPubkey", revoked_at AS "revokedAt"
      FROM orders WHERE profile = :profile AND cert_serial = :serial AND certificate IS NOT NULL`
 })
 

@@ -45,7 +45,11 @@ const liveStatement = statement({
   name: "job_live",
   params: { kind: text<JobKind>(), dedupKey: text() },
   row: { id: job.id },
-  sql: () => `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
+  // Locked, so that the job ends only after its new reason to run has committed.
+  sql: ({ dialect }) =>
+    `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')${
+      dialect === "postgres" ? " FOR UPDATE" : ""
+    }`
 })
 
 // `kinds` are pairs of kind and lease in seconds.

@@ -7,7 +7,8 @@ export type Commit<R> = Effect.Effect<void, StorageFailed, R>
 
 /** How an attempt ended (`jobs.md`, "Outcomes"). */
 export type Outcome<R> =
-  | { readonly _tag: "Done"; readonly commit?: Commit<R> }
+  /** `after` runs in the same transaction once the job has ended in it: then a successor can be enqueued. */
+  | { readonly _tag: "Done"; readonly commit?: Commit<R>; readonly after?: Commit<R> }
   /** It may not recur; tried again after backoff while attempts remain. */
   | { readonly _tag: "Retry"; readonly error: string }
   /** Trying again cannot help. The abandon step runs. */

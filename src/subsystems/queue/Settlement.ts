@@ -48,10 +48,14 @@ export const make = (options: {
   const settle = <R>(
     job: Job,
     writes: Commit<R>,
-    row: Effect.Effect<unknown, StorageFailed, Database>
+    row: Effect.Effect<unknown, StorageFailed, Database>,
+    after: Commit<R> = Effect.void
   ): Effect.Effect<boolean, StorageFailed, R | Database> =>
     transaction(
-      Effect.zipRight(writes, Effect.filterOrFail(row, (settled) => settled !== undefined, () => new LeaseLost()))
+      Effect.zipRight(
+        writes,
+        Effect.filterOrFail(row, (settled) => settled !== undefined, () => new LeaseLost())
+      ).pipe(Effect.zipRight(after))
     ).pipe(
       Effect.as(true),
       Effect.catchTag("LeaseLost", () =>
@@ -109,7 +113,7 @@ export const make = (options: {
       case "Done": {
         const millis = yield* Clock.currentTimeMillis
         const row = jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000))
-        if (yield* settle(job, outcome.commit ?? Effect.void, row)) {
+        if (yield* settle(job, outcome.commit ?? Effect.void, row, outcome.after)) {
           yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
         }
         return

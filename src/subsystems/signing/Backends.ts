@@ -3,7 +3,7 @@ import { Entropy } from "../crypto/Entropy.ts"
 import { emit } from "../log/EventLog.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
-import type { Signer } from "./Signer.ts"
+import type { CrlIssuer, Signer } from "./Signer.ts"
 import { ProfileNotMounted, Signers } from "./Signer.ts"
 
 /** A profile as far as signing concerns it. */
@@ -44,7 +44,10 @@ export const layer = (
         bySection.set(section, signer)
         byProfile.set(profile.name, signer)
       }
+      const crls = new Map<string, CrlIssuer>()
+      for (const { crl } of bySection.values()) if (crl !== undefined) crls.set(crl.id, crl)
       return Signers.of({
+        crlIssuers: [...crls.values()],
         of: (profile) => {
           const signer = byProfile.get(profile)
           return signer === undefined ? new ProfileNotMounted({ profile }) : Effect.succeed(signer)

@@ -1,5 +1,6 @@
 import { Clock, Effect, Either } from "effect"
 import { checkChain } from "../crypto/Chain.ts"
+import { makeCrlSigner } from "../crypto/Crl.ts"
 import { leafCommonName } from "../crypto/Csr.ts"
 import { Entropy } from "../crypto/Entropy.ts"
 import { makeLeafIssuer, serialFrom, validityWindow } from "../crypto/Leaf.ts"
@@ -15,6 +16,7 @@ import { CsrRejected, SigningFailed } from "./Signer.ts"
 /** `signer.local_ca`. */
 export interface LocalCaSettings extends CaFileSettings {
   readonly leaf_validity_days: number
+  readonly crl_path: string
   readonly crl_distribution_points: ReadonlyArray<string>
   readonly ca_issuer_urls: ReadonlyArray<string>
 }
@@ -41,6 +43,10 @@ export const make = (settings: LocalCaSettings): Effect.Effect<Signer, CaFilesUn
     const issuerCertDer = ca.certificates[0] ?? new Uint8Array()
     const leafIssuer = yield* Effect.mapError(
       makeLeafIssuer({ issuerCertDer, privateKey, ...urls }),
+      ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
+    )
+    const signCrl = yield* Effect.mapError(
+      makeCrlSigner({ ...ca, privateKey }),
       ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
     )
     const lintIssuer = { ...ca, ...urls }
@@ -111,5 +117,5 @@ export const make = (settings: LocalCaSettings): Effect.Effect<Signer, CaFilesUn
       yield* emit("local_ca_leaf_issued", { order_id: orderId, cert_serial: hex })
       return { chain, serial: hex, notAfter }
     })
-    return { issue }
+    return { issue, crl: { id: ca.issuerId, sign: signCrl, path: settings.crl_path } }
   })

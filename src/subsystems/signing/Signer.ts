@@ -1,5 +1,6 @@
 import { Context, Data } from "effect"
 import type { Effect } from "effect"
+import type { CrlSigner } from "../crypto/Crl.ts"
 import type { Csr } from "../crypto/Csr.ts"
 
 /** What a backend is asked to sign. The CSR has been checked against the order; times are epoch seconds. */
@@ -31,9 +32,20 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly detail: string
 }> {}
 
+/** A CA that publishes a revocation list. */
+export interface CrlIssuer {
+  /** Lower-case hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
+  readonly id: string
+  readonly sign: CrlSigner
+  /** `signer.local_ca.crl_path`: where the list is exported to. */
+  readonly path: string
+}
+
 /** One backend. Only a process with the worker role holds one. */
 export interface Signer {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
+  /** Present where this service itself publishes what was revoked. */
+  readonly crl?: CrlIssuer
 }
 
 /** The profile is not served by this process. */
@@ -42,4 +54,6 @@ export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ r
 /** The signing backends of the mounted profiles; identical `signer` sections share one. */
 export class Signers extends Context.Tag("acme/subsystems/signing/Signers")<Signers, {
   readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
+  /** Every CA of the mounted profiles that publishes a list, once each. */
+  readonly crlIssuers: ReadonlyArray<CrlIssuer>
 }>() {}

@@ -3,8 +3,10 @@ import type { EventName } from "../../domain/Event.ts"
 import { currentSeconds } from "../../operations/acme/caller.ts"
 import * as issuance from "../../operations/acme/issuance.ts"
 import * as verdicts from "../../operations/acme/verdicts.ts"
+import * as crl from "../../operations/crl.ts"
 import * as sweeps from "../../operations/sweeps.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
+import type { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { AnyHandler, Outcome } from "../../subsystems/queue/Handler.ts"
@@ -14,7 +16,7 @@ import type { Signers } from "../../subsystems/signing/Signer.ts"
 import type { Validator } from "../../subsystems/validation/Validator.ts"
 
 /** What the handlers ask of a worker. */
-export type Needs = Database | Queue | Signers | Validator
+export type Needs = Database | Entropy | Queue | Signers | Validator
 
 const daySeconds = 86_400
 const validationMarginMillis = 5000
@@ -22,13 +24,13 @@ const localCaBudgetMillis = 60_000
 
 type ReaperFailed = Extract<EventName, `${string}_reaper_failed`>
 
-/** A sweep at a cadence: an error is logged, kept on the row, and never ends the schedule. */
+/** A sweep at a cadence: an error is logged, by itself where it knows more, kept on the row, and never ends the schedule. */
 const sweep = (
   config: Config,
-  kind: "nonce_sweep" | "order_sweep" | "job_retention_sweep",
+  kind: "nonce_sweep" | "order_sweep" | "job_retention_sweep" | "local_ca_crl_sweep",
   everySeconds: number,
-  failure: ReaperFailed,
-  run: Effect.Effect<void, StorageFailed, Database | Queue>
+  failure: ReaperFailed | undefined,
+  run: Effect.Effect<void, StorageFailed, Database | Queue | Signers>
 ): AnyHandler<Needs> =>
   handler<typeof kind, Needs>({
     kind,
@@ -38,7 +40,7 @@ const sweep = (
     run: () =>
       Effect.gen(function*() {
         const error = yield* Effect.match(run, { onSuccess: () => undefined, onFailure: ({ message }) => message })
-        if (error !== undefined) yield* emit(failure, { error })
+        if (error !== undefined && failure !== undefined) yield* emit(failure, { error })
         const at = (yield* currentSeconds) + everySeconds
         return { _tag: "Reschedule", at, ...(error === undefined ? {} : { error }) } satisfies Outcome<Needs>
       }),
@@ -68,6 +70,15 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       run: issuance.issue,
       abandon: issuance.abandon
     }),
+    handler<"local_ca_crl_regenerate", Needs>({
+      kind: "local_ca_crl_regenerate",
+      periodic: false,
+      longestBudgetMillis: localCaBudgetMillis,
+      budgetMillis: () => localCaBudgetMillis,
+      run: crl.regenerate,
+      abandon: () => Effect.void // the daily sweep and the next revocation enqueue again
+    }),
+    sweep(config, "local_ca_crl_sweep", daySeconds, undefined, crl.sweep),
     sweep(
       config,
       "nonce_sweep",

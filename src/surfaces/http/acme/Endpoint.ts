@@ -18,6 +18,7 @@ export class Endpoint {
       newNonce: `${this.base}/newNonce`,
       newAccount: `${this.base}/newAccount`,
       newOrder: `${this.base}/newOrder`,
+      revokeCert: `${this.base}/revokeCert`,
       keyChange: `${this.base}/keyChange`,
       renewalInfo: `${this.base}/renewalInfo`,
       ...meta(profile)

@@ -10,11 +10,13 @@ import { finalize } from "../../../operations/acme/finalize.ts"
 import { rollOver } from "../../../operations/acme/keyChange.ts"
 import type { OrderView } from "../../../operations/acme/orders.ts"
 import * as orders from "../../../operations/acme/orders.ts"
+import { anchor, revocationList } from "../../../operations/acme/publications.ts"
 import { renewalInfo } from "../../../operations/acme/renewal.ts"
+import { revokeCert } from "../../../operations/acme/revokeCert.ts"
 import type { Answer } from "../Message.ts"
 import { json } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
-import type { BySomeAccount, BySomeKey } from "./signed.ts"
+import type { BySomeAccount, BySomeKey, BySomeone } from "./signed.ts"
 import { urlOf } from "./signed.ts"
 import { accountObject, authorizationObject, challengeObject, orderObject, time } from "./wire.ts"
 
@@ -173,6 +175,35 @@ export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAcc
   const body = yield* orders.certificate(caller, yield* recordId(OrderId, id))
   return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer
 })
+
+export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optional(Schema.Int) })
+
+/** RFC 8555 section 7.6. */
+export const revocation = ({ client, endpoint, payload, signer }: BySomeone<typeof RevokeCert.Type>) =>
+  Effect.as(
+    revokeCert({
+      profile: endpoint.profile.name,
+      signer,
+      certificate: payload.certificate,
+      reason: payload.reason,
+      client
+    }),
+    { status: 200, headers: {} } satisfies Answer
+  )
+
+/** The revocation list of the profile's CA, DER. */
+export const crl = ({ endpoint }: { readonly endpoint: Endpoint }) =>
+  Effect.map(
+    revocationList(endpoint.profile.name),
+    (body): Answer => ({ status: 200, headers: { "content-type": "application/pkix-crl" }, body })
+  )
+
+/** What the profile's clients are to trust, PEM. */
+export const caPem = ({ endpoint }: { readonly endpoint: Endpoint }) =>
+  Effect.map(
+    anchor(endpoint.profile.name),
+    (body): Answer => ({ status: 200, headers: { "content-type": "application/x-pem-file" }, body })
+  )
 
 const retryAfterSeconds = { usual: "21600", revoked: "60" }
 

@@ -4,8 +4,8 @@ import type { StorageFailed } from "../../../subsystems/db/Database.ts"
 import type { Answer } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import * as handlers from "./handlers.ts"
-import type { BySomeAccount, BySomeKey, Payload, Posted } from "./signed.ts"
-import { byJwk, byKid, optional, postAsGet, raw, typed } from "./signed.ts"
+import type { BySomeAccount, BySomeKey, BySomeone, Payload, Posted } from "./signed.ts"
+import { byEither, byJwk, byKid, optional, postAsGet, raw, typed } from "./signed.ts"
 
 type Failure = AcmeError | StorageFailed
 
@@ -32,6 +32,10 @@ const jwk =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
   (posted: Posted) => Effect.flatMap(byJwk(posted, read), handle)
 
+const either =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeone<P>) => Effect.Effect<Answer, E, R>) =>
+  (posted: Posted) => Effect.flatMap(byEither(posted, read), handle)
+
 const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
   Effect.succeed({ status: 200, headers: { "content-type": "application/json" }, body: endpoint.directory })
 
@@ -52,14 +56,19 @@ const table = {
   "/order/{id}/finalize": { post: kid(typed(handlers.Finalize), handlers.finalizeOrder) },
   "/authz/{id}": { post: kid(optional(handlers.AuthorizationUpdate), handlers.authorization) },
   "/chall/{id}": { post: kid(optional(handlers.Trigger), handlers.challenge) },
-  "/certificate/{id}": { post: kid(postAsGet, handlers.certificate) }
+  "/certificate/{id}": { post: kid(postAsGet, handlers.certificate) },
+  "/revokeCert": { post: either(typed(handlers.RevokeCert), handlers.revocation) },
+  "/crl": { get: handlers.crl },
+  "/ca.pem": { get: handlers.caPem }
 }
+
+type NeedsOf<T> = {
+  [M in keyof T]: T[M] extends (request: never) => Effect.Effect<Answer, Failure, infer R> ? R : never
+}[keyof T]
 
 /** Everything the resources ask of their surroundings. */
 export type Needs = {
-  [P in keyof typeof table]: (typeof table)[P] extends
-    { readonly post: (posted: Posted) => Effect.Effect<Answer, Failure, infer R> } ? R
-    : never
+  [P in keyof typeof table]: NeedsOf<(typeof table)[P]>
 }[keyof typeof table]
 
 const routes = new Map<string, Route<Needs>>(Object.entries(table))

@@ -48,6 +48,13 @@ export interface BySomeKey<P> extends Posted {
   readonly payload: P
 }
 
+/** What revokeCert is given. */
+export interface BySomeone<P> extends Posted {
+  readonly signer: { readonly account: Account } | { readonly key: AccountKey }
+  readonly client: ClientFacts
+  readonly payload: P
+}
+
 const rejected = (reason: string, error: AcmeError) =>
   Effect.zipRight(emit("jws_rejected", { reason }), Effect.fail(error))
 
@@ -205,12 +212,16 @@ export const optional = <A, I>(schema: Schema.Schema<A, I>): Payload<A | undefin
   return (bytes) => bytes.length === 0 ? Effect.succeed(undefined) : decode(bytes)
 }
 
-/** A request signed by an account of this profile. */
-export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
+/** Checks 2 to 4, whoever signs. */
+const opened = Effect.fnUntraced(function*(posted: Posted) {
   const jws = yield* decodes(posted)
   yield* hasNoCrit(jws)
   yield* namesThisUrl(jws, posted)
-  yield* hasOneKey(jws, "kid")
+  return jws
+})
+
+/** Checks 6b to 8: the account of the kid, whatever its status, and its key. */
+const accountSigned = Effect.fnUntraced(function*(jws: Jws, posted: Posted) {
   const account = yield* accountOfKid(jws, posted)
   yield* algorithmKnown(jws)
   const keys = yield* AccountKeys
@@ -218,6 +229,24 @@ export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
   yield* algorithmFits(jws, key)
   yield* signatureVerifies(jws, key, account)
   yield* nonceIsFresh(jws)
+  return { account, key }
+})
+
+/** Checks 6a to 8: the key of the jwk. */
+const keySigned = Effect.fnUntraced(function*(jws: Jws) {
+  const key = yield* keyOfJwk(jws)
+  yield* algorithmKnown(jws)
+  yield* algorithmFits(jws, key)
+  yield* signatureVerifies(jws, key, undefined)
+  yield* nonceIsFresh(jws)
+  return key
+})
+
+/** A request signed by an account of this profile. */
+export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
+  const jws = yield* opened(posted)
+  yield* hasOneKey(jws, "kid")
+  const { account, key } = yield* accountSigned(jws, posted)
   yield* refuseUnlessValid(account)
   const client = clientOf(posted)
   yield* stampSeen(account, client)
@@ -234,15 +263,20 @@ export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
 
 /** A request signed by the key it carries. */
 export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
-  const jws = yield* decodes(posted)
-  yield* hasNoCrit(jws)
-  yield* namesThisUrl(jws, posted)
+  const jws = yield* opened(posted)
   yield* hasOneKey(jws, "jwk")
-  const key = yield* keyOfJwk(jws)
-  yield* algorithmKnown(jws)
-  yield* algorithmFits(jws, key)
-  yield* signatureVerifies(jws, key, undefined)
-  yield* nonceIsFresh(jws)
+  const key = yield* keySigned(jws)
   const signed: BySomeKey<P> = { ...posted, key, client: clientOf(posted), payload: yield* read(jws.payload) }
+  return signed
+})
+
+/** A request signed by an account of this profile, of whatever status, or by the key it carries: revokeCert alone. */
+export const byEither = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
+  const jws = yield* opened(posted)
+  yield* hasOneKey(jws, jws.header.jwk === undefined ? "kid" : "jwk")
+  const signer = jws.header.jwk === undefined ? yield* accountSigned(jws, posted) : { key: yield* keySigned(jws) }
+  const client = clientOf(posted)
+  if ("account" in signer) yield* stampSeen(signer.account, client)
+  const signed: BySomeone<P> = { ...posted, signer, client, payload: yield* read(jws.payload) }
   return signed
 })

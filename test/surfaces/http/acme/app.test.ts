@@ -82,7 +82,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         assert.strictEqual(answer.status, 200)
         assert.deepStrictEqual(Object.keys(answer.headers).sort(), ["content-type", "link"])
         assert.deepStrictEqual(answer.headers["link"], [index])
-        const urls = ["newNonce", "newAccount", "newOrder", "keyChange", "renewalInfo"].map((
+        const urls = ["newNonce", "newAccount", "newOrder", "revokeCert", "keyChange", "renewalInfo"].map((
           name
         ) => [name, `${defaultBase}/${name}`])
         assert.deepStrictEqual(JSON.parse(String(answer.body)), {

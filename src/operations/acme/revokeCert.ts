@@ -1,0 +1,116 @@
+import { Effect, Either } from "effect"
+import type { Account } from "../../domain/Account.ts"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import {
+  AlreadyRevoked,
+  BadRevocationReason,
+  Malformed,
+  NotFound,
+  ServerInternal,
+  Unauthorized
+} from "../../domain/AcmeError.ts"
+import type { RevokeFailureCause } from "../../domain/Audit.ts"
+import type { ClientFacts } from "../../domain/Job.ts"
+import { problemType } from "../../domain/Problem.ts"
+import { decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
+import { readCertificate } from "../../subsystems/crypto/Certificate.ts"
+import { readStoredChain } from "../../subsystems/crypto/Chain.ts"
+import { sameBytes } from "../../subsystems/crypto/DerReader.ts"
+import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
+import * as audit from "../../subsystems/db/audit.ts"
+import { AuditAllowance } from "../../subsystems/db/AuditAllowance.ts"
+import * as certificates from "../../subsystems/db/certificates.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import { isAcceptedReason, revokeLocally } from "../revocation.ts"
+import { auditFacts } from "./caller.ts"
+
+/** A revokeCert request whose signature and nonce have been checked. */
+export interface RevocationRequest {
+  readonly profile: string
+  /** The account that signed, whatever its status, or the key the request carries. */
+  readonly signer: { readonly account: Account } | { readonly key: AccountKey }
+  /** base64url DER. */
+  readonly certificate: string
+  /** An RFC 5280 code; absent is stored as none. */
+  readonly reason: number | undefined
+  readonly client: ClientFacts
+}
+
+type Found = Effect.Effect.Success<ReturnType<typeof certificates.findBySerial>>[number] & { readonly serial: string }
+
+const accountOf = ({ signer }: RevocationRequest) => "account" in signer ? signer.account : undefined
+
+const serialText = (serial: Uint8Array): string => Buffer.from(serial).toString("hex").replace(/^(?:00)+(?=..)/, "")
+
+const refused = Effect.fnUntraced(function*(
+  request: RevocationRequest,
+  certSerial: string,
+  error: AcmeError,
+  cause: RevokeFailureCause | undefined,
+  found: Found | undefined
+) {
+  yield* emit("certificate_revoke_rejected", { cert_serial: certSerial, reason: problemType(error) })
+  const account = accountOf(request)
+  // Anybody can make a key and name a certificate that is none: such rows are rationed.
+  if (found === undefined && account === undefined && !(yield* (yield* AuditAllowance).take)) return yield* error
+  yield* audit.record({
+    event: "certificate_revoke_failed",
+    actorKind: "acme",
+    actorId: account?.id,
+    accountId: account?.id,
+    orderId: found?.orderId,
+    certSerial,
+    identifiers: found?.identifiers.map(({ value }) => value),
+    reason: problemType(error),
+    ...auditFacts(request.profile, request.client),
+    detail: cause === undefined ? {} : { cause }
+  })
+  return yield* error
+}, Effect.uninterruptible)
+
+const isAuthorized = ({ signer }: RevocationRequest, found: Found): boolean =>
+  "account" in signer
+    ? signer.account.id === found.accountId
+    : found.certPubkey !== undefined && sameBytes(found.certPubkey, signer.key.spki)
+
+/**
+ * revokeCert (RFC 8555 section 7.6; "Revocation rules"): the stored leaf must be the submitted one octet for octet.
+ * Authorization is judged before anything that would tell whether the certificate is revoked.
+ */
+export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
+  const { client, profile, reason, signer } = request
+  const der = decodeBase64url(request.certificate)
+  const read = der === undefined ? undefined : Either.getOrUndefined(readCertificate(der))
+  if (der === undefined || read === undefined) {
+    return yield* new Malformed({ detail: "The certificate is not base64url DER of one certificate." })
+  }
+  const serial = serialText(read.serial)
+  let found: Found | undefined
+  for (const row of yield* certificates.findBySerial(profile, serial)) {
+    const leaf = readStoredChain(row.certificate)?.leaf
+    if (leaf !== undefined && sameBytes(leaf, der)) found = { ...row, serial }
+  }
+  const refuse = (error: AcmeError, cause?: RevokeFailureCause) => refused(request, serial, error, cause, found)
+  if (found === undefined) return yield* refuse(new NotFound())
+  if (!isAuthorized(request, found)) {
+    const detail = "Neither the account of the certificate nor its own key signed the request."
+    return yield* refuse(new Unauthorized({ detail }), "unauthorized")
+  }
+  if (reason !== undefined && !isAcceptedReason(reason)) {
+    return yield* refuse(new BadRevocationReason({ code: reason }), "bad_reason")
+  }
+  if (found.revokedAt !== undefined) return yield* refuse(new AlreadyRevoked(), "already_revoked")
+  const { requestId, clientIp, userAgent } = auditFacts(profile, client)
+  const by = {
+    actorKind: "acme",
+    actorId: accountOf(request)?.id,
+    requestId,
+    clientIp,
+    userAgent,
+    detail: { authorized_by: "account" in signer ? "account" : "certificate_key" }
+  } as const
+  yield* Effect.catchTags(revokeLocally({ ...found, profile }, reason, by), {
+    WasRevoked: () => refuse(new AlreadyRevoked(), "already_revoked"),
+    IssuerUnknown: () => refuse(new ServerInternal({}), "issuer_mismatch")
+  })
+})

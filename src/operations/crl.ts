@@ -1,0 +1,240 @@
+import { Data, Effect, Either } from "effect"
+import type { CrlEntry } from "../subsystems/crypto/Crl.ts"
+import { encodeEntries, listedSerials } from "../subsystems/crypto/Crl.ts"
+import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { replaceFile } from "../subsystems/crypto/KeyFile.ts"
+import { encodePem } from "../subsystems/crypto/Pem.ts"
+import * as crls from "../subsystems/db/crls.ts"
+import type { Database, StorageFailed } from "../subsystems/db/Database.ts"
+import { transaction } from "../subsystems/db/Database.ts"
+import * as revocations from "../subsystems/db/revocations.ts"
+import { emit } from "../subsystems/log/EventLog.ts"
+import type { Outcome } from "../subsystems/queue/Handler.ts"
+import { Queue } from "../subsystems/queue/Queue.ts"
+import { ledgerPathOf, readLedger } from "../subsystems/signing/Ledger.ts"
+import { withLockFile } from "../subsystems/signing/LockFile.ts"
+import type { CrlIssuer } from "../subsystems/signing/Signer.ts"
+import { Signers } from "../subsystems/signing/Signer.ts"
+import { currentSeconds } from "./acme/caller.ts"
+
+/* The revocation lists of the local CAs ("CRL" of decisions/local-ca.md): only a worker comes here. */
+
+class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
+  override get message(): string {
+    return "the CA key did not sign"
+  }
+}
+
+const daySeconds = 86_400
+const validitySeconds = 7 * daySeconds
+const pageSize = 2000
+
+/** Hands every revocation of an issuer to `use`, page by page: a long list does not hold up the event loop. */
+const readPages = Effect.fnUntraced(function*(issuer: string, use: (page: ReadonlyArray<CrlEntry>) => void) {
+  let after = ""
+  for (;;) {
+    const page = yield* revocations.page(issuer, after, pageSize)
+    use(page)
+    after = page.at(-1)?.serial ?? after
+    if (page.length < pageSize) return
+    yield* Effect.yieldNow()
+  }
+})
+
+/** Writes the stored list to its file; what the file lacks afterwards is only logged. */
+const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy> =>
+  Effect.gen(function*() {
+    const entropy = yield* Entropy
+    const suffix = yield* entropy.token
+    // Read under the lock: of several workers the last one to write has the newest list.
+    const write = Effect.flatMap(crls.find(crl.id), (stored) =>
+      stored === undefined
+        ? Effect.void
+        : replaceFile({ path: crl.path, content: encodePem("X509 CRL", stored.der), mode: 0o644, suffix }))
+    yield* withLockFile(`${crl.path}.lock`, write)
+  }).pipe(
+    Effect.catchAll((error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error: error.message }))
+  )
+
+const republished = (crl: CrlIssuer, number: number, entries: number) =>
+  Effect.zipRight(
+    emit("local_ca_crl_republished", { issuer: crl.id, crl_number: String(number), entries }),
+    exportList(crl)
+  )
+
+const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entries: ReadonlyArray<Uint8Array>) {
+  const now = yield* currentSeconds
+  const dates = { thisUpdate: now, nextUpdate: now + validitySeconds }
+  return { issuer: crl.id, number, ...dates, der: yield* crl.sign({ number, entries, ...dates }) }
+})
+
+/** One pass: the number is read before the rows, so a list never has a number it lacks the rows for. */
+const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) {
+  const pages: Array<Uint8Array> = []
+  const serials = new Set<string>()
+  yield* readPages(crl.id, (page) => {
+    for (const { serial } of page) serials.add(serial)
+    pages.push(encodeEntries(page))
+  })
+  const stored = yield* crls.replace(yield* signed(crl, before + 1, pages), before)
+  if (stored === undefined) {
+    yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number: String(before + 1) })
+    return undefined
+  }
+  yield* republished(crl, before + 1, serials.size)
+  return serials
+})
+
+/** The first list of an issuer, with what an old ledger says. */
+const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const ledger = yield* readLedger(ledgerPathOf(crl.path))
+  const rows = new Map<string, CrlEntry>()
+  const add = (entry: CrlEntry) => {
+    const known = rows.get(entry.serial)
+    if (known === undefined || entry.revokedAt < known.revokedAt) rows.set(entry.serial, entry)
+  }
+  for (const entry of ledger ?? []) add(entry)
+  const imported = rows.size
+  yield* readPages(crl.id, (page) => page.forEach(add))
+  const entries = [...rows.values()].sort((one, other) => one.serial < other.serial ? -1 : 1)
+  const number = imported + 1
+  const list = yield* signed(crl, number, [encodeEntries(entries)])
+  const isFirst = yield* transaction(Effect.gen(function*() {
+    if ((yield* crls.insert(list)) === undefined) return false
+    yield* revocations.insertAll(
+      crl.id,
+      entries.map(({ reason, revokedAt, serial }) => [serial, revokedAt, reason ?? -1] as const)
+    )
+    return true
+  }))
+  const crl_number = String(number)
+  if (!isFirst) {
+    yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number })
+    return undefined
+  }
+  if (ledger !== undefined) {
+    yield* emit("local_ca_ledger_imported", { issuer: crl.id, rows_imported: imported, crl_number })
+  }
+  yield* republished(crl, number, entries.length)
+  return new Set(rows.keys())
+})
+
+/** Signs and stores a list; the serials on it, or `undefined` when another worker stored one first. */
+const publish = (crl: CrlIssuer) =>
+  Effect.flatMap(crls.findHead(crl.id), (head) =>
+    Effect.mapError(
+      head === undefined ? publishFirst(crl) : publishNext(crl, head.crlNumber),
+      (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
+    ))
+
+const passes = 5
+const skewSeconds = 3600
+
+/**
+ * Signs until a list is stored. What was revoked after the last pass began is left for a successor, which the
+ * settlement enqueues: a revocation that found this job running is never lost.
+ */
+export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer: string }) {
+  type Ended = Outcome<Database | Queue>
+  const { issuer } = payload
+  const { crlIssuers } = yield* Signers
+  const crl = crlIssuers.find(({ id }) => id === issuer)
+  if (crl === undefined) {
+    return { _tag: "Retry", error: `no profile here signs with the CA ${issuer}` } satisfies Ended
+  }
+  for (let pass = 0; pass < passes; pass++) {
+    const begun = yield* currentSeconds
+    const ended = yield* Effect.either(publish(crl))
+    if (Either.isLeft(ended)) {
+      if (ended.left._tag === "StorageFailed") return yield* ended.left
+      const error = ended.left.message
+      yield* emit("local_ca_crl_initialization_failed", { issuer, error })
+      return { _tag: "Retry", error } satisfies Ended
+    }
+    const listed = ended.right
+    if (listed === undefined) continue
+    const after = Effect.gen(function*() {
+      const recent = yield* revocations.serialsSince(issuer, begun - skewSeconds)
+      if (recent.every((serial) => listed.has(serial))) return
+      const queue = yield* Queue
+      yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload })
+    })
+    return { _tag: "Done", after } satisfies Ended
+  }
+  return { _tag: "Retry", error: "other workers stored their lists first" } satisfies Ended
+})
+
+/** Whether the stored list is past half of its validity, or lacks a revocation that is recorded. */
+const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const stored = yield* crls.find(crl.id)
+  if (stored === undefined) return true
+  const now = yield* currentSeconds
+  if (stored.nextUpdate - now < validitySeconds / 2) return true
+  const listed = Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
+  let isComplete = true
+  yield* readPages(crl.id, (page) => {
+    isComplete &&= page.every(({ serial }) => listed.has(serial))
+  })
+  return !isComplete
+})
+
+const enqueue = (crl: CrlIssuer) =>
+  Effect.flatMap(
+    Queue,
+    (queue) => queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: crl.id, payload: { issuer: crl.id } })
+  )
+
+/**
+ * Before a worker's first claim: a CA met for the first time gets its list at once, so that a correct empty one exists
+ * from the start; a list that is due is queued. Failing does not keep the worker from starting.
+ */
+export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | Signers | Entropy> = Effect.gen(
+  function*() {
+    const { crlIssuers } = yield* Signers
+    for (const crl of crlIssuers) {
+      if ((yield* crls.findHead(crl.id)) === undefined) {
+        const first = yield* Effect.either(publish(crl))
+        if (Either.isRight(first)) continue
+        if (first.left._tag === "StorageFailed") return yield* first.left
+        yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.left.message })
+        yield* enqueue(crl)
+      } else if (yield* isDue(crl)) yield* enqueue(crl)
+      else yield* exportList(crl) // whoever stored it may have died before it wrote the file
+    }
+    const served = new Set(crlIssuers.map(({ id }) => id))
+    for (const { issuer } of yield* revocations.issuers(yield* currentSeconds)) {
+      if (!served.has(issuer)) yield* emit("local_ca_orphaned_crl", { issuer })
+    }
+  }
+)
+
+const pruneAfterSeconds = 3600
+const pruneBatch = 1000
+
+/** Deletes what ended an hour ago, once a list was signed after it had ended. Unknown expiries stay. */
+const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const head = yield* crls.findHead(crl.id)
+  if (head === undefined) return
+  const now = yield* currentSeconds
+  const before = Math.min(now - pruneAfterSeconds, head.thisUpdate)
+  let rows_removed = 0
+  for (;;) {
+    const gone = yield* revocations.prune(crl.id, before, pruneBatch)
+    rows_removed += gone
+    if (gone < pruneBatch) break
+    yield* Effect.yieldNow()
+  }
+  if (rows_removed > 0) yield* emit("local_ca_crl_pruned", { issuer: crl.id, rows_removed })
+})
+
+/** The daily sweep: lists that are due are queued, then ended entries pruned. */
+export const sweep: Effect.Effect<void, StorageFailed, Database | Queue | Signers> = Effect.gen(function*() {
+  const { crlIssuers } = yield* Signers
+  for (const crl of crlIssuers) {
+    if (yield* isDue(crl)) yield* enqueue(crl)
+    yield* Effect.tapError(
+      prune(crl),
+      ({ message }) => emit("local_ca_crl_prune_failed", { issuer: crl.id, error: message })
+    )
+  }
+})

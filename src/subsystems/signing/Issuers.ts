@@ -1,0 +1,44 @@
+import { Clock, Context, Effect, Layer } from "effect"
+import { loadCa } from "../crypto/CaMaterial.ts"
+import { readTextFile, said } from "../crypto/KeyFile.ts"
+import type { SigningProfile } from "./Backends.ts"
+import { ProfileUnusable } from "./Backends.ts"
+import { ledgerPathOf } from "./Ledger.ts"
+
+/** The CA a profile signs with, as everybody may know it. */
+export interface Issuer {
+  /** Lower-case hexadecimal SHA-256 of its SubjectPublicKeyInfo. */
+  readonly id: string
+  /** The trust anchor, PEM. */
+  readonly anchorPem: string
+  /** Where an old ledger of revocations may lie. */
+  readonly ledgerPath: string
+}
+
+/** The public side of the local CAs of the mounted profiles: certificates alone, in every process that serves. */
+export class Issuers extends Context.Tag("acme/subsystems/signing/Issuers")<Issuers, {
+  readonly of: (profile: string) => Issuer | undefined
+}>() {
+  /** Reads the certificates once; a profile whose certificate is absent or unreadable is a refusal to start. */
+  static readonly layer = (profiles: ReadonlyArray<SigningProfile>): Layer.Layer<Issuers, ProfileUnusable> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const byProfile = new Map<string, Issuer>()
+        const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+        for (const { name, signer: { local_ca: { cert_path, crl_path } } } of profiles) {
+          const refuse = (detail: string) => new ProfileUnusable({ profile: name, detail, unwritable: false })
+          const { text } = yield* Effect.mapError(
+            readTextFile(cert_path),
+            (error) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${said(error)}; run \`init\`.`)
+          )
+          const ca = yield* Effect.mapError(
+            loadCa({ certificatePem: text, privateKeyPem: undefined, now }),
+            ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
+          )
+          byProfile.set(name, { id: ca.issuerId, anchorPem: ca.anchorPem, ledgerPath: ledgerPathOf(crl_path) })
+        }
+        return { of: (profile: string) => byProfile.get(profile) }
+      })
+    )
+}
