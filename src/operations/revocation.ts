@@ -16,10 +16,10 @@ import { currentSeconds } from "./acme/caller.ts"
 export const isAcceptedReason = (code: number): boolean => code >= 0 && code <= 10 && code !== 7
 
 /** The certificate was revoked before; by whoever came first. */
-export class WasRevoked extends Data.TaggedError("WasRevoked") {}
+class WasRevoked extends Data.TaggedError("WasRevoked") {}
 
 /** No worker has met the CA that signed the certificate, so no list would ever name it. */
-export class IssuerUnknown extends Data.TaggedError("IssuerUnknown")<{ readonly issuer: string | undefined }> {}
+class IssuerUnknown extends Data.TaggedError("IssuerUnknown")<{ readonly issuer: string | undefined }> {}
 
 /** A certificate that is stored here, as far as revoking it goes. */
 export interface Revocable {

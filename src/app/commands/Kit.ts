@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Console, Effect, Layer } from "effect"
-import type { Operator } from "../../operations/admin/operator.ts"
+import type { AtKeyboard } from "../../operations/admin/operator.ts"
 import type { Loaded } from "../../subsystems/config/Load.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import type { StorageFailed } from "../../subsystems/db/Database.ts"
@@ -44,12 +44,12 @@ export interface Kit {
   /** Asks before something goes; fails unless the answer is yes, or `--yes` was given. */
   readonly confirm: (question: string) => Effect.Effect<void, CommandFailed>
   /** Who the environment says is at the keyboard. */
-  readonly operator: Operator
+  readonly operator: AtKeyboard
 }
 
 const longestName = 64
 
-const operatorOf = (env: Host["env"]): Operator => ({
+const operatorOf = (env: Host["env"]): AtKeyboard => ({
   kind: "cli",
   id: ["SUDO_USER", "USER", "LOGNAME"].map((name) => env[name] ?? "").find((name) => name !== "")?.slice(0, longestName)
 })

@@ -6,6 +6,7 @@ import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../subsystems/crypto/Csr.ts"
 import { CsrRefused } from "../../subsystems/crypto/CsrRefused.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import * as certificates from "../../subsystems/db/certificates.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
@@ -28,7 +29,7 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
-  if (yield* orders.isCompromised(csr.spki)) {
+  if (yield* certificates.isCompromised(csr.spki)) {
     return yield* new CsrRefused({
       reason: "burnt_key",
       detail: "A certificate for this key was revoked for key compromise."

@@ -20,6 +20,7 @@ import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
+import * as certificates from "../../subsystems/db/certificates.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orderList from "../../subsystems/db/orderList.ts"
 import * as orders from "../../subsystems/db/orders.ts"
@@ -220,6 +221,6 @@ export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId 
 
 /** The PEM chain of a `valid` order, leaf first. */
 export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
-  const row = yield* orders.certificate({ id, ...scopeOf(caller) })
+  const row = yield* certificates.certificate({ id, ...scopeOf(caller) })
   return row === undefined ? yield* new NotFound() : row.certificate
 })

@@ -1,4 +1,15 @@
+import type { Effect } from "effect"
+import { Array } from "effect"
+import { statusShown as authorizationShown } from "../../domain/Authorization.ts"
+import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
+import { expiresAt, statusShown } from "../../domain/Order.ts"
+import type { Config } from "../../subsystems/config/AppConfig.ts"
 import type { Credential } from "../../subsystems/db/eabKeys.ts"
+import type { ChallengeRecord, JobRecord } from "../../subsystems/db/orderDetail.ts"
+import type { OrderRecord } from "../../subsystems/db/orderSearch.ts"
+import type { CrlView } from "./crls.ts"
+import type { detail } from "./orders.ts"
+import { validityOf } from "./orders.ts"
 
 /** Records as operators see them: `--json` of the command line prints these objects (decisions/admin.md, "Objects"). */
 
@@ -17,4 +28,103 @@ export const credentialObject = ({ accounts, createdAt, kid, label, profile, sta
   status,
   createdAt: time(createdAt),
   accounts
+})
+
+const timeMember = <K extends string>(name: K, at: number | undefined) =>
+  member(name, at === undefined || at < 0 ? undefined : time(at))
+
+/** An order, without its PEM. */
+export const orderObject = (config: Config, order: OrderRecord, now: number) => {
+  const validity = validityOf(config, order.profile)
+  return {
+    id: order.id,
+    profile: order.profile,
+    accountId: order.accountId,
+    status: statusShown(order, validity, now),
+    identifiers: order.identifiers,
+    createdAt: time(order.createdAt),
+    expires: time(expiresAt(order.createdAt, validity)),
+    url: `${config.server.base_url}/profile/${order.profile}/order/${order.id}`,
+    ...timeMember("notBefore", order.notBefore),
+    ...timeMember("notAfter", order.notAfter),
+    ...member("error", order.error),
+    ...member("replaces", order.replaces),
+    ...member("certSerial", order.certSerial),
+    ...timeMember("certNotAfter", order.certNotAfter),
+    ...timeMember("revokedAt", order.revokedAt),
+    ...member("revocationReason", order.revocationReason),
+    ...member("createdIp", order.createdIp),
+    ...member("createdPtr", order.createdPtr)
+  }
+}
+
+/** A row of the queue, without its payload. */
+const jobObject = (job: JobRecord) => ({
+  id: job.id,
+  kind: job.kind,
+  dedupKey: job.dedupKey,
+  status: job.status,
+  runAt: time(job.runAt),
+  attempts: job.attempts,
+  maxAttempts: job.maxAttempts,
+  ...timeMember("deadline", job.deadline),
+  ...timeMember("leaseUntil", job.leaseUntil),
+  ...member("leaseOwner", job.leaseOwner),
+  ...member("lastError", job.lastError),
+  createdAt: time(job.createdAt),
+  updatedAt: time(job.updatedAt)
+})
+
+const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validity: number, now: number) => {
+  const byId = Array.groupBy(challenges, ({ authzId }) => authzId)
+  return Object.entries(byId).flatMap(([id, offered]) => {
+    const [first] = offered
+    if (first === undefined) return []
+    const name = DnsName.make(first.identifier.value, { disableValidation: true })
+    return [{
+      id,
+      identifier: { type: first.identifier.type, value: baseName(name) },
+      status: authorizationShown({ status: first.authzStatus, createdAt: first.createdAt }, validity, now),
+      expires: time(expiresAt(first.createdAt, validity)),
+      ...(isWildcard(name) ? { wildcard: true } : {}),
+      challenges: offered.map(({ error, id, status, type, validatedAt }) => ({
+        id,
+        type,
+        status,
+        ...timeMember("validated", validatedAt),
+        ...member("error", error)
+      }))
+    }]
+  })
+}
+
+type OrderDetail = Effect.Effect.Success<ReturnType<typeof detail>>
+
+/** An order with everything that belongs to it. */
+export const orderDetailObject = (config: Config, found: OrderDetail, now: number) => ({
+  ...orderObject(config, found.order, now),
+  ...member("certificatePem", found.order.certificate),
+  authorizations: authorizationObjects(found.challenges, validityOf(config, found.order.profile), now),
+  jobs: found.jobs.map(jobObject),
+  ...member("replacedBy", found.replacedBy),
+  ...member("explanation", found.explanation)
+})
+
+/** A CA and the state of its revocation list. */
+export const crlObject = ({ ca, entries, issuer, profiles, state, stored, unlisted }: CrlView) => ({
+  issuer,
+  ...(ca === undefined ? {} : {
+    subject: ca.subject,
+    sha256: ca.sha256,
+    keyType: ca.keyType,
+    notBefore: time(ca.notBefore),
+    notAfter: time(ca.notAfter)
+  }),
+  profiles,
+  ...member("crlNumber", stored?.crlNumber),
+  ...timeMember("thisUpdate", stored?.thisUpdate),
+  ...timeMember("nextUpdate", stored?.nextUpdate),
+  entries,
+  unlisted,
+  state
 })

@@ -4,5 +4,10 @@ export interface Operator {
   readonly id: string | undefined
 }
 
+/** An operator at the command line. */
+export interface AtKeyboard extends Operator {
+  readonly kind: "cli"
+}
+
 /** The operator as an audit row names it. */
-export const actorOf = ({ id, kind }: Operator) => ({ actorKind: kind, actorId: id })
+export const actorOf = <O extends Operator>({ id, kind }: O) => ({ actorKind: kind, actorId: id })

@@ -33,6 +33,8 @@ export interface CaMaterial {
   readonly keyType: "ecdsa-p256" | "ecdsa-p384" | "rsa"
   /** DER Name of the issuer. */
   readonly subject: Uint8Array
+  /** The same for people: one attribute a line. */
+  readonly subjectText: string
   /** The issuer's own SKI; RFC 7093 method 1 of its key when it has none. What AKI carries. */
   readonly keyIdentifier: Uint8Array
   /** Of every certificate in the file that has any: all of them bind a leaf. */
@@ -82,6 +84,7 @@ export const loadCa = (files: {
       selfSigned: issued(issuer.der, issuer.der),
       keyType,
       subject: fields.subject,
+      subjectText: issuer.x509.subject,
       keyIdentifier: fields.subjectKeyIdentifier ?? keyIdentifier(fields.spki),
       nameConstraints,
       publicKey: issuer.x509.publicKey,

@@ -46,16 +46,29 @@ export interface NamedLeaf {
 
 const text = (octets: Uint8Array): string => Buffer.from(octets).toString("base64url")
 
-/** The leaf of a stored chain, when it is the one named: a leaf without AKI by its serial alone. */
-export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): NamedLeaf | undefined => {
+const serialText = (serial: Uint8Array): string => Buffer.from(serial).toString("hex").replace(/^(?:00)+(?=..)/, "")
+
+const leafOf = (chainPem: string): Certificate | undefined => {
   const blocks = splitPem(chainPem, "nothing")
   const [first] = Either.isRight(blocks) ? blocks.right : []
-  const read = first === undefined ? undefined : Either.getOrUndefined(readCertificate(first.der))
-  if (read === undefined || Buffer.from(read.serial).toString("hex").replace(/^(?:00)+(?=..)/, "") !== serial) {
-    return undefined
-  }
-  const own = keyIdentifierOf(read)
-  if (own !== undefined && !sameBytes(own, keyIdentifier)) return undefined
-  const { notAfter, notBefore } = read
-  return { notBefore, notAfter, certId: `${text(own ?? new Uint8Array())}.${text(read.serial)}` }
+  return first === undefined ? undefined : Either.getOrUndefined(readCertificate(first.der))
+}
+
+const named = (leaf: Certificate, own: Uint8Array | undefined): NamedLeaf => {
+  const { notAfter, notBefore, serial } = leaf
+  return { notBefore, notAfter, certId: `${text(own ?? new Uint8Array())}.${text(serial)}` }
+}
+
+/** The leaf of a stored chain, when it is the one named: a leaf without AKI by its serial alone. */
+export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): NamedLeaf | undefined => {
+  const leaf = leafOf(chainPem)
+  if (leaf === undefined || serialText(leaf.serial) !== serial) return undefined
+  const own = keyIdentifierOf(leaf)
+  return own !== undefined && !sameBytes(own, keyIdentifier) ? undefined : named(leaf, own)
+}
+
+/** The leaf of a stored chain with its name; undefined when the chain cannot be read. */
+export const namedLeafOf = (chainPem: string): NamedLeaf | undefined => {
+  const leaf = leafOf(chainPem)
+  return leaf === undefined ? undefined : named(leaf, keyIdentifierOf(leaf))
 }

@@ -48,14 +48,11 @@ const raiseStatement = statement({
      WHERE issuer = :issuer AND crl_number = :before AND :number > crl_number RETURNING issuer`
 })
 
-const listStatement = statement({
-  name: "crl_list",
+const issuersStatement = statement({
+  name: "crl_issuers",
   params: {},
-  row: { issuer: text(), ...head, revocations: int },
-  sql: () =>
-    `SELECT c.issuer AS "issuer", ${select(head, "c")},
-       (SELECT count(*) FROM revocations r WHERE r.issuer = c.issuer) AS "revocations"
-     FROM crls c ORDER BY c.issuer`
+  row: { issuer: text() },
+  sql: () => `SELECT issuer AS "issuer" FROM crls ORDER BY issuer`
 })
 
 /** A list to be stored. Times are epoch seconds. */
@@ -83,5 +80,5 @@ export const replace = (crl: NewCrl, before: number) => first(replaceStatement, 
 export const raise = (issuer: string, change: { before: number; number: number; nextUpdate: number }) =>
   first(raiseStatement, { issuer, ...change })
 
-/** Every issuer's stored list, with the number of its revocations. */
-export const list = () => all(listStatement, {})
+/** Every issuer that has a list. */
+export const issuers = () => all(issuersStatement, {})

@@ -22,7 +22,8 @@ const identifierList = json(
   Schema.Array(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String }))
 ) satisfies Column<ReadonlyArray<OrderIdentifier>>
 
-const order = {
+/** The columns every reading of an order has. */
+export const orderColumns = {
   id: uuid<OrderId>(),
   profile: text(),
   accountId: uuid<AccountId>(),
@@ -46,14 +47,14 @@ const idList: Column<ReadonlyArray<string>> = {
     )
 }
 
-const orderWithAuthorizations = { ...order, authorizationIds: idList }
+const orderWithAuthorizations = { ...orderColumns, authorizationIds: idList }
 
 const byIdStatement = statement({
   name: "order_by_id",
-  params: { id: order.id, profile: text(), accountId: order.accountId },
+  params: { id: orderColumns.id, profile: text(), accountId: orderColumns.accountId },
   row: orderWithAuthorizations,
   sql: ({ dialect }) =>
-    `SELECT ${select(order, "o")}, (SELECT ${
+    `SELECT ${select(orderColumns, "o")}, (SELECT ${
       dialect === "postgres" ? "json_agg(a.id ORDER BY a.id)::text" : "json_group_array(lower(hex(a.id)) ORDER BY a.id)"
     } FROM authorizations a WHERE a.order_id = o.id) AS "authorizationIds"
      FROM orders o WHERE o.id = :id AND o.profile = :profile AND o.account_id = :accountId`
@@ -62,17 +63,17 @@ const byIdStatement = statement({
 const insertStatement = statement({
   name: "order_insert",
   params: {
-    id: order.id,
+    id: orderColumns.id,
     profile: text(),
-    accountId: order.accountId,
+    accountId: orderColumns.accountId,
     identifiers: identifierList,
-    notBefore: order.notBefore,
-    notAfter: order.notAfter,
-    replaces: order.replaces,
+    notBefore: orderColumns.notBefore,
+    notAfter: orderColumns.notAfter,
+    replaces: orderColumns.replaces,
     now: int,
     ip: nullable(text())
   },
-  row: { id: order.id },
+  row: { id: orderColumns.id },
   sql: () =>
     `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
        created_ip)
@@ -83,7 +84,7 @@ const insertStatement = statement({
 const releaseReplaces = statement({
   name: "order_release_replaces",
   params: { profile: text(), replaces: text(), createdBefore: int },
-  row: { id: order.id },
+  row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.lapse)}
      WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND created_at <= :createdBefore
@@ -93,7 +94,7 @@ const releaseReplaces = statement({
 
 const insertNames = statement({
   name: "order_identifiers_insert",
-  params: { orderId: order.id, profile: text(), names: rows },
+  params: { orderId: orderColumns.id, profile: text(), names: rows },
   row: {},
   sql: ({ at, each, typed }) =>
     `INSERT INTO order_identifiers (order_id, profile, name, name_rev)
@@ -106,8 +107,8 @@ const everyAuthorizationValid =
 
 const promoteStatement = statement({
   name: "order_promote",
-  params: { id: order.id },
-  row: { id: order.id },
+  params: { id: orderColumns.id },
+  row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.promote)}
      WHERE id = :id AND ${leaving(orderMoves.promote)} AND ${everyAuthorizationValid} RETURNING id`
@@ -115,8 +116,8 @@ const promoteStatement = statement({
 
 const demoteStatement = statement({
   name: "order_demote",
-  params: { id: order.id },
-  row: { id: order.id },
+  params: { id: orderColumns.id },
+  row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.demote)}
      WHERE id = :id AND ${leaving(orderMoves.demote)} RETURNING id`
@@ -124,19 +125,19 @@ const demoteStatement = statement({
 
 const claimStatement = statement({
   name: "order_claim",
-  params: { id: order.id, profile: text(), accountId: order.accountId, createdAfter: int },
-  row: order,
+  params: { id: orderColumns.id, profile: text(), accountId: orderColumns.accountId, createdAfter: int },
+  row: orderColumns,
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}
      WHERE id = :id AND profile = :profile AND account_id = :accountId AND created_at > :createdAfter
        AND ${leaving(orderMoves.claim)} AND ${everyAuthorizationValid}
-     RETURNING ${select(order)}`
+     RETURNING ${select(orderColumns)}`
 })
 
 const failStatement = statement({
   name: "order_fail",
-  params: { id: order.id, error: nullable(storedProblem) },
-  row: { id: order.id },
+  params: { id: orderColumns.id, error: nullable(storedProblem) },
+  row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
      WHERE id = :id AND ${leaving(orderMoves.fail)} RETURNING id`
@@ -144,25 +145,25 @@ const failStatement = statement({
 
 const failProcessing = statement({
   name: "order_fail_processing",
-  params: { id: order.id, error: nullable(storedProblem) },
-  row: { id: order.id },
+  params: { id: orderColumns.id, error: nullable(storedProblem) },
+  row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
      WHERE id = :id AND ${leaving(orderMoves.issue)} RETURNING id`
 })
 
 const forIssuance = {
-  ...order,
+  ...orderColumns,
   accountStatus: text<AccountStatus>(),
   unvalidated: int
 }
 
 const forIssuanceStatement = statement({
   name: "order_for_issuance",
-  params: { id: order.id, profile: text() },
+  params: { id: orderColumns.id, profile: text() },
   row: forIssuance,
   sql: () =>
-    `SELECT ${select(order, "o")}, c.status AS "accountStatus",
+    `SELECT ${select(orderColumns, "o")}, c.status AS "accountStatus",
        (SELECT count(*) FROM authorizations a WHERE a.order_id = o.id AND a.status <> 'valid') AS "unvalidated"
      FROM orders o JOIN accounts c ON c.id = o.account_id WHERE o.id = :id AND o.profile = :profile`
 })
@@ -170,13 +171,13 @@ const forIssuanceStatement = statement({
 const issueStatement = statement({
   name: "order_issue",
   params: {
-    id: order.id,
+    id: orderColumns.id,
     certificate: text(),
     certSerial: text(),
     certPubkey: bytes,
     certNotAfter: int
   },
-  row: { id: order.id },
+  row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
        cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
@@ -185,29 +186,15 @@ const issueStatement = statement({
      RETURNING id`
 })
 
-const certificateStatement = statement({
-  name: "order_certificate",
-  params: { id: order.id, profile: text(), accountId: order.accountId },
-  row: { certificate: text() },
-  sql: () =>
-    `SELECT certificate FROM orders
-     WHERE id = :id AND profile = :profile AND account_id = :accountId AND status = 'valid' AND certificate IS NOT NULL`
-})
-
-const compromisedKey = statement({
-  name: "order_compromised_key",
-  params: { pubkey: bytes },
-  row: { id: order.id },
-  sql: ({ dialect }) =>
-    `SELECT id FROM orders WHERE revocation_reason = 1 AND cert_pubkey = :pubkey ${
-      dialect === "postgres" ? "AND sha256(cert_pubkey) = sha256(:pubkey)" : ""
-    } LIMIT 1`
-})
-
 const stuckProcessing = statement({
   name: "order_stuck_processing",
   params: { createdBefore: int, limit: int },
-  row: { id: order.id, profile: order.profile, accountId: order.accountId, identifiers: order.identifiers },
+  row: {
+    id: orderColumns.id,
+    profile: orderColumns.profile,
+    accountId: orderColumns.accountId,
+    identifiers: orderColumns.identifiers
+  },
   sql: ({ idText }) =>
     `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.identifiers AS "identifiers"
      FROM orders o WHERE o.status = 'processing' AND o.created_at < :createdBefore
@@ -220,7 +207,7 @@ const stuckProcessing = statement({
 const sweepStatement = statement({
   name: "order_sweep",
   params: { profile: text(), createdBefore: int, limit: int },
-  row: { id: order.id },
+  row: { id: orderColumns.id },
   sql: () =>
     `DELETE FROM orders WHERE id IN (SELECT id FROM orders WHERE profile = :profile AND created_at < :createdBefore
        AND status IN ('invalid', 'pending', 'ready', 'processing') ORDER BY created_at LIMIT :limit) RETURNING id`
@@ -280,13 +267,6 @@ export const findForIssuance = (profile: string, id: OrderId) => first(forIssuan
 /** `processing` to `valid` with the certificate, if account and authorizations are still valid. */
 export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
   first(issueStatement, row)
-
-/** The PEM chain of a `valid` order of this account. */
-export const certificate = (owned: Owned) => first(certificateStatement, owned)
-
-/** Whether a certificate for this key (DER SubjectPublicKeyInfo) was revoked here for keyCompromise. */
-export const isCompromised = (pubkey: Uint8Array) =>
-  Effect.map(first(compromisedKey, { pubkey }), (row) => row !== undefined)
 
 /** `processing` orders without a live signing job, created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => all(stuckProcessing, { createdBefore, limit })

@@ -1,4 +1,5 @@
 import { Clock, Context, Effect, Layer } from "effect"
+import type { CaMaterial } from "../crypto/CaMaterial.ts"
 import { loadCa } from "../crypto/CaMaterial.ts"
 import { readTextFile, said } from "../crypto/KeyFile.ts"
 import type { SigningProfile } from "./Backends.ts"
@@ -13,6 +14,14 @@ export interface Issuer {
   readonly anchorPem: string
   /** Where an old ledger of revocations may lie. */
   readonly ledgerPath: string
+  /** Its name, most specific part last. */
+  readonly subject: string
+  /** Lower-case hexadecimal SHA-256 of its certificate. */
+  readonly sha256: string
+  readonly keyType: CaMaterial["keyType"]
+  /** Epoch seconds. */
+  readonly notBefore: number
+  readonly notAfter: number
 }
 
 /** The public side of the local CAs of the mounted profiles: certificates alone, in every process that serves. */
@@ -36,7 +45,10 @@ export class Issuers extends Context.Tag("acme/subsystems/signing/Issuers")<Issu
             loadCa({ certificatePem: text, privateKeyPem: undefined, now }),
             ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
           )
-          byProfile.set(name, { id: ca.issuerId, anchorPem: ca.anchorPem, ledgerPath: ledgerPathOf(crl_path) })
+          const { anchorPem, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca
+          const subject = ca.subjectText.split("\n").join(", ")
+          const ledgerPath = ledgerPathOf(crl_path)
+          byProfile.set(name, { id, anchorPem, ledgerPath, subject, sha256, keyType, notBefore, notAfter })
         }
         return { of: (profile: string) => byProfile.get(profile) }
       })

@@ -8,6 +8,7 @@ import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import * as accounts from "../../../src/subsystems/db/accounts.ts"
 import * as audit from "../../../src/subsystems/db/audit.ts"
 import * as authorizations from "../../../src/subsystems/db/authorizations.ts"
+import * as certificates from "../../../src/subsystems/db/certificates.ts"
 import type { Database } from "../../../src/subsystems/db/Database.ts"
 import { transaction } from "../../../src/subsystems/db/Database.ts"
 import * as jobs from "../../../src/subsystems/db/jobs.ts"
@@ -264,7 +265,7 @@ describe.each(databases)("repositories on $name", (backend) => {
               const name = `${status} ${authz} ${account}`
               assert.strictEqual((yield* orders.issue({ id, ...certificate })) !== undefined, moves, name)
               assert.strictEqual(yield* statusOf("orders", id), moves ? "valid" : status, name)
-              const found = yield* orders.certificate({ id, profile: "p", accountId })
+              const found = yield* certificates.certificate({ id, profile: "p", accountId })
               assert.strictEqual(found?.certificate, moves ? "PEM" : undefined, name)
             }
           }
@@ -291,11 +292,11 @@ describe.each(databases)("repositories on $name", (backend) => {
         const { accountId, id } = yield* orderAt("processing")
         const other = yield* addAccount()
         yield* orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: Buffer.from([1]), certNotAfter: 1 })
-        assert.deepStrictEqual(yield* orders.certificate({ id, profile: "p", accountId }), { certificate: "PEM" })
-        assert.isUndefined(yield* orders.certificate({ id, profile: "q", accountId }))
-        assert.isUndefined(yield* orders.certificate({ id, profile: "p", accountId: other }))
+        assert.deepStrictEqual(yield* certificates.certificate({ id, profile: "p", accountId }), { certificate: "PEM" })
+        assert.isUndefined(yield* certificates.certificate({ id, profile: "q", accountId }))
+        assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId: other }))
         yield* set("orders", id, "invalid")
-        assert.isUndefined(yield* orders.certificate({ id, profile: "p", accountId }))
+        assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId }))
       }))
 
     test("for issuance: the account's status and how many authorizations are not valid, within the profile", () =>
@@ -316,12 +317,12 @@ describe.each(databases)("repositories on $name", (backend) => {
         const key = Buffer.alloc(3000, 7) // longer than an index page holds
         const { id } = yield* orderAt("processing")
         yield* orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: key, certNotAfter: 1 })
-        assert.isFalse(yield* orders.isCompromised(key))
+        assert.isFalse(yield* certificates.isCompromised(key))
         for (const [reason, expected] of [[0, false], [4, false], [1, true]] as const) {
           yield* sql(`UPDATE orders SET revoked_at = 1, revocation_reason = ${reason}`)
-          assert.strictEqual(yield* orders.isCompromised(key), expected)
+          assert.strictEqual(yield* certificates.isCompromised(key), expected)
         }
-        assert.isFalse(yield* orders.isCompromised(Buffer.alloc(3000, 8)))
+        assert.isFalse(yield* certificates.isCompromised(Buffer.alloc(3000, 8)))
       }))
 
     test("stuck: processing, old enough and without a live signing job", () =>

@@ -1,0 +1,136 @@
+import { Clock, Data, Effect } from "effect"
+import { explain } from "../../domain/Explanation.ts"
+import type { JobId } from "../../domain/Id.ts"
+import { isId, OrderId } from "../../domain/Id.ts"
+import { statusShown } from "../../domain/Order.ts"
+import type { Config } from "../../subsystems/config/AppConfig.ts"
+import { namedLeafOf } from "../../subsystems/crypto/CertId.ts"
+import * as orderDetail from "../../subsystems/db/orderDetail.ts"
+import type { OrderFilters, OrderRecord } from "../../subsystems/db/orderSearch.ts"
+import * as orderSearch from "../../subsystems/db/orderSearch.ts"
+import { currentSeconds } from "../acme/caller.ts"
+import { revokeLocally } from "../revocation.ts"
+import type { Operator } from "./operator.ts"
+import { actorOf } from "./operator.ts"
+
+/** No order has this id. */
+export class NoSuchOrder extends Data.TaggedError("NoSuchOrder")<{ readonly id: string }> {}
+
+/** The order has no certificate. */
+export class NotIssued extends Data.TaggedError("NotIssued")<{ readonly id: string }> {}
+
+/** The order's profile is not served, so nothing here may revoke for it. */
+export class NotServed extends Data.TaggedError("NotServed")<{ readonly profile: string }> {}
+
+/** Lifetime of an order: its profile's, or the process-wide one once the profile is gone. */
+export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
+  (profiles.find(({ name }) => name === profile)?.order ?? order).validity_seconds
+
+/** An order by its id alone. */
+const find = Effect.fnUntraced(function*(id: string) {
+  const order = isId(id) ? yield* orderSearch.findRecord(OrderId(id)) : undefined
+  return order ?? (yield* new NoSuchOrder({ id }))
+})
+
+/** An order with all that belongs to it, and why it failed, as far as that is still kept. */
+export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" | "profiles">, id: string) {
+  const order = yield* find(id)
+  const now = yield* currentSeconds
+  const challenges = yield* orderDetail.challengesOf(order.id)
+  const jobs = yield* orderDetail.jobsOf(order.id)
+  const leaf = order.certificate === undefined ? undefined : namedLeafOf(order.certificate)
+  const successor = leaf === undefined ? undefined : yield* orderSearch.findSuccessor(order.profile, leaf.certId)
+  const shown = statusShown(order, validityOf(config, order.profile), now)
+  const failure = shown === "invalid" ? yield* orderDetail.failureOf(order.id) : undefined
+  const explanation = shown === "invalid"
+    ? explain({
+      orderError: order.error,
+      challengeErrors: challenges.flatMap(({ error }) => error === undefined ? [] : [error]),
+      cause: failure?.detail.cause,
+      requestId: failure?.requestId
+    })
+    : undefined
+  return { order, status: shown, challenges, jobs, replacedBy: successor?.id, explanation }
+})
+
+const walkBatch = 1000
+const walkNames = 1_000_000
+const walkMillis = 3000
+const afterAll = { beforeTime: Number.MAX_SAFE_INTEGER, beforeId: OrderId("ffffffff-ffff-ffff-ffff-ffffffffffff") }
+
+/** Orders with a name that contains a text, newest first, as far as a bounded walk finds them (`data-model.md`). */
+const searchContaining = Effect.fnUntraced(function*(
+  filters: OrderFilters,
+  part: string,
+  { limit, offset }: { readonly limit: number; readonly offset: number }
+) {
+  const started = yield* Clock.currentTimeMillis
+  const items: Array<OrderRecord> = []
+  let [before, names, total] = [afterAll, 0, 0]
+  for (;;) {
+    const batch = yield* orderSearch.walk(filters, { ...before, limit: walkBatch })
+    for (const order of batch) {
+      names += order.identifiers.length
+      if (!order.identifiers.some(({ value }) => value.includes(part))) continue
+      if (total >= offset && items.length < limit) items.push(order)
+      total++
+    }
+    const last = batch.at(-1)
+    if (last === undefined || batch.length < walkBatch) return { items, total, truncated: false }
+    if (names >= walkNames || (yield* Clock.currentTimeMillis) - started >= walkMillis) {
+      return { items, total, truncated: true }
+    }
+    before = { beforeTime: last.createdAt, beforeId: last.id }
+    yield* Effect.yieldNow()
+  }
+})
+
+/** A page of orders, newest first, and how many match; `truncated` says that a search for a part ended early. */
+export const list = Effect.fnUntraced(function*(
+  filters: OrderFilters & { readonly identifierContains?: string | undefined },
+  page: { readonly limit: number; readonly offset: number }
+) {
+  const { identifierContains, ...indexed } = filters
+  if (identifierContains !== undefined) {
+    return yield* searchContaining(indexed, identifierContains.toLowerCase(), page)
+  }
+  const items = yield* orderSearch.search(indexed, page)
+  return { items, total: yield* orderSearch.countMatches(indexed), truncated: false }
+})
+
+/** The PEM chain of an order, leaf first. */
+export const chain = Effect.fnUntraced(function*(id: string) {
+  const { certificate } = yield* find(id)
+  return certificate ?? (yield* new NotIssued({ id }))
+})
+
+/** Revokes an order's certificate for the operator; answers the job that publishes it. */
+export const revoke = Effect.fnUntraced(function*(
+  config: Pick<Config, "profiles">,
+  operator: Operator,
+  id: string,
+  reason: number | undefined
+) {
+  const { accountId, certificate, certSerial, id: orderId, identifiers, profile } = yield* find(id)
+  if (certificate === undefined || certSerial === undefined) return yield* new NotIssued({ id })
+  if (!config.profiles.some(({ enabled, name }) => enabled && name === profile)) {
+    return yield* new NotServed({ profile })
+  }
+  return yield* revokeLocally(
+    { orderId, accountId, profile, identifiers, certificate, serial: certSerial },
+    reason,
+    { ...actorOf(operator), detail: { authorized_by: "operator" } }
+  )
+})
+
+const settled = new Set(["done", "failed", "cancelled"])
+
+/** The job once it has ended, or as it is when the time is up; `undefined` when its row is gone. */
+export const awaitJob = Effect.fnUntraced(function*(id: JobId, seconds: number) {
+  const until = (yield* currentSeconds) + seconds
+  for (;;) {
+    const job = yield* orderDetail.findJob(id)
+    if (job === undefined || settled.has(job.status) || (yield* currentSeconds) >= until) return job
+    yield* Effect.sleep("250 millis")
+  }
+})
