@@ -71,14 +71,16 @@ const countedIssuances = 240
 const credentialsFor = ({ issuances, seconds }: Options["extent"], perSecond: number, concurrency: number): number =>
   concurrency + (issuances ?? Math.ceil((seconds ?? 0) * perSecond * 1.5))
 
-interface Postmaster {
+/** The parent of a PostgreSQL cluster's processes. */
+export interface Postmaster {
   readonly pid: number
   /** The number of the next transaction that writes. */
   readonly nextTransaction: () => Promise<number>
   readonly leave: () => Promise<void>
 }
 
-const postmasterOf = async (cluster: PostgresCluster): Promise<Postmaster> => {
+/** Finds it; `leave` closes the connection that was needed. */
+export const postmasterOf = async (cluster: PostgresCluster): Promise<Postmaster> => {
   const client = new Client({ connectionString: cluster.adminUrl })
   await client.connect()
   const one = async (sql: string): Promise<number> => {

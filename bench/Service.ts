@@ -14,6 +14,8 @@ export interface ServiceOptions {
   readonly synchronous: "normal" | "full"
   /** Words for node, before the program. */
   readonly nodeWords: ReadonlyArray<string>
+  /** Where it runs; a new directory of its own when not given. */
+  readonly directory?: string
 }
 
 /** A running server, bypassing validation, its JSON log in a file. */
@@ -103,7 +105,7 @@ export const startProcess = (
 
 /** Starts `dist/main.js serve` in a directory of its own. */
 export const startService = async (options: ServiceOptions): Promise<Service> => {
-  const directory = newDirectory()
+  const directory = options.directory ?? newDirectory()
   const port = await freePort()
   const logFile = join(directory, "log.jsonl")
   const server = startProcess(process.execPath, [...options.nodeWords, program, "serve"], {
