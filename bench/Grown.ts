@@ -176,12 +176,12 @@ const measureOne = async (
   }
 }
 
-/** Measures with the last concurrency of the options; `part` of the full size, 1 by default. */
+/** Measures with the last concurrency of the options. */
 export const measureGrown = async (
   options: Options,
-  part: number,
   progress: (text: string) => void
 ): Promise<ReadonlyArray<GrownCost>> => {
+  const part = options.grown ?? 1
   const scaled = (count: number) => Math.max(100, Math.round(count * part))
   const population = {
     accounts: scaled(full.accounts),

@@ -13,6 +13,8 @@ export interface Options {
   readonly listStatements: boolean
   readonly serviceOnly: boolean
   readonly pebble: boolean
+  /** The part of the full size a grown database is built with; undefined for none. */
+  readonly grown: number | undefined
 }
 
 const usage = `Usage: npm run bench -- [options]
@@ -23,6 +25,8 @@ const usage = `Usage: npm run bench -- [options]
   --issuances N       measure so many issuances instead
   --full              SQLite with synchronous = full
   --pebble            drive Debian's pebble in the same way, when it is installed
+  --grown             measure what a grown database costs, and nothing else; builds it first, for some ten minutes
+  --part N            build only this part of it, such as 0.01
   --service-only      leave out the floor and the statement counts
   --statements        list the statements of one issuance
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
@@ -47,6 +51,8 @@ const parse = (words: ReadonlyArray<string>) => {
         issuances: { type: "string" },
         full: { type: "boolean", default: false },
         pebble: { type: "boolean", default: false },
+        grown: { type: "boolean", default: false },
+        part: { type: "string", default: "1" },
         "service-only": { type: "boolean", default: false },
         statements: { type: "boolean", default: false },
         "cpu-prof": { type: "string" },
@@ -94,6 +100,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     json: given.json,
     listStatements: given.statements,
     serviceOnly: given["service-only"],
-    pebble: given.pebble
+    pebble: given.pebble,
+    grown: given.grown ? number("part", given.part, 1, false) : undefined
   }
 }

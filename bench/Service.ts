@@ -107,7 +107,7 @@ export const startProcess = (
 export const startService = async (options: ServiceOptions): Promise<Service> => {
   const directory = options.directory ?? newDirectory()
   const port = await freePort()
-  const logFile = join(directory, "log.jsonl")
+  const logFile = join(directory, `log-${port}.jsonl`)
   const server = startProcess(process.execPath, [...options.nodeWords, program, "serve"], {
     cwd: directory,
     env: environment(directory, port, options),

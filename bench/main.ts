@@ -2,8 +2,11 @@ import { cpus } from "node:os"
 import { bareHttp } from "./BareHttp.ts"
 import { endOnSignals } from "./Cleanup.ts"
 import { floor } from "./Floor.ts"
+import { grownReport, measureGrown } from "./Grown.ts"
 import { load } from "./Load.ts"
+import type { Progress } from "./Measure.ts"
 import { measure } from "./Measure.ts"
+import type { Options } from "./Options.ts"
 import { readOptions } from "./Options.ts"
 import { offer } from "./Peer.ts"
 import * as Procfs from "./Procfs.ts"
@@ -24,17 +27,27 @@ const conditions = (synchronous: string): string => {
   ].join("\n")
 }
 
+const serviceText = async (options: Options, progress: Progress): Promise<string> => {
+  const measured = await measure(options, progress)
+  return options.json
+    ? JSON.stringify(measured, undefined, 2)
+    : `${conditions(options.synchronous)}\n\n${report(paintFor(process.stdout.isTTY === true), measured, options)}`
+}
+
+const grownText = async (options: Options, progress: Progress): Promise<string> => {
+  const costs = await measureGrown(options, progress)
+  return options.json ? JSON.stringify(costs, undefined, 2) : grownReport(costs)
+}
+
 const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const options = readOptions(words)
   if (!Procfs.isAvailable()) throw new Error("CPU figures are read from /proc, which this system does not have")
   const isInteractive = process.stderr.isTTY === true
-  const measured = await measure(options, (text) => {
+  const progress = (text: string) => {
     process.stderr.write(isInteractive ? `\r\u001B[K${text} …` : `${text}\n`)
-  })
+  }
+  const text = await (options.grown === undefined ? serviceText : grownText)(options, progress)
   if (isInteractive) process.stderr.write("\r\u001B[K")
-  const text = options.json
-    ? JSON.stringify(measured, undefined, 2)
-    : `${conditions(options.synchronous)}\n\n${report(paintFor(process.stdout.isTTY === true), measured, options)}`
   await new Promise((done) => process.stdout.write(`${text}\n`, done))
 }
 
