@@ -88,6 +88,48 @@ export const contains = (cidr: Cidr, ip: IpAddress): boolean => {
   return network.value >> dropped === candidate.value >> dropped
 }
 
+/** An address made ready for many comparisons. */
+export interface Comparable {
+  readonly text: IpAddress
+  readonly width: 32 | 128
+  readonly value: bigint
+  /** The value of an IPv4 address, for arithmetic without allocation. */
+  readonly short: number
+}
+
+/** Reads an address of a peer: a zone is dropped, and an IPv4-mapped address becomes IPv4. */
+export const comparable = (text: string): Comparable | undefined => {
+  const bits = bitsOf(text.replace(/%.*$/, ""))
+  if (bits === undefined) return undefined
+  const isMapped = bits.width === 128 && bits.value >> 32n === 0xffffn
+  const plain: Bits = isMapped ? { width: 32, value: bits.value & 0xffff_ffffn } : bits
+  return { ...plain, text: textOf(plain), short: plain.width === 32 ? Number(plain.value) : 0 }
+}
+
+/** A list of ranges to look many addresses up in. Entries that are none are left out; the configuration refuses them. */
+export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable) => boolean => {
+  const fours: Array<{ readonly network: number; readonly size: number }> = []
+  const sixes: Array<{ readonly network: bigint; readonly dropped: bigint }> = []
+  for (const { network, prefix } of Array.filterMap(entries, parseCidr)) {
+    const bits = bitsOf(network)
+    if (bits === undefined) continue
+    const dropped = BigInt(bits.width - prefix)
+    const leading = bits.value >> dropped
+    if (bits.width === 32) fours.push({ network: Number(leading << dropped), size: 2 ** Number(dropped) })
+    else sixes.push({ network: leading, dropped })
+  }
+  return ({ short, value, width }) =>
+    width === 32
+      ? fours.some(({ network, size }) => short >= network && short < network + size)
+      : sixes.some(({ dropped, network }) => value >> dropped === network)
+}
+
+/** The name whose PTR records name the hosts of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
+export const pointerName = ({ text, value, width }: Comparable): string =>
+  width === 32
+    ? `${text.split(".").toReversed().join(".")}.in-addr.arpa`
+    : `${[...value.toString(16).padStart(32, "0")].toReversed().join(".")}.ip6.arpa`
+
 /**
  * The IPv4 address a packet to `ip` may end at: inside an IPv4-mapped (`::ffff:0:0/96`), NAT64 (`64:ff9b::/96`,
  * RFC 6052) or 6to4 (`2002::/16`, RFC 3056) address.

@@ -15,6 +15,7 @@ const comment = (text: string): ReadonlyArray<string> =>
   }, [])
 
 const toml = (value: Default): string => {
+  if (value === undefined) return "unset"
   if (typeof value === "string") return JSON.stringify(value)
   return typeof value === "object" ? `[${value.map(toml).join(", ")}]` : String(value)
 }
@@ -57,9 +58,17 @@ const keyLines = (declared: Declared): ReadonlyArray<string> => [
   `#${declared.path.at(-1) ?? ""} = ${defaultOf(declared)}`
 ]
 
-const sectionLines = (section: Section): ReadonlyArray<string> => [
-  `[${section.path.join(".")}]`,
-  ...section.keys.flatMap((declared) => ["", ...keyLines(declared)])
+const sectionLines = (section: Section): ReadonlyArray<string> =>
+  section.path.includes("<name>") ? entryLines(section) : [
+    `[${section.path.join(".")}]`,
+    ...section.keys.flatMap((declared) => ["", ...keyLines(declared)])
+  ]
+
+/** A table of any name: all of it stays a comment, since no such entry need be there. */
+const entryLines = (section: Section): ReadonlyArray<string> => [
+  "# One such table for each entry, under a name of your own.",
+  `# [${section.path.join(".")}]`,
+  ...section.keys.flatMap((declared) => ["", ...keyLines(declared).map((line) => line.replace(/^#(?! )/, "# "))])
 ]
 
 const head = `# Configuration of acme-svc. Every key is listed with its default; take the # off a line to set it.
@@ -71,7 +80,8 @@ const profileHead =
 [profiles.default]`
 
 const profileTail =
-  `# A profile takes each key of [order], [challenge], [signer] and [meta] from there, unless it has its own:
+  `# A profile takes each key of [order], [challenge], [signer], [filter], [ipam] and [meta] from there, unless it has its
+# own:
 #[profiles.default.order]
 #max_identifiers = 10
 

@@ -83,6 +83,27 @@ export const baseUrl: Form = {
   }
 }
 
+/** Absolute URL of a service whose paths are put behind it. */
+export const serviceUrl: Form = form(
+  "absolute http or https URL without query, fragment and user part",
+  (text) => httpUrl.fault(text) === undefined && !/[?#]/.test(text) && !/^https?:\/\/[^/]*@/.test(text),
+  "must be an absolute http or https URL without query, fragment and user part"
+)
+
+/** A field name of HTTP (RFC 9110 section 5.1). */
+export const headerName: Form = form(
+  "name of a header",
+  (text) => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text),
+  "must be the name of a header"
+)
+
+/** A field or a role as inventories name them. */
+export const fieldName: Form = form(
+  "letters, digits, `_` and `-`",
+  (text) => /^[A-Za-z0-9_-]+$/.test(text),
+  "must have letters, digits, _ and - only"
+)
+
 /** Absolute URL exactly as a URL parser writes it, without user part; a refusal quotes that form. */
 export const normalUrl: Form = {
   says: "absolute http or https URLs in normal form without user part",

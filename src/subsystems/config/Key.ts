@@ -4,8 +4,11 @@ import type { Form } from "./Form.ts"
 /** What a value is in the file and, from that, how the environment spells it. */
 export type Kind = "string" | "integer" | "boolean" | "array"
 
-/** A value before its key has read it: integers are `bigint`, so that `5.0` in the file stays a float. */
-export type Default = string | bigint | boolean | ReadonlyArray<string>
+/**
+ * A value before its key has read it: integers are `bigint`, so that `5.0` in the file stays a float. `undefined` is the
+ * default of a key that may be unset.
+ */
+export type Default = string | bigint | boolean | ReadonlyArray<string> | undefined
 
 /** Everything known about one key; the annotation each key's schema carries. */
 export interface Facts {
@@ -54,19 +57,20 @@ export const secret = (initial: string, form: Form, doc: string): Schema.Schema<
 // So many seconds from now are still a date, so many days before it too.
 const largest = 2_147_483_647
 
+const readInteger = (min: number, max: number | undefined): Read<number> => (raw) => {
+  if (typeof raw !== "bigint") return Either.left("must be an integer")
+  if (raw >= min && raw <= (max ?? largest)) return Either.right(Number(raw))
+  return Either.left(max === undefined && raw < min ? `must be at least ${min}` : `must be ${min} to ${max ?? largest}`)
+}
+
 /** An integer of a range; without `max` the largest is 2^31 - 1. */
 export const integer = (
   initial: number,
-  range: { readonly min: number; readonly max?: number },
+  { max, min }: { readonly min: number; readonly max?: number },
   doc: string
 ): Schema.Schema<number> => {
-  const { max = largest, min } = range
-  const rule = range.max === undefined ? `at least ${min}` : `${min} to ${max}`
-  return key({ kind: "integer", rule, default: BigInt(initial), doc }, (raw) => {
-    if (typeof raw !== "bigint") return Either.left("must be an integer")
-    if (raw >= min && raw <= max) return Either.right(Number(raw))
-    return Either.left(range.max === undefined && raw < min ? `must be ${rule}` : `must be ${min} to ${max}`)
-  })
+  const rule = max === undefined ? `at least ${min}` : `${min} to ${max}`
+  return key({ kind: "integer", rule, default: BigInt(initial), doc }, readInteger(min, max))
 }
 
 /** A duration or other count, at least 1. */
@@ -75,6 +79,13 @@ export const count = (initial: number, doc: string): Schema.Schema<number> => in
 /** A duration in milliseconds that a timer can wait. */
 export const milliseconds = (initial: number, doc: string): Schema.Schema<number> =>
   integer(initial, { min: 1, max: largest }, doc)
+
+/** A duration in milliseconds that may be left unset, where what it is then depends on other keys. */
+export const unsetMilliseconds = (doc: string): Schema.Schema<number | undefined> => {
+  const read = readInteger(1, largest)
+  const rule = `1 to ${largest}`
+  return key({ kind: "integer", rule, default: undefined, doc }, (raw) => raw === undefined ? Either.right(raw) : read(raw))
+}
 
 /** A port to connect to. */
 export const port = (initial: number, doc: string): Schema.Schema<number> =>
@@ -105,7 +116,8 @@ const readWord = <W extends string>(words: Words<W>): Read<W> => (raw) => {
   return Either.left(`"${unoffered}" is not offered by this build, which offers ${quoted(words.offered)}`)
 }
 
-const coded = (words: ReadonlyArray<string>): string => words.map((word) => `\`${word}\``).join(", ")
+const coded = (words: ReadonlyArray<string>): string =>
+  words.map((word) => word === "" ? "empty" : `\`${word}\``).join(", ")
 
 const wordRule = ({ offered, unoffered = [] }: Words<string>): string =>
   coded(offered) + (unoffered.length === 0 ? "" : ` (not offered by this build: ${coded(unoffered)})`)
@@ -117,6 +129,15 @@ export const word = <const W extends string>(
   doc: string
 ): Schema.Schema<W> =>
   key({ kind: "string", rule: `one of ${wordRule(words)}`, default: initial, doc }, readWord(words))
+
+/** One word of a closed vocabulary, or the empty text of a key nobody has set: for a rule to refuse. */
+export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: string): Schema.Schema<W | ""> => {
+  const read = readWord({ offered })
+  return key<W | "">(
+    { kind: "string", rule: `one of ${coded(offered)}`, default: "", doc },
+    (raw) => raw === "" ? Either.right("") : read(raw)
+  )
+}
 
 const readItems = <A>(read: Read<A>): Read<ReadonlyArray<A>> => (raw) => {
   if (!Array.isArray(raw)) return Either.left("must be an array of strings")
@@ -148,10 +169,21 @@ export const words = <const W extends string>(
     (raw) =>
       Either.flatMap(readItems(readWord(vocabulary))(raw), (items) => {
         if (items.length === 0) return Either.left(`must name at least one of ${quoted(known(vocabulary))}`)
-        return new Set(items).size < items.length
-          ? Either.left("must not name the same word twice")
-          : Either.right(items)
+        return distinct(items)
       })
+  )
+
+const distinct = <A>(items: ReadonlyArray<A>): Either.Either<ReadonlyArray<A>, string> =>
+  new Set(items).size < items.length ? Either.left("must not name the same word twice") : Either.right(items)
+
+/** An array of different words of a closed vocabulary that is empty unless somebody writes it. */
+export const someWords = <const W extends string>(
+  offered: ReadonlyArray<W>,
+  doc: string
+): Schema.Schema<ReadonlyArray<W>> =>
+  key(
+    { kind: "array", rule: `any of ${coded(offered)}`, default: [], doc },
+    (raw) => Either.flatMap(readItems(readWord({ offered }))(raw), distinct)
   )
 
 /** How the entries of a named table are called. */

@@ -65,7 +65,12 @@ const crossFaults = (
   unusable: ReadonlySet<string>,
   cwd: string | undefined
 ): ReadonlyArray<Fault> =>
-  findings({ config, cwd, written: (key) => origins.get(key)?.key ?? key })
+  findings({
+    config,
+    cwd,
+    written: (key) => origins.get(key)?.key ?? key,
+    isSet: (key) => (origins.get(key)?.source ?? "default") !== "default"
+  })
     .filter(({ involves }) => !involves.some((key) => unusable.has(key)))
     .map(({ key, message }) => ({ key, message }))
 

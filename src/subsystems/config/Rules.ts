@@ -1,5 +1,6 @@
 import * as nodePath from "node:path"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
+import { policyFindings } from "./PolicyRules.ts"
 
 /** Something wrong between keys that are each right. */
 export interface Finding {
@@ -15,6 +16,8 @@ export interface Subject {
   readonly config: Config
   /** The key as written for the full name of a key in force: a profile's inherited key stands process-wide. */
   readonly written: (key: string) => string
+  /** Whether somebody wrote the key in force under this full name; a default is nobody's. */
+  readonly isSet: (key: string) => boolean
   /** Directory relative paths are compared in; without it they are compared as written. */
   readonly cwd: string | undefined
 }
@@ -123,4 +126,4 @@ const sharedKeys = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> =
 
 /** Every rule over several keys, process-wide and for each profile. */
 export const findings = (subject: Subject): ReadonlyArray<Finding> =>
-  [someProfile, timeouts, writtenFiles, sharedKeys].flatMap((rule) => rule(subject))
+  [someProfile, timeouts, writtenFiles, sharedKeys, policyFindings].flatMap((rule) => rule(subject))

@@ -17,6 +17,7 @@ import {
 } from "./Form.ts"
 import type { Names, Node } from "./Key.ts"
 import { count, entries, flag, integer, milliseconds, nodeOf, port, secret, text, texts, word, words } from "./Key.ts"
+import { filter, ipam } from "./PolicyTable.ts"
 
 /**
  * The keys of the service, one line each: default, range and meaning. Whatever is added here is at once read from
@@ -173,6 +174,8 @@ export const Table = Schema.Struct({
     resolver: text("", orEmpty(resolver), "DNS server, port 53 by default. Empty: the servers of the system.")
   }),
   signer,
+  filter,
+  ipam,
   meta,
   eab,
   logging: Schema.Struct({
@@ -199,6 +202,8 @@ export const Table = Schema.Struct({
       order,
       meta,
       signer,
+      filter,
+      ipam,
       challenge,
       eab
     })

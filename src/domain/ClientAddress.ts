@@ -1,0 +1,46 @@
+import type { Comparable } from "./Address.ts"
+import { comparable, makeAddressSet } from "./Address.ts"
+
+/** The keys of a filter section that say whose word about the client's address is taken. */
+export interface ProxySettings {
+  readonly trusted_proxies: ReadonlyArray<string>
+  readonly forwarded_header: string
+}
+
+interface Sent {
+  /** Address of the connection's peer. */
+  readonly clientIp: string
+  /** As the runtime hands them over: values of a repeated header are joined in order, with commas. */
+  readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
+}
+
+/** One entry of the header: an address, alone or with a port. */
+const entryOf = (text: string): Comparable | undefined => {
+  const trimmed = text.trim()
+  const [, wide, narrow] = /^(?:\[([^\]]*)\](?::[0-9]{1,5})?|([^:]*):[0-9]{1,5})$/.exec(trimmed) ?? []
+  return comparable(wide ?? narrow ?? trimmed)
+}
+
+/**
+ * Who sent a request (`policy.md`, "Client address"): the peer, or, when that is a trusted proxy, the first address of
+ * the forwarded header from the right that is none; if all are trusted, the leftmost.
+ */
+export const clientAddress = (settings: ProxySettings): (sent: Sent) => string => {
+  if (settings.trusted_proxies.length === 0) return ({ clientIp }) => clientIp
+  const isTrusted = makeAddressSet(settings.trusted_proxies)
+  const name = settings.forwarded_header.toLowerCase()
+  return ({ clientIp, headers }) => {
+    const peer = comparable(clientIp)
+    const given = headers[name]
+    if (peer === undefined || given === undefined || !isTrusted(peer)) return clientIp
+    let leftmost: string = clientIp
+    const entries = (typeof given === "string" ? given : given.join(",")).split(",")
+    for (let at = entries.length - 1; at >= 0; at--) {
+      const address = entryOf(entries[at] ?? "")
+      if (address === undefined) continue
+      if (!isTrusted(address)) return address.text
+      leftmost = address.text
+    }
+    return leftmost
+  }
+}

@@ -1,0 +1,41 @@
+import type { Stage } from "./Stage.ts"
+
+/** The kinds of checks (`policy.md`, "Check types"). */
+export type CheckType = "allowed_ip" | "path" | "reverse_dns" | "identifiers" | "eab" | "ipam" | "custom"
+
+interface Facts {
+  /** Stages of a check that states none. */
+  readonly natural: ReadonlyArray<Stage>
+  readonly possible: ReadonlyArray<Stage>
+  /** Configuration keys of the type beside `type` and `stages`. */
+  readonly keys: ReadonlyArray<string>
+}
+
+const connection: ReadonlyArray<Stage> = ["connection"]
+const identifiers: ReadonlyArray<Stage> = ["identifiers"]
+const both: ReadonlyArray<Stage> = ["connection", "identifiers"]
+const lists = ["allow", "deny"]
+const patterns = [...lists, "allow_regex", "deny_regex"]
+
+/** What each kind is. */
+export const checkTypes: { readonly [T in CheckType]: Facts } = {
+  allowed_ip: { natural: both, possible: both, keys: lists },
+  path: { natural: connection, possible: connection, keys: lists },
+  reverse_dns: {
+    natural: connection,
+    possible: both,
+    keys: [...patterns, "require_forward_confirm", "timeout_ms"]
+  },
+  identifiers: { natural: identifiers, possible: identifiers, keys: [...patterns, "allowed_types", "allow_wildcards"] },
+  eab: { natural: identifiers, possible: identifiers, keys: [...patterns, "kids", "require_active"] },
+  ipam: { natural: identifiers, possible: identifiers, keys: [] },
+  custom: { natural: both, possible: both, keys: ["script_path", "args", "pass_stdin", "timeout_ms"] }
+}
+
+/** Where a check is asked: the stages it states, else its type's natural ones. */
+export const stagesOf = (type: CheckType, stated: ReadonlyArray<Stage>): ReadonlyArray<Stage> =>
+  stated.length === 0 ? checkTypes[type].natural : stated
+
+/** Where a rule applies: the stages all its checks have in common. */
+export const sharedStages = (ofChecks: ReadonlyArray<ReadonlyArray<Stage>>): ReadonlyArray<Stage> =>
+  both.filter((stage) => ofChecks.every((stages) => stages.includes(stage)))

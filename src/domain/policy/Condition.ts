@@ -1,0 +1,154 @@
+import { Data, Either } from "effect"
+
+/**
+ * The conditions of filter rules: boolean expressions over check names (`policy.md`, "Condition syntax"). Chains of one
+ * operator are one node, so that no length of text is deep.
+ */
+export type Condition =
+  | { readonly _tag: "Check"; readonly name: string }
+  | { readonly _tag: "Not"; readonly of: Condition }
+  | { readonly _tag: "And" | "Or"; readonly of: ReadonlyArray<Condition> }
+
+/** Why a text is no condition. `column` counts characters from 1. */
+export class ConditionFault extends Data.TaggedError("ConditionFault")<{
+  readonly column: number
+  readonly detail: string
+}> {}
+
+/** What a check may be called, and what it may not. */
+export const namePattern = /^[a-z0-9-]+$/
+
+/** Words of the syntax, which name nothing. */
+export const reservedNames: ReadonlyArray<string> = ["and", "or", "not"]
+
+/** Parentheses and `not` within one another. */
+const deepest = 100
+
+interface Token {
+  readonly text: string
+  readonly column: number
+}
+
+// Every character is in one of the three alternatives, so nothing is skipped.
+const lexeme = /[ \t\r\n]+|[()]|[^ \t\r\n()]+/gu
+
+const tokensOf = (text: string): ReadonlyArray<Token> => {
+  const tokens: Array<Token> = []
+  let column = 1
+  for (const [lexed] of text.matchAll(lexeme)) {
+    if (!/^[ \t\r\n]/.test(lexed)) tokens.push({ text: lexed, column })
+    column += [...lexed].length
+  }
+  return [...tokens, { text: "", column }]
+}
+
+class Parser {
+  private readonly tokens: ReadonlyArray<Token>
+  private at = 0
+
+  constructor(text: string) {
+    this.tokens = tokensOf(text)
+  }
+
+  whole(): Condition {
+    const condition = this.disjunction(0)
+    const { column, text } = this.token
+    if (text !== "") throw new ConditionFault({ column, detail: text === ")" ? "nothing to close" : "needs an operator" })
+    return condition
+  }
+
+  private get token(): Token {
+    return this.tokens[this.at] ?? { text: "", column: 0 }
+  }
+
+  private takes(word: string): boolean {
+    const isNext = this.token.text.toLowerCase() === word
+    if (isNext) this.at++
+    return isNext
+  }
+
+  private disjunction(depth: number): Condition {
+    return this.chain("Or", () => this.chain("And", () => this.term(depth)))
+  }
+
+  private chain(_tag: "And" | "Or", operand: () => Condition): Condition {
+    const first = operand()
+    const of = [first]
+    while (this.takes(_tag.toLowerCase())) of.push(operand())
+    return of.length === 1 ? first : { _tag, of }
+  }
+
+  private term(depth: number): Condition {
+    const { column, text } = this.token
+    if (depth > deepest) throw new ConditionFault({ column, detail: `is nested more than ${deepest} deep` })
+    if (this.takes("not")) return { _tag: "Not", of: this.term(depth + 1) }
+    if (this.takes("(")) {
+      const inner = this.disjunction(depth + 1)
+      if (!this.takes(")")) throw new ConditionFault({ column: this.token.column, detail: "needs a closing parenthesis" })
+      return inner
+    }
+    if (text === "" || text === ")" || reservedNames.includes(text.toLowerCase())) {
+      throw new ConditionFault({ column, detail: "needs the name of a check" })
+    }
+    if (!namePattern.test(text)) {
+      throw new ConditionFault({ column, detail: "is no name, which has lower-case letters, digits and hyphens" })
+    }
+    this.at++
+    return { _tag: "Check", name: text }
+  }
+}
+
+/** Reads a condition. `not` binds tightest, then `and`, then `or`; operators in any case. */
+export const parseCondition = (text: string): Either.Either<Condition, ConditionFault> =>
+  Either.try({
+    try: () => new Parser(text).whole(),
+    catch: (fault) => fault instanceof ConditionFault ? fault : new ConditionFault({ column: 1, detail: "is unreadable" })
+  })
+
+/** The condition with every operation in parentheses, left-associative. */
+export const renderCondition = (condition: Condition): string => {
+  if (condition._tag === "Check") return condition.name
+  if (condition._tag === "Not") return `(not ${renderCondition(condition.of)})`
+  const [first = "", ...rest] = condition.of.map(renderCondition)
+  return rest.reduce((left, right) => `(${left} ${condition._tag.toLowerCase()} ${right})`, first)
+}
+
+/** The checks a condition names, in order of appearance, each once. */
+export const checksOf = (condition: Condition): ReadonlyArray<string> => {
+  if (condition._tag === "Check") return [condition.name]
+  const inner = condition._tag === "Not" ? [condition.of] : condition.of
+  return [...new Set(inner.flatMap(checksOf))]
+}
+
+/** What a check or a condition comes to. */
+export type Verdict = "pass" | "fail" | "undecided"
+
+/** A check whose verdict the evaluation has come to and does not know. */
+export interface Needs {
+  readonly needs: string
+}
+
+/** The verdict known of a check, or `undefined` while it has not run. */
+export type Known = (check: string) => Verdict | undefined
+
+const opposite = { pass: "fail", fail: "pass", undecided: "undecided" } as const
+
+/**
+ * Kleene logic from left to right. What no longer matters is not asked for, so a check that is {@link Needs needed} is
+ * one whose verdict counts: whoever drives the evaluation runs it and evaluates again.
+ */
+export const evaluate = (condition: Condition, known: Known): Verdict | Needs => {
+  if (condition._tag === "Check") return known(condition.name) ?? { needs: condition.name }
+  if (condition._tag === "Not") {
+    const inner = evaluate(condition.of, known)
+    return typeof inner === "object" ? inner : opposite[inner]
+  }
+  const settling = condition._tag === "And" ? "fail" : "pass"
+  let verdict: Verdict = opposite[settling]
+  for (const operand of condition.of) {
+    const inner = evaluate(operand, known)
+    if (typeof inner === "object" || inner === settling) return inner
+    if (inner === "undecided") verdict = "undecided"
+  }
+  return verdict
+}

@@ -1,0 +1,75 @@
+/**
+ * The globs of filter checks (`policy.md`, "Check types"). They match in time linear in pattern and text: the pieces
+ * between two stars are looked for from left to right, and the first place that fits is as good as any.
+ */
+
+/** Whether a text matches. */
+export type Matches = (text: string) => boolean
+
+/** Pieces between stars, where a star stands for at least `least` characters. */
+const piecewise = (pattern: string, least: 0 | 1): Matches => {
+  const [head = "", ...rest] = pattern.split("*")
+  const tail = rest.pop()
+  if (tail === undefined) return (text) => text === pattern
+  return (text) => {
+    const end = text.length - tail.length
+    if (!text.startsWith(head) || !text.endsWith(tail)) return false
+    let at = head.length
+    for (const piece of rest) {
+      const found = text.indexOf(piece, at + least)
+      if (found < 0) return false
+      at = found + piece.length
+    }
+    return at + least <= end
+  }
+}
+
+/** A pattern as it was compiled, or what is wrong with it. */
+export type Compiled = { readonly fault: string } | { readonly fault?: never; readonly matches: Matches }
+
+// oxlint-disable-next-line no-control-regex
+const unprintable = /[\u0000-\u0020\u007f]/
+
+/** `*` is exactly one whole label; everything else is literal, in any case. */
+export const labelGlob = (pattern: string): Compiled => {
+  const labels = pattern.toLowerCase().split(".")
+  if (pattern.trim() !== pattern || labels.includes("")) return { fault: "must be names whose labels are not empty" }
+  if (labels.some((label) => label !== "*" && label.includes("*"))) {
+    return { fault: "may use * for one whole label only" }
+  }
+  if (!labels.includes("*")) {
+    const literal = labels.join(".")
+    return { matches: (text) => text.toLowerCase() === literal }
+  }
+  // Labels behind the last star decide most often, and cheaply.
+  const suffix = labels.slice(labels.lastIndexOf("*") + 1).map((label) => `.${label}`).join("")
+  return {
+    matches: (text) => {
+      const lower = text.toLowerCase()
+      if (!lower.endsWith(suffix)) return false
+      const stated = lower.split(".")
+      return stated.length === labels.length &&
+        stated.every((label, index) => labels[index] === "*" ? label !== "" : labels[index] === label)
+    }
+  }
+}
+
+/** `*` is one or more characters other than `/`; case counts. */
+export const pathGlob = (pattern: string): Compiled => {
+  if (!pattern.startsWith("/") || unprintable.test(pattern)) return { fault: "must be paths that begin with a slash" }
+  if (!pattern.includes("*")) return { matches: (text) => text === pattern }
+  const segments = pattern.split("/").map((segment) => piecewise(segment, 1))
+  return {
+    matches: (text) => {
+      const stated = text.split("/")
+      return stated.length === segments.length && segments.every((matches, index) => matches(stated[index] ?? ""))
+    }
+  }
+}
+
+/** `*` is any run of characters; everything else is literal, in any case. */
+export const textGlob = (pattern: string): Compiled => {
+  if (pattern === "") return { fault: "must not be empty" }
+  const matches = piecewise(pattern.toLowerCase(), 0)
+  return { matches: (text) => matches(text.toLowerCase()) }
+}

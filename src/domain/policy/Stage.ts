@@ -1,0 +1,53 @@
+import type { Condition, Known, Needs } from "./Condition.ts"
+import { evaluate } from "./Condition.ts"
+
+/** Where a policy is asked (`policy.md`, "Stages"). */
+export type Stage = "connection" | "identifiers"
+
+/** What a rule whose condition is true says, and what is said when none is. */
+export type Effect = "allow" | "deny"
+
+/** A rule in force. */
+export interface Rule {
+  readonly name: string
+  readonly when: Condition
+  readonly then: Effect
+  readonly mode: "enforce" | "warn"
+  /** Shown to the client when the rule refuses; empty for none. */
+  readonly message: string
+}
+
+/** How a stage ends. */
+export interface Judgement {
+  readonly answer: Effect | "undecided"
+  /** The rule that decided, or for `undecided` the first one that might have; `undefined` when none did. */
+  readonly rule: Rule | undefined
+  /** Rules in mode `warn` whose condition was true. */
+  readonly warned: ReadonlyArray<string>
+}
+
+/**
+ * Steps 1 to 6 of "Verdicts": `rules` are those that apply at the stage, in order, at least one. Evaluated anew with one
+ * verdict more until it needs none.
+ */
+export const judge = (rules: ReadonlyArray<Rule>, otherwise: Effect, known: Known): Judgement | Needs => {
+  const warned: Array<string> = []
+  const undecided: Array<Rule> = []
+  let decided: Rule | undefined
+  for (const rule of rules) {
+    const verdict = evaluate(rule.when, known)
+    if (typeof verdict === "object") return verdict
+    if (verdict === "fail") continue
+    if (rule.mode === "warn") {
+      if (verdict === "pass") warned.push(rule.name)
+    } else if (verdict === "undecided") {
+      undecided.push(rule)
+    } else {
+      decided = rule
+      break
+    }
+  }
+  const answer = decided === undefined ? otherwise : decided.then
+  const doubt = undecided.find((rule) => rule.then !== answer)
+  return doubt === undefined ? { answer, rule: decided, warned } : { answer: "undecided", rule: doubt, warned }
+}
