@@ -36,11 +36,13 @@ const roomOf = (path: string, storey: string) => path.startsWith(`${storey}/`) ?
 /** What may import a package or runtime module; everything not listed is refused. `effect` itself is everywhere. */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:crypto": ["subsystems/crypto", "subsystems/db", "subsystems/signing", "surfaces/http/TlsFiles.ts"],
+  "node:child_process": ["subsystems/outside/Scripts.ts"],
   "node:dns": ["subsystems/outside"],
   "node:fs": [
     "subsystems/config",
     "subsystems/crypto/KeyFile.ts",
     "subsystems/db",
+    "subsystems/outside/Files.ts",
     "subsystems/signing",
     "surfaces/http",
     "main.ts"
@@ -51,6 +53,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:os": ["app"],
   "node:path": ["subsystems/config", "subsystems/crypto/KeyFile.ts", "subsystems/db/Migrations.ts", "app"],
   "node:readline": ["main.ts"],
+  "node:stream": ["subsystems/outside/Scripts.ts"],
   "node:tls": ["subsystems/outside", "surfaces/http"],
   "node:url": ["main.ts"],
   "@effect/cli": ["app/Cli.ts", "app/commands"],
@@ -59,6 +62,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "@effect/sql-pg": ["subsystems/db/Postgres.ts"],
   "@effect/sql-sqlite-node": ["subsystems/db/Sqlite.ts"],
   "node:util": ["app/Cli.ts"],
+  re2js: ["domain/policy/Regex.ts"],
   pg: ["subsystems/db/Postgres.ts"],
   "smol-toml": ["subsystems/config/Source.ts"],
   tr46: ["domain/Identifier.ts"]

@@ -11,7 +11,10 @@ import { emit } from "../subsystems/log/EventLog.ts"
 import { Nonces } from "../subsystems/nonce/Nonces.ts"
 import { AlpnPeer } from "../subsystems/outside/AlpnPeer.ts"
 import { HttpGet } from "../subsystems/outside/HttpGet.ts"
+import { JsonGet } from "../subsystems/outside/JsonGet.ts"
 import { Resolver } from "../subsystems/outside/Resolver.ts"
+import { Scripts } from "../subsystems/outside/Scripts.ts"
+import { Policies } from "../subsystems/policy/Policies.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
 import * as Backends from "../subsystems/signing/Backends.ts"
 import { Issuers } from "../subsystems/signing/Issuers.ts"
@@ -39,6 +42,16 @@ export const database = ({ database: settings }: Pick<Config, "database">): Laye
   )
 }
 
+/** The filter policies of profiles, with what they look at the world with. */
+export const policiesOf = (config: Config, profiles: Config["profiles"], version: string) => {
+  const resolver = Resolver.layer(config.dns.resolver)
+  return Policies.layer(profiles).pipe(
+    Layer.provide(Layer.mergeAll(JsonGet.layer(version), Scripts.layer)),
+    Layer.provide(resolver),
+    Layer.mapError(filesFailed)
+  )
+}
+
 /** Everything that acts for requests and jobs, over an open database whose schema is current. */
 export const subsystems = (config: Config, version: string) => {
   const mounted = config.profiles.filter(({ enabled }) => enabled)
@@ -46,6 +59,7 @@ export const subsystems = (config: Config, version: string) => {
     Validator.layer,
     Layer.mergeAll(Resolver.layer(config.dns.resolver), HttpGet.layer(version), AlpnPeer.layer)
   )
+  const policies = policiesOf(config, mounted, version)
   // In this order: the signers make a CA that does not exist yet.
   const signers = Layer.mapError(
     Layer.flatMap(Backends.layer(mounted), (made) => Layer.merge(Layer.succeedContext(made), Issuers.layer(mounted))),
@@ -58,6 +72,7 @@ export const subsystems = (config: Config, version: string) => {
     AuditAllowance.layer,
     PublishedCrls.layer,
     validator,
+    policies,
     signers
   ).pipe(Layer.provideMerge(Entropy.layer))
 }

@@ -9,6 +9,8 @@ import { Entropy } from "../subsystems/crypto/Entropy.ts"
 import type { Database, StorageFailed } from "../subsystems/db/Database.ts"
 import * as Migrations from "../subsystems/db/Migrations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
+import { advise } from "../subsystems/policy/advisories.ts"
+import { Policies } from "../subsystems/policy/Policies.ts"
 import * as Presence from "../subsystems/queue/Presence.ts"
 import * as Runner from "../subsystems/queue/Runner.ts"
 import * as acme from "../surfaces/http/acme/app.ts"
@@ -84,6 +86,7 @@ const advisories = (config: Config): Effect.Effect<void> =>
     for (const { challenge, enabled, name } of config.profiles) {
       if (enabled && challenge.bypass) yield* emit("challenge_validation_bypassed", { profile: name })
     }
+    yield* advise(config.profiles.filter(({ enabled }) => enabled))
   })
 
 /**
@@ -111,7 +114,8 @@ export const serve = (
       slots: config.server.max_concurrent_requests,
       waitMillis: config.server.admission_wait_ms
     })
-    yield* listener.serve(acme.make(endpoints, admission))
+    const policies = yield* Policies
+    yield* listener.serve(acme.make(endpoints, { admission, policies, proxies: config.filter }))
     const { base_url, tls } = config.server
     yield* emit("server_listening", { address: listener.address, tls: tls.enabled, base_url })
     for (const { name, signer } of mounted) yield* emit("profile_mounted", { profile: name, backend: signer.backend })

@@ -24,6 +24,8 @@ export class BodyTooSlow extends Data.TaggedError("BodyTooSlow") {}
 export class BadNonce extends Data.TaggedError("BadNonce") {}
 export class Unauthorized extends Data.TaggedError("Unauthorized")<Detailed> {}
 export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist") {}
+/** The policy of the profile keeps the client out. */
+export class ClientRefused extends Data.TaggedError("ClientRefused")<Detailed> {}
 export class BadSignatureAlgorithm extends Data.TaggedError("BadSignatureAlgorithm")<Detailed> {}
 export class BadPublicKey extends Data.TaggedError("BadPublicKey")<Detailed> {}
 export class UnsupportedContact extends Data.TaggedError("UnsupportedContact") {}
@@ -43,6 +45,8 @@ export class RejectedIdentifier
   extends Data.TaggedError("RejectedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
 export class MalformedIdentifier
   extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
+/** The policy of the profile refuses an order, for no name in particular. */
+export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** Several identifiers were refused, each for its own reason. */
 export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
@@ -93,6 +97,7 @@ export type AcmeError =
   | BadNonce
   | Unauthorized
   | AccountDoesNotExist
+  | ClientRefused
   | BadSignatureAlgorithm
   | BadPublicKey
   | UnsupportedContact
@@ -101,6 +106,7 @@ export type AcmeError =
   | ExternalAccountRequired
   | KeyInUse
   | IdentifierRefused
+  | OrderRefused
   | Compound
   | AlreadyReplaced
   | OrderNotReady

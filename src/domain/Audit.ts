@@ -24,6 +24,8 @@ export type AuditEvent = keyof typeof vocabulary
 /** Why an issuance failed, in one word (`audit.md`). */
 export type IssueFailureCause =
   | "bad_csr"
+  | "filter_denied"
+  | "filter_undecided"
   | "authority_withdrawn"
   | "attempts_exhausted"
   | "order_expired"

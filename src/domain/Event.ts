@@ -79,6 +79,7 @@ export const fields = {
   set_aside: "text",
   sha256: "text",
   signal: "word",
+  stage: "word",
   statement: "word",
   status: "int",
   base_url: "text",
@@ -173,6 +174,17 @@ export const events = {
   csr_rejected: warn("order_id", "reason"),
   authz_deactivated: info("authz_id", "order_id"),
   authz_deactivation_refused: warn("authz_id", "reason"),
+
+  // filter and inventory
+  filter_disabled: advisory("profile"),
+  filter_check_unused: advisory("profile", "check"),
+  filter_request_blocked: warn("profile", "stage", "rule", "check"),
+  filter_denied: warn("profile", "stage", "rule", "check"),
+  filter_rule_warned: warn("profile", "stage", "rule"),
+  filter_undecided: error("profile", "stage", "rule", "check", "error"),
+  ipam_lookup_failed: warn("backend", "error"),
+  ipam_tls_verification_disabled: advisory("profile"),
+  script_not_executable: advisory("key"),
 
   // challenges
   challenge_validation_requested: progress("challenge_id", "type", "identifier"),

@@ -48,6 +48,7 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   BodyTooSlow: { type: "malformed", status: 408, detail: () => "The request body did not arrive in time." },
   BadNonce: { type: "badNonce", status: 400, detail: () => "The nonce is missing, unknown, used or expired." },
   Unauthorized: { type: "unauthorized", status: 401, detail: said },
+  ClientRefused: { type: "unauthorized", status: 403, detail: said },
   AccountDoesNotExist: { type: "accountDoesNotExist", status: 400, detail: () => "No account has this key or URL." },
   BadSignatureAlgorithm: {
     type: "badSignatureAlgorithm",
@@ -76,6 +77,7 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     more: aboutIdentifier
   },
   RejectedIdentifier: { type: "rejectedIdentifier", status: 403, detail: said, more: aboutIdentifier },
+  OrderRefused: { type: "rejectedIdentifier", status: 403, detail: said },
   MalformedIdentifier: { type: "malformed", status: 400, detail: said, more: aboutIdentifier },
   Compound: {
     type: "compound",

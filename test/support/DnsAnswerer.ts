@@ -6,10 +6,15 @@ import { createSocket } from "node:dgram"
 import { once } from "node:events"
 import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
+import type { Resolver } from "../../src/subsystems/outside/Resolver.ts"
 
 /** What one name answers. A name with an entry but no records of the type asked for answers "no data". */
 export interface Entry {
   readonly A?: ReadonlyArray<string>
+  /** Names of the address, at the entry of its `in-addr.arpa` or `ip6.arpa` name. */
+  readonly PTR?: ReadonlyArray<string>
+  /** Seconds every record may be kept; 0 without it. */
+  readonly ttl?: number
   readonly AAAA?: ReadonlyArray<string>
   /** One item per record; an array is one record in several strings. */
   readonly TXT?: ReadonlyArray<string | ReadonlyArray<string>>
@@ -58,7 +63,10 @@ export interface DnsAnswererOptions {
 const rcodes = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5 }
 
 const records = (entry: Entry, name: string, type: string): Array<Answer> => {
-  if (type === "A" || type === "AAAA") return (entry[type] ?? []).map((data) => ({ type, name, ttl: 0, data }))
+  const ttl = entry.ttl ?? 0
+  if (type === "A" || type === "AAAA" || type === "PTR") {
+    return (entry[type] ?? []).map((data) => ({ type, name, ttl, data }))
+  }
   if (type !== "TXT") return []
   return (entry.TXT ?? []).map((data) => ({
     type,
@@ -178,6 +186,16 @@ export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promis
       if (attempt === 10 || (options.port ?? 0) !== 0) throw cause
     }
   }
+}
+
+const never = () => Effect.die("not asked for")
+
+/** A resolver nobody is to ask, for the parts of a double that do not matter. */
+export const unasked: Resolver["Type"] = {
+  addresses: never,
+  timedAddresses: never,
+  pointers: never,
+  texts: never
 }
 
 /** An answerer that lives as long as its scope. */

@@ -23,6 +23,7 @@ import * as Sqlite from "../../src/subsystems/db/Sqlite.ts"
 import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
+import { Policies } from "../../src/subsystems/policy/Policies.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
 import * as Backends from "../../src/subsystems/signing/Backends.ts"
@@ -178,6 +179,8 @@ export interface Script {
   /** Takes every log record. */
   readonly records?: Array<Record>
   readonly seed?: string
+  /** What filters requests; nothing without it. */
+  readonly policies?: Layer.Layer<Policies>
 }
 
 /** Everything requests and jobs ask for, over a database. */
@@ -186,6 +189,7 @@ export const world = (script: Script = {}) =>
     Queue.layer({ maxAttempts: script.maxAttempts ?? 3 }),
     Nonces.layer({ ttlSeconds: script.nonceTtlSeconds ?? 300 }),
     AccountKeys.layer,
+    script.policies ?? Policies.layerNone,
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
     PublishedCrls.layer,

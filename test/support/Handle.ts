@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { KeyObject } from "node:crypto"
 import type { Config } from "../../src/subsystems/config/AppConfig.ts"
 import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
+import { Policies } from "../../src/subsystems/policy/Policies.ts"
 import * as acme from "../../src/surfaces/http/acme/app.ts"
 import { Endpoint } from "../../src/surfaces/http/acme/Endpoint.ts"
 import * as Admission from "../../src/surfaces/http/Admission.ts"
@@ -13,12 +14,12 @@ import { accountKeyOf, newPrivateKey, sender } from "./Graph.ts"
 /* The ACME surface as the listener calls it, and requests to it made without a socket. */
 
 /** The surface over the profiles of a configuration. */
-export const surfaceOf = ({ profiles, server }: Config, slots = 100) =>
-  Effect.map(
-    Admission.make({ slots, waitMillis: server.admission_wait_ms }),
-    (admission) =>
-      acme.make(new Map(profiles.map((profile) => [profile.name, new Endpoint(profile, server.base_url)])), admission)
-  )
+export const surfaceOf = ({ filter, profiles, server }: Config, slots = 100) =>
+  Effect.gen(function*() {
+    const admission = yield* Admission.make({ slots, waitMillis: server.admission_wait_ms })
+    const endpoints = new Map(profiles.map((profile) => [profile.name, new Endpoint(profile, server.base_url)]))
+    return acme.make(endpoints, { admission, policies: yield* Policies, proxies: filter })
+  })
 
 /** The base URL of the profile `default`, where nothing else is configured. */
 export const defaultBase = "http://localhost:3000/profile/default"

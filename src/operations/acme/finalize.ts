@@ -1,5 +1,6 @@
 import { Effect, Either } from "effect"
-import { BadCsr, OrderNotReady } from "../../domain/AcmeError.ts"
+import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
+import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
 import { expiresAt } from "../../domain/Order.ts"
 import type { Csr } from "../../subsystems/crypto/Csr.ts"
@@ -13,6 +14,7 @@ import { emit } from "../../subsystems/log/EventLog.ts"
 import { Queue } from "../../subsystems/queue/Queue.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts, currentSeconds, scopeOf } from "./caller.ts"
+import { confusesScripts, judgeNames } from "./filter.ts"
 import type { OrderView } from "./orders.ts"
 import { find } from "./orders.ts"
 
@@ -36,23 +38,53 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
     })
   }
   yield* checkCsrNames(csr, order.identifiers.map(({ value }) => value))
+  if (yield* confusesScripts(caller.profile.name, [...csr.names, ...csr.subjectNames])) {
+    return yield* new CsrRefused({
+      reason: "common_name",
+      detail: "A common name of the CSR holds a comma or a control character."
+    })
+  }
   return csr
 })
 
-const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, error: CsrRefused) {
-  yield* emit("csr_rejected", { order_id: order.id, reason: error.reason })
-  yield* audit.record({
+const failed = (
+  caller: Caller,
+  order: OrderView,
+  reason: "badCSR" | "serverInternal",
+  detail: { readonly cause: IssueFailureCause; readonly error: string }
+) =>
+  audit.record({
     event: "certificate_issue_failed",
     actorKind: "acme",
     actorId: caller.accountId,
     accountId: caller.accountId,
     orderId: order.id,
     identifiers: order.identifiers.map(({ value }) => value),
-    reason: "badCSR",
+    reason,
     ...auditFacts(caller.profile.name, caller.client),
-    detail: { cause: "bad_csr", error: error.detail }
+    detail: { ...detail, error: detail.error.slice(0, 500) }
   })
+
+const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, error: CsrRefused) {
+  yield* emit("csr_rejected", { order_id: order.id, reason: error.reason })
+  yield* failed(caller, order, "badCSR", { cause: "bad_csr", error: error.detail })
   return yield* new BadCsr({ detail: error.detail })
+})
+
+/** The policy of the profile over the names of a CSR; the order stays as it is. */
+const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { names, subjectNames }: Csr) {
+  const refusal = yield* judgeNames(caller, "CSR", [
+    ...names.map((value) => ({ type: "dns" as const, value })),
+    ...subjectNames.map((value) => ({ type: "cn" as const, value }))
+  ])
+  if (refusal === undefined) return
+  yield* emit("order_finalize_rejected", { order_id: order.id, reason: "filter" })
+  if (refusal._tag === "Undecided") {
+    yield* failed(caller, order, "serverInternal", { cause: "filter_undecided", error: refusal.error })
+    return yield* new ServerInternal({})
+  }
+  yield* failed(caller, order, "badCSR", { cause: "filter_denied", error: refusal.detail })
+  return yield* new BadCsr({ detail: refusal.detail })
 })
 
 /** Claims the order and queues its signing, or says that somebody else has. */
@@ -95,6 +127,7 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     "CsrRefused",
     (error) => refused(caller, order, error)
   )
+  yield* filtered(caller, order, csr)
   yield* Effect.tapErrorTag(
     transaction(claimAndEnqueue(caller, order, csr, now)),
     "OrderNotReady",

@@ -27,6 +27,7 @@ import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Caller } from "./caller.ts"
 import { currentSeconds, scopeOf } from "./caller.ts"
+import { judgeNames, orderProblem } from "./filter.ts"
 import { locate } from "./renewal.ts"
 
 /** newOrder as decoded; dates are epoch seconds. */
@@ -139,6 +140,12 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
       })
   )
   const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
+  const refusal = yield* judgeNames(caller, "newOrder", names.map((value) => ({ type: "dns", value })))
+  if (refusal !== undefined) {
+    const problem = orderProblem(refusal)
+    yield* emit("order_rejected", { reason: problemType(problem), identifiers: names })
+    return yield* Effect.fail(problem)
+  }
   const entropy = yield* Entropy
   const id = makeOrderId(yield* entropy.uuid)
   const identifiers: Array<OrderIdentifier> = []

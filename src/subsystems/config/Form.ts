@@ -1,5 +1,6 @@
 import { Option } from "effect"
 import { parseCidr, parseNameserver } from "../../domain/Address.ts"
+import { namePattern, reservedNames } from "../../domain/policy/Condition.ts"
 import { isDnsName, parseBindAddress } from "./Address.ts"
 
 /** What a text value must look like. Ranges and forms: decision `configuration.md` and the two specifications. */
@@ -88,6 +89,13 @@ export const serviceUrl: Form = form(
   "absolute http or https URL without query, fragment and user part",
   (text) => httpUrl.fault(text) === undefined && !/[?#]/.test(text) && !/^https?:\/\/[^/]*@/.test(text),
   "must be an absolute http or https URL without query, fragment and user part"
+)
+
+/** The name of a check or rule. */
+export const entryName: Form = form(
+  "names",
+  (text) => namePattern.test(text) && !reservedNames.includes(text),
+  "must be a name: lower-case letters, digits and hyphens, and no operator of conditions"
 )
 
 /** A field name of HTTP (RFC 9110 section 5.1). */

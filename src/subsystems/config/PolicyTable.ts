@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { namePattern, reservedNames } from "../../domain/policy/Condition.ts"
-import { addressOrCidr, anyText, fieldName, headerName, orEmpty, path, serviceUrl } from "./Form.ts"
+import { addressOrCidr, anyText, entryName, fieldName, headerName, orEmpty, path, serviceUrl } from "./Form.ts"
 import type { Names } from "./Key.ts"
 import { choice, entries, flag, milliseconds, secret, someWords, text, texts, unsetMilliseconds, word, words } from "./Key.ts"
 
@@ -58,7 +58,7 @@ const rule = Schema.Struct({
 
 /** `[filter]`. */
 export const filter = Schema.Struct({
-  rules: texts([], anyText, "Names of the rules in force, in the order they are tried. Empty: nothing is filtered."),
+  rules: texts([], entryName, "Names of the rules in force, in the order they are tried. Empty: nothing is filtered."),
   default: word("deny", { offered: ["allow", "deny"] }, "What happens where rules apply and none decides."),
   trusted_proxies: texts([], addressOrCidr, "Peers whose forwarded_header is believed."),
   forwarded_header: text("x-forwarded-for", headerName, "Header in which such a peer names the client's address."),

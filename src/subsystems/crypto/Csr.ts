@@ -24,6 +24,8 @@ export interface Csr {
   readonly names: ReadonlyArray<string>
   /** CNs that read as a DNS name with a dot or are among `names`; normalised likewise, in order of appearance. */
   readonly commonNames: ReadonlyArray<string>
+  /** Every CN as it was written, free text included: for policies, which may judge it. */
+  readonly subjectNames: ReadonlyArray<string>
 }
 
 /** Reads one PKCS#10 request without trailing bytes and checks everything that needs no order. */
@@ -59,7 +61,7 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Either.
   if (Either.isLeft(names)) return Either.left(names.left)
   const commonNames = readCommonNames(request.commonNames, names.right)
   if (Either.isLeft(commonNames)) return Either.left(commonNames.left)
-  return Either.right({ der, spki: request.spki, keyType, names: names.right, commonNames: commonNames.right })
+  return Either.right({ der, spki: request.spki, keyType, names: names.right, ...commonNames.right })
 }
 
 /** The names must be exactly the order's set, and every common name in it. `orderedNames` are normalised. */

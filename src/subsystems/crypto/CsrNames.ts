@@ -70,18 +70,23 @@ const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** Common names that read as a DNS name with a dot or are among `names`; others are nobody's business. */
+/** Every common name as text, and those that matter: they read as a DNS name with a dot or are among `names`. */
 export const readCommonNames = (
   raw: ReadonlyArray<RawText>,
   names: ReadonlyArray<string>
-): Either.Either<ReadonlyArray<string>, CsrRefused> => {
+): Either.Either<
+  { readonly commonNames: ReadonlyArray<string>; readonly subjectNames: ReadonlyArray<string> },
+  CsrRefused
+> => {
   const commonNames: Array<string> = []
+  const subjectNames: Array<string> = []
   const known = new Set(names)
   for (const value of raw) {
     const text = readText(value)
     if (text === undefined || CONTROL.test(text)) {
       return refuse("common_name", "A common name of the CSR cannot be read as text.")
     }
+    subjectNames.push(text)
     const name = normalise(text.trim())
     if (known.has(name)) commonNames.push(name)
     else if (READS_AS_NAME.test(name)) {
@@ -89,7 +94,7 @@ export const readCommonNames = (
       commonNames.push(name)
     }
   }
-  return Either.right(commonNames)
+  return Either.right({ commonNames, subjectNames })
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })

@@ -1,7 +1,7 @@
 import { Array, Context, Data, Deferred, Effect, Layer, Option } from "effect"
 import * as Dns from "node:dns"
-import type { IpAddress, Nameserver } from "../../domain/Address.ts"
-import { familyOf, parseAddress, parseNameserver } from "../../domain/Address.ts"
+import type { Comparable, IpAddress, Nameserver } from "../../domain/Address.ts"
+import { familyOf, parseAddress, parseNameserver, pointerName } from "../../domain/Address.ts"
 
 /**
  * The DNS did not answer with records: SERVFAIL, a refusal, no server, no reply, or no such name where that matters.
@@ -12,8 +12,17 @@ export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
   readonly code: string
 }> {}
 
+/** Addresses of a name and how many seconds they may be kept: the least any of the records says. */
+export interface TimedAddresses {
+  readonly addresses: ReadonlyArray<IpAddress>
+  readonly seconds: number
+}
+
 /** Aliases followed when a name has them and no record. */
 const longestChain = 16
+
+/** RFC 2181 section 8. */
+const longestTtl = 2 ** 31 - 1
 
 /** How long the second address family may take once the first has given addresses, in ms. */
 const grace = 1000
@@ -53,14 +62,14 @@ const loopback = Array.filterMap(["::1", "127.0.0.1"], parseAddress)
 
 const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
   const query = ask(server)
-  const addresses = Effect.fnUntraced(function*(name: string) {
-    if (isLocalhost(name)) return loopback
+  const timedAddresses = Effect.fnUntraced(function*(name: string): Effect.fn.Return<TimedAddresses, ResolveFailed> {
+    if (isLocalhost(name)) return { addresses: loopback, seconds: 0 }
     const answered = yield* Deferred.make<void>()
     const tooLate = Deferred.await(answered).pipe(
       Effect.zipRight(Effect.sleep(grace)),
       Effect.zipRight(new ResolveFailed({ name, code: "second family unanswered" }))
     )
-    const family = (question: Parameters<typeof query<string>>[1]) =>
+    const family = (question: Parameters<typeof query<Dns.RecordWithTtl>>[1]) =>
       query(name, question).pipe(
         Effect.catchIf(noSuchName, () => Effect.succeed([])),
         Effect.tap((found) => found.length > 0 ? Deferred.succeed(answered, undefined) : Effect.void),
@@ -69,16 +78,23 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
       )
     const [failures, found] = Array.partitionMap(
       yield* Effect.all([
-        family((resolver, reply) => resolver.resolve6(name, reply)),
-        family((resolver, reply) => resolver.resolve4(name, reply))
+        family((resolver, reply) => resolver.resolve6(name, { ttl: true }, reply)),
+        family((resolver, reply) => resolver.resolve4(name, { ttl: true }, reply))
       ], { concurrency: "unbounded" }),
       (answer) => answer
     )
-    const list = Array.filterMap(found.flat(), parseAddress)
+    const records = found.flat()
+    const list = Array.filterMap(records, ({ address }) => parseAddress(address))
     const [failure] = failures
     if (list.length === 0 && failure !== undefined) return yield* failure
-    return list
+    return { addresses: list, seconds: Math.min(...records.map(({ ttl }) => ttl), longestTtl) }
   })
+  const addresses = (name: string) => Effect.map(timedAddresses(name), (found) => found.addresses)
+
+  const pointers = (ip: Comparable) =>
+    query<string>(pointerName(ip), (resolver, reply) => resolver.resolvePtr(pointerName(ip), reply)).pipe(
+      Effect.catchIf(noSuchName, () => Effect.succeed([]))
+    )
 
   /** Whether the aliases of a name lead back to one of them, so that no server can say what is at their end. */
   const isLoop = Effect.fnUntraced(function*(name: string) {
@@ -102,7 +118,7 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
     if (records.length === 0 && (yield* isLoop(name))) return yield* new ResolveFailed({ name, code: "alias loop" })
     return records.map((strings) => strings.join(""))
   })
-  return { addresses, texts }
+  return { addresses, timedAddresses, pointers, texts }
 }
 
 /** The DNS as validators, policy checks and reports see it. */
@@ -112,6 +128,10 @@ export class Resolver extends Context.Tag("acme/subsystems/outside/Resolver")<Re
    * neither family gave an address. No timeout of its own; interruption cancels the queries.
    */
   readonly addresses: (name: string) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
+  /** As {@link addresses}, with the time they may be kept. */
+  readonly timedAddresses: (name: string) => Effect.Effect<TimedAddresses, ResolveFailed>
+  /** Names an address has by its PTR records; empty when it has none. Otherwise as {@link addresses}. */
+  readonly pointers: (ip: Comparable) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
   /**
    * TXT records of exactly this name, aliases followed by the server asked, the strings of a record joined. Empty when
    * the name has none; a name that does not exist is a failure, `ENOTFOUND`. Otherwise as {@link addresses}.
@@ -127,15 +147,22 @@ export class Resolver extends Context.Tag("acme/subsystems/outside/Resolver")<Re
     })
   }
 
-  /** Answers from two tables; a name that is not in the first has no addresses, one not in the second does not exist. */
+  /**
+   * Answers from tables, which keep for no time; a name that is not in the first has no addresses, one not in the second
+   * does not exist, and an address not in the third has no name.
+   */
   static readonly layerStatic = (
     zone: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed },
-    txt: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed } = {}
+    txt: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed } = {},
+    ptr: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed } = {}
   ): Layer.Layer<Resolver> => {
     const look = (entry: ReadonlyArray<string> | ResolveFailed) =>
       entry instanceof ResolveFailed ? entry : Effect.succeed(entry)
+    const addresses = (name: string) => Effect.map(look(zone[name] ?? []), Array.filterMap(parseAddress))
     return Layer.succeed(this, {
-      addresses: (name) => Effect.map(look(zone[name] ?? []), Array.filterMap(parseAddress)),
+      addresses,
+      timedAddresses: (name) => Effect.map(addresses(name), (found) => ({ addresses: found, seconds: 0 })),
+      pointers: ({ text }) => look(ptr[text] ?? []),
       texts: (name) => look(txt[name] ?? new ResolveFailed({ name, code: Dns.NOTFOUND }))
     })
   }

@@ -181,7 +181,9 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
           function*(one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) {
             const startedAt = yield* Clock.currentTimeMillis
             one.startedAt = startedAt
-            const request = yield* readHead(message, entropy, bodies.read(message, response))
+            const received = yield* readHead(message, entropy, bodies.read(message, response))
+            const clientIp = app.clientIpOf(received)
+            const request = clientIp === received.clientIp ? received : { ...received, clientIp }
             yield* enterSpan({
               request_id: request.id,
               client_ip: request.clientIp,

@@ -11,7 +11,10 @@ export interface Request {
   /** The target up to its query. */
   readonly path: string
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
-  /** Address of the connection's peer, IPv4 unwrapped from its mapped form. */
+  /**
+   * Address of the connection's peer, IPv4 unwrapped from its mapped form; once the app has been asked, that of the
+   * client ({@link App.clientIpOf}).
+   */
   readonly clientIp: string
   readonly userAgent: string | undefined
   /** Reads the body, up to the listener's bound in octets and seconds. */
@@ -32,6 +35,8 @@ export interface App<R> {
   readonly late: (request: Request) => Effect.Effect<Answer, never, R>
   /** The profile a request is for, named in every record written while it is handled. */
   readonly profileOf: (request: Request) => string | undefined
+  /** The address of whoever sent a request: that of the peer, or what a trusted proxy says. */
+  readonly clientIpOf: (request: Request) => string
 }
 
 /** A header that must occur once; a repeated one counts as absent. */

@@ -13,6 +13,8 @@ import { accepted, valueAt } from "./Samples.ts"
 const committed = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8")
 const uncommented = renderExample().replace(/^#(?=\[|[a-z_]+ = )/gm, "")
 const shown = declaredKeys(table).filter(({ path }) => path[0] !== "profiles" || path.length === 3)
+/** Keys of named tables outside the profiles: no such table need be there. */
+const isOfEntry = ({ path }: (typeof shown)[number]) => path[0] !== "profiles" && path.includes("<name>")
 
 describe("config.toml.example", () => {
   it("is what the table renders", () => {
@@ -28,12 +30,24 @@ describe("config.toml.example", () => {
   it("holds every key, with its variable, and loads uncommented to the defaults", () => {
     const resolved = accepted({ fileText: uncommented })
     const defaults = accepted({})
-    for (const { facts, path } of shown) {
+    for (const { facts, path } of shown.filter((one) => !isOfEntry(one))) {
       const key = path.join(".").replace("<name>", "default")
       assert.strictEqual(resolved.sources.get(key), "file", key)
       assert.deepStrictEqual(valueAt(resolved, key), valueAt(defaults, key))
       assert.include(renderExample().split(/\s+/), variableOf(key.split(".")))
       assert.include(renderExample().replaceAll("\n# ", " "), facts.doc)
+    }
+  })
+})
+
+describe("named tables in config.toml.example", () => {
+  it("show every key with its variable and meaning, and stay comments", () => {
+    const entries = shown.filter(isOfEntry)
+    assert.isAbove(entries.length, 10)
+    for (const { facts, path } of entries) {
+      assert.include(renderExample().split(/\s+/), variableOf(path))
+      assert.include(renderExample().replaceAll("\n# ", " "), facts.doc)
+      assert.include(uncommented, `\n# ${path.at(-1)} = `)
     }
   })
 })
@@ -68,7 +82,7 @@ describe("docs/configuration.md", () => {
 
   it("holds the reference of the table", () => {
     assert.include(doc, renderReference())
-    for (const { path } of shown) assert.include(doc, `| ${path.join(".").replace("<", "\\<")} |`)
+    for (const { path } of shown) assert.include(doc, `| ${path.join(".").replaceAll("<", "\\<")} |`)
   })
 
   it("shows files that load", () => {

@@ -85,6 +85,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "challenge.http_01.max_redirects": { initial: 5, range: atLeast(1) },
   "challenge.http_01.max_response_bytes": { initial: 4096, range: atLeast(1) },
   "signer.local_ca.leaf_validity_days": { initial: 90, range: [1, 3653] },
+  "ipam.timeout_ms": { initial: 5000, range: milliseconds },
   "jobs.poll_interval_ms": { initial: 1000, range: milliseconds },
   "jobs.max_concurrent": { initial: 8, range: atLeast(1) },
   "jobs.max_attempts": { initial: 5, range: atLeast(1) },
@@ -100,6 +101,8 @@ export const booleans: Record<string, boolean> = {
   "challenge.bypass": false,
   "challenge.http_01.follow_redirects": true,
   "eab.enabled": false,
+  "ipam.netbox.insecure_skip_verify": false,
+  "ipam.phpipam.insecure_skip_verify": false,
   "logging.json_format": false,
   "logging.flatten_event": false,
   "logging.ansi": true,
@@ -132,6 +135,14 @@ const publicUrl: TextSamples = {
   good: ["", "https://pki.example.org/terms?v=2#top"],
   bad: ["pki.example.org", "ftp://x/", "https://", "https://a b/", "javascript:alert(1)", "https://x/\"><"]
 }
+
+const serviceUrl: TextSamples = {
+  initial: "",
+  good: ["", "https://ipam.example.org", "http://[::1]:8000/netbox/"],
+  bad: ["ipam.example.org", "ftp://x/", "https://x/?a", "https://x/#a", "https://u:p@x/"]
+}
+const optionalPath: TextSamples = { initial: "", good: ["", "roots.pem", "/etc/x y"], bad: [] }
+const field = (initial: string): TextSamples => ({ initial, good: ["acme-names", "X_1"], bad: ["", "a b", "a/b", "ä"] })
 
 /** Values of the other keys, as the documents describe them. */
 export const others: Record<string, TextSamples> = {
@@ -230,6 +241,42 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.subject.country": { initial: "", good: ["", "IT"], bad: ["I", "ITA", "1T"] },
   "signer.local_ca.subject.state": anything,
   "signer.local_ca.subject.locality": anything,
+  // What these say together is judged in PolicyRules.test.ts, and so are the named tables.
+  "filter.rules": { initial: [], good: [[]], bad: [["A"], ["a_b"], ["or"]] },
+  "filter.default": oneOf("deny", ["allow", "deny"]),
+  "filter.trusted_proxies": addresses([]),
+  "filter.forwarded_header": {
+    initial: "x-forwarded-for",
+    good: ["x-forwarded-for", "X-Real-IP", "cf-connecting-ip"],
+    bad: ["", "x forwarded", "x:", "x-forwarded-for\r"]
+  },
+  "ipam.backend": { initial: "", good: [""], bad: ["infoblox", "NetBox"] },
+  "ipam.netbox.url": serviceUrl,
+  "ipam.netbox.token": anything,
+  "ipam.netbox.custom_field": field("acme_domains"),
+  "ipam.netbox.sources": {
+    initial: ["dns_name", "custom_field", "device"],
+    good: [["dns_name"], ["fhrp", "vip", "device", "custom_field", "dns_name"]],
+    bad: [[], ["dns"], ["vip", "vip"]]
+  },
+  "ipam.netbox.vip_roles": {
+    initial: ["vip", "vrrp", "hsrp", "glbp", "carp", "anycast"],
+    good: [[], ["vip"]],
+    bad: [["a role"], ["vip&role=x"]]
+  },
+  "ipam.netbox.ca_cert_path": optionalPath,
+  "ipam.phpipam.url": serviceUrl,
+  "ipam.phpipam.token": anything,
+  "ipam.phpipam.app_id": field("acme"),
+  "ipam.phpipam.custom_field": field("custom_acme_domains"),
+  "ipam.phpipam.sources": {
+    initial: ["dns_name", "custom_field", "device"],
+    good: [["device"], ["device", "custom_field", "dns_name"]],
+    bad: [[], ["vip"], ["fhrp"], ["device", "device"]]
+  },
+  "ipam.phpipam.ca_cert_path": optionalPath,
+  "ipam.custom.script_path": optionalPath,
+  "ipam.custom.args": { initial: [], good: [[], ["-v", "--x=1"]], bad: [] },
   "meta.terms_of_service": publicUrl,
   "meta.website": publicUrl,
   "meta.caa_identities": {

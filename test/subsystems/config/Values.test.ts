@@ -57,17 +57,29 @@ const bad = (key: string, value: Sample) => {
 describe("values", () => {
   it("has a sample here for every key, and every sample a key", () => {
     const inherited = /^profiles\.<name>\..+\./
-    const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) => !inherited.test(key))
+    const named = /^filter\.(?:check|rule)\./
+    const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
+      !inherited.test(key) && !named.test(key)
+    )
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("lets a profile override order, meta, signer, challenge and eab, and nothing else", () => {
+  it("lets a profile override order, meta, signer, challenge, filter, ipam and eab, and nothing else", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
-    assert.deepStrictEqual([...new Set(sections)].sort(), ["challenge", "eab", "enabled", "meta", "order", "signer"])
+    assert.deepStrictEqual([...new Set(sections)].sort(), [
+      "challenge",
+      "eab",
+      "enabled",
+      "filter",
+      "ipam",
+      "meta",
+      "order",
+      "signer"
+    ])
     for (
       const [first = "", ...rest] of keys.filter(([section = ""]) =>
-        /^(order|meta|signer|challenge|eab)$/.test(section)
+        /^(order|meta|signer|challenge|filter|ipam|eab)$/.test(section)
       )
     ) {
       assert.isTrue(keys.some((key) => key.join(".") === ["profiles", "<name>", first, ...rest].join(".")))

@@ -11,7 +11,7 @@ import { HttpGet } from "../../../src/subsystems/outside/HttpGet.ts"
 import { ResolveFailed, Resolver } from "../../../src/subsystems/outside/Resolver.ts"
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import type { Entry } from "../../support/DnsAnswerer.ts"
-import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
+import { dnsAnswerer, unasked } from "../../support/DnsAnswerer.ts"
 
 const token = "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJyPCt92wr-oA"
 const keyAuthorization = `${token}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`
@@ -145,7 +145,7 @@ describe("the look-up", () => {
     Effect.gen(function*() {
       let ended = false
       const silent = Layer.succeed(Resolver, {
-        addresses: () => Effect.die("no address is asked for"),
+        ...unasked,
         texts: () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => ended = true))
       })
       const fiber = yield* Effect.fork(attempt(silent, { timeout_ms: 5000 }))
@@ -164,7 +164,7 @@ describe("the look-up", () => {
       for (const identifier of ["a.example", "A.Example.", "*.a.example"]) {
         const names: Array<string> = []
         const resolver = Layer.succeed(Resolver, {
-          addresses: () => Effect.die("no address is asked for"),
+          ...unasked,
           texts: (name) => Effect.sync(() => [names.push(name) === 1 ? right : wrong])
         })
         assert.strictEqual((yield* attempt(resolver, { identifier })).verdict, "valid")

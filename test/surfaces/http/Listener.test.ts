@@ -39,6 +39,7 @@ const appOf = (handle: App<never>["handle"], more: Partial<App<never>> = {}): Ap
   handle,
   late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" }, body: "late" }),
   profileOf: () => undefined,
+  clientIpOf: ({ clientIp }) => clientIp,
   ...more
 })
 const says = (body: string): App<never> => appOf(() => Effect.succeed({ status: 200, headers: {}, body }))

@@ -1,3 +1,4 @@
+import { clientAddress } from "../../../domain/ClientAddress.ts"
 import type { ProfileConfig } from "../../../subsystems/config/AppConfig.ts"
 
 /** A profile as it is reached: every URL a client sees is made here, from `server.base_url`. */
@@ -9,9 +10,12 @@ export class Endpoint {
   readonly indexLink: string
   /** The directory object (RFC 8555 section 7.1.1), rendered once. */
   readonly directory: string
+  /** Who sent a request for this profile. */
+  readonly clientAddress: ReturnType<typeof clientAddress>
 
   constructor(profile: ProfileConfig, baseUrl: string) {
     this.profile = profile
+    this.clientAddress = clientAddress(profile.filter)
     this.base = `${baseUrl}/profile/${profile.name}`
     this.indexLink = `<${this.base}/directory>;rel="index"`
     this.directory = JSON.stringify({

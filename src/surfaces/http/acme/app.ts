@@ -10,8 +10,12 @@ import {
 } from "../../../domain/AcmeError.ts"
 import type { ProblemDocument } from "../../../domain/Problem.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../../domain/Problem.ts"
+import type { ProxySettings } from "../../../domain/ClientAddress.ts"
+import { clientAddress } from "../../../domain/ClientAddress.ts"
+import { admitConnection } from "../../../operations/acme/filter.ts"
 import { emit } from "../../../subsystems/log/EventLog.ts"
 import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
+import type { Policies } from "../../../subsystems/policy/Policies.ts"
 import type { Admission } from "../Admission.ts"
 import type { Answer, App, Request } from "../Message.ts"
 import { header, withHeaders } from "../Message.ts"
@@ -69,15 +73,37 @@ const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): string 
 /** The ACME surface of the mounted profiles, layers 4 to 12 of `process.md`. */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
-  admission: Admission
+  { admission, policies, proxies }: {
+    readonly admission: Admission
+    readonly policies: Policies["Type"]
+    /** For requests outside every profile. */
+    readonly proxies: ProxySettings
+  }
 ): App<Needs | Nonces> => {
+  const addressElsewhere = clientAddress(proxies)
   const routed = (
     request: Request,
     at: ReturnType<typeof reached>,
     body: Buffer | undefined
   ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
-    const target = at === undefined ? undefined : match(at.rest)
-    if (at === undefined || target === undefined) return new NoSuchPath()
+    if (at === undefined) return new NoSuchPath()
+    const { name } = at.endpoint.profile
+    const connection = policies.of(name)?.connection
+    if (connection === undefined) return answered(request, at, body)
+    const { clientIp, method } = request
+    return Effect.zipRight(
+      admitConnection(name, connection, { clientIp, method, path: at.rest }),
+      Effect.suspend(() => answered(request, at, body))
+    )
+  }
+
+  const answered = (
+    request: Request,
+    at: NonNullable<ReturnType<typeof reached>>,
+    body: Buffer | undefined
+  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+    const target = match(at.rest)
+    if (target === undefined) return new NoSuchPath()
     const { id, route } = target
     if (body !== undefined && route.post !== undefined) return route.post({ endpoint: at.endpoint, request, body, id })
     const read = request.method === "GET"
@@ -138,7 +164,8 @@ export const make = (
   return {
     handle,
     late: (request) => dressed(request, reached(endpoints, request.path), problemAnswer(new DeadlineExceeded())),
-    profileOf: (request) => reached(endpoints, request.path)?.endpoint.profile.name
+    profileOf: (request) => reached(endpoints, request.path)?.endpoint.profile.name,
+    clientIpOf: (request) => (reached(endpoints, request.path)?.endpoint.clientAddress ?? addressElsewhere)(request)
   }
 }
 

@@ -1,0 +1,98 @@
+import { Effect } from "effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import {
+  ClientRefused,
+  Compound,
+  OrderRefused,
+  RejectedIdentifier,
+  ServerInternal
+} from "../../domain/AcmeError.ts"
+import { comparable } from "../../domain/Address.ts"
+import { Database } from "../../subsystems/db/Database.ts"
+import * as eabLabels from "../../subsystems/db/eabLabels.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import type { NamedIdentifier } from "../../subsystems/policy/Check.ts"
+import { Policies } from "../../subsystems/policy/Policies.ts"
+import type { Decision, Denied, Policy, Undecided } from "../../subsystems/policy/Policy.ts"
+import type { Caller } from "./caller.ts"
+
+/** Logs what became of a stage; answers what keeps the request from going on. */
+const told = (
+  profile: string,
+  stage: "connection" | "identifiers",
+  decision: Decision
+): Effect.Effect<Denied | Undecided | undefined> => {
+  const { rule, warned } = decision
+  const warnings = Effect.forEach(
+    warned,
+    (name) => emit("filter_rule_warned", { profile, stage, rule: name }),
+    { discard: true }
+  )
+  if (decision._tag === "Allowed") return Effect.as(warnings, undefined)
+  const { check } = decision
+  const record = decision._tag === "Undecided"
+    ? emit("filter_undecided", { profile, stage, rule, check, error: decision.error })
+    : emit(stage === "connection" ? "filter_request_blocked" : "filter_denied", { profile, stage, rule, check })
+  return Effect.as(Effect.zipRight(warnings, record), decision)
+}
+
+/** The connection stage: every request under a profile's prefix. */
+export const admitConnection = (
+  profile: string,
+  connection: NonNullable<Policy["connection"]>,
+  request: { readonly clientIp: string; readonly method: string; readonly path: string }
+): Effect.Effect<void, ClientRefused | ServerInternal> =>
+  connection({
+    stage: "connection",
+    client: comparable(request.clientIp),
+    method: request.method,
+    path: request.path
+  }).pipe(
+    Effect.flatMap((decision) => told(profile, "connection", decision)),
+    Effect.flatMap((refusal): Effect.Effect<void, ClientRefused | ServerInternal> => {
+      if (refusal === undefined) return Effect.void
+      return refusal._tag === "Denied" ? new ClientRefused({ detail: refusal.detail }) : new ServerInternal({})
+    })
+  )
+
+/** The identifiers stage; what refuses is logged and answered, for the caller to turn into a problem. */
+export const judgeNames = Effect.fnUntraced(function*(
+  caller: Caller,
+  at: "newOrder" | "CSR",
+  identifiers: ReadonlyArray<NamedIdentifier>
+) {
+  const policies = yield* Policies
+  const policy = policies.of(caller.profile.name)
+  if (policy?.identifiers === undefined) return undefined
+  const database = yield* Database
+  const decision = yield* policy.identifiers({
+    stage: "identifiers",
+    client: comparable(caller.client.ip ?? ""),
+    accountId: caller.accountId,
+    at,
+    identifiers,
+    credential: Effect.provideService(eabLabels.ofAccount(caller.accountId), Database, database)
+  })
+  return yield* told(caller.profile.name, "identifiers", decision)
+})
+
+const confusing = /[,\p{Cc}\u2028\u2029]/u
+
+/** Whether a name would read as two, or as none, to a script of this profile. */
+export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =>
+  Effect.map(
+    Policies,
+    (policies) => policies.of(profile)?.hasScriptsForNames === true && names.some((name) => confusing.test(name))
+  )
+
+/** What newOrder answers to a refusal: each name a check refused has a problem of its own when there are several. */
+export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
+  if (refusal._tag === "Undecided") return new ServerInternal({})
+  const { detail, identifiers } = refusal
+  const parts = identifiers.map(({ value }) =>
+    new RejectedIdentifier({ detail, identifier: { type: "dns", value } })
+  )
+  const [first, second] = parts
+  if (first === undefined) return new OrderRefused({ detail })
+  return second === undefined ? first : new Compound({ parts })
+}

@@ -1,0 +1,139 @@
+import { Array, Context, Data, Effect, Layer } from "effect"
+import type { Scope } from "effect"
+import * as Http from "node:http"
+import type * as Net from "node:net"
+import * as Tls from "node:tls"
+import { candidates, comparable } from "../../domain/Address.ts"
+import { connect, ignore, sni } from "./Connect.ts"
+import { Resolver } from "./Resolver.ts"
+
+/** One GET of a JSON document from a service the operator trusts. */
+export interface JsonGetRequest {
+  /** `http` or `https`. */
+  readonly url: URL
+  /** Secrets go here and nowhere else: neither errors nor logs show them. */
+  readonly headers: { readonly [name: string]: string }
+  /** PEM roots beside the public ones. */
+  readonly roots: ReadonlyArray<string>
+  /** Any certificate will do. */
+  readonly anyCertificate: boolean
+  /** Bytes of body read at most; a longer answer is a failure. */
+  readonly maxBytes: number
+}
+
+/** What came back. The body of anything but a 2xx is not read. */
+export interface JsonAnswer {
+  readonly status: number
+  readonly json: unknown
+}
+
+/** No answer, or none that could be read. `detail` names neither URL nor headers. */
+export class JsonGetFailed extends Data.TaggedError("JsonGetFailed")<{ readonly detail: string }> {}
+
+const failed = (detail: string) => new JsonGetFailed({ detail })
+
+/** Addresses of a host: a literal is its own, a name is asked for in the DNS. */
+const addressesOf = Effect.fnUntraced(function*(host: string) {
+  const literal = comparable(host.replace(/^\[|\]$/g, ""))
+  if (literal !== undefined) return [literal.text]
+  const resolver = yield* Resolver
+  const found = yield* Effect.mapError(resolver.addresses(host), ({ code }) => failed(`its name is not known: ${code}`))
+  return candidates(found)
+})
+
+const connectMillis = 2000
+
+/** A connection to the service itself; a forward proxy would be put in here. */
+const reach = Effect.fnUntraced(function*({ url }: JsonGetRequest) {
+  const port = Number(url.port === "" ? url.protocol === "https:" ? 443 : 80 : url.port)
+  const addresses = yield* addressesOf(url.hostname)
+  if (!Array.isNonEmptyReadonlyArray(addresses)) return yield* failed("its name has no address")
+  return yield* Effect.firstSuccessOf(addresses.map((address) => connect({ address, port, connectMillis }))).pipe(
+    Effect.mapError(({ detail }) => failed(detail))
+  )
+})
+
+const overTls = (socket: Net.Socket, request: JsonGetRequest): Tls.TLSSocket => {
+  const host = request.url.hostname.replace(/^\[|\]$/g, "")
+  return Tls.connect({
+    socket,
+    host,
+    ...sni(host),
+    minVersion: "TLSv1.2",
+    ca: [...Tls.rootCertificates, ...request.roots],
+    rejectUnauthorized: !request.anyCertificate
+  })
+}
+
+const exchange = (socket: Net.Socket, request: JsonGetRequest, userAgent: string) =>
+  Effect.async<JsonAnswer, JsonGetFailed>((resume) => {
+    const { maxBytes, url } = request
+    const stream = url.protocol === "https:" ? overTls(socket, request).on("error", ignore) : socket
+    const outgoing = Http.request({
+      createConnection: () => stream,
+      path: `${url.pathname}${url.search}`,
+      setHost: false,
+      insecureHTTPParser: false,
+      headers: {
+        ...request.headers,
+        Host: url.host,
+        "User-Agent": userAgent,
+        Accept: "application/json",
+        "Accept-Encoding": "identity",
+        Connection: "close"
+      }
+    })
+    const close = () => {
+      outgoing.destroy()
+      stream.destroy()
+      socket.destroy()
+    }
+    const settle = (result: Effect.Effect<JsonAnswer, JsonGetFailed>) => {
+      resume(result)
+      close()
+    }
+    const broken = (cause: Error) => settle(failed(cause.message))
+    outgoing.on("error", broken)
+    outgoing.once("close", () => settle(failed("closed without an answer")))
+    outgoing.once("response", (incoming) => {
+      const status = incoming.statusCode ?? 0
+      incoming.on("error", broken)
+      if (status < 200 || status > 299) return settle(Effect.succeed({ status, json: undefined }))
+      const chunks: Array.NonEmptyArray<Buffer> = [Buffer.alloc(0)]
+      let length = 0
+      incoming.on("data", (chunk: Buffer) => {
+        chunks.push(chunk)
+        length += chunk.length
+        if (length > maxBytes) settle(failed(`answers with more than ${maxBytes} bytes`))
+      })
+      incoming.once("end", () => settle(Effect.map(parse(Buffer.concat(chunks)), (json) => ({ status, json }))))
+    })
+    outgoing.end()
+    return Effect.sync(close)
+  })
+
+// The parser's own words would quote the document.
+const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
+  Effect.try({
+    try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)),
+    catch: () => failed("answers with something that is no JSON")
+  })
+
+/** Questions to inventories: one connection each, no redirect followed, nothing decompressed, no bound of its own. */
+export class JsonGet extends Context.Tag("acme/subsystems/outside/JsonGet")<JsonGet, {
+  readonly get: (request: JsonGetRequest) => Effect.Effect<JsonAnswer, JsonGetFailed>
+}>() {
+  /** Over sockets, calling itself `acme-svc/<version>`. */
+  static readonly layer = (version: string): Layer.Layer<JsonGet, never, Resolver> =>
+    Layer.effect(
+      this,
+      Effect.map(Resolver, (resolver) => ({
+        get: (request) =>
+          Effect.scoped(Effect.flatMap(
+            reach(request),
+            (socket): Effect.Effect<JsonAnswer, JsonGetFailed, Scope.Scope> =>
+              exchange(socket, request, `acme-svc/${version}`)
+          )).pipe(Effect.provideService(Resolver, resolver))
+      }))
+    )
+}

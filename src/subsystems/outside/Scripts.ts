@@ -1,0 +1,138 @@
+import { Context, Data, Effect, Layer } from "effect"
+import { spawn } from "node:child_process"
+import type { Readable } from "node:stream"
+import { ignore } from "./Connect.ts"
+
+/** One run of a program. */
+export interface ScriptRequest {
+  /** Relative paths start at the working directory; nothing is looked up in PATH. */
+  readonly path: string
+  readonly args: ReadonlyArray<string>
+  /** The whole environment but for a minimal PATH. */
+  readonly env: { readonly [name: string]: string }
+  /** Written to standard input, which else is empty. A program that does not read it is no error. */
+  readonly stdin: string | Uint8Array | undefined
+  /** For the wait for a turn and the run together. */
+  readonly timeoutMillis: number
+  /** Bytes of standard output and, apart from that, of standard error that are read. */
+  readonly maxOutputBytes: number
+  /** Turns of the scripts that are run for one purpose. */
+  readonly turns: Effect.Semaphore
+}
+
+/** How a program ended by itself. */
+export interface ScriptOutcome {
+  /** The exit code, or the name of the signal that ended it. */
+  readonly exit: number | string
+  readonly stdout: Buffer
+  readonly stderr: Buffer
+}
+
+/** The program could not be started, or did not end in time and was killed. `detail` holds nothing it was given. */
+export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
+  readonly reason: "not_started" | "timeout"
+  readonly detail: string
+}> {}
+
+const minimalPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/** What is left in the pipes once the program has ended has this long to arrive. */
+const remainderMillis = 250
+
+const located = (path: string): string => path.includes("/") ? path : `./${path}`
+
+/** Reads up to `max` bytes; then it stops reading, so that a program which goes on writing waits for its timeout. */
+const collect = (stream: Readable, max: number): () => Buffer => {
+  const chunks: Array<Buffer> = []
+  let length = 0
+  stream.on("error", ignore)
+  stream.on("data", (chunk: Buffer) => {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length >= max) stream.pause()
+  })
+  return () => Buffer.concat(chunks).subarray(0, max)
+}
+
+const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFailed> =>
+  Effect.async((resume) => {
+    const notStarted = (cause: unknown) => {
+      const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unusable arguments"
+      return new ScriptFailed({ reason: "not_started", detail: `could not be started: ${code}` })
+    }
+    const launch = () =>
+      spawn(located(request.path), request.args, {
+        shell: false,
+        // A group of its own, so that what it starts can be ended with it.
+        detached: true,
+        env: { PATH: minimalPath, ...request.env },
+        stdio: ["pipe", "pipe", "pipe"]
+      })
+    let child: ReturnType<typeof launch>
+    try {
+      child = launch()
+    } catch (cause) {
+      return resume(notStarted(cause))
+    }
+    const killGroup = () => {
+      if (child.pid === undefined) return
+      try {
+        process.kill(-child.pid, "SIGKILL")
+      } catch {
+        // Nobody is left in it.
+      }
+    }
+    const stdout = collect(child.stdout, request.maxOutputBytes)
+    const stderr = collect(child.stderr, request.maxOutputBytes)
+    const letGo = () => {
+      for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
+    }
+    let remainder: NodeJS.Timeout | undefined
+    let ended: number | string | undefined
+    const settle = () => {
+      clearTimeout(remainder)
+      if (ended === undefined) return
+      resume(Effect.succeed({ exit: ended, stdout: stdout(), stderr: stderr() }))
+      letGo()
+    }
+    child.once("error", (cause) => {
+      if (child.pid === undefined) resume(notStarted(cause))
+    })
+    child.once("exit", (code, signal) => {
+      ended = code ?? signal ?? "unknown"
+      // What it left running may hold the pipes open, and is not waited for.
+      killGroup()
+      remainder = setTimeout(settle, remainderMillis)
+    })
+    child.once("close", settle)
+    child.stdin.on("error", ignore)
+    child.stdin.end(request.stdin ?? "")
+    return Effect.sync(() => {
+      clearTimeout(remainder)
+      killGroup()
+      letGo()
+    })
+  })
+
+/**
+ * Programs of the operator: no shell, an environment built from nothing, a process group of their own that is killed as
+ * a whole when the time is up or nobody waits any more.
+ */
+export class Scripts extends Context.Tag("acme/subsystems/outside/Scripts")<Scripts, {
+  readonly run: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
+}>() {
+  /** Runs them. */
+  static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
+    run: (request) =>
+      request.turns.withPermits(1)(start(request)).pipe(Effect.timeoutFail({
+        duration: request.timeoutMillis,
+        onTimeout: () =>
+          new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })
+      }))
+  })
+
+  /** Answers from a function, which sees every request. */
+  static readonly layerScripted = (
+    script: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
+  ): Layer.Layer<Scripts> => Layer.succeed(this, { run: script })
+}

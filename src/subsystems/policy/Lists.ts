@@ -1,0 +1,30 @@
+import type { Compiled, Matches } from "../../domain/policy/Glob.ts"
+import { wholeRegex } from "../../domain/policy/Regex.ts"
+import type { CheckConfig } from "./Check.ts"
+
+/** One side of a check: globs and regular expressions together. */
+export interface List {
+  readonly isEmpty: boolean
+  readonly matches: Matches
+}
+
+// Entries that do not compile have been refused with the configuration.
+const compiled = (entries: ReadonlyArray<string>, compile: (entry: string) => Compiled): ReadonlyArray<Matches> =>
+  entries.flatMap((entry) => {
+    const { fault, matches } = { matches: undefined, ...compile(entry) }
+    return fault === undefined && matches !== undefined ? [matches] : []
+  })
+
+const listOf = (members: ReadonlyArray<Matches>): List => ({
+  isEmpty: members.length === 0,
+  matches: (text) => members.some((matches) => matches(text))
+})
+
+/** The allow and the deny side of a check. */
+export const listsOf = (
+  config: Pick<CheckConfig, "allow" | "deny" | "allow_regex" | "deny_regex">,
+  glob: (entry: string) => Compiled
+): { readonly allow: List; readonly deny: List } => ({
+  allow: listOf([...compiled(config.allow, glob), ...compiled(config.allow_regex, wholeRegex)]),
+  deny: listOf([...compiled(config.deny, glob), ...compiled(config.deny_regex, wholeRegex)])
+})

@@ -1,0 +1,114 @@
+import { Effect } from "effect"
+import type { Known } from "../../domain/policy/Condition.ts"
+import { checksOf } from "../../domain/policy/Condition.ts"
+import type { Judgement, Rule } from "../../domain/policy/Stage.ts"
+import { judge } from "../../domain/policy/Stage.ts"
+import type { Check, CheckAnswer, ConnectionQuestion, IdentifiersQuestion, NamedIdentifier, Question } from "./Check.ts"
+
+/** What was asked on the way to a decision, in order. */
+interface Asked {
+  readonly check: string
+  readonly answer: CheckAnswer
+}
+
+interface Decided {
+  /** Rules in mode `warn` whose condition was true. */
+  readonly warned: ReadonlyArray<string>
+  readonly asked: ReadonlyArray<Asked>
+  /** The rule that decided, or might have. */
+  readonly rule: string | undefined
+}
+
+export interface Allowed extends Decided {
+  readonly _tag: "Allowed"
+}
+
+export interface Denied extends Decided {
+  readonly _tag: "Denied"
+  /** The first check that failed. */
+  readonly check: string | undefined
+  /** For the client. */
+  readonly detail: string
+  /** The names that check refused, where it is about names. */
+  readonly identifiers: ReadonlyArray<NamedIdentifier>
+}
+
+export interface Undecided extends Decided {
+  readonly _tag: "Undecided"
+  /** The check that could not be decided. */
+  readonly check: string | undefined
+  /** For the log alone. */
+  readonly error: string
+}
+
+/** What a stage of a policy comes to. */
+export type Decision = Allowed | Denied | Undecided
+
+/** One stage of a policy: the rules that apply there, at least one, and the checks they name. */
+export interface StagePolicy {
+  readonly rules: ReadonlyArray<Rule>
+  readonly otherwise: "allow" | "deny"
+  readonly checks: ReadonlyMap<string, Check>
+}
+
+/** The policy of one profile. A stage that no rule applies to is absent, and allows. */
+export interface Policy {
+  readonly connection: ((question: ConnectionQuestion) => Effect.Effect<Decision>) | undefined
+  readonly identifiers: ((question: IdentifiersQuestion) => Effect.Effect<Decision>) | undefined
+  /** Whether names are handed to a script, so that none may hold a comma or a control character. */
+  readonly hasScriptsForNames: boolean
+}
+
+const asDecision = (
+  { answer, rule, warned }: Judgement,
+  answers: ReadonlyMap<string, CheckAnswer>
+): Decision => {
+  const asked = [...answers].map(([check, given]) => ({ check, answer: given }))
+  const decided = { warned, asked, rule: rule?.name }
+  if (answer === "allow") return { _tag: "Allowed", ...decided }
+  if (answer === "undecided") {
+    const named = rule === undefined ? [] : checksOf(rule.when)
+    for (const { answer: given, check } of asked) {
+      if (given.verdict === "undecided" && named.includes(check)) {
+        return { _tag: "Undecided", ...decided, check, error: given.error }
+      }
+    }
+    return { _tag: "Undecided", ...decided, check: undefined, error: "" }
+  }
+  for (const { answer: given, check } of asked) {
+    if (given.verdict !== "fail") continue
+    const detail = rule === undefined || rule.message === "" ? given.reason : rule.message
+    return { _tag: "Denied", ...decided, check, detail, identifiers: given.identifiers }
+  }
+  const detail = rule === undefined || rule.message === "" ? "request refused by policy" : rule.message
+  return { _tag: "Denied", ...decided, check: undefined, detail, identifiers: [] }
+}
+
+/**
+ * Asks a stage. The rules are judged again with each verdict that has to be waited for, so that the judging itself is a
+ * plain function; a check is asked at most once.
+ */
+export const decide = (stage: StagePolicy, question: Question): Effect.Effect<Decision> =>
+  Effect.suspend(() => {
+    const answers = new Map<string, CheckAnswer>()
+    const known: Known = (name) => {
+      const found = answers.get(name)
+      if (found !== undefined) return found.verdict
+      const check = stage.checks.get(name)
+      if (check?._tag !== "Instant") return undefined
+      const answer = check.ask(question)
+      answers.set(name, answer)
+      return answer.verdict
+    }
+    const step = (): Effect.Effect<Decision> => {
+      const judged = judge(stage.rules, stage.otherwise, known)
+      if (!("needs" in judged)) return Effect.succeed(asDecision(judged, answers))
+      const check = stage.checks.get(judged.needs)
+      if (check?._tag !== "Looking") return Effect.dieMessage(`no check ${judged.needs}`)
+      return Effect.flatMap(check.ask(question), (answer) => {
+        answers.set(judged.needs, answer)
+        return step()
+      })
+    }
+    return step()
+  })
