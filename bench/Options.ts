@@ -15,6 +15,7 @@ export interface Options {
   readonly pebble: boolean
   /** The part of the full size a grown database is built with; undefined for none. */
   readonly grown: number | undefined
+  readonly policy: boolean
 }
 
 const usage = `Usage: npm run bench -- [options]
@@ -27,6 +28,7 @@ const usage = `Usage: npm run bench -- [options]
   --pebble            drive Debian's pebble in the same way, when it is installed
   --grown             measure what a grown database costs, and nothing else; builds it first, for some ten minutes
   --part N            build only this part of it, such as 0.01
+  --policy            measure what fifty filter rules cost, and nothing else
   --service-only      leave out the floor and the statement counts
   --statements        list the statements of one issuance
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
@@ -53,6 +55,7 @@ const parse = (words: ReadonlyArray<string>) => {
         pebble: { type: "boolean", default: false },
         grown: { type: "boolean", default: false },
         part: { type: "string", default: "1" },
+        policy: { type: "boolean", default: false },
         "service-only": { type: "boolean", default: false },
         statements: { type: "boolean", default: false },
         "cpu-prof": { type: "string" },
@@ -101,6 +104,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     listStatements: given.statements,
     serviceOnly: given["service-only"],
     pebble: given.pebble,
-    grown: given.grown ? number("part", given.part, 1, false) : undefined
+    grown: given.grown ? number("part", given.part, 1, false) : undefined,
+    policy: given.policy
   }
 }

@@ -16,6 +16,8 @@ export interface ServiceOptions {
   readonly nodeWords: ReadonlyArray<string>
   /** Where it runs; a new directory of its own when not given. */
   readonly directory?: string
+  /** Further lines of the configuration file. */
+  readonly configuration?: string
 }
 
 /** A running server, bypassing validation, its JSON log in a file. */
@@ -40,9 +42,9 @@ const environment = (directory: string, port: number, options: ServiceOptions): 
   ACME_SVC_LOGGING__JSON_FORMAT: "true"
 })
 
-const newDirectory = (): string => {
+const newDirectory = (configuration = ""): string => {
   const directory = temporaryDirectory()
-  writeFileSync(join(directory, "config.toml"), "[profiles.default]\nenabled = true\n")
+  writeFileSync(join(directory, "config.toml"), `[profiles.default]\nenabled = true\n\n${configuration}\n`)
   return directory
 }
 
@@ -105,7 +107,7 @@ export const startProcess = (
 
 /** Starts `dist/main.js serve` in a directory of its own. */
 export const startService = async (options: ServiceOptions): Promise<Service> => {
-  const directory = options.directory ?? newDirectory()
+  const directory = options.directory ?? newDirectory(options.configuration)
   const port = await freePort()
   const logFile = join(directory, `log-${port}.jsonl`)
   const server = startProcess(process.execPath, [...options.nodeWords, program, "serve"], {

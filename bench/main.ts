@@ -9,6 +9,7 @@ import { measure } from "./Measure.ts"
 import type { Options } from "./Options.ts"
 import { readOptions } from "./Options.ts"
 import { offer } from "./Peer.ts"
+import { measurePolicy, policyReport } from "./Policy.ts"
 import * as Procfs from "./Procfs.ts"
 import { paintFor, report } from "./Report.ts"
 
@@ -39,6 +40,11 @@ const grownText = async (options: Options, progress: Progress): Promise<string> 
   return options.json ? JSON.stringify(costs, undefined, 2) : grownReport(costs)
 }
 
+const policyText = async (options: Options, progress: Progress): Promise<string> => {
+  const cost = await measurePolicy(options, progress)
+  return options.json ? JSON.stringify(cost, undefined, 2) : policyReport(cost)
+}
+
 const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const options = readOptions(words)
   if (!Procfs.isAvailable()) throw new Error("CPU figures are read from /proc, which this system does not have")
@@ -46,7 +52,8 @@ const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const progress = (text: string) => {
     process.stderr.write(isInteractive ? `\r\u001B[K${text} …` : `${text}\n`)
   }
-  const text = await (options.grown === undefined ? serviceText : grownText)(options, progress)
+  const measured = options.policy ? policyText : options.grown === undefined ? serviceText : grownText
+  const text = await measured(options, progress)
   if (isInteractive) process.stderr.write("\r\u001B[K")
   await new Promise((done) => process.stdout.write(`${text}\n`, done))
 }

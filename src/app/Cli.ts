@@ -6,6 +6,7 @@ import type { Globals } from "../surfaces/cli/globals.ts"
 import { readGlobals } from "../surfaces/cli/globals.ts"
 import { crlCommand } from "./commands/crl.ts"
 import { eabCommand } from "./commands/eab.ts"
+import { filterCommand } from "./commands/filter.ts"
 import type { Host, Kit } from "./commands/Kit.ts"
 import * as Kits from "./commands/Kit.ts"
 import { orderCommand } from "./commands/order.ts"
@@ -16,7 +17,13 @@ import * as Logging from "./Logging.ts"
 /** The command tree. */
 const tree = (kit: Kit) => {
   const { commands, serveProgram } = serverCommands(kit)
-  const all = [...commands, eabCommand(kit), orderCommand(kit), crlCommand(kit)] as const
+  const all = [
+    ...commands,
+    eabCommand(kit),
+    orderCommand(kit),
+    crlCommand(kit),
+    filterCommand(kit)
+  ] as const
   const withoutCompletions = Command.make("acme-svc", {}, () => serveProgram).pipe(Command.withSubcommands(all))
   const shells = {
     bash: Command.getBashCompletions,

@@ -118,10 +118,15 @@ export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable)
     if (bits.width === 32) fours.push({ network: Number(leading << dropped), size: 2 ** Number(dropped) })
     else sixes.push({ network: leading, dropped })
   }
-  return ({ short, value, width }) =>
-    width === 32
-      ? fours.some(({ network, size }) => short >= network && short < network + size)
-      : sixes.some(({ dropped, network }) => value >> dropped === network)
+  return ({ short, value, width }) => {
+    // Loops, because this is asked for every rule of every request.
+    if (width === 32) {
+      for (const { network, size } of fours) if (short >= network && short < network + size) return true
+      return false
+    }
+    for (const { dropped, network } of sixes) if (value >> dropped === network) return true
+    return false
+  }
 }
 
 /** The name whose PTR records name the hosts of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */

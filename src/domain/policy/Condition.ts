@@ -53,7 +53,9 @@ class Parser {
   whole(): Condition {
     const condition = this.disjunction(0)
     const { column, text } = this.token
-    if (text !== "") throw new ConditionFault({ column, detail: text === ")" ? "nothing to close" : "needs an operator" })
+    if (text !== "") {
+      throw new ConditionFault({ column, detail: text === ")" ? "nothing to close" : "needs an operator" })
+    }
     return condition
   }
 
@@ -84,7 +86,9 @@ class Parser {
     if (this.takes("not")) return { _tag: "Not", of: this.term(depth + 1) }
     if (this.takes("(")) {
       const inner = this.disjunction(depth + 1)
-      if (!this.takes(")")) throw new ConditionFault({ column: this.token.column, detail: "needs a closing parenthesis" })
+      if (!this.takes(")")) {
+        throw new ConditionFault({ column: this.token.column, detail: "needs a closing parenthesis" })
+      }
       return inner
     }
     if (text === "" || text === ")" || reservedNames.includes(text.toLowerCase())) {
@@ -102,7 +106,8 @@ class Parser {
 export const parseCondition = (text: string): Either.Either<Condition, ConditionFault> =>
   Either.try({
     try: () => new Parser(text).whole(),
-    catch: (fault) => fault instanceof ConditionFault ? fault : new ConditionFault({ column: 1, detail: "is unreadable" })
+    catch: (fault) =>
+      fault instanceof ConditionFault ? fault : new ConditionFault({ column: 1, detail: "is unreadable" })
   })
 
 /** The condition with every operation in parentheses, left-associative. */

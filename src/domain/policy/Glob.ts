@@ -59,8 +59,10 @@ export const pathGlob = (pattern: string): Compiled => {
   if (!pattern.startsWith("/") || unprintable.test(pattern)) return { fault: "must be paths that begin with a slash" }
   if (!pattern.includes("*")) return { matches: (text) => text === pattern }
   const segments = pattern.split("/").map((segment) => piecewise(segment, 1))
+  const head = pattern.slice(0, pattern.indexOf("*"))
   return {
     matches: (text) => {
+      if (!text.startsWith(head)) return false
       const stated = text.split("/")
       return stated.length === segments.length && segments.every((matches, index) => matches(stated[index] ?? ""))
     }

@@ -1,12 +1,6 @@
 import { Effect } from "effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import {
-  ClientRefused,
-  Compound,
-  OrderRefused,
-  RejectedIdentifier,
-  ServerInternal
-} from "../../domain/AcmeError.ts"
+import { ClientRefused, Compound, OrderRefused, RejectedIdentifier, ServerInternal } from "../../domain/AcmeError.ts"
 import { comparable } from "../../domain/Address.ts"
 import { Database } from "../../subsystems/db/Database.ts"
 import * as eabLabels from "../../subsystems/db/eabLabels.ts"
@@ -89,9 +83,7 @@ export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =
 export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
   if (refusal._tag === "Undecided") return new ServerInternal({})
   const { detail, identifiers } = refusal
-  const parts = identifiers.map(({ value }) =>
-    new RejectedIdentifier({ detail, identifier: { type: "dns", value } })
-  )
+  const parts = identifiers.map(({ value }) => new RejectedIdentifier({ detail, identifier: { type: "dns", value } }))
   const [first, second] = parts
   if (first === undefined) return new OrderRefused({ detail })
   return second === undefined ? first : new Compound({ parts })

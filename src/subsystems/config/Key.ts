@@ -84,7 +84,10 @@ export const milliseconds = (initial: number, doc: string): Schema.Schema<number
 export const unsetMilliseconds = (doc: string): Schema.Schema<number | undefined> => {
   const read = readInteger(1, largest)
   const rule = `1 to ${largest}`
-  return key({ kind: "integer", rule, default: undefined, doc }, (raw) => raw === undefined ? Either.right(raw) : read(raw))
+  return key(
+    { kind: "integer", rule, default: undefined, doc },
+    (raw) => raw === undefined ? Either.right(raw) : read(raw)
+  )
 }
 
 /** A port to connect to. */

@@ -57,7 +57,12 @@ const checkMembers: Members<Check> = {
   args: true,
   pass_stdin: true
 }
-const ruleMembers: Members<ProfileConfig["filter"]["rule"][string]> = { when: true, then: true, message: true, mode: true }
+const ruleMembers: Members<ProfileConfig["filter"]["rule"][string]> = {
+  when: true,
+  then: true,
+  message: true,
+  mode: true
+}
 
 /** A finding about one key, which rests on that key and on the others given. */
 const finding = ({ written }: Scope, key: string, message: string, others: ReadonlyArray<string> = []): Finding => ({
@@ -166,7 +171,9 @@ const conditionFindings = (scope: Scope, name: string): ReadonlyArray<Finding> =
   const parsed = parseCondition(text)
   if (Either.isLeft(parsed)) {
     const { column, detail } = parsed.left
-    return [finding(scope, key, `of rule ${name} cannot be read at column ${column} of ${JSON.stringify(text)}: ${detail}`)]
+    return [
+      finding(scope, key, `of rule ${name} cannot be read at column ${column} of ${JSON.stringify(text)}: ${detail}`)
+    ]
   }
   const named = checksOf(parsed.right)
   const unknown = named.filter((one) => check[one] === undefined)
@@ -207,7 +214,9 @@ const ipamFindings = (scope: Scope): ReadonlyArray<Finding> => {
   const { ipam } = scope.profile
   const { backend, custom, netbox, phpipam } = ipam
   const needed = (key: string, value: string) =>
-    value === "" ? [finding(scope, `ipam.${key}`, `must be set with ipam.backend = "${backend}"`, ["ipam.backend"])] : []
+    value === ""
+      ? [finding(scope, `ipam.${key}`, `must be set with ipam.backend = "${backend}"`, ["ipam.backend"])]
+      : []
   if (backend === "custom") return needed("custom.script_path", custom.script_path)
   if (backend === "phpipam") {
     return [...needed("phpipam.url", phpipam.url), ...needed("phpipam.token", Redacted.value(phpipam.token).trim())]

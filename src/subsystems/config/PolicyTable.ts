@@ -2,7 +2,19 @@ import { Schema } from "effect"
 import { namePattern, reservedNames } from "../../domain/policy/Condition.ts"
 import { addressOrCidr, anyText, entryName, fieldName, headerName, orEmpty, path, serviceUrl } from "./Form.ts"
 import type { Names } from "./Key.ts"
-import { choice, entries, flag, milliseconds, secret, someWords, text, texts, unsetMilliseconds, word, words } from "./Key.ts"
+import {
+  choice,
+  entries,
+  flag,
+  milliseconds,
+  secret,
+  someWords,
+  text,
+  texts,
+  unsetMilliseconds,
+  word,
+  words
+} from "./Key.ts"
 
 /** The sections of the filter and the inventory. What their keys mean together is in `policy.md`. */
 
@@ -35,7 +47,9 @@ const check = Schema.Struct({
   allow_regex: texts([], anyText, "Regular expressions that pass beside allow: for reverse_dns, identifiers and eab."),
   deny_regex: texts([], anyText, "Regular expressions that fail beside deny: for reverse_dns, identifiers and eab."),
   require_forward_confirm: flag(true, "A reverse_dns name counts only when it has the client's address itself."),
-  timeout_ms: unsetMilliseconds("Time for the queries of reverse_dns (unset: 2000) or one run of custom (unset: 5000)."),
+  timeout_ms: unsetMilliseconds(
+    "Time for the queries of reverse_dns (unset: 2000) or one run of custom (unset: 5000)."
+  ),
   allowed_types: words(
     ["dns", "cn"],
     { offered: ["dns", "cn"] },

@@ -10,7 +10,9 @@ export interface PolicyView {
   readonly active: boolean
   /** What happens where rules apply and none decides; absent while nothing is filtered. */
   readonly default?: "allow" | "deny"
-  readonly checks: ReadonlyArray<{ readonly name: string; readonly type: string; readonly stages: ReadonlyArray<Stage> }>
+  readonly checks: ReadonlyArray<
+    { readonly name: string; readonly type: string; readonly stages: ReadonlyArray<Stage> }
+  >
   /** In the order they are tried; conditions fully parenthesised. */
   readonly rules: ReadonlyArray<{
     readonly name: string

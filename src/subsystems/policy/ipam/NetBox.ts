@@ -90,11 +90,17 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], askWeb: Ask): In
       ["interface_id", String(id)]
     ]).pipe(Effect.flatMap(readAssignments), Effect.flatMap(whole))
     const groups = assignments.filter((one) => one.interface_type === type && one.interface_id === id)
-    const found = yield* Effect.forEach(new Set(groups.map(({ group }) => group.id)), (group) =>
-      Effect.map(addresses([["fhrpgroup_id", String(group)]]), (records) =>
-        records.filter((record) =>
-          record.assigned_object_type === "ipam.fhrpgroup" && record.assigned_object_id === group
-        )))
+    const found = yield* Effect.forEach(
+      new Set(groups.map(({ group }) => group.id)),
+      (group) =>
+        Effect.map(
+          addresses([["fhrpgroup_id", String(group)]]),
+          (records) =>
+            records.filter((record) =>
+              record.assigned_object_type === "ipam.fhrpgroup" && record.assigned_object_id === group
+            )
+        )
+    )
     return found.flat().flatMap(namesOf)
   })
 

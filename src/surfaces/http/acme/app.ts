@@ -8,10 +8,10 @@ import {
   ServerInternal,
   UnsupportedMediaType
 } from "../../../domain/AcmeError.ts"
-import type { ProblemDocument } from "../../../domain/Problem.ts"
-import { isAcmeError, problemOf, retryAfter } from "../../../domain/Problem.ts"
 import type { ProxySettings } from "../../../domain/ClientAddress.ts"
 import { clientAddress } from "../../../domain/ClientAddress.ts"
+import type { ProblemDocument } from "../../../domain/Problem.ts"
+import { isAcmeError, problemOf, retryAfter } from "../../../domain/Problem.ts"
 import { admitConnection } from "../../../operations/acme/filter.ts"
 import { emit } from "../../../subsystems/log/EventLog.ts"
 import { Nonces } from "../../../subsystems/nonce/Nonces.ts"

@@ -1,0 +1,101 @@
+import type { load } from "./Load.ts"
+import type { Options } from "./Options.ts"
+import type { Peer } from "./Peer.ts"
+import { startPeer } from "./Peer.ts"
+import * as Procfs from "./Procfs.ts"
+import type { Service } from "./Service.ts"
+import { startService } from "./Service.ts"
+
+/*
+ * What a policy costs: the same load on two servers, one of them with fifty rules, by turns.
+ */
+
+const rules = 50
+
+const kinds = [
+  (n: number) => `type = "allowed_ip"\nallow = ["10.${n}.0.0/16", "192.0.2.${n}", "2001:db8:${n}::/48"]`,
+  (n: number) => `type = "path"\nallow = ["/closed-${n}", "/closed-${n}/*", "/*/closed-${n}"]`,
+  (n: number) =>
+    `type = "identifiers"\nallow_wildcards = true\nallow = ["closed-${n}.example", "*.closed-${n}.example", "*.*.closed-${n}.example"]`
+]
+
+/** Rules that every request is judged by, since none of them is ever true. */
+const policy = (): string => {
+  const names = Array.from({ length: rules }, (_, index) => index + 1)
+  return [
+    `[filter]\ndefault = "allow"\nrules = [${names.map((n) => `"rule-${n}"`).join(", ")}]`,
+    ...names.map((n) => `[filter.check.check-${n}]\n${kinds[n % kinds.length]?.(n) ?? ""}`),
+    ...names.map((n) => `[filter.rule.rule-${n}]\nwhen = "check-${n}"\nthen = "deny"`)
+  ].join("\n\n")
+}
+
+const rounds = 7
+
+/** CPU milliseconds per request in one window. */
+const window = async (
+  service: Service,
+  loader: Peer<typeof load>,
+  options: Options,
+  concurrency: number
+): Promise<{ readonly perRequest: number; readonly issuances: number }> => {
+  await loader.call("target", service.directoryUrl)
+  await loader.call("prepare", concurrency + (options.extent.issuances ?? (options.extent.seconds ?? 0) * 200))
+  await loader.call("connect", concurrency)
+  const before = Procfs.cpuOf(service.pid).total
+  const { issuances, requests } = await loader.call("run", { ...options.extent, concurrency })
+  return { perRequest: (Procfs.cpuOf(service.pid).total - before) / requests, issuances }
+}
+
+const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
+
+/** What fifty rules add to a request. */
+export interface PolicyCost {
+  readonly rules: number
+  readonly issuances: number
+  /** CPU milliseconds per request, medians over the rounds. */
+  readonly without: number
+  readonly with: number
+  /** Median of the rounds' ratios: both sides of one were measured within seconds of each other. */
+  readonly ratio: number
+}
+
+/** Measures on SQLite, with the last concurrency of the options. */
+export const measurePolicy = async (options: Options, progress: (text: string) => void): Promise<PolicyCost> => {
+  const concurrency = options.concurrency.at(-1) ?? 1
+  const loader = startPeer<typeof load>("load")
+  const common = { databaseUrl: "sqlite://bench.db", synchronous: options.synchronous, nodeWords: options.nodeWords }
+  const plain = await startService(common)
+  const filtered = await startService({ ...common, configuration: policy() })
+  const pairs: Array<readonly [number, number]> = []
+  let issuances = 0
+  for (let round = 0; round <= rounds; round++) {
+    progress(round === 0 ? "policy: warming up" : `policy: round ${round} of ${rounds}`)
+    // By turns, so that neither side always comes first.
+    const order = round % 2 === 0 ? [plain, filtered] : [filtered, plain]
+    const measured = new Map<Service, number>()
+    for (const service of order) {
+      const cell = await window(service, loader, options, concurrency)
+      measured.set(service, cell.perRequest)
+      issuances += cell.issuances
+    }
+    if (round > 0) pairs.push([measured.get(plain) ?? 0, measured.get(filtered) ?? 0])
+  }
+  loader.stop()
+  await Promise.all([plain.stop(), filtered.stop()])
+  return {
+    rules,
+    issuances,
+    without: median(pairs.map(([without]) => without)),
+    with: median(pairs.map(([, filteredMs]) => filteredMs)),
+    ratio: median(pairs.map(([without, filteredMs]) => filteredMs / without))
+  }
+}
+
+/** The figures in words. */
+export const policyReport = (cost: PolicyCost): string =>
+  [
+    `${cost.rules} rules of addresses, paths and names, none of them true, over ${cost.issuances} issuances on SQLite:`,
+    `  CPU ms per request  ${cost.without.toFixed(3)} without, ${cost.with.toFixed(3)} with`,
+    `  ratio               ${cost.ratio.toFixed(3)} (goal: below 1.05)`
+  ].join("\n")

@@ -1,0 +1,100 @@
+import { FastCheck as fc, Option } from "effect"
+import { assert, describe, it } from "vitest"
+import { comparable, contains, makeAddressSet, parseAddress, parseCidr, pointerName } from "../../src/domain/Address.ts"
+import { clientAddress } from "../../src/domain/ClientAddress.ts"
+import { fuzz } from "../support/Fuzz.ts"
+
+const proxies = ["10.0.0.0/8", "2001:db8::/32"]
+
+const address = (clientIp: string, forwarded: string | ReadonlyArray<string> | undefined, trusted = proxies) =>
+  clientAddress({ trusted_proxies: trusted, forwarded_header: "X-Forwarded-For" })({
+    clientIp,
+    headers: { "x-forwarded-for": forwarded, forwarded: "for=203.0.113.9", "x-real-ip": "203.0.113.9" }
+  })
+
+describe("the address of a client", () => {
+  it("forged Host, X-Forwarded-*, Forwarded from an unlisted address: ignored", () => {
+    assert.strictEqual(address("192.0.2.1", "203.0.113.7"), "192.0.2.1")
+    assert.strictEqual(address("192.0.2.1", "203.0.113.7", []), "192.0.2.1")
+    assert.strictEqual(address("10.0.0.1", undefined), "10.0.0.1")
+  })
+
+  it("header of three entries through a trusted proxy: first untrusted from the right", () => {
+    assert.strictEqual(address("10.0.0.1", "198.51.100.1, 203.0.113.7, 10.0.0.2"), "203.0.113.7")
+    assert.strictEqual(address("2001:db8::1", "203.0.113.7"), "203.0.113.7")
+  })
+
+  it("all trusted: leftmost", () => {
+    assert.strictEqual(address("10.0.0.1", "10.0.0.4,10.0.0.3 , 10.0.0.2"), "10.0.0.4")
+  })
+
+  it("junk entries: skipped", () => {
+    assert.strictEqual(
+      address("10.0.0.1", "203.0.113.7, unknown, , 10.0.0.2, _hidden, 010.1.1.1, 1.2.3"),
+      "203.0.113.7"
+    )
+    assert.strictEqual(address("10.0.0.1", "unknown, 203.0.113.300"), "10.0.0.1")
+    assert.strictEqual(address("10.0.0.1", ""), "10.0.0.1")
+  })
+
+  it.each([
+    ["[2001:4860::7]:443", "2001:4860::7"],
+    ["[2001:4860:0::7]", "2001:4860::7"],
+    ["2001:4860::7", "2001:4860::7"],
+    ["203.0.113.7:65535", "203.0.113.7"],
+    ["::ffff:203.0.113.7", "203.0.113.7"],
+    ["[::ffff:203.0.113.7]:80", "203.0.113.7"]
+  ])("an entry %s is %s", (entry, expected) => assert.strictEqual(address("10.0.0.1", entry), expected))
+
+  it("takes values of a repeated header in order, and IPv4 proxies in their mapped form", () => {
+    assert.strictEqual(address("::ffff:10.0.0.1", ["198.51.100.1", "203.0.113.7,10.0.0.2"]), "203.0.113.7")
+  })
+})
+
+describe("address sets", () => {
+  const four = fc.ipV4()
+  const six = fc.ipV6().map((text) => Option.getOrElse(parseAddress(text), () => "::"))
+
+  it("hold what their ranges hold", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(
+          fc.tuple(four, fc.integer({ min: 0, max: 32 })),
+          fc.tuple(six, fc.integer({ min: 0, max: 128 }))
+        )),
+        fc.oneof(four, six),
+        (ranges, text) => {
+          const entries = ranges.map(([network, prefix]) => `${network}/${prefix}`)
+          const ip = comparable(text)
+          // A mapped address is IPv4 here, which ranges of IPv6 do not hold.
+          if (ip === undefined || text.startsWith("::ffff:")) return
+          const expected = entries.some((entry) => Option.exists(parseCidr(entry), (cidr) => contains(cidr, ip.text)))
+          assert.strictEqual(makeAddressSet(entries)(ip), expected)
+        }
+      ),
+      fuzz(500)
+    )
+  })
+
+  it.each([
+    ["255.255.255.255", "0.0.0.0/0", true],
+    ["192.0.2.1", "192.0.2.1", true],
+    ["192.0.2.2", "192.0.2.1", false],
+    ["::ffff:192.0.2.1", "192.0.2.0/24", true],
+    ["fe80::1%eth0", "fe80::/10", true],
+    ["192.0.2.1", "::/0", false]
+  ])("%s in %s: %s", (text, entry, expected) => {
+    const ip = comparable(text)
+    assert.strictEqual(ip !== undefined && makeAddressSet([entry])(ip), expected)
+  })
+})
+
+describe("the name of an address's names", () => {
+  it.each([
+    ["192.0.2.7", "7.2.0.192.in-addr.arpa"],
+    ["2001:db8::567:89ab", "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"]
+  ])("%s: %s", (text, name) => {
+    const ip = comparable(text)
+    assert.strictEqual(ip && pointerName(ip), name)
+  })
+})

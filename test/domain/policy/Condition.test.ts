@@ -1,0 +1,213 @@
+import { Either, FastCheck as fc } from "effect"
+import { assert, describe, it } from "vitest"
+import type { Condition, Verdict } from "../../../src/domain/policy/Condition.ts"
+import { checksOf, evaluate, parseCondition, renderCondition } from "../../../src/domain/policy/Condition.ts"
+import { fuzz, fuzzTimeout } from "../../support/Fuzz.ts"
+
+const parsed = (text: string): Condition =>
+  Either.getOrThrowWith(parseCondition(text), ({ column, detail }) => new Error(`${text}: ${column} ${detail}`))
+
+const verdicts: ReadonlyArray<Verdict> = ["pass", "fail", "undecided"]
+
+describe("the syntax", () => {
+  it.each([
+    ["office", "office"],
+    ["a and b", "(a and b)"],
+    ["a or b and c", "(a or (b and c))"],
+    ["a and b or c", "((a and b) or c)"],
+    ["not a and b", "((not a) and b)"],
+    ["not (a and b)", "(not (a and b))"],
+    ["not not a", "(not (not a))"],
+    ["a and b and c or d or e", "((((a and b) and c) or d) or e)"],
+    ["a AND Not b oR c", "((a and (not b)) or c)"],
+    ["(((a)))", "a"],
+    [" a\tand\n( b or not-a ) ", "(a and (b or not-a))"],
+    ["0-9 and -- or nota", "((0-9 and --) or nota)"]
+  ])("%s reads as %s", (text, rendered) => {
+    assert.strictEqual(renderCondition(parsed(text)), rendered)
+  })
+
+  it.each([
+    ["", 1, "name of a check"],
+    ["   ", 4, "name of a check"],
+    ["and", 1, "name of a check"],
+    ["a and", 6, "name of a check"],
+    ["a or or b", 6, "name of a check"],
+    ["not", 4, "name of a check"],
+    ["a b", 3, "operator"],
+    ["a (b)", 3, "operator"],
+    ["a )", 3, "nothing to close"],
+    ["(a or b", 8, "closing parenthesis"],
+    ["()", 2, "name of a check"],
+    ["a and Office", 7, "lower-case letters"],
+    ["a and b_c", 7, "lower-case letters"],
+    ["ö and a", 1, "lower-case letters"],
+    ["a\u00a0and b", 1, "lower-case letters"],
+    ["a && b", 3, "operator"],
+    ["\u{1f600} a", 1, "lower-case letters"],
+    ["a and \u{1f600}x b", 7, "lower-case letters"],
+    [`${"(".repeat(200)}a${")".repeat(200)}`, 102, "nested"],
+    [`${"not ".repeat(200)}a`, 405, "nested"]
+  ])("%j is refused at column %i: %s", (text, column, words) => {
+    const fault = Either.getOrThrowWith(Either.flip(parseCondition(text)), () => new Error("was read"))
+    assert.strictEqual(fault.column, column)
+    assert.include(fault.detail, words)
+  })
+
+  it("takes chains of any length", () => {
+    const long = parsed(Array.from({ length: 50_000 }, () => "a").join(" and "))
+    assert.strictEqual(evaluate(long, () => "pass"), "pass")
+    assert.deepStrictEqual(checksOf(long), ["a"])
+  })
+
+  it("names each check once, in order", () => {
+    assert.deepStrictEqual(checksOf(parsed("b and (a or not b) or c and a")), ["b", "a", "c"])
+  })
+})
+
+const table: ReadonlyArray<readonly [string, ReadonlyArray<Verdict>]> = [
+  // pass, fail and undecided beside each of the three, in this order
+  ["and", ["pass", "fail", "undecided", "fail", "fail", "fail", "undecided", "fail", "undecided"]],
+  ["or", ["pass", "pass", "pass", "pass", "fail", "undecided", "pass", "undecided", "undecided"]]
+]
+
+describe("Kleene's logic", () => {
+  for (const [operator, results] of table) {
+    it(`of ${operator}`, () => {
+      const found = verdicts.flatMap((a) =>
+        verdicts.map((b) => evaluate(parsed(`a ${operator} b`), (name) => name === "a" ? a : b))
+      )
+      assert.deepStrictEqual(found, results)
+    })
+  }
+
+  it("of not", () => {
+    assert.deepStrictEqual(
+      verdicts.map((verdict) => evaluate(parsed("not a"), () => verdict)),
+      ["fail", "pass", "undecided"]
+    )
+  })
+})
+
+/** What a condition asks for, one after another, until it is settled. */
+const drive = (condition: Condition, verdictOf: (name: string) => Verdict) => {
+  const known = new Map<string, Verdict>()
+  for (;;) {
+    const verdict = evaluate(condition, (name) => known.get(name))
+    if (typeof verdict === "string") return { verdict, asked: [...known.keys()] }
+    assert.isFalse(known.has(verdict.needs), "asked twice")
+    known.set(verdict.needs, verdictOf(verdict.needs))
+  }
+}
+
+describe("the order of evaluation", () => {
+  it.each(
+    [
+      ["a and b", { a: "fail" }, "fail", ["a"]],
+      ["a or b", { a: "pass" }, "pass", ["a"]],
+      ["a and b", { a: "undecided", b: "fail" }, "fail", ["a", "b"]],
+      ["a or b", { a: "undecided", b: "fail" }, "undecided", ["a", "b"]],
+      ["(a and b) or c", { a: "fail", c: "pass" }, "pass", ["a", "c"]],
+      ["not (a or b) and c", { a: "pass" }, "fail", ["a"]],
+      ["a and a", { a: "pass" }, "pass", ["a"]]
+    ] as const
+  )("%s with %j is %s after %j", (text, known: { readonly [name: string]: Verdict }, verdict, asked) => {
+    assert.deepStrictEqual(drive(parsed(text), (name) => known[name] ?? assert.fail(`asked for ${name}`)), {
+      verdict,
+      asked: [...asked]
+    })
+  })
+})
+
+const names = fc.constantFrom("a", "b", "c", "d-1", "e")
+const conditions: fc.Arbitrary<Condition> = fc.letrec<{ tree: Condition }>((tie) => ({
+  tree: fc.oneof(
+    { maxDepth: 5, depthSize: "small" },
+    names.map((name): Condition => ({ _tag: "Check", name })),
+    tie("tree").map((of): Condition => ({ _tag: "Not", of })),
+    fc.record({
+      _tag: fc.constantFrom("And" as const, "Or" as const),
+      of: fc.array(tie("tree"), { minLength: 2, maxLength: 4 })
+    })
+  )
+})).tree
+
+/** The definition, without any short cut. */
+const reference = (condition: Condition, verdictOf: (name: string) => Verdict): Verdict => {
+  if (condition._tag === "Check") return verdictOf(condition.name)
+  const inner = (condition._tag === "Not" ? [condition.of] : condition.of).map((one) => reference(one, verdictOf))
+  if (condition._tag === "Not") return inner[0] === "pass" ? "fail" : inner[0] === "fail" ? "pass" : "undecided"
+  const [settling, other] = condition._tag === "And" ? ["fail", "pass"] as const : ["pass", "fail"] as const
+  if (inner.includes(settling)) return settling
+  return inner.includes("undecided") ? "undecided" : other
+}
+
+/** The same condition over checks of which none is named twice. */
+const distinct = (condition: Condition, next = { name: 0 }): Condition => {
+  if (condition._tag === "Check") return { _tag: "Check", name: String(next.name++) }
+  return condition._tag === "Not"
+    ? { _tag: "Not", of: distinct(condition.of, next) }
+    : { _tag: condition._tag, of: condition.of.map((one) => distinct(one, next)) }
+}
+
+describe("any condition", () => {
+  const valuations = fc.record(
+    Object.fromEntries(["a", "b", "c", "d-1", "e"].map((name) => [name, fc.constantFrom(...verdicts)]))
+  )
+
+  it("is rendered as a text that means the same", () => {
+    fc.assert(
+      fc.property(conditions, (condition) => {
+        const text = renderCondition(condition)
+        assert.strictEqual(renderCondition(parsed(text)), text)
+      }),
+      fuzz(500)
+    )
+  }, fuzzTimeout)
+
+  it("comes to what its definition says", () => {
+    fc.assert(
+      fc.property(conditions, valuations, (condition, valuation) => {
+        const verdictOf = (name: string): Verdict => valuation[name] ?? "fail"
+        assert.strictEqual(drive(condition, verdictOf).verdict, reference(condition, verdictOf))
+      }),
+      fuzz(500)
+    )
+  }, fuzzTimeout)
+
+  it("asks for nothing that is settled, where no check is named twice", () => {
+    fc.assert(
+      fc.property(conditions, fc.array(fc.constantFrom(...verdicts), { minLength: 7, maxLength: 7 }), (tree, given) => {
+        const condition = distinct(tree)
+        const verdictOf = (name: string): Verdict => given[Number(name) % given.length] ?? "fail"
+        const { asked } = drive(condition, verdictOf)
+        const last = asked.at(-1)
+        if (last === undefined) return
+        // Without the last answer, the condition was open: some answer to it or to those behind it would differ.
+        const before = new Set(asked.slice(0, -1))
+        const open = new Set(
+          verdicts.flatMap((one) =>
+            verdicts.map((rest) =>
+              reference(condition, (name) => before.has(name) ? verdictOf(name) : name === last ? one : rest)
+            )
+          )
+        )
+        assert.isAbove(open.size, 1)
+      }),
+      fuzz(500)
+    )
+  }, fuzzTimeout)
+
+  it("of any text is read or refused at a column of it", () => {
+    const words = fc.array(fc.constantFrom("a", "not", "and", "OR", "(", ")", " ", "\t", "x_y", "\u{1f600}", "é", "-"))
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: "binary" }), words.map((parts) => parts.join(" "))), (text) => {
+        const read = parseCondition(text)
+        if (Either.isRight(read)) return
+        assert.isAtLeast(read.left.column, 1)
+        assert.isAtMost(read.left.column, [...text].length + 1)
+      }),
+      fuzz(1000)
+    )
+  }, fuzzTimeout)
+})
