@@ -69,20 +69,27 @@ const exchange = (socket: Net.Socket, request: JsonGetRequest, userAgent: string
   Effect.async<JsonAnswer, JsonGetFailed>((resume) => {
     const { maxBytes, url } = request
     const stream = url.protocol === "https:" ? overTls(socket, request).on("error", ignore) : socket
-    const outgoing = Http.request({
-      createConnection: () => stream,
-      path: `${url.pathname}${url.search}`,
-      setHost: false,
-      insecureHTTPParser: false,
-      headers: {
-        ...request.headers,
-        Host: url.host,
-        "User-Agent": userAgent,
-        Accept: "application/json",
-        "Accept-Encoding": "identity",
-        Connection: "close"
-      }
-    })
+    const ask = () =>
+      Http.request({
+        createConnection: () => stream,
+        path: `${url.pathname}${url.search}`,
+        setHost: false,
+        insecureHTTPParser: false,
+        headers: {
+          ...request.headers,
+          Host: url.host,
+          "User-Agent": userAgent,
+          Accept: "application/json",
+          "Accept-Encoding": "identity",
+          Connection: "close"
+        }
+      })
+    let outgoing: ReturnType<typeof ask>
+    try {
+      outgoing = ask()
+    } catch {
+      return resume(failed("the token is no text a header can hold"))
+    }
     const close = () => {
       outgoing.destroy()
       stream.destroy()

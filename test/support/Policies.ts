@@ -1,0 +1,51 @@
+import { Effect, Layer } from "effect"
+import { comparable } from "../../src/domain/Address.ts"
+import type { Config } from "../../src/subsystems/config/AppConfig.ts"
+import { JsonGet } from "../../src/subsystems/outside/JsonGet.ts"
+import { Resolver } from "../../src/subsystems/outside/Resolver.ts"
+import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
+import type { IdentifiersQuestion } from "../../src/subsystems/policy/Check.ts"
+import { Policies } from "../../src/subsystems/policy/Policies.ts"
+
+/** The policies of a configuration, with real programs and sockets; the DNS is asked at `resolver`. */
+export const policiesOf = (
+  { dns, profiles }: Config,
+  resolver: Layer.Layer<Resolver> = Resolver.layer(dns.resolver)
+): Layer.Layer<Policies> =>
+  Policies.layer(profiles).pipe(
+    Layer.provide(Layer.mergeAll(JsonGet.layer("1"), Scripts.layer)),
+    Layer.provide(resolver),
+    Layer.orDie
+  )
+
+/** Asks the connection stage of the profile `default`. */
+export const connecting = (ip: string, path = "/newOrder", method = "POST") =>
+  Effect.flatMap(Policies, (policies) => {
+    const stage = policies.of("default")?.connection
+    return stage === undefined
+      ? Effect.dieMessage("no rule applies to the connection stage")
+      : stage({ stage: "connection", client: comparable(ip), method, path })
+  })
+
+/** Asks the identifiers stage of the profile `default` about names: `cn:x` is a common name. */
+export const ordering = (
+  ip: string,
+  names: ReadonlyArray<string>,
+  more: Partial<Pick<IdentifiersQuestion, "at" | "credential">> = {}
+) =>
+  Effect.flatMap(Policies, (policies) => {
+    const stage = policies.of("default")?.identifiers
+    return stage === undefined
+      ? Effect.dieMessage("no rule applies to the identifiers stage")
+      : stage({
+        stage: "identifiers",
+        client: comparable(ip),
+        accountId: "account-1",
+        at: "newOrder",
+        identifiers: names.map((name) =>
+          name.startsWith("cn:") ? { type: "cn", value: name.slice(3) } : { type: "dns", value: name }
+        ),
+        credential: Effect.succeed(undefined),
+        ...more
+      })
+  })
