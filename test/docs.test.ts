@@ -78,7 +78,11 @@ const lines = {
   migrate: "acme-svc migrate",
   backup:
     "node -e 'require(\"better-sqlite3\")(process.argv[1]).backup(process.argv[2])' /var/lib/acme-svc/sqlite.db /var/lib/acme-svc/backup.db",
-  completions: "acme-svc completions bash"
+  completions: "acme-svc completions bash",
+  filterShow: "acme-svc filter show --profile default",
+  filterCrl: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /crl",
+  filterOutside: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /directory",
+  filterInside: "acme-svc filter explain --client-ip 10.1.2.3 --identifier web1.example.org --json"
 } as const
 
 type Line = keyof typeof lines
@@ -460,6 +464,59 @@ describe("docs/operations.md", () => {
     ]
     for (const setting of settings) assert.include(unit, setting)
     assert.match(unit.join("\n"), /^ExecStart=\/usr\/bin\/node .*\/opt\/acme-svc\/dist\/main\.js serve$/m)
+  })
+})
+
+describe("docs/policy.md", () => {
+  const files = blocksOf("docs/policy.md").filter(({ language }) => language === "toml").map(({ body }) => body)
+  const [example = "", ...others] = files
+  let place: Place
+  beforeAll(async () => {
+    await builtServer()
+    place = await Place.make()
+    writeFileSync(place.at("names-for"), "#!/bin/sh\necho web1.example.org\n", { mode: 0o755 })
+    writeFileSync(place.at("config.toml"), example.replace("/etc/acme-svc/names-for", place.at("names-for")))
+  })
+
+  it("shows the policy of its example", async () => {
+    const shown = await place.succeed("filterShow")
+    for (const words of ["printer-credential", "(printer-credential and printer-names)", "relying-parties"]) {
+      assert.include(shown, words)
+    }
+    assert.notInclude(shown, "Warning")
+  })
+
+  it("does not hide the revocation list, and hides the rest", async () => {
+    assert.include(await place.succeed("filterCrl"), "Profile default: allowed.")
+    const { code, stderr, stdout } = await place.paste("filterOutside")
+    assert.strictEqual(code, 3, stderr)
+    assert.include(stdout, "connection: refused by filter.default")
+    assert.include(stdout, "nothing was looked up")
+  })
+
+  it("asks the inventory for names, and says so", async () => {
+    const said: unknown = JSON.parse(await place.succeed("filterInside"))
+    assert.deepNestedInclude(said, { outcome: "allowed", "stages[1].rule": "own-names" })
+    assert.deepNestedInclude(said, {
+      ran: [
+        { check: "printer-credential", type: "eab" },
+        { check: "owned", type: "ipam" }
+      ]
+    })
+    const { code, stdout } = await place.run(
+      "acme-svc filter explain --client-ip 10.1.2.3 --identifier web2.example.org"
+    )
+    assert.strictEqual(code, 3, stdout)
+    writeFileSync(place.at("names-for"), "#!/bin/sh\nexit 1\n")
+    const lost = await place.run("acme-svc filter explain --client-ip 10.1.2.3 --identifier web1.example.org")
+    assert.strictEqual(lost.code, 1, lost.stdout)
+    assert.include(lost.stdout, "Profile default: undecided.")
+  })
+
+  it.each(others)("shows a file that loads: %#", async (file) => {
+    const another = await Place.make()
+    writeFileSync(another.at("config.toml"), file)
+    assert.include(await another.succeed("filterShow"), "own-names")
   })
 })
 

@@ -101,15 +101,17 @@ const drive = (condition: Condition, verdictOf: (name: string) => Verdict) => {
 }
 
 describe("the order of evaluation", () => {
-  it.each([
-    ["a and b", { a: "fail" }, "fail", ["a"]],
-    ["a or b", { a: "pass" }, "pass", ["a"]],
-    ["a and b", { a: "undecided", b: "fail" }, "fail", ["a", "b"]],
-    ["a or b", { a: "undecided", b: "fail" }, "undecided", ["a", "b"]],
-    ["(a and b) or c", { a: "fail", c: "pass" }, "pass", ["a", "c"]],
-    ["not (a or b) and c", { a: "pass" }, "fail", ["a"]],
-    ["a and a", { a: "pass" }, "pass", ["a"]]
-  ] as const)("%s with %j is %s after %j", (text, known: { readonly [name: string]: Verdict }, verdict, asked) => {
+  it.each(
+    [
+      ["a and b", { a: "fail" }, "fail", ["a"]],
+      ["a or b", { a: "pass" }, "pass", ["a"]],
+      ["a and b", { a: "undecided", b: "fail" }, "fail", ["a", "b"]],
+      ["a or b", { a: "undecided", b: "fail" }, "undecided", ["a", "b"]],
+      ["(a and b) or c", { a: "fail", c: "pass" }, "pass", ["a", "c"]],
+      ["not (a or b) and c", { a: "pass" }, "fail", ["a"]],
+      ["a and a", { a: "pass" }, "pass", ["a"]]
+    ] as const
+  )("%s with %j is %s after %j", (text, known: { readonly [name: string]: Verdict }, verdict, asked) => {
     assert.deepStrictEqual(drive(parsed(text), (name) => known[name] ?? assert.fail(`asked for ${name}`)), {
       verdict,
       asked: [...asked]

@@ -23,7 +23,11 @@ const judged = (texts: ReadonlyArray<string>, otherwise: "allow" | "deny") => {
   return "needs" in found ? found : { answer: found.answer, rule: found.rule?.name, warned: found.warned }
 }
 
-const answer = (given: "allow" | "deny" | "undecided", by?: string, warned: ReadonlyArray<string> = []) => ({ answer: given, rule: by, warned })
+const answer = (given: "allow" | "deny" | "undecided", by?: string, warned: ReadonlyArray<string> = []) => ({
+  answer: given,
+  rule: by,
+  warned
+})
 
 describe("a stage", () => {
   it.each(

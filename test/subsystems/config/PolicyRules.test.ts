@@ -79,9 +79,19 @@ describe("a policy is refused for", () => {
     ["a reserved check", fileOf("[filter.check.and]"), "filter.check.and", "operator"],
     ["a reserved rule", fileOf("[filter.rule.not]"), "filter.rule.not", "operator"],
     ["an unknown check", rule(`when = "office and home"\nthen = "allow"`), "filter.rule.x.when", "filter.check.home"],
-    ["rules while none is in force", fileOf(rules.replace(`["inside"]`, "[]"), office), "filter.rules", "filter.rule.inside"],
+    [
+      "rules while none is in force",
+      fileOf(rules.replace(`["inside"]`, "[]"), office),
+      "filter.rules",
+      "filter.rule.inside"
+    ],
     // conditions
-    ["a condition that does not parse", rule(`when = "office or"\nthen = "deny"`), "filter.rule.x.when", "of rule x cannot be read at column 10 of \"office or\""],
+    [
+      "a condition that does not parse",
+      rule(`when = "office or"\nthen = "deny"`),
+      "filter.rule.x.when",
+      "of rule x cannot be read at column 10 of \"office or\""
+    ],
     ["no condition", rule(`then = "deny"`), "filter.rule.x.when", "must be set"],
     ["no effect", rule(`when = "office"`), "filter.rule.x.then", "must be set"],
     // words
@@ -91,22 +101,71 @@ describe("a policy is refused for", () => {
     ["an unsupported type", check(`type = "geoip"`), "filter.check.x.type", "allowed_ip"],
     ["no type", check(`deny = ["10.0.0.1"]`), "filter.check.x.type", "must be set"],
     ["an unsupported stage", check(`${ip}allow = ["::1"]\nstages = ["revoke"]`), "filter.check.x.stages", "connection"],
-    ["a stage twice", check(`${ip}allow = ["::1"]\nstages = ["connection", "connection"]`), "filter.check.x.stages", "twice"],
+    [
+      "a stage twice",
+      check(`${ip}allow = ["::1"]\nstages = ["connection", "connection"]`),
+      "filter.check.x.stages",
+      "twice"
+    ],
     // stages
-    ["path at the identifiers", check(`${path}allow = ["/a"]\nstages = ["identifiers"]`), "filter.check.x.stages", "identifiers"],
+    [
+      "path at the identifiers",
+      check(`${path}allow = ["/a"]\nstages = ["identifiers"]`),
+      "filter.check.x.stages",
+      "identifiers"
+    ],
     ["identifiers at the connection", check(`${names}stages = ["connection"]`), "filter.check.x.stages", "connection"],
-    ["ipam at the connection", fileOf(rules, office, "[ipam]\nbackend = \"custom\"\ncustom.script_path = \"x\"", "[filter.check.x]\ntype = \"ipam\"\nstages = [\"connection\"]"), "filter.check.x.stages", "ipam"],
+    [
+      "ipam at the connection",
+      fileOf(
+        rules,
+        office,
+        "[ipam]\nbackend = \"custom\"\ncustom.script_path = \"x\"",
+        "[filter.check.x]\ntype = \"ipam\"\nstages = [\"connection\"]"
+      ),
+      "filter.check.x.stages",
+      "ipam"
+    ],
     [
       "checks that share no stage",
-      fileOf(rules, office, `[filter.check.p]\n${path}allow = ["/a"]`, `[filter.check.n]\n${names}`, "[filter.rule.x]\nwhen = \"p and not n\"\nthen = \"deny\""),
+      fileOf(
+        rules,
+        office,
+        `[filter.check.p]\n${path}allow = ["/a"]`,
+        `[filter.check.n]\n${names}`,
+        "[filter.rule.x]\nwhen = \"p and not n\"\nthen = \"deny\""
+      ),
       "filter.rule.x.when",
       "p (connection) and n (identifiers)"
     ],
     // keys
-    ["a key of another type", check(`${ip}allow = ["::1"]\nkids = ["a"]`), "filter.check.x.kids", "type eab, and this one is allowed_ip"],
-    ["a script's key elsewhere", check(`${names}args = []`), "filter.check.x.args", "type custom, and this one is identifiers"],
-    ["a time for addresses", check(`${ip}allow = ["::1"]\ntimeout_ms = 5`), "filter.check.x.timeout_ms", "reverse_dns, custom"],
-    ["lists for ipam", fileOf("[ipam]\nbackend = \"custom\"\ncustom.script_path = \"x\"", "[filter.check.x]\ntype = \"ipam\"\nallow = [\"a\"]"), "filter.check.x.allow", "ipam"],
+    [
+      "a key of another type",
+      check(`${ip}allow = ["::1"]\nkids = ["a"]`),
+      "filter.check.x.kids",
+      "type eab, and this one is allowed_ip"
+    ],
+    [
+      "a script's key elsewhere",
+      check(`${names}args = []`),
+      "filter.check.x.args",
+      "type custom, and this one is identifiers"
+    ],
+    [
+      "a time for addresses",
+      check(`${ip}allow = ["::1"]\ntimeout_ms = 5`),
+      "filter.check.x.timeout_ms",
+      "reverse_dns, custom"
+    ],
+    [
+      "lists for ipam",
+      fileOf(
+        "[ipam]\nbackend = \"custom\"\ncustom.script_path = \"x\"",
+        "[filter.check.x]\ntype = \"ipam\"\nallow = [\"a\"]"
+      ),
+      "filter.check.x.allow",
+      "ipam"
+    ],
     // entries
     ["an invalid CIDR", check(`${ip}allow = ["10.0.0.0/8", "10.0.0.0/33"]`), "filter.check.x.allow", "entry 2"],
     ["a host name for an address", check(`${ip}deny = ["localhost"]`), "filter.check.x.deny", "entry 1"],
@@ -114,7 +173,12 @@ describe("a policy is refused for", () => {
     ["an invalid name glob", check(`${names}deny = ["web*.example"]`), "filter.check.x.deny", "one whole label"],
     ["look-ahead", check(`${names}allow_regex = ["(?=a)b"]`), "filter.check.x.allow_regex", "look-around"],
     ["a back-reference", check(`${reverse}deny_regex = ["(a)\\\\1"]`), "filter.check.x.deny_regex", "back-references"],
-    ["an unreadable regular expression", check(`${names}deny_regex = ["ok", "["]`), "filter.check.x.deny_regex", "entry 2"],
+    [
+      "an unreadable regular expression",
+      check(`${names}deny_regex = ["ok", "["]`),
+      "filter.check.x.deny_regex",
+      "entry 2"
+    ],
     // emptiness
     ["allowed_ip without lists", check(ip ?? ""), "filter.check.x.allow", "while deny is"],
     ["path without lists", check(path ?? ""), "filter.check.x.allow", "while deny is"],
@@ -127,18 +191,59 @@ describe("a policy is refused for", () => {
     ["ipam without a backend", check("type = \"ipam\""), "filter.check.x.type", "ipam.backend is empty"],
     [
       "a second ipam check",
-      fileOf("[ipam]\nbackend = \"custom\"\ncustom.script_path = \"x\"", "[filter.check.a]\ntype = \"ipam\"", "[filter.check.b]\ntype = \"ipam\""),
+      fileOf(
+        "[ipam]\nbackend = \"custom\"\ncustom.script_path = \"x\"",
+        "[filter.check.a]\ntype = \"ipam\"",
+        "[filter.check.b]\ntype = \"ipam\""
+      ),
       "filter.check.b.type",
       "filter.check.a"
     ],
-    ["netbox without a URL", fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.token = \"t\""), "ipam.netbox.url", "must be set"],
-    ["netbox without a token", fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \" \""), "ipam.netbox.token", "must be set"],
-    ["a token cut in half", fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"nbt_abc\""), "ipam.netbox.token", "dot"],
-    ["vip without roles", fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"t\"\nnetbox.sources = [\"vip\"]\nnetbox.vip_roles = []"), "ipam.netbox.vip_roles", "vip"],
-    ["phpipam without a URL", fileOf("[ipam]\nbackend = \"phpipam\"\nphpipam.token = \"t\""), "ipam.phpipam.url", "must be set"],
-    ["phpipam without a token", fileOf("[ipam]\nbackend = \"phpipam\"\nphpipam.url = \"https://x\""), "ipam.phpipam.token", "must be set"],
+    [
+      "netbox without a URL",
+      fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.token = \"t\""),
+      "ipam.netbox.url",
+      "must be set"
+    ],
+    [
+      "netbox without a token",
+      fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \" \""),
+      "ipam.netbox.token",
+      "must be set"
+    ],
+    [
+      "a token cut in half",
+      fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"nbt_abc\""),
+      "ipam.netbox.token",
+      "dot"
+    ],
+    [
+      "vip without roles",
+      fileOf(
+        "[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"t\"\nnetbox.sources = [\"vip\"]\nnetbox.vip_roles = []"
+      ),
+      "ipam.netbox.vip_roles",
+      "vip"
+    ],
+    [
+      "phpipam without a URL",
+      fileOf("[ipam]\nbackend = \"phpipam\"\nphpipam.token = \"t\""),
+      "ipam.phpipam.url",
+      "must be set"
+    ],
+    [
+      "phpipam without a token",
+      fileOf("[ipam]\nbackend = \"phpipam\"\nphpipam.url = \"https://x\""),
+      "ipam.phpipam.token",
+      "must be set"
+    ],
     ["a source phpipam does not have", fileOf("ipam.phpipam.sources = [\"vip\"]"), "ipam.phpipam.sources", "\"vip\""],
-    ["a custom inventory without a script", fileOf("ipam.backend = \"custom\""), "ipam.custom.script_path", "must be set"]
+    [
+      "a custom inventory without a script",
+      fileOf("ipam.backend = \"custom\""),
+      "ipam.custom.script_path",
+      "must be set"
+    ]
   ])("%s", (_, fileText, key, words) => {
     const fault = refusedFor({ fileText })
     assert.strictEqual(fault.key, key)
@@ -190,7 +295,9 @@ type = "custom"
   })
 
   it("no token's text", () => {
-    const fileText = fileOf("[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"nbt_SWORDFISH\"")
+    const fileText = fileOf(
+      "[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"nbt_SWORDFISH\""
+    )
     assert.notInclude(JSON.stringify(refused({ fileText })), "SWORDFISH")
     const whole = accepted({ fileText: fileOf("ipam.phpipam.token = \"SWORDFISH\"") })
     assert.notInclude(JSON.stringify(whole.config), "SWORDFISH")

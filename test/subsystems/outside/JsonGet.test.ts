@@ -33,10 +33,13 @@ const listening = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
 const plain = (listener: RequestListener) => listening(createServer(listener))
 
 const get = (url: string, more: Partial<JsonGetRequest> = {}) =>
-  Effect.flatMap(JsonGet, (client) =>
-    client.get({ url: new URL(url), headers: {}, roots: [], anyCertificate: false, maxBytes: 1000, ...more })).pipe(
-      Effect.provide(Layer.provide(JsonGet.layer("1"), Resolver.layerStatic({ "ipam.example": ["127.0.0.1"] })))
-    )
+  Effect.flatMap(
+    JsonGet,
+    (client) =>
+      client.get({ url: new URL(url), headers: {}, roots: [], anyCertificate: false, maxBytes: 1000, ...more })
+  ).pipe(
+    Effect.provide(Layer.provide(JsonGet.layer("1"), Resolver.layerStatic({ "ipam.example": ["127.0.0.1"] })))
+  )
 
 const detailOf = (...parameters: Parameters<typeof get>) =>
   Effect.map(Effect.flip(get(...parameters)), ({ detail }) => detail)

@@ -67,8 +67,10 @@ describe("a program", () => {
       )
     }))
 
-  it.live.each([0, 1, 3, 127, 255])("tells its exit code %i", (code) =>
-    Effect.map(run(shellScript(`exit ${code}`)), ({ exit }) => assert.strictEqual(exit, code)))
+  it.live.each([0, 1, 3, 127, 255])(
+    "tells its exit code %i",
+    (code) => Effect.map(run(shellScript(`exit ${code}`)), ({ exit }) => assert.strictEqual(exit, code))
+  )
 
   it.live("tells the signal that ended it", () =>
     Effect.map(run(shellScript("kill -TERM $$")), ({ exit }) => assert.strictEqual(exit, "SIGTERM")))

@@ -32,11 +32,16 @@ const allowed = "Allowed"
 
 describe("allowed_ip", () => {
   const denied = "Denied: the client address is not allowed"
-  it.effect.each([
-    [`allow = ["10.0.0.0/8", "2001:db8::/32"]`, ["10.1.2.3", "2001:db8::1", "::ffff:10.0.0.1"], ["192.0.2.1", "fe80::1"]],
-    [`deny = ["10.0.0.1"]`, ["10.0.0.2", "::1"], ["10.0.0.1", "::ffff:10.0.0.1"]],
-    [`allow = ["10.0.0.0/8"]\ndeny = ["10.1.0.0/16"]`, ["10.2.0.1"], ["10.1.0.1", "192.0.2.1"]]
-  ] as const)("%s", ([lists, passing, failing]) =>
+  it.effect.each(
+    [
+      [`allow = ["10.0.0.0/8", "2001:db8::/32"]`, ["10.1.2.3", "2001:db8::1", "::ffff:10.0.0.1"], [
+        "192.0.2.1",
+        "fe80::1"
+      ]],
+      [`deny = ["10.0.0.1"]`, ["10.0.0.2", "::1"], ["10.0.0.1", "::ffff:10.0.0.1"]],
+      [`allow = ["10.0.0.0/8"]\ndeny = ["10.1.0.0/16"]`, ["10.2.0.1"], ["10.1.0.1", "192.0.2.1"]]
+    ] as const
+  )("%s", ([lists, passing, failing]) =>
     Effect.gen(function*() {
       for (const ip of passing) assert.strictEqual(shown(yield* connecting(ip)), allowed, ip)
       for (const ip of failing) assert.strictEqual(shown(yield* connecting(ip)), denied, ip)
@@ -135,18 +140,24 @@ describe("eab", () => {
     }).pipe(Effect.provide(eab(`allow = ["team-*"]\nallow_regex = ["printer [0-9]"]\nkids = ["kid-2"]`))))
 
   it.effect("a revoked credential still matches", () =>
-    Effect.map(ordering("::1", ["a"], of("x", { status: "revoked" })), (decision) =>
-      assert.strictEqual(shown(decision), allowed)).pipe(Effect.provide(eab(`allow = ["x"]`))))
+    Effect.map(
+      ordering("::1", ["a"], of("x", { status: "revoked" })),
+      (decision) => assert.strictEqual(shown(decision), allowed)
+    ).pipe(Effect.provide(eab(`allow = ["x"]`))))
 
   it.effect("unless require_active", () =>
-    Effect.map(ordering("::1", ["a"], of("x", { status: "revoked" })), (decision) =>
-      assert.strictEqual(shown(decision), "Denied: the account's credential is revoked")).pipe(
-        Effect.provide(eab(`allow = ["x"]\nrequire_active = true`))
-      ))
+    Effect.map(
+      ordering("::1", ["a"], of("x", { status: "revoked" })),
+      (decision) => assert.strictEqual(shown(decision), "Denied: the account's credential is revoked")
+    ).pipe(
+      Effect.provide(eab(`allow = ["x"]\nrequire_active = true`))
+    ))
 
   it.effect("is undecided when the credential cannot be read", () =>
-    Effect.map(ordering("::1", ["a"], { credential: Effect.fail({ message: "no database" }) }), (decision) =>
-      assert.strictEqual(shown(decision), "Undecided: no database")).pipe(Effect.provide(eab(`allow = ["x"]`))))
+    Effect.map(
+      ordering("::1", ["a"], { credential: Effect.fail({ message: "no database" }) }),
+      (decision) => assert.strictEqual(shown(decision), "Undecided: no database")
+    ).pipe(Effect.provide(eab(`allow = ["x"]`))))
 })
 
 describe("reverse_dns", () => {
@@ -166,7 +177,10 @@ describe("reverse_dns", () => {
     "7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa": { PTR: ["six.corp.example"] },
     "six.corp.example": { AAAA: ["2001:db8:0::7"] }
   }
-  const over = (check: string, look: (answerer: Effect.Effect.Success<ReturnType<typeof dnsAnswerer>>) => Effect.Effect<void, unknown, Policies>) =>
+  const over = (
+    check: string,
+    look: (answerer: Effect.Effect.Success<ReturnType<typeof dnsAnswerer>>) => Effect.Effect<void, unknown, Policies>
+  ) =>
     Effect.gen(function*() {
       const answerer = yield* dnsAnswerer({ zone })
       yield* Effect.provide(
@@ -231,7 +245,11 @@ describe("reverse_dns", () => {
       Effect.map(Effect.provide(Resolver, Resolver.layerStatic({}, {}, { "192.0.2.7": ["a.example."] })), (resolver) =>
         Resolver.of({
           ...resolver,
-          timedAddresses: () => Effect.sync(() => ({ addresses: [...(asked.count++, [])], seconds }))
+          timedAddresses: () =>
+            Effect.sync(() => {
+              asked.count++
+              return { addresses: [], seconds }
+            })
         }))
     )
 
@@ -293,10 +311,13 @@ describe("custom", () => {
     ["echo b >&2; echo a; exit 1", "a"],
     ["printf 'a\\033[31mb\\007\\n'; exit 1", "a [31mb"],
     ["kill -9 $$", "refused by a script"]
-  ])("%s fails: %s", ([body, reason]) =>
-    Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision), `Denied: ${reason}`)).pipe(
-      Effect.provide(custom(body ?? ""))
-    ))
+  ])(
+    "%s fails: %s",
+    ([body, reason]) =>
+      Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision), `Denied: ${reason}`)).pipe(
+        Effect.provide(custom(body ?? ""))
+      )
+  )
 
   it.live("a reason is cut", () =>
     Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision).length, 508)).pipe(

@@ -37,7 +37,7 @@ const textsOf = (value: unknown): ReadonlyArray<string> =>
   (Array.isArray(value) ? value : [value]).filter((one): one is string => typeof one === "string" && one !== "")
 
 /** Authorization as its API wants it: newer tokens are told by their beginning. */
-export const authorization = (token: string): string => token.startsWith("nbt_") ? `Bearer ${token}` : `Token ${token}`
+const authorization = (token: string): string => token.startsWith("nbt_") ? `Bearer ${token}` : `Token ${token}`
 
 const hostOf = ({ assigned_object: object }: Address) =>
   object?.device != null
