@@ -21,7 +21,18 @@ describe("the command line", () => {
   it("helps with every command: an example and the exit codes, and no flag that is not there", async () => {
     const { code, stdout } = await runToEnd(["--help"], { config: null })
     assert.strictEqual(code, 0)
-    for (const command of ["serve", "init", "migrate", "profile list", "health", "completions"]) {
+    for (
+      const command of [
+        "serve",
+        "init",
+        "migrate",
+        "profile list",
+        "health",
+        "filter show",
+        "filter explain",
+        "completions"
+      ]
+    ) {
       const line = stdout.split("\n").find((one) => one.startsWith(`  - ${command}`)) ?? ""
       assert.match(line, /Example: acme-svc .*Exit codes: 0/, command)
     }
@@ -44,6 +55,9 @@ describe("the command line", () => {
     { words: ["health", "--role", "king"], names: "acme.*worker" },
     { words: ["--color", "mauve", "health"], names: "--color" },
     { words: ["--log-level"], names: "--log-level" },
+    { words: ["filter", "explain", "--client-ip", "localhost"], names: "--client-ip" },
+    { words: ["filter", "explain", "--identifier", "a..b"], names: "--identifier" },
+    { words: ["filter", "explain", "--account-id", "7"], names: "--account-id" },
     { words: ["completions", "tcsh"], names: "bash" }
   ])("refuses $words with exit 2, naming it", async ({ names, words }) => {
     const { code, stderr, stdout } = await runToEnd(words)

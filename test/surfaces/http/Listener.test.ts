@@ -168,6 +168,24 @@ describe("the access record", () => {
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "request_completed"])
     }))
 
+  test("and handlers name the client the app makes out, and the app is asked once", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const app = appOf(({ clientIp }) => Effect.succeed({ status: 200, headers: {}, body: clientIp }), {
+        clientIpOf: ({ clientIp, headers }) => {
+          asked++
+          return `${String(headers["x-forwarded-for"])} by ${clientIp}`
+        }
+      })
+      const { port } = yield* serving(app)
+      const client = yield* talk(port)
+      yield* client.send(get("/", `X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-For: 203.0.113.8\r\n${once}`))
+      assert.include(yield* client.ended, "\r\n\r\n203.0.113.7, 203.0.113.8 by 127.0.0.1")
+      const [record] = yield* log.of("request_completed")
+      assert.strictEqual(record?.span["client_ip"], "203.0.113.7, 203.0.113.8 by 127.0.0.1")
+      assert.strictEqual(asked, 1)
+    }))
+
   test("weighs a failure here as a failure and a probe as noise", () =>
     Effect.gen(function*() {
       const status = (path: string) => path.startsWith("/5") ? 503 : 200
