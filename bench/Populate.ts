@@ -40,7 +40,7 @@ const sqlite = (file: string): Engine => {
   database.pragma("synchronous = off")
   database.pragma("cache_size = -2000000")
   database.pragma("foreign_keys = off")
-  database.function("reversed", { deterministic: true }, (text) => [...String(text)].reverse().join(""))
+  database.function("reversed", { deterministic: true }, (text) => [...String(text)].toReversed().join(""))
   return {
     run: async (sql) => void database.exec(sql),
     column: async (sql) => database.prepare(sql).pluck().all().map(String),

@@ -13,6 +13,7 @@ import { AlpnPeer } from "../subsystems/outside/AlpnPeer.ts"
 import { HttpGet } from "../subsystems/outside/HttpGet.ts"
 import { JsonGet } from "../subsystems/outside/JsonGet.ts"
 import { Resolver } from "../subsystems/outside/Resolver.ts"
+import { ReverseNames } from "../subsystems/outside/ReverseNames.ts"
 import { Scripts } from "../subsystems/outside/Scripts.ts"
 import { Policies } from "../subsystems/policy/Policies.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
@@ -71,6 +72,7 @@ export const subsystems = (config: Config, version: string) => {
     AccountKeys.layer,
     AuditAllowance.layer,
     PublishedCrls.layer,
+    Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
     validator,
     policies,
     signers

@@ -78,6 +78,7 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly certSerial?: string | undefined
   readonly identifiers?: ReadonlyArray<string> | undefined
   readonly clientIp?: string | undefined
+  readonly clientPtr?: string | undefined
   readonly userAgent?: string | undefined
   readonly requestId?: string | undefined
   readonly reason?: string | undefined
@@ -89,6 +90,7 @@ export const outcomeOf = (event: AuditEvent): "success" | "failure" => vocabular
 
 const maxIdentifiers = 100
 const maxUserAgent = 256
+const maxPtr = 253
 const maxRequestId = 128
 
 /** Cuts what the columns bound: names at 100, User-Agent at 256 characters, request ids at 128. */
@@ -96,5 +98,6 @@ export const bounded = (row: AuditRow): AuditRow => ({
   ...row,
   identifiers: row.identifiers?.slice(0, maxIdentifiers),
   userAgent: row.userAgent?.slice(0, maxUserAgent),
+  clientPtr: row.clientPtr?.slice(0, maxPtr),
   requestId: row.requestId?.slice(0, maxRequestId)
 })

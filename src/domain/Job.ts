@@ -4,6 +4,7 @@ import type { JobId } from "./Id.ts"
 /** Payloads name the subject and carry what the request knew; never a secret (`jobs.md`, "Kinds"). */
 const Client = Schema.Struct({
   ip: Schema.optional(Schema.String),
+  ptr: Schema.optional(Schema.String),
   user_agent: Schema.optional(Schema.String),
   request_id: Schema.optional(Schema.String)
 })

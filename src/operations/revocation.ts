@@ -35,7 +35,7 @@ export interface Revocable {
 /** Who has it revoked, as the audit row names them. */
 export type RevokedBy = Pick<
   AuditRow<"certificate_revoked">,
-  "actorKind" | "actorId" | "clientIp" | "userAgent" | "requestId" | "detail"
+  "actorKind" | "actorId" | "clientIp" | "clientPtr" | "userAgent" | "requestId" | "detail"
 >
 
 /**

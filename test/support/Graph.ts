@@ -23,6 +23,9 @@ import * as Sqlite from "../../src/subsystems/db/Sqlite.ts"
 import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
+import type { ResolveFailed } from "../../src/subsystems/outside/Resolver.ts"
+import { Resolver } from "../../src/subsystems/outside/Resolver.ts"
+import { ReverseNames } from "../../src/subsystems/outside/ReverseNames.ts"
 import { Policies } from "../../src/subsystems/policy/Policies.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
@@ -174,6 +177,8 @@ export interface Script {
   readonly issue?: Signer["issue"]
   /** Signs with these profiles' own CAs in place of `issue`. */
   readonly profiles?: ReadonlyArray<SigningProfile>
+  /** PTR names of addresses; without them nothing is looked up. */
+  readonly names?: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed }
   readonly maxAttempts?: number
   readonly nonceTtlSeconds?: number
   /** Takes every log record. */
@@ -193,6 +198,12 @@ export const world = (script: Script = {}) =>
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
     PublishedCrls.layer,
+    script.names === undefined
+      ? ReverseNames.layerNone
+      : Layer.provide(
+        ReverseNames.layer({ reverse_dns: true, reverse_dns_timeout_ms: 2000 }),
+        Resolver.layerStatic({}, {}, script.names)
+      ),
     script.profiles === undefined
       ? Layer.merge(manualSigners(script.issue ?? signsAtOnce), Layer.succeed(Issuers, { of: () => undefined }))
       : realSigners(script.profiles)

@@ -95,7 +95,17 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     lastSeenAt: now
   }
   const { pubkey } = account
-  const row = { id, profile: profile.name, pubkey, contact, termsOfServiceAgreed: agreed, eabKid, now, ip: client.ip }
+  const row = {
+    id,
+    profile: profile.name,
+    pubkey,
+    contact,
+    termsOfServiceAgreed: agreed,
+    eabKid,
+    now,
+    ip: client.ip,
+    ptr: client.ptr
+  }
   if ((yield* accounts.insert(row)) === undefined) return undefined
   const keys = yield* AccountKeys
   yield* keys.keep(key)

@@ -27,6 +27,7 @@ export const currentSeconds: Effect.Effect<number> = Effect.map(
 export const auditFacts = (profile: string, client: ClientFacts) => ({
   profile,
   clientIp: client.ip,
+  clientPtr: client.ptr,
   userAgent: client.user_agent,
   requestId: client.request_id
 })

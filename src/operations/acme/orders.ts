@@ -162,7 +162,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   }
   const { notAfter, notBefore } = request
   const replaces = replaced?.leaf.certId
-  const row = { id, identifiers, notBefore, notAfter, replaces, now, ip: caller.client.ip, ...scopeOf(caller) }
+  const { ip, ptr } = caller.client
+  const row = { id, identifiers, notBefore, notAfter, replaces, now, ip, ptr, ...scopeOf(caller) }
   const reversed = names.map((name) => [name, reverseName(name)] as const)
   const written = Effect.all([
     orders.insertIdentifiers(id, profile.name, reversed),

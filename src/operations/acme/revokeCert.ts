@@ -100,12 +100,13 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
     return yield* refuse(new BadRevocationReason({ code: reason }), "bad_reason")
   }
   if (found.revokedAt !== undefined) return yield* refuse(new AlreadyRevoked(), "already_revoked")
-  const { requestId, clientIp, userAgent } = auditFacts(profile, client)
+  const { clientIp, clientPtr, requestId, userAgent } = auditFacts(profile, client)
   const by = {
     actorKind: "acme",
     actorId: accountOf(request)?.id,
     requestId,
     clientIp,
+    clientPtr,
     userAgent,
     detail: { authorized_by: "account" in signer ? "account" : "certificate_key" }
   } as const

@@ -178,6 +178,13 @@ export const Table = Schema.Struct({
   ipam,
   meta,
   eab,
+  audit: Schema.Struct({
+    reverse_dns: flag(true, "Stamp accounts, orders and audit rows with the reverse name of the client's address."),
+    reverse_dns_timeout_ms: milliseconds(
+      2000,
+      "Time for one such look-up; a failure stamps nothing and refuses nothing."
+    )
+  }),
   logging: Schema.Struct({
     filter: text("acme_svc=info", logFilter, "What is logged; the longest target prefix wins."),
     json_format: flag(false, "One JSON object a line."),

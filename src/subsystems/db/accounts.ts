@@ -40,13 +40,15 @@ const insertStatement = statement({
     termsOfServiceAgreed: account.termsOfServiceAgreed,
     eabKid: nullable(kid),
     now: int,
-    ip: nullable(text())
+    ip: nullable(text()),
+    ptr: nullable(text())
   },
   row: { id: account.id },
   sql: () =>
     `INSERT INTO accounts (id, profile, pubkey, status, contact, terms_of_service_agreed, eab_kid,
-       created_at, created_ip, last_seen_at, last_seen_ip)
-     VALUES (:id, :profile, :pubkey, 'valid', :contact, :termsOfServiceAgreed, :eabKid, :now, :ip, :now, :ip)
+       created_at, created_ip, created_ptr, last_seen_at, last_seen_ip, last_seen_ptr)
+     VALUES (:id, :profile, :pubkey, 'valid', :contact, :termsOfServiceAgreed, :eabKid, :now, :ip, :ptr,
+       :now, :ip, :ptr)
      ON CONFLICT (profile, pubkey) DO NOTHING RETURNING id`
 })
 
@@ -61,9 +63,11 @@ const stampAgreement = statement({
 
 const stampSeen = statement({
   name: "account_stamp_seen",
-  params: { id: account.id, now: int, ip: nullable(text()) },
+  params: { id: account.id, now: int, ip: nullable(text()), ptr: nullable(text()) },
   row: { id: account.id },
-  sql: () => `UPDATE accounts SET last_seen_at = :now, last_seen_ip = :ip WHERE id = :id RETURNING id`
+  sql: () =>
+    `UPDATE accounts SET last_seen_at = :now, last_seen_ip = :ip, last_seen_ptr = :ptr
+     WHERE id = :id RETURNING id`
 })
 
 const setContact = statement({
@@ -109,7 +113,11 @@ export const insert = (row: Parameters<typeof first<typeof insertStatement.param
 export const recordAgreement = (profile: string, id: AccountId) => all(stampAgreement, { profile, id })
 
 /** Stamps the last authenticated request. */
-export const recordSeen = (id: AccountId, now: number, ip: string | undefined) => all(stampSeen, { id, now, ip })
+export const recordSeen = (
+  id: AccountId,
+  now: number,
+  { ip, ptr }: { readonly ip?: string | undefined; readonly ptr?: string | undefined }
+) => all(stampSeen, { id, now, ip, ptr })
 
 /** Replaces the contacts of a valid account; `undefined` when it is no longer valid. */
 export const updateContact = (profile: string, id: AccountId, contact: ReadonlyArray<string>) =>

@@ -21,6 +21,7 @@ const insertStatement = statement({
     certSerial: nullable(text()),
     identifiers: text(),
     clientIp: nullable(text()),
+    clientPtr: nullable(text()),
     userAgent: nullable(text()),
     requestId: nullable(text()),
     reason: nullable(text()),
@@ -29,9 +30,9 @@ const insertStatement = statement({
   row: {},
   sql: () =>
     `INSERT INTO audit_log (created_at, event, outcome, actor_kind, actor_id, profile, account_id, order_id, cert_serial,
-       identifiers, client_ip, user_agent, request_id, reason, detail)
+       identifiers, client_ip, client_ptr, user_agent, request_id, reason, detail)
      VALUES (:now, :event, :outcome, :actorKind, :actorId, :profile, :accountId, :orderId, :certSerial,
-       :identifiers, :clientIp, :userAgent, :requestId, :reason, :detail)`
+       :identifiers, :clientIp, :clientPtr, :userAgent, :requestId, :reason, :detail)`
 })
 
 /** Inserts a row; inside an abandon step it belongs to the step's transaction. */
@@ -50,6 +51,7 @@ export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<vo
       certSerial: cut.certSerial,
       identifiers: JSON.stringify(cut.identifiers ?? []),
       clientIp: cut.clientIp,
+      clientPtr: cut.clientPtr,
       userAgent: cut.userAgent,
       requestId: cut.requestId,
       reason: cut.reason,

@@ -71,13 +71,15 @@ const insertStatement = statement({
     notAfter: orderColumns.notAfter,
     replaces: orderColumns.replaces,
     now: int,
-    ip: nullable(text())
+    ip: nullable(text()),
+    ptr: nullable(text())
   },
   row: { id: orderColumns.id },
   sql: () =>
     `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
-       created_ip)
-     VALUES (:id, :profile, :accountId, 'pending', :identifiers, :notBefore, :notAfter, :replaces, :now, :ip)
+       created_ip, created_ptr)
+     VALUES (:id, :profile, :accountId, 'pending', :identifiers, :notBefore, :notAfter, :replaces, :now, :ip,
+       :ptr)
      ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
 })
 

@@ -86,6 +86,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "challenge.http_01.max_response_bytes": { initial: 4096, range: atLeast(1) },
   "signer.local_ca.leaf_validity_days": { initial: 90, range: [1, 3653] },
   "ipam.timeout_ms": { initial: 5000, range: milliseconds },
+  "audit.reverse_dns_timeout_ms": { initial: 2000, range: milliseconds },
   "jobs.poll_interval_ms": { initial: 1000, range: milliseconds },
   "jobs.max_concurrent": { initial: 8, range: atLeast(1) },
   "jobs.max_attempts": { initial: 5, range: atLeast(1) },
@@ -98,6 +99,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
 /** Defaults of the booleans. */
 export const booleans: Record<string, boolean> = {
   "server.tls.enabled": false,
+  "audit.reverse_dns": true,
   "challenge.bypass": false,
   "challenge.http_01.follow_redirects": true,
   "eab.enabled": false,

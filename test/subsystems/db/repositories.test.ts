@@ -44,7 +44,8 @@ describe.each(databases)("repositories on $name", (backend) => {
         termsOfServiceAgreed: undefined,
         eabKid: undefined,
         now: 100,
-        ip: "192.0.2.1"
+        ip: "192.0.2.1",
+        ptr: undefined
       })
       assert.deepStrictEqual(inserted, { id })
       return id
@@ -64,7 +65,8 @@ describe.each(databases)("repositories on $name", (backend) => {
         notAfter: 9_000_000_000,
         replaces: undefined,
         now,
-        ip: undefined
+        ip: undefined,
+        ptr: undefined
       })
       yield* orders.insertIdentifiers(id, profile, names.map((name) => [name, [...name].toReversed().join("")]))
       for (const name of names) {
@@ -141,7 +143,8 @@ describe.each(databases)("repositories on $name", (backend) => {
           termsOfServiceAgreed: true,
           eabKid: undefined,
           now: 200,
-          ip: undefined
+          ip: undefined,
+          ptr: undefined
         }
         assert.isUndefined(yield* accounts.insert(again))
         assert.deepInclude((yield* accounts.findByKey("p", pubkey)) ?? {}, {
@@ -170,9 +173,10 @@ describe.each(databases)("repositories on $name", (backend) => {
     test("are stamped when seen", () =>
       Effect.gen(function*() {
         const id = yield* addAccount()
-        yield* accounts.recordSeen(id, 777, "2001:db8::1")
+        yield* accounts.recordSeen(id, 777, { ip: "2001:db8::1", ptr: "host.example" })
         assert.strictEqual((yield* accounts.find("p", id))?.lastSeenAt, 777)
         assert.deepStrictEqual(yield* column("SELECT last_seen_ip FROM accounts"), ["2001:db8::1"])
+        assert.deepStrictEqual(yield* column("SELECT last_seen_ptr FROM accounts"), ["host.example"])
       }))
   })
 
@@ -571,7 +575,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         const id = Id.OrderId(yield* uuid)
         const names = Array.from({ length: 100 }, (_, index) => `n${index}.example`)
         const base = { id, profile: "p", accountId, notBefore: undefined, notAfter: undefined, replaces: undefined }
-        yield* orders.insert({ ...base, now: 0, ip: undefined, identifiers: names.map(dns) })
+        yield* orders.insert({ ...base, now: 0, ip: undefined, ptr: undefined, identifiers: names.map(dns) })
         yield* orders.insertIdentifiers(id, "p", names.map((name) => [name, name]))
         const ids = yield* Effect.forEach(names, () => Effect.map(uuid, Id.AuthorizationId))
         const wanted = names.map((name, index) => ({ id: ids[index] ?? Id.AuthorizationId(""), identifier: dns(name) }))

@@ -22,6 +22,7 @@ import { fingerprint, parseJws, parseObject, verifyJws } from "../../../subsyste
 import * as accounts from "../../../subsystems/db/accounts.ts"
 import { emit } from "../../../subsystems/log/EventLog.ts"
 import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
+import { ReverseNames } from "../../../subsystems/outside/ReverseNames.ts"
 import type { Request } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
@@ -161,23 +162,27 @@ const nonceIsFresh = Effect.fnUntraced(function*({ header: { nonce } }: Jws) {
 
 const ourNonceLength = 43
 
-const clientOf = ({ request }: Posted): ClientFacts => ({
-  ip: request.clientIp,
-  user_agent: request.userAgent,
-  request_id: request.id
-})
+/** Who asks; by name where something may be written, which a request without a payload does not. */
+const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFacts, never, ReverseNames> => {
+  const { clientIp: ip, id: request_id, userAgent: user_agent } = request
+  const facts = { ip, user_agent, request_id }
+  if (!writes) return Effect.succeed(facts)
+  return Effect.flatMap(
+    ReverseNames,
+    (names) => Effect.map(names.of(ip), (ptr) => ptr === undefined ? facts : { ...facts, ptr })
+  )
+}
 
 const seenEverySeconds = 60
 
-/** The last authenticated request is stamped at most once a minute. */
-const stampSeen = (account: Account, client: ClientFacts) =>
-  Effect.flatMap(
-    currentSeconds,
-    (now) =>
-      account.lastSeenAt !== undefined && now - account.lastSeenAt < seenEverySeconds
-        ? Effect.void
-        : accounts.recordSeen(account.id, now, client.ip)
-  )
+/** Who asks, with the last authenticated request stamped at most once a minute. */
+const seen = Effect.fnUntraced(function*(posted: Posted, jws: Jws, account: Account) {
+  const now = yield* currentSeconds
+  const isDue = account.lastSeenAt === undefined || now - account.lastSeenAt >= seenEverySeconds
+  const client = yield* clientOf(posted, isDue || jws.payload.length > 0)
+  if (isDue) yield* accounts.recordSeen(account.id, now, client)
+  return client
+})
 
 /** How a payload is read: an empty one is POST-as-GET (RFC 8555 section 6.3). */
 export type Payload<P> = (bytes: Buffer) => Effect.Effect<P, AcmeError>
@@ -248,8 +253,7 @@ export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
   yield* hasOneKey(jws, "kid")
   const { account, key } = yield* accountSigned(jws, posted)
   yield* refuseUnlessValid(account)
-  const client = clientOf(posted)
-  yield* stampSeen(account, client)
+  const client = yield* seen(posted, jws, account)
   const caller: Caller = {
     profile: posted.endpoint.profile,
     accountId: account.id,
@@ -266,7 +270,8 @@ export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
   const jws = yield* opened(posted)
   yield* hasOneKey(jws, "jwk")
   const key = yield* keySigned(jws)
-  const signed: BySomeKey<P> = { ...posted, key, client: clientOf(posted), payload: yield* read(jws.payload) }
+  const client = yield* clientOf(posted, true)
+  const signed: BySomeKey<P> = { ...posted, key, client, payload: yield* read(jws.payload) }
   return signed
 })
 
@@ -275,8 +280,7 @@ export const byEither = Effect.fnUntraced(function*<P>(posted: Posted, read: Pay
   const jws = yield* opened(posted)
   yield* hasOneKey(jws, jws.header.jwk === undefined ? "kid" : "jwk")
   const signer = jws.header.jwk === undefined ? yield* accountSigned(jws, posted) : { key: yield* keySigned(jws) }
-  const client = clientOf(posted)
-  if ("account" in signer) yield* stampSeen(signer.account, client)
+  const client = "account" in signer ? yield* seen(posted, jws, signer.account) : yield* clientOf(posted, true)
   const signed: BySomeone<P> = { ...posted, signer, client, payload: yield* read(jws.payload) }
   return signed
 })
