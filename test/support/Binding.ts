@@ -1,0 +1,38 @@
+import { createHmac } from "node:crypto"
+import type { FlattenedJws } from "./AcmeSession.ts"
+
+/* External account bindings (RFC 8555 section 7.3.4) made without the server's code. */
+
+/** What `eab create` handed out. */
+export interface Credential {
+  readonly kid: string
+  readonly secret: Uint8Array
+}
+
+/** What one binding does differently from a correct one. */
+export interface BindingDeviation {
+  /** Protected header members to set; `undefined` removes one. */
+  readonly header?: Readonly<Record<string, unknown>>
+  /** The protected header's text in place of the serialised members. */
+  readonly protectedText?: string
+  /** The payload's text in place of the serialised key. */
+  readonly payload?: string
+  /** The key of the MAC in place of the credential's. */
+  readonly secret?: Uint8Array
+}
+
+/** The binding of an account key to a credential, for newAccount at `url`. */
+export const bindingOf = (
+  { kid, secret }: Credential,
+  jwk: object,
+  url: string,
+  more: BindingDeviation = {}
+): FlattenedJws => {
+  const header = more.protectedText ?? JSON.stringify({ alg: "HS256", kid, url, ...more.header })
+  const [encodedHeader, payload] = [header, more.payload ?? JSON.stringify(jwk)]
+    .map((text) => Buffer.from(text).toString("base64url")) as [string, string]
+  const signature = createHmac("sha256", more.secret ?? secret).update(`${encodedHeader}.${payload}`).digest(
+    "base64url"
+  )
+  return { protected: encodedHeader, payload, signature }
+}
