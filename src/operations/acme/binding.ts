@@ -11,10 +11,9 @@ import { emit } from "../../subsystems/log/EventLog.ts"
 /** The `reason` of `eab_rejected`. */
 type Reason = "missing" | "unknown_kid" | "revoked" | "other_profile" | "mac_mismatch" | "malformed"
 
-const longestKid = 128
-
+// Text that cannot be one of our kids may be anything, a secret entered in its place included.
 const rejected = (reason: Reason, kid: string | undefined) =>
-  emit("eab_rejected", { kid: kid?.slice(0, longestKid), reason })
+  emit("eab_rejected", { kid: kid !== undefined && isId(kid) ? kid : undefined, reason })
 
 /** What is wrong with the form of a binding, or its kid. */
 const readBinding = (binding: unknown, key: AccountKey, url: string): Either.Either<Jws & { kid: string }, Malformed> =>

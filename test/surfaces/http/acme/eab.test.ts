@@ -184,6 +184,27 @@ describe.each(databases)("external account binding on $name", (backend) => {
       () => nobody
     ],
     [
+      "the kid in upper case",
+      "unknown_kid",
+      ({ key, to }) => Effect.succeed(correct(to, key, { header: { kid: to.kid.toUpperCase() } })),
+      () => undefined
+    ],
+    [
+      "an empty kid",
+      "unknown_kid",
+      ({ key, to }) => Effect.succeed(correct(to, key, { header: { kid: "" } })),
+      () => undefined
+    ],
+    [
+      "the secret in place of the kid",
+      "unknown_kid",
+      ({ key, to }) => {
+        const kid = Buffer.from(to.secret).toString("base64url")
+        return Effect.succeed(correct(to, key, { header: { kid } }))
+      },
+      () => undefined
+    ],
+    [
       "a revoked credential",
       "revoked",
       ({ binding, to }) => Effect.as(eab.revoke(operator, to.kid), binding)
