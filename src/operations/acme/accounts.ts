@@ -48,6 +48,12 @@ const found = (registration: Registration, account: Account) =>
     return { ...account, termsOfServiceAgreed: true }
   })
 
+const foundBound = (registration: Registration, account: Account, kid: string | undefined) =>
+  Effect.zipRight(
+    kid === undefined ? Effect.void : emit("eab_verified", { kid, account_id: account.id }),
+    found(registration, account)
+  )
+
 /**
  * newAccount (RFC 8555 section 7.3): find or create by key. Order of checks: existing key, onlyReturnExisting, terms of
  * service, contacts, external account binding, insert; a lost race answers the winner. A known key needs the binding
@@ -67,15 +73,12 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   const kid = profile.eab.enabled
     ? yield* verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
     : undefined
-  if (existing !== undefined) {
-    if (kid !== undefined) yield* emit("eab_verified", { kid, account_id: existing.id })
-    return { account: yield* found(registration, existing), created: false }
-  }
+  if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
   const account = yield* create(registration, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
   if (winner === undefined) return yield* new AccountDoesNotExist() // deleted between the two statements
-  return { account: yield* found(registration, winner), created: false }
+  return { account: yield* foundBound(registration, winner, kid), created: false }
 })
 
 // Not interrupted: a client that hangs up after the insert must not take its record with it.

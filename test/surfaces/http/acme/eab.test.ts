@@ -3,7 +3,8 @@ import { Effect, Fiber } from "effect"
 import { generateKeyPairSync, randomBytes } from "node:crypto"
 import { assert, describe } from "vitest"
 import * as eab from "../../../../src/operations/admin/eab.ts"
-import type { Database } from "../../../../src/subsystems/db/Database.ts"
+import { Database } from "../../../../src/subsystems/db/Database.ts"
+import type { Driver } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import type { AcmeKey, DirectoryBody, FlattenedJws } from "../../../support/AcmeSession.ts"
@@ -501,5 +502,29 @@ describe.each(databases)("external account binding on $name", (backend) => {
       const statuses = yield* Effect.forEach(fibers, (fiber) => Effect.map(Fiber.join(fiber), ({ status }) => status))
       assert.sameMembers([...statuses], [201, ...Array<number>(9).fill(200)])
       assert.deepStrictEqual(yield* kidsOf, [stored(to)])
+      assert.strictEqual(of("eab_verified").length, 10)
+    }))
+
+  test("the loser of an insert race has its binding told of too", () =>
+    Effect.gen(function*() {
+      const [winning, losing, key] = [yield* credential(), yield* credential(), acmeKey()]
+      const location = headerOf(yield* bound(winning, key), "location")
+      records.length = 0
+      const driver = database.driver()
+      let blind = true
+      // The look-up before the insert sees nothing, as it would while the winner is about to commit.
+      const racing: Driver = {
+        ...driver,
+        single: (statement, params) => {
+          const hidden = blind && statement.reads && statement.text.includes("FROM accounts WHERE profile")
+          if (hidden) blind = false
+          return hidden ? Effect.succeed([]) : driver.single(statement, params)
+        }
+      }
+      const answer = yield* Effect.provideService(bound(losing, key), Database, racing)
+      assert.isFalse(blind)
+      assert.deepStrictEqual([answer.status, headerOf(answer, "location")], [200, location])
+      assert.deepStrictEqual(yield* kidsOf, [stored(winning)])
+      assert.deepStrictEqual(of("eab_verified").map(({ fields }) => fields["kid"]), [losing.kid])
     }))
 })
