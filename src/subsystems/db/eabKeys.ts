@@ -118,7 +118,7 @@ const lockOrdersStatement = statement({
   params: { kid },
   row: {},
   sql: ({ dialect }) =>
-    `SELECT 1 FROM orders WHERE status = 'processing' AND account_id IN (SELECT id FROM accounts WHERE eab_kid = :kid)
+    `SELECT 1 FROM orders WHERE status IN ('pending', 'ready', 'processing') AND account_id IN (SELECT id FROM accounts WHERE eab_kid = :kid)
      ORDER BY id${dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 

@@ -500,7 +500,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       })
       const stolen = (id: OrderId) => `SELECT 1 FROM orders WHERE id = ${idLiteral(id)} FOR UPDATE`
 
-      for (const status of ["processing"]) {
+      for (const status of ["processing", "ready", "pending"]) {
         test(`an issuance of a ${status} order that commits meanwhile: refused, nothing deleted`, () =>
           Effect.gen(function*() {
             const { kid, two } = yield* peopled
