@@ -130,7 +130,7 @@ const liveStatement = statement({
   sql: () =>
     `SELECT count(*) AS "live" FROM orders o JOIN accounts a ON a.id = o.account_id
      WHERE a.eab_kid = :kid AND o.certificate IS NOT NULL AND o.revoked_at IS NULL
-       AND (o.cert_not_after IS NULL OR o.cert_not_after < 0 OR o.cert_not_after > :now)`
+       AND (o.cert_not_after IS NULL OR o.cert_not_after < 0 OR o.cert_not_after >= :now)`
 })
 
 /** A credential as it is shown. Times are epoch seconds. */

@@ -400,6 +400,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
     }
     const held: ReadonlyArray<Held> = [
       { name: "one in force", set: live, live: true },
+      { name: "one that ends this very second", set: `${issued}, cert_not_after = ${now}`, live: true },
       { name: "one of unknown expiry", set: `${issued}, cert_not_after = NULL`, live: true },
       { name: "one of a negative expiry", set: `${issued}, cert_not_after = -1`, live: true },
       { name: "one that expired", set: `${issued}, cert_not_after = ${now - 1}`, live: false },
