@@ -1,5 +1,6 @@
 import { Data, Effect } from "effect"
 import type { AccountsMode } from "../../domain/Audit.ts"
+import type { AccountId } from "../../domain/Id.ts"
 import { isId } from "../../domain/Id.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as audit from "../../subsystems/db/audit.ts"
@@ -65,13 +66,14 @@ export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: strin
 /** What a deletion would touch, for the question before it; refuses what the deletion would refuse. */
 export const preview = Effect.fnUntraced(function*(kid: string, mode: AccountsMode) {
   const credential = yield* find(kid)
-  const bound = yield* eabKeys.accountsOf(kid)
-  if (mode === "delete") yield* refuseWhileLive(kid)
+  const accounts = yield* eabKeys.accountsOf(kid)
+  if (mode === "delete") yield* refuseWhileLive(accounts)
+  const bound = yield* eabKeys.owned(accounts)
   return { credential, accounts: bound.length, orders: bound.reduce((sum, { orders }) => sum + orders, 0) }
 })
 
-const refuseWhileLive = Effect.fnUntraced(function*(kid: string) {
-  const count = yield* eabKeys.liveCertificates(kid, yield* currentSeconds)
+const refuseWhileLive = Effect.fnUntraced(function*(accounts: ReadonlyArray<AccountId>) {
+  const count = yield* eabKeys.liveCertificates(accounts, yield* currentSeconds)
   if (count > 0) return yield* new LiveCertificates({ count })
 })
 
@@ -82,11 +84,11 @@ const refuseWhileLive = Effect.fnUntraced(function*(kid: string) {
 export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
   const done = yield* transaction(Effect.gen(function*() {
     yield* find(kid)
-    if (mode !== "keep") yield* eabKeys.lockAccounts(kid)
-    if (mode === "delete") yield* refuseWhileLive(kid)
-    const bound = yield* eabKeys.accountsOf(kid)
-    const deactivated = mode === "deactivate" ? yield* eabKeys.deactivateAccounts(kid) : []
-    if (mode === "delete") yield* eabKeys.deleteAccounts(kid)
+    const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
+    if (mode === "delete") yield* refuseWhileLive(accounts)
+    const bound = yield* eabKeys.owned(accounts)
+    const deactivated = mode === "deactivate" ? yield* eabKeys.deactivateAccounts(accounts) : []
+    if (mode === "delete") yield* eabKeys.deleteAccounts(accounts)
     const credential = yield* eabKeys.remove(kid)
     return { credential: credential ?? (yield* new NoSuchCredential({ kid })), bound, deactivated }
   }))

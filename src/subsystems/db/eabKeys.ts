@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import type { AccountId } from "../../domain/Id.ts"
-import { bytes, int, kid, nullable, text, uuid } from "./Column.ts"
+import { bytes, int, kid, nullable, packedUuid, rows, text, uuid } from "./Column.ts"
 import { all, first, run } from "./Database.ts"
+import type { Fragments } from "./Statement.ts"
 import { select, statement } from "./Statement.ts"
 
 /** `active` binds accounts, `revoked` binds no new ones. */
@@ -76,61 +77,72 @@ const deleteStatement = statement({
   sql: () => `DELETE FROM eab_keys WHERE kid = :kid RETURNING ${select(credential)}`
 })
 
-const bound = { id: uuid<AccountId>(), profile: text(), orders: int, authorizations: int }
+const account = { id: uuid<AccountId>(), profile: text() }
+const accountOwning = { ...account, orders: int, authorizations: int }
 
-const boundStatement = statement({
+const idsStatement = statement({
   name: "eab_accounts",
   params: { kid },
-  row: bound,
-  sql: () =>
-    `SELECT a.id AS "id", a.profile AS "profile", (SELECT count(*) FROM orders o WHERE o.account_id = a.id) AS "orders",
-       (SELECT count(*) FROM orders o JOIN authorizations z ON z.order_id = o.id WHERE o.account_id = a.id)
-         AS "authorizations"
-     FROM accounts a WHERE a.eab_kid = :kid ORDER BY a.id`
-})
-
-const deactivateStatement = statement({
-  name: "eab_accounts_deactivate",
-  params: { kid },
-  row: { id: bound.id, profile: bound.profile },
-  sql: () =>
-    `UPDATE accounts SET status = 'deactivated' WHERE eab_kid = :kid AND status = 'valid'
-     RETURNING id AS "id", profile AS "profile"`
-})
-
-const deleteAccountsStatement = statement({
-  name: "eab_accounts_delete",
-  params: { kid },
-  row: { id: bound.id },
-  sql: () => `DELETE FROM accounts WHERE eab_kid = :kid RETURNING id AS "id"`
+  row: { id: account.id },
+  sql: () => `SELECT id AS "id" FROM accounts WHERE eab_kid = :kid ORDER BY id`
 })
 
 const lockStatement = statement({
   name: "eab_accounts_lock",
   params: { kid },
-  row: {},
+  row: { id: account.id },
   sql: ({ dialect }) =>
-    `SELECT 1 FROM accounts WHERE eab_kid = :kid ORDER BY id${dialect === "postgres" ? " FOR UPDATE" : ""}`
+    `SELECT id AS "id" FROM accounts WHERE eab_kid = :kid ORDER BY id${dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 
+const among = ({ at, each }: Fragments) => `IN (SELECT ${at(0, "uuid")} FROM ${each(":accounts")})`
+
+// Unfinished ones: what has ended gets no certificate any more.
 const lockOrdersStatement = statement({
   name: "eab_orders_lock",
-  params: { kid },
+  params: { accounts: rows },
   row: {},
-  sql: ({ dialect }) =>
-    `SELECT 1 FROM orders WHERE status IN ('pending', 'ready', 'processing') AND account_id IN (SELECT id FROM accounts WHERE eab_kid = :kid)
-     ORDER BY id${dialect === "postgres" ? " FOR UPDATE" : ""}`
+  sql: (f) =>
+    `SELECT 1 FROM orders WHERE account_id ${among(f)} AND status IN ('pending', 'ready', 'processing')
+     ORDER BY id${f.dialect === "postgres" ? " FOR UPDATE" : ""}`
+})
+
+const ownedStatement = statement({
+  name: "eab_accounts_owned",
+  params: { accounts: rows },
+  row: accountOwning,
+  sql: (f) =>
+    `SELECT a.id AS "id", a.profile AS "profile", (SELECT count(*) FROM orders o WHERE o.account_id = a.id) AS "orders",
+       (SELECT count(*) FROM orders o JOIN authorizations z ON z.order_id = o.id WHERE o.account_id = a.id)
+         AS "authorizations"
+     FROM accounts a WHERE a.id ${among(f)} ORDER BY a.id`
 })
 
 // Live: issued, not revoked, and not known to have expired (data-model rule 3).
 const liveStatement = statement({
   name: "eab_live_certificates",
-  params: { kid, now: int },
+  params: { accounts: rows, now: int },
   row: { live: int },
-  sql: () =>
-    `SELECT count(*) AS "live" FROM orders o JOIN accounts a ON a.id = o.account_id
-     WHERE a.eab_kid = :kid AND o.certificate IS NOT NULL AND o.revoked_at IS NULL
+  sql: (f) =>
+    `SELECT count(*) AS "live" FROM orders o
+     WHERE o.account_id ${among(f)} AND o.certificate IS NOT NULL AND o.revoked_at IS NULL
        AND (o.cert_not_after IS NULL OR o.cert_not_after < 0 OR o.cert_not_after >= :now)`
+})
+
+const deactivateStatement = statement({
+  name: "eab_accounts_deactivate",
+  params: { accounts: rows },
+  row: account,
+  sql: (f) =>
+    `UPDATE accounts SET status = 'deactivated' WHERE id ${among(f)} AND status = 'valid'
+     RETURNING id AS "id", profile AS "profile"`
+})
+
+const deleteAccountsStatement = statement({
+  name: "eab_accounts_delete",
+  params: { accounts: rows },
+  row: { id: account.id },
+  sql: (f) => `DELETE FROM accounts WHERE id ${among(f)} RETURNING id AS "id"`
 })
 
 /** A credential as it is shown. Times are epoch seconds. */
@@ -168,19 +180,33 @@ export const revoke = (kid: string) => first(revokeStatement, { kid })
 /** Deletes the row alone; `undefined` when there was none. */
 export const remove = (kid: string) => first(deleteStatement, { kid })
 
-/** The accounts it bound, with what belongs to each. */
-export const accountsOf = (kid: string) => all(boundStatement, { kid })
+type Ids = ReadonlyArray<AccountId>
 
-/** Certificates of its accounts that may still be in use at an epoch second. */
-export const liveCertificates = (kid: string, now: number) =>
-  Effect.map(first(liveStatement, { kid, now }), (row) => row?.live ?? 0)
+const idsOf = Effect.map((found: ReadonlyArray<{ readonly id: AccountId }>): Ids => found.map(({ id }) => id))
+const packed = (accounts: Ids) => accounts.map((id) => [packedUuid(id)])
 
-/** Keeps its accounts from ordering, and their orders from being issued, until the transaction ends. */
+/** The accounts it bound. */
+export const accountsOf = (kid: string) => idsOf(all(idsStatement, { kid }))
+
+/**
+ * The accounts it bound, kept from ordering, and their orders from being issued, until the transaction ends. One that
+ * is bound meanwhile is not among them, and so must not be touched.
+ */
 export const lockAccounts = (kid: string) =>
-  Effect.zipRight(run(lockStatement, { kid }), run(lockOrdersStatement, { kid }))
+  Effect.tap(
+    idsOf(all(lockStatement, { kid })),
+    (accounts) => run(lockOrdersStatement, { accounts: packed(accounts) })
+  )
 
-/** Deactivates its valid accounts; answers them. */
-export const deactivateAccounts = (kid: string) => all(deactivateStatement, { kid })
+/** Accounts with the number of what belongs to each. */
+export const owned = (accounts: Ids) => all(ownedStatement, { accounts: packed(accounts) })
 
-/** Deletes its accounts with all they own; guard it with {@link liveCertificates}. */
-export const deleteAccounts = (kid: string) => run(deleteAccountsStatement, { kid })
+/** Certificates of accounts that may still be in use at an epoch second. */
+export const liveCertificates = (accounts: Ids, now: number) =>
+  Effect.map(first(liveStatement, { accounts: packed(accounts), now }), (row) => row?.live ?? 0)
+
+/** Deactivates those of them that are valid; answers these. */
+export const deactivateAccounts = (accounts: Ids) => all(deactivateStatement, { accounts: packed(accounts) })
+
+/** Deletes accounts with all they own; guard it with {@link liveCertificates}. */
+export const deleteAccounts = (accounts: Ids) => run(deleteAccountsStatement, { accounts: packed(accounts) })

@@ -542,6 +542,32 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.deepInclude(end._tag === "Right" ? end.right.deleted : {}, { accounts: 3, orders: 3 })
           assert.strictEqual((yield* left).orders, 1)
         }))
+
+      for (const mode of ["deactivate", "delete"] as const) {
+        test(`${mode}: an account that is bound meanwhile is left alone, and is in no count`, () =>
+          Effect.gen(function*() {
+            const { kid } = yield* peopled
+            // Lets rows be locked, but none be changed.
+            const end = yield* removeAgainst({
+              kid,
+              mode,
+              opens: "LOCK TABLE accounts IN SHARE MODE",
+              ends: `INSERT INTO accounts (id, profile, pubkey, status, eab_kid, created_at)
+                     VALUES ('${nobody}', 'default', '\\x00', 'valid', ${kidLiteral(kid)}, ${now})`
+            })
+            assert.deepStrictEqual(end._tag === "Right" ? end.right : end.left._tag, {
+              deleted: mode === "delete" ? { accounts: 3, orders: 2 } : { accounts: 0, orders: 0 },
+              deactivatedAccounts: mode === "delete" ? 0 : 2,
+              keptAccounts: mode === "delete" ? 0 : 1
+            })
+            const rows = yield* rowsOf
+            assert.deepStrictEqual(
+              yield* column(`SELECT status FROM accounts WHERE id = '${nobody}'`),
+              ["valid"]
+            )
+            assert.strictEqual(rows.length, mode === "delete" ? 4 : 3)
+          }))
+      }
     }
   })
 
