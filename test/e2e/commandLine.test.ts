@@ -30,6 +30,11 @@ describe("the command line", () => {
         "health",
         "filter show",
         "filter explain",
+        "eab create",
+        "eab list",
+        "eab show",
+        "eab revoke",
+        "eab delete",
         "completions"
       ]
     ) {
@@ -116,7 +121,7 @@ describe("the command line", () => {
   it.each(["bash", "fish", "zsh"])("prints completions for %s that name every command", async (shell) => {
     const { code, stdout } = await runToEnd(["completions", shell], { config: null })
     assert.strictEqual(code, 0)
-    for (const command of ["serve", "init", "migrate", "profile", "health"]) assert.include(stdout, command)
+    for (const command of ["serve", "init", "migrate", "profile", "health", "eab"]) assert.include(stdout, command)
     if (shell === "bash") execFileSync("bash", ["-n"], { input: stdout })
   })
 
