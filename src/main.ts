@@ -36,8 +36,8 @@ const uncaught = Effect.async<never>((resume) => {
 const readLine = Effect.async<string>((resume) => {
   const lines = createInterface({ input: process.stdin })
   lines.once("line", (line) => {
-    lines.close()
     resume(Effect.succeed(line))
+    lines.close() // says so at once, and the first answer stands
   })
   lines.once("close", () => resume(Effect.succeed("")))
 })

@@ -1,8 +1,10 @@
 import * as acme from "acme-client"
 import { Effect } from "effect"
+import { spawn } from "node:child_process"
+import { resolve } from "node:path"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import { Database } from "../../src/subsystems/db/Database.ts"
-import { builtServer, databases } from "../support/Databases.ts"
+import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import { openDriver, sql } from "../support/Graph.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
@@ -12,6 +14,7 @@ import { minimalConfig, runToEnd } from "../support/Server.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
+const program = resolve(import.meta.dirname, "../../dist/main.js")
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
 const config = `${minimalConfig}[profiles.lab]\n[profiles.parked]\nenabled = false\n`
 
@@ -61,6 +64,32 @@ class Commands {
 
   async statusOf(kid: string): Promise<string> {
     return (JSON.parse(await this.succeed("eab", "show", kid, "--json")) as Created).status
+  }
+
+  /** Runs a command on a terminal of its own, where somebody types; `undefined` goes away without a word. */
+  onTerminal(typed: string | undefined, ...words: ReadonlyArray<string>): Promise<{ code: number; screen: string }> {
+    const command = [process.execPath, program, ...words].map((word) => `'${word}'`).join(" ")
+    const child = spawn("script", ["--quiet", "--return", "--echo", "never", "--command", command, "/dev/null"], {
+      cwd: freshDirectory(),
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { PATH: process.env["PATH"], ACME_SVC_PROFILES__DEFAULT__ENABLED: "true", NO_COLOR: "1", ...this.env }
+    })
+    let screen = ""
+    let asked = false
+    child.stdout.on("data", (chunk: Buffer) => {
+      screen += chunk.toString()
+      if (asked || !screen.includes("[y/N]")) return
+      asked = true
+      if (typed === undefined) child.stdin.end()
+      else child.stdin.write(`${typed}\n`)
+    })
+    return new Promise((done, fail) => {
+      child.once("error", fail)
+      child.once("close", (code) => {
+        this.said.push(screen)
+        done({ code: code ?? -1, screen })
+      })
+    })
   }
 }
 
@@ -228,6 +257,26 @@ describe("eab commands, in their words", () => {
       "--delete-accounts"
     )
     assert.match(stderr, /--deactivate-accounts and --delete-accounts/)
+    assert.strictEqual(await commands.statusOf(kid), "active")
+  })
+
+  it.each(["y", "YES"])("delete on a terminal: %s does it", async (typed) => {
+    const { kid } = await commands.create("--label", "printers")
+    const { code, screen } = await commands.onTerminal(typed, "eab", "delete", kid, "--delete-accounts")
+    assert.strictEqual(code, 0, screen)
+    assert.include(
+      screen,
+      `Delete credential ${kid} (printers) and delete its 0 account(s) with 0 order(s)? [y/N] `
+    )
+    await commands.refused(3, "eab", "show", kid)
+  })
+
+  it.each(["", "yesterday", undefined])("delete on a terminal: %s changes nothing", async (typed) => {
+    const { kid } = await commands.create("--label", "printers")
+    const { code, screen } = await commands.onTerminal(typed, "eab", "delete", kid)
+    assert.strictEqual(code, 3, screen)
+    assert.include(screen, `and keep its 0 account(s)? [y/N] `)
+    assert.include(screen, "Nothing was changed.")
     assert.strictEqual(await commands.statusOf(kid), "active")
   })
 
