@@ -87,19 +87,25 @@ describe("the command line", () => {
       "enabled = true",
       "[profiles.lab.challenge]",
       "bypass = true",
+      "[profiles.lab.eab]",
+      "enabled = true",
       "[profiles.parked]",
       "enabled = false"
     ].join("\n")
     const { code, stderr, stdout } = await runToEnd(["profile", "list"], { config })
     assert.deepStrictEqual([code, stderr], [0, ""])
-    assert.match(stdout, /^web .*\/profile\/web\/directory .*local_ca .*http-01/m)
-    assert.match(stdout, /^lab .*bypassed/m)
+    assert.match(stdout, /^web .*\/profile\/web\/directory .*local_ca .*http-01 +off +served$/m)
+    assert.match(stdout, /^lab .*bypassed +required +served$/m)
     const listed = JSON.parse((await runToEnd(["profile", "list", "--json"], { config })).stdout) as {
       readonly items: ReadonlyArray<Readonly<Record<string, unknown>>>
       readonly total: number
     }
     assert.strictEqual(listed.total, 3)
-    assert.sameMembers(listed.items.map(({ name }) => name), ["web", "lab", "parked"])
+    assert.sameDeepMembers(listed.items.map(({ eabEnabled, name }) => [name, eabEnabled]), [
+      ["web", false],
+      ["lab", true],
+      ["parked", false]
+    ])
   })
 
   it("ends quietly when nobody reads its output", async () => {

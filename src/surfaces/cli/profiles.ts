@@ -7,6 +7,7 @@ const viewOf = (baseUrl: string) => (profile: Config["profiles"][number]) => ({
   directory: `${baseUrl}/profile/${profile.name}/directory`,
   backend: profile.signer.backend,
   challenges: profile.challenge.bypass ? "bypassed" : profile.challenge.enabled.join(", "),
+  eabEnabled: profile.eab.enabled,
   enabled: profile.enabled
 })
 
@@ -15,10 +16,10 @@ export const renderProfiles = (config: Config, json: boolean): string => {
   const items = config.profiles.map(viewOf(config.server.base_url))
   if (json) return JSON.stringify({ items, total: items.length, limit: items.length, offset: 0 })
   return renderTable(
-    ["name", "directory", "backend", "challenges", "state"],
+    ["name", "directory", "backend", "challenges", "eab", "state"],
     items.map((
-      { backend, challenges, directory, enabled, name }
-    ) => [name, directory, backend, challenges, enabled ? "served" : "parked"]),
+      { backend, challenges, directory, eabEnabled, enabled, name }
+    ) => [name, directory, backend, challenges, eabEnabled ? "required" : "off", enabled ? "served" : "parked"]),
     items.length
   )
 }
