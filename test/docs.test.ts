@@ -1,8 +1,19 @@
 import { spawn, spawnSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import { AcmeSession } from "./support/AcmeSession.ts"
+import type { Credential } from "./support/Binding.ts"
+import { bindingOf } from "./support/Binding.ts"
 import { builtServer, freshDirectory, freshPostgresUrl } from "./support/Databases.ts"
 import { startHttp01Responder } from "./support/Http01Responder.ts"
 import { freePort } from "./support/Ports.ts"
@@ -49,8 +60,10 @@ const commandsOf = (document: string): ReadonlyArray<string> =>
 
 const http = "http://localhost:3000/profile/default/directory"
 const https = "https://localhost:3000/profile/default/directory"
-const certbotWords =
-  "certbot certonly --non-interactive --agree-tos --register-unsafely-without-email --standalone --http-01-port 5002"
+const certbotUser = "certbot certonly --non-interactive --agree-tos --register-unsafely-without-email"
+const certbotPort = "--standalone --http-01-port 5002"
+const certbotWords = `${certbotUser} ${certbotPort}`
+const certbotBound = `${certbotUser} --eab-kid KID --eab-hmac-key HMAC_KEY ${certbotPort}`
 const legoWords = "lego --accept-tos --email you@example.org --path"
 const legoNames = "--http --http.port :5002 --domains demo.localhost run"
 
@@ -65,6 +78,17 @@ const lines = {
   certbotTls:
     `REQUESTS_CA_BUNDLE=server.pem ${certbotWords} --config-dir demo-certbot-tls --work-dir demo-certbot-tls/work --logs-dir demo-certbot-tls/logs --server ${https} -d demo.localhost`,
   legoTls: `LEGO_CA_CERTIFICATES=server.pem ${legoWords} demo-lego-tls --server ${https} ${legoNames}`,
+  eabCreate: "acme-svc eab create --label \"web servers\"",
+  eabCreateScoped: "acme-svc eab create --label printers --profile default",
+  eabList: "acme-svc eab list",
+  eabShow: "acme-svc eab show KID",
+  certbotEab:
+    `${certbotBound} --config-dir demo-certbot-eab --work-dir demo-certbot-eab/work --logs-dir demo-certbot-eab/logs --server ${http} -d demo.localhost`,
+  legoEab: `${legoWords} demo-lego-eab --eab --kid KID --hmac HMAC_KEY --server ${http} ${legoNames}`,
+  eabRevoke: "acme-svc eab revoke KID",
+  eabDelete: "acme-svc eab delete KID --yes",
+  eabDeactivateAccounts: "acme-svc eab delete KID --deactivate-accounts --yes",
+  eabDeleteAccounts: "acme-svc eab delete KID --delete-accounts --yes",
   startPostgres: "ACME_SVC_DATABASE__URL=postgres://acme:secret@localhost/acme npm start",
   prune: "npm prune --omit=dev",
   format: "npm run format",
@@ -147,6 +171,12 @@ class Place {
     return new Place(await freePort(), await freePort())
   }
 
+  /** Puts a text in place of a word of the documents, or of what stood there before. */
+  stand(word: string, text: string): void {
+    const others = this.replacements.filter(([from]) => from !== word)
+    this.replacements.splice(0, this.replacements.length, ...others, [word, text])
+  }
+
   /** The text of a line as it is run here. */
   rewritten(line: Line): string {
     return this.replacements.reduce<string>((command, [from, to]) => command.replaceAll(from, to), lines[line])
@@ -220,11 +250,15 @@ class Place {
   }
 
   /** What a client that is not installed would have left: a certificate from this server, where `path` says. */
-  async issueInItsPlace(directoryUrl: string, path: string): Promise<void> {
+  async issueInItsPlace(directoryUrl: string, path: string, credential?: Credential): Promise<void> {
     const responder = await startHttp01Responder({ port: this.httpPort })
     const session = await AcmeSession.open(directoryUrl)
     try {
-      await session.register()
+      const { directory: { newAccount }, key: { jwk } } = session
+      await session.register({
+        termsOfServiceAgreed: true,
+        ...credential === undefined ? {} : { externalAccountBinding: bindingOf(credential, jwk, newAccount) }
+      })
       const { chain } = await session.issue(["demo.localhost"], responder.tokens)
       mkdirSync(dirname(this.at(path)), { recursive: true })
       writeFileSync(this.at(path), chain)
@@ -520,6 +554,69 @@ describe("docs/policy.md", () => {
   })
 })
 
+describe("docs/eab.md", () => {
+  let place: Place
+  let serving: Serving
+  beforeAll(async () => {
+    await builtServer()
+    place = await Place.make()
+    await place.succeed("init")
+    const [turnedOn] = blocks.filter(({ document, language }) => document === "docs/eab.md" && language === "toml")
+    appendFileSync(place.at("config.toml"), `\n${turnedOn?.body ?? ""}`)
+    serving = await place.serve("serve", settled)
+  })
+  afterAll(() => serving.stop())
+
+  /** Makes a credential that stands for the document's from here on. */
+  const created = async (line: Line = "eabCreate"): Promise<Credential> => {
+    const said = await place.succeed(line)
+    const [, kid = ""] = /^kid +(\S+)$/m.exec(said) ?? []
+    const [, key = ""] = /^hmac key +(\S+)$/m.exec(said) ?? []
+    place.stand("KID", kid)
+    place.stand("HMAC_KEY", key)
+    return { kid, secret: Buffer.from(key, "base64url") }
+  }
+  /** What the client gets, or what stands in its place when it is not installed. */
+  const issued = async (which: "certbot" | "lego", line: Line, path: string, credential: Credential) => {
+    if (client[which]) await place.succeed(line)
+    else await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, path, credential)
+    assert.match(readFileSync(place.at(path), "utf8"), /BEGIN CERTIFICATE/)
+  }
+
+  it("turns it on, and a client without a credential is refused", async () => {
+    const refused = await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "none.pem")
+      .then(() => undefined, (error: unknown) => String(error))
+    assert.include(refused, "externalAccountRequired")
+  })
+
+  it("certbot and lego register with a credential, which is listed and revoked", async () => {
+    const credential = await created()
+    await issued("certbot", "certbotEab", "demo-certbot-eab/live/demo.localhost/cert.pem", credential)
+    await issued("lego", "legoEab", "demo-lego-eab/certificates/demo.localhost.crt", credential)
+    assert.match(
+      await place.succeed("eabList"),
+      new RegExp(`^${credential.kid}  web servers  every    active .* 2$`, "m")
+    )
+    assert.match(await place.succeed("eabShow"), /^accounts +2$/m)
+    assert.match(await place.succeed("eabRevoke"), /^status +revoked$/m)
+  })
+
+  it("deletes it: not with accounts that hold certificates, but with the accounts deactivated", async () => {
+    const refused = await place.paste("eabDeleteAccounts")
+    assert.deepStrictEqual([refused.code, refused.stdout], [3, ""])
+    assert.include(await place.succeed("eabDeactivateAccounts"), "0 kept, 2 deactivated, 0 deleted")
+  })
+
+  it("deletes it alone, and with accounts that hold nothing", async () => {
+    await created("eabCreateScoped")
+    assert.match(await place.succeed("eabShow"), /^profile +default$/m)
+    assert.include(await place.succeed("eabDelete"), "Deleted the credential")
+    await created()
+    assert.include(await place.succeed("eabDeleteAccounts"), "Deleted the credential")
+    assert.strictEqual(await place.succeed("eabList"), "0 of 0 row(s).\n")
+  })
+})
+
 describe("docs/development.md and docs/bench.md", () => {
   const benchmarks = documents.flatMap(commandsOf).filter(isBenchmark)
 
@@ -544,8 +641,8 @@ describe("docs/development.md and docs/bench.md", () => {
 describe("this test", () => {
   it("has run every line, or the gate will", () => {
     const lacking: ReadonlyArray<Line> = [
-      ...client.certbot ? [] : ["certbot", "certbotTls"] as const,
-      ...client.lego ? [] : ["lego", "legoTls"] as const
+      ...client.certbot ? [] : ["certbot", "certbotTls", "certbotEab"] as const,
+      ...client.lego ? [] : ["lego", "legoTls", "legoEab"] as const
     ]
     for (const line of Object.keys(lines) as ReadonlyArray<Line>) {
       if (!lacking.includes(line)) assert.isTrue(exercised.has(line), lines[line])
