@@ -1,0 +1,58 @@
+import { chmodSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Server } from "../support/Server.ts"
+import type { NameServer } from "./NameServer.ts"
+
+export type Challenge = "http-01" | "dns-01" | "tls-alpn-01"
+
+/** The names of one certificate; the first one names the files. */
+export type Names = readonly [string, ...ReadonlyArray<string>]
+
+/** Where one client works: everything it needs to know and may write to. */
+export interface Workplace {
+  readonly server: Server
+  /** The directory of the profile asked. */
+  readonly directoryUrl: string
+  /** A directory of the client's own, its home too. */
+  readonly home: string
+  readonly challenge: Challenge
+  /** Where the service fetches http-01 answers. */
+  readonly httpPort: number
+  /** Where the service makes tls-alpn-01 handshakes. */
+  readonly alpnPort: number
+  /** The server of the zone, which the service asks too. */
+  readonly nameServer: NameServer
+  /** The certificate the service shows as a TLS server, to be trusted by the client. */
+  readonly trust: string
+}
+
+/** A real ACME client: what it can do, and how it is told to. What is left out it cannot do. */
+export interface Client {
+  readonly name: string
+  /** The programs it consists of. */
+  readonly commands: ReadonlyArray<string>
+  readonly challenges: ReadonlyArray<Challenge>
+  /** Takes away whatever else stands at the name of a dns-01 record. */
+  readonly ownsRecords?: true
+  /** Gets a certificate, and an account first where there is none. */
+  readonly issue: (at: Workplace, names: Names) => Promise<unknown>
+  /** Gets another certificate in the place of one that is not due yet. */
+  readonly renew: (at: Workplace, names: Names) => Promise<unknown>
+  /** The chain the client keeps for a name of an order, leaf first. */
+  readonly chain: (at: Workplace, names: Names, name: string) => string
+  /** Gives the account another key. */
+  readonly rollover?: (at: Workplace) => Promise<unknown>
+  /** Ends the account at the service. */
+  readonly deactivate?: (at: Workplace) => Promise<unknown>
+}
+
+/** Who gives each account's address. */
+export const contact = "ops@corp.example"
+
+/** Writes a script for a client to call, and answers its path. */
+export const scriptIn = (directory: string, name: string, ...lines: ReadonlyArray<string>): string => {
+  const path = join(directory, name)
+  writeFileSync(path, ["#!/bin/sh", ...lines, ""].join("\n"))
+  chmodSync(path, 0o755)
+  return path
+}

@@ -1,0 +1,158 @@
+import type { ChildProcessByStdio } from "node:child_process"
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { createInterface } from "node:readline"
+import type { Readable } from "node:stream"
+
+interface Surroundings {
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+}
+
+/** Whatever is still running when this process ends is ended with it. */
+const children = new Set<ChildProcessByStdio<null, Readable, Readable>>()
+process.once("exit", () => {
+  for (const child of children) child.kill("SIGKILL")
+})
+
+/** Starts a child with nothing of our environment but PATH; servers are looked for where only root's PATH leads. */
+const start = (command: string, words: ReadonlyArray<string>, { cwd, env }: Surroundings) => {
+  const child = spawn(command, words, {
+    ...cwd === undefined ? {} : { cwd },
+    env: { PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`, LC_ALL: "C.UTF-8", ...env },
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+  children.add(child)
+  child.once("close", () => children.delete(child))
+  return child
+}
+
+/** Runs a command to its end and answers what it said; fails when it ends with anything but 0, or not in time. */
+export const runCommand = (
+  command: string,
+  words: ReadonlyArray<string>,
+  options: Surroundings & { readonly timeoutMs?: number } = {}
+): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const { timeoutMs = 120_000 } = options
+    const child = start(command, words, options)
+    let said = ""
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+      child.kill("SIGKILL")
+    }, timeoutMs)
+    child.stdout.on("data", (chunk: Buffer) => said += chunk.toString())
+    child.stderr.on("data", (chunk: Buffer) => said += chunk.toString())
+    child.once("error", (error) => {
+      clearTimeout(timer)
+      reject(error)
+    })
+    child.once("close", (code, signal) => {
+      clearTimeout(timer)
+      if (code === 0) return resolve(said)
+      const end = late ? `was killed after ${timeoutMs} ms` : `ended with ${code ?? signal}`
+      reject(new Error(`${[command, ...words].join(" ")}\n${end}:\n${said.slice(-6000)}`))
+    })
+  })
+
+/** A child that runs until it is stopped, and says on its output how far it is. */
+export interface Foreground {
+  /** Waits until so many lines that match have been written, one unless said otherwise. */
+  readonly waitFor: (pattern: RegExp, times?: number) => Promise<void>
+  readonly signal: (signal: NodeJS.Signals) => void
+  readonly stop: () => Promise<void>
+}
+
+/** How long a child in the foreground is waited for. */
+const patienceMs = 60_000
+
+/** Starts a child and answers once it has written a line that matches `ready`. */
+export const startForeground = async (
+  command: string,
+  words: ReadonlyArray<string>,
+  options: Surroundings & { readonly ready: RegExp }
+): Promise<Foreground> => {
+  const child = start(command, words, options)
+  const lines: Array<string> = []
+  const looks = new Set<() => void>()
+  const lookAgain = () => {
+    for (const look of looks) look()
+  }
+  let end: string | undefined
+  child.once("error", (error) => {
+    end = String(error)
+    lookAgain()
+  })
+  const closed = new Promise<void>((resolve) =>
+    child.once("close", (code, signal) => {
+      end ??= `ended with ${code ?? signal}`
+      lookAgain()
+      resolve()
+    })
+  )
+  for (const input of [child.stdout, child.stderr]) {
+    createInterface({ input }).on("line", (line) => {
+      lines.push(line)
+      lookAgain()
+    })
+  }
+
+  const waitFor = (pattern: RegExp, times = 1) =>
+    new Promise<void>((resolve, reject) => {
+      const settle = (why?: string) => {
+        clearTimeout(timer)
+        looks.delete(look)
+        if (why === undefined) resolve()
+        else reject(new Error(`${command} ${why} before it said ${pattern}:\n${lines.slice(-40).join("\n")}`))
+      }
+      const look = () => {
+        if (lines.filter((line) => pattern.test(line)).length >= times) settle()
+        else if (end !== undefined) settle(end)
+      }
+      const timer = setTimeout(() => settle(`took more than ${patienceMs} ms`), patienceMs)
+      looks.add(look)
+      look()
+    })
+  const stop = async () => {
+    if (end === undefined) child.kill("SIGTERM")
+    const timer = setTimeout(() => child.kill("SIGKILL"), 10_000)
+    if (child.pid !== undefined) await closed
+    clearTimeout(timer)
+  }
+  try {
+    await waitFor(options.ready)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { waitFor, stop, signal: (signal) => child.kill(signal) }
+}
+
+const systemBundle = "/etc/ssl/certs/ca-certificates.crt"
+
+/** Puts a bundle of our own in the place of the system's for one command, in a mount namespace of that command. */
+const trusting = (bundle: string, command: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const user = process.getuid?.() === 0 ? [] : ["--map-root-user"]
+  const script = "mount --bind \"$0\" \"$1\" && shift && exec \"$@\""
+  return ["--mount", ...user, "sh", "-c", script, bundle, systemBundle, command, ...words]
+}
+
+/** Runs a command that trusts the system's bundle and nothing else as if ours were the system's. */
+export const runTrusting = (
+  bundle: string,
+  command: string,
+  words: ReadonlyArray<string>,
+  options: Surroundings
+): Promise<string> => runCommand("unshare", trusting(bundle, command, words), options)
+
+/** Whether {@link runTrusting} works here. */
+export const canTrust = async (): Promise<boolean> => {
+  try {
+    if (!existsSync(systemBundle)) return false
+    await runTrusting(systemBundle, "true", [], {})
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,98 @@
+import { randomBytes } from "node:crypto"
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { freePort } from "../support/Ports.ts"
+import { scriptIn } from "./Client.ts"
+import { runCommand, startForeground } from "./Command.ts"
+
+/** BIND on 127.0.0.1, the authority of the zone the names to be certified are in. */
+export interface NameServer {
+  /** `127.0.0.1:<port>` */
+  readonly address: string
+  /** What signs dynamic updates. */
+  readonly key: { readonly name: string; readonly secret: string }
+  /** `<script> add <name> <text>` puts a TXT record into the zone, `<script> delete <name> <text>` takes it out. */
+  readonly script: string
+  /** Changes the zone by lines of nsupdate. */
+  readonly update: (...lines: ReadonlyArray<string>) => Promise<void>
+  /** Waits for a query over TCP, which only follows an answer that was truncated. */
+  readonly askedOverTcp: (name: string, type: string) => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+/** The zone of the names to be certified. */
+export const zone = "corp.example"
+
+/** What is to be shown for a name with the label `alias` goes below this. */
+export const aliases = `keys.${zone}`
+
+const keyName = "hooks"
+
+/** Every host of the zone is this machine. */
+const zoneFile = [
+  "$TTL 0",
+  "@ SOA ns hostmaster 1 3600 600 86400 0",
+  "@ NS ns",
+  "ns A 127.0.0.1",
+  "* A 127.0.0.1",
+  ""
+].join("\n")
+
+const configuration = (directory: string, port: number, key: string): string =>
+  [
+    key,
+    "controls {};",
+    "options {",
+    `  directory "${directory}";`,
+    `  pid-file "${directory}/named.pid";`,
+    `  managed-keys-directory "${directory}";`,
+    "  session-keyfile none;",
+    `  listen-on port ${port} { 127.0.0.1; };`,
+    "  listen-on-v6 { none; };",
+    "  recursion no;",
+    "  notify no;",
+    "  querylog yes;",
+    // Whatever does not fit into the smallest packet is asked for again over TCP.
+    "  max-udp-size 512;",
+    "};",
+    `zone "${zone}" { type primary; file "zone"; allow-update { key ${keyName}; }; };`,
+    ""
+  ].join("\n")
+
+/** Starts the name server; the caller stops it. */
+export const startNameServer = async (): Promise<NameServer> => {
+  const directory = mkdtempSync(join(tmpdir(), "acme-named-"))
+  // Clients that give up root call the script too.
+  chmodSync(directory, 0o755)
+  const port = await freePort()
+  const secret = randomBytes(32).toString("base64")
+  const keyFile = join(directory, "hooks.key")
+  const key = `key "${keyName}" { algorithm hmac-sha256; secret "${secret}"; };\n`
+  writeFileSync(keyFile, key)
+  writeFileSync(join(directory, "named.conf"), configuration(directory, port, key))
+  writeFileSync(join(directory, "zone"), zoneFile)
+  const script = scriptIn(
+    directory,
+    "txt",
+    `case "$2" in *.alias.*) at="$2.${aliases}" ;; *) at="$2" ;; esac`,
+    `printf 'server 127.0.0.1 ${port}\\nupdate %s %s 0 TXT "%s"\\nsend\\n' "$1" "$at" "$3" | nsupdate -k ${keyFile}`
+  )
+  const words = ["-g", "-n", "1", "-c", join(directory, "named.conf")]
+  const named = await startForeground("named", words, { cwd: directory, ready: / running$/ })
+  return {
+    address: `127.0.0.1:${port}`,
+    key: { name: keyName, secret },
+    script,
+    update: async (...lines) => {
+      const file = join(directory, `update-${randomBytes(6).toString("hex")}`)
+      writeFileSync(file, [`server 127.0.0.1 ${port}`, ...lines.map((line) => `update ${line}`), "send", ""].join("\n"))
+      await runCommand("nsupdate", ["-k", keyFile, file])
+    },
+    askedOverTcp: (name, type) => named.waitFor(new RegExp(`query: ${name} IN ${type} -?\\+?[A-Z()0-9]*T`)),
+    stop: async () => {
+      await named.stop()
+      rmSync(directory, { recursive: true, force: true })
+    }
+  }
+}

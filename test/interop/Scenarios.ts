@@ -1,0 +1,104 @@
+import { leafOf, verifyChain } from "../support/Openssl.ts"
+import type { Challenge, Client, Names, Workplace } from "./Client.ts"
+import { aliases } from "./NameServer.ts"
+
+/** A client at work; `host` is a name nobody else is certified for. */
+export interface Stage {
+  readonly client: Client
+  readonly at: Workplace
+  readonly host: string
+}
+
+/** Something a client is made to do, and what has to be true after it. */
+export interface Scenario {
+  readonly name: string
+  /** Whether this client can do it; what is not about a challenge is done with the client's first one only. */
+  readonly isFor: (client: Client, challenge: Challenge) => boolean
+  readonly play: (stage: Stage) => Promise<void>
+}
+
+const verify = async ({ at, client }: Stage, names: Names): Promise<void> => {
+  for (const name of names) {
+    await verifyChain(client.chain(at, names, name), at.server.caFile, name.replace("*", "below"))
+  }
+}
+
+const issue = async (stage: Stage, ...names: Names): Promise<void> => {
+  await stage.client.issue(stage.at, names)
+  await verify(stage, names)
+}
+
+const serials = ({ at, client }: Stage, names: Names) =>
+  names.map((name) => leafOf(client.chain(at, names, name)).serialNumber)
+
+const renew = async (stage: Stage, ...names: Names): Promise<void> => {
+  const before = new Set(serials(stage, names))
+  await stage.client.renew(stage.at, names)
+  await verify(stage, names)
+  if (serials(stage, names).some((serial) => before.has(serial))) throw new Error("a certificate was not renewed")
+}
+
+const namesOf = (host: string): Names => [host, `www.${host}`]
+
+const byDns = (_client: Client, challenge: Challenge) => challenge === "dns-01"
+
+const once = (can: (client: Client) => unknown) => (client: Client, challenge: Challenge) =>
+  can(client) !== undefined && client.challenges[0] === challenge
+
+/** In the order they are played in; what comes first is what the others need. */
+export const scenarios: ReadonlyArray<Scenario> = [
+  {
+    name: "issue",
+    isFor: () => true,
+    play: (stage) => issue(stage, ...namesOf(stage.host))
+  },
+  {
+    name: "renew",
+    isFor: () => true,
+    play: (stage) => renew(stage, ...namesOf(stage.host))
+  },
+  {
+    name: "wildcard",
+    isFor: byDns,
+    play: (stage) => issue(stage, `wild.${stage.host}`, `*.wild.${stage.host}`)
+  },
+  {
+    name: "chain of CNAMEs",
+    isFor: byDns,
+    play: async (stage) => {
+      const asked = `_acme-challenge.alias.${stage.host}`
+      const hop = `hop.${stage.host}`
+      await stage.at.nameServer.update(`add ${asked} 0 CNAME ${hop}`)
+      await stage.at.nameServer.update(`add ${hop} 0 CNAME ${asked}.${aliases}`)
+      await issue(stage, `alias.${stage.host}`)
+    }
+  },
+  {
+    name: "truncated answer",
+    isFor: (client, challenge) => byDns(client, challenge) && client.ownsRecords !== true,
+    play: async (stage) => {
+      const asked = `_acme-challenge.large.${stage.host}`
+      const others = Array.from({ length: 40 }, (_, index) => `add ${asked} 0 TXT "${`${index}`.padStart(43, "x")}"`)
+      await stage.at.nameServer.update(...others)
+      await issue(stage, `large.${stage.host}`)
+      await stage.at.nameServer.askedOverTcp(asked, "TXT")
+    }
+  },
+  {
+    name: "key rollover",
+    isFor: once(({ rollover }) => rollover),
+    play: async (stage) => {
+      await stage.client.rollover?.(stage.at)
+      await stage.at.server.waitForEvent("key_change_completed", { timeoutMs: 10_000 })
+      await renew(stage, ...namesOf(stage.host))
+    }
+  },
+  {
+    name: "deactivate",
+    isFor: once(({ deactivate }) => deactivate),
+    play: async ({ at, client }) => {
+      await client.deactivate?.(at)
+      await at.server.waitForEvent("account_deactivated", { timeoutMs: 10_000 })
+    }
+  }
+]

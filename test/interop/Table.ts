@@ -1,0 +1,27 @@
+/** How one scenario of one client went on one database. */
+export interface Outcome {
+  readonly database: string
+  readonly client: string
+  readonly challenge: string
+  readonly scenario: string
+  readonly milliseconds: number
+  readonly error?: string
+}
+
+/** A line for every scenario of every client, a column for every database. */
+export const tableOf = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArray<string>): string => {
+  const rows = new Map<string, Array<string>>()
+  for (const { challenge, client, database, error, milliseconds, scenario } of outcomes) {
+    const key = JSON.stringify([client, challenge, scenario])
+    const row = rows.get(key) ?? [client, challenge, scenario]
+    rows.set(key, row)
+    row[3 + databases.indexOf(database)] = `${error === undefined ? "ok" : "FAILED"} ${
+      (milliseconds / 1000).toFixed(1)
+    } s`
+  }
+  const all = [["client", "challenge", "scenario", ...databases], ...rows.values()]
+  const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? []
+  return all.map((row) => widths.map((width, column) => (row[column] ?? "").padEnd(width)).join("  ").trimEnd()).join(
+    "\n"
+  )
+}

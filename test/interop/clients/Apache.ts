@@ -1,0 +1,83 @@
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Client, Names, Workplace } from "../Client.ts"
+import { contact, scriptIn } from "../Client.ts"
+import { startForeground } from "../Command.ts"
+
+const modules = "/usr/lib/apache2/modules"
+
+const configurationFor = (at: Workplace, names: Names, renewWindow: string): string => {
+  const trust = join(at.home, "trust.pem")
+  const dns = scriptIn(
+    at.home,
+    "dns.sh",
+    `case "$1" in setup) verb=add ;; *) verb=delete ;; esac`,
+    `${at.nameServer.script} "$verb" "_acme-challenge.$2" "$3"`
+  )
+  copyFileSync(at.trust, trust)
+  const [name, ...rest] = names
+  return [
+    ...["mpm_event", "authz_core", "socache_shmcb", "ssl", "md"].map((module) =>
+      `LoadModule ${module}_module ${modules}/mod_${module}.so`
+    ),
+    `ServerRoot ${at.home}`,
+    `ServerName ${name}`,
+    `PidFile ${at.home}/apache.pid`,
+    `Mutex file:${at.home}/run`,
+    // A pipe; what stderr is bound to cannot be opened by its name when it is a socket.
+    `ErrorLog "|/bin/cat"`,
+    "LogLevel info",
+    // Only root may become another user, and then must not stay what it is.
+    ...process.getuid?.() === 0 ? ["User nobody", "Group nogroup"] : [],
+    `Listen 127.0.0.1:${at.httpPort}`,
+    `Listen 127.0.0.1:${at.alpnPort}`,
+    "Protocols http/1.1 acme-tls/1",
+    `MDStoreDir ${at.home}/md`,
+    `MDCertificateAuthority ${at.directoryUrl}`,
+    `MDCACertificateFile ${trust}`,
+    "MDCertificateAgreement accepted",
+    "MDPrivateKeys P-256",
+    `MDContactEmail ${contact}`,
+    `MDPortMap http:${at.httpPort} https:${at.alpnPort}`,
+    `MDCAChallenges ${at.challenge}`,
+    `MDChallengeDns01 ${dns}`,
+    "MDChallengeDns01Version 2",
+    "MDInitialDelay 0s",
+    "MDRetryDelay 1s",
+    `MDRenewWindow ${renewWindow}`,
+    `MDomain ${names.join(" ")}`,
+    `<VirtualHost 127.0.0.1:${at.alpnPort}>`,
+    `  ServerName ${name}`,
+    ...rest.map((alias) => `  ServerAlias ${alias}`),
+    "  SSLEngine on",
+    "</VirtualHost>",
+    ""
+  ].join("\n")
+}
+
+/** Apache runs until it has got a certificate, and then once more over its configuration to take it up. */
+const run = async (at: Workplace, names: Names, renewWindow: string) => {
+  mkdirSync(join(at.home, "run"), { recursive: true })
+  const config = join(at.home, "apache.conf")
+  writeFileSync(config, configurationFor(at, names, renewWindow))
+  const ready = /resuming normal operations/
+  const apache = await startForeground("apache2", ["-f", config, "-D", "FOREGROUND"], { cwd: at.home, ready })
+  try {
+    await apache.waitFor(/AH10059/)
+    apache.signal("SIGUSR1")
+    await apache.waitFor(ready, 2)
+  } finally {
+    await apache.stop()
+  }
+}
+
+/** Apache with mod_md, its own servers or a program that updates the zone; an RSA account key. */
+export const apache: Client = {
+  name: "Apache mod_md",
+  commands: ["apache2"],
+  challenges: ["http-01", "dns-01", "tls-alpn-01"],
+  issue: (at, names) => run(at, names, "33%"),
+  // Longer than any certificate lives: it is due at once.
+  renew: (at, names) => run(at, names, "4000d"),
+  chain: (at, [name]) => readFileSync(join(at.home, "md/domains", name, "pubcert.pem"), "utf8")
+}

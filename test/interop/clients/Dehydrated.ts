@@ -1,0 +1,51 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Client, Names, Workplace } from "../Client.ts"
+import { contact, scriptIn } from "../Client.ts"
+import { runCommand } from "../Command.ts"
+import { alpnCertificatesOf, responding, tokensOf } from "../Responders.ts"
+
+/** dehydrated calls its hook with what is to be done, the name, the token and the text to show. */
+const hookFor = (at: Workplace): string =>
+  scriptIn(
+    at.home,
+    "hook.sh",
+    `case "${at.challenge}/$1" in`,
+    `dns-01/deploy_challenge) ${at.nameServer.script} add "_acme-challenge.$2" "$4" ;;`,
+    `dns-01/clean_challenge) ${at.nameServer.script} delete "_acme-challenge.$2" "$4" ;;`,
+    "esac"
+  )
+
+const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
+  const config = join(at.home, "config")
+  const settings = {
+    BASEDIR: at.home,
+    CA: at.directoryUrl,
+    CHALLENGETYPE: at.challenge,
+    WELLKNOWN: tokensOf(at),
+    ALPNCERTDIR: alpnCertificatesOf(at),
+    HOOK: hookFor(at),
+    CURL_OPTS: `--cacert ${at.trust}`,
+    CONTACT_EMAIL: contact,
+    KEYSIZE: "2048"
+  }
+  writeFileSync(config, Object.entries(settings).map(([key, value]) => `${key}="${value}"\n`).join(""))
+  return runCommand("dehydrated", ["--config", config, ...words], { cwd: at.home, env: { HOME: at.home } })
+}
+
+const order = (at: Workplace, names: Names, ...words: ReadonlyArray<string>) =>
+  responding(at, () => run(at, "--cron", ...words, ...names.flatMap((name) => ["--domain", name])))
+
+/** dehydrated with servers beside it, or with a hook that updates the zone; an RSA account key. */
+export const dehydrated: Client = {
+  name: "dehydrated",
+  commands: ["dehydrated"],
+  challenges: ["http-01", "dns-01", "tls-alpn-01"],
+  issue: async (at, names) => {
+    if (!existsSync(join(at.home, "accounts"))) await run(at, "--register", "--accept-terms")
+    await order(at, names)
+  },
+  renew: (at, names) => order(at, names, "--force"),
+  chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
+  deactivate: (at) => run(at, "--deactivate")
+}

@@ -1,0 +1,69 @@
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Client, Workplace } from "../Client.ts"
+import { contact, scriptIn } from "../Client.ts"
+import { runCommand, runTrusting, startForeground } from "../Command.ts"
+import { responding, tokensOf } from "../Responders.ts"
+
+const socketOf = (at: Workplace) => join(at.home, "ualpn.sock")
+
+/** uacme calls its hook with what is to be done, the type, the name, the token and the text to show. */
+const hookFor = (at: Workplace): string => {
+  const tell = (words: string) => `printf '%s\\n' "${words}" | ualpn -s ${socketOf(at)} | grep -q '^OK'`
+  const [show, hide] = {
+    "http-01": [`printf %s "$5" > ${tokensOf(at)}/"$4"`, `rm -f ${tokensOf(at)}/"$4"`],
+    "dns-01": ["add", "delete"].map((verb) => `${at.nameServer.script} ${verb} "_acme-challenge.$3" "$5"`),
+    "tls-alpn-01": [tell("auth $3 $5"), tell("unauth $3")]
+  }[at.challenge]
+  return scriptIn(
+    at.home,
+    "hook.sh",
+    `case "$1/$2" in`,
+    `begin/${at.challenge}) ${show} ;;`,
+    `done/${at.challenge} | failed/${at.challenge}) ${hide} ;;`,
+    "*) exit 1 ;;",
+    "esac"
+  )
+}
+
+const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
+  const all = ["-v", "-c", join(at.home, "uacme"), "-a", at.directoryUrl, "-y", "-t", "EC", "-h", hookFor(at), ...words]
+  const options = { cwd: at.home, env: { HOME: at.home } }
+  return at.server.baseUrl.startsWith("https:")
+    ? runTrusting(at.trust, "uacme", all, options)
+    : runCommand("uacme", all, options)
+}
+
+/** Its own responder wants a server to pass other connections on to: there are none. */
+const withUalpn = async (at: Workplace, use: () => Promise<unknown>) => {
+  const places = ["-s", socketOf(at), "-p", join(at.home, "ualpn.pid")]
+  const ports = ["-b", `127.0.0.1@${at.alpnPort}`, "-c", `127.0.0.1@${at.server.port}`]
+  const ualpn = await startForeground("ualpn", ["-v", "-v", "-n", "1", ...places, ...ports], {
+    ready: /new worker starting/
+  })
+  try {
+    await use()
+  } finally {
+    await ualpn.stop()
+  }
+}
+
+const order = (at: Workplace, ...words: ReadonlyArray<string>) =>
+  at.challenge === "tls-alpn-01" ? withUalpn(at, () => run(at, ...words)) : responding(at, () => run(at, ...words))
+
+const keyFile = (at: Workplace) => join(at.home, "uacme/private/key.pem")
+
+/** uacme with a hook and, for tls-alpn-01, its own responder ualpn; a P-256 account key. */
+export const uacme: Client = {
+  name: "uacme",
+  commands: ["uacme", "ualpn"],
+  challenges: ["http-01", "dns-01", "tls-alpn-01"],
+  issue: async (at, names) => {
+    if (!existsSync(keyFile(at))) await run(at, "new", contact)
+    await order(at, "issue", ...names)
+  },
+  renew: (at, names) => order(at, "-f", "issue", ...names),
+  chain: (at, [name]) => readFileSync(join(at.home, "uacme", name, "cert.pem"), "utf8"),
+  rollover: (at) => run(at, "newkey"),
+  deactivate: (at) => run(at, "deactivate")
+}
