@@ -8,6 +8,12 @@ export type Challenge = "http-01" | "dns-01" | "tls-alpn-01"
 /** The names of one certificate; the first one names the files. */
 export type Names = readonly [string, ...ReadonlyArray<string>]
 
+/** A credential of `acme-svc eab create`. */
+export interface Credential {
+  readonly kid: string
+  readonly hmacKey: string
+}
+
 /** Where one client works: everything it needs to know and may write to. */
 export interface Workplace {
   readonly server: Server
@@ -24,6 +30,8 @@ export interface Workplace {
   readonly nameServer: NameServer
   /** The certificate the service shows as a TLS server, to be trusted by the client. */
   readonly trust: string
+  /** What the profile wants of whoever opens an account. */
+  readonly credential?: Credential
 }
 
 /** A real ACME client: what it can do, and how it is told to. What is left out it cannot do. */
@@ -40,6 +48,8 @@ export interface Client {
   readonly renew: (at: Workplace, names: Names) => Promise<unknown>
   /** The chain the client keeps for a name of an order, leaf first. */
   readonly chain: (at: Workplace, names: Names, name: string) => string
+  /** It can open an account with the credential of its workplace. */
+  readonly binds?: true
   /** Gives the account another key. */
   readonly rollover?: (at: Workplace) => Promise<unknown>
   /** Ends the account at the service. */

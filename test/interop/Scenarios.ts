@@ -1,5 +1,7 @@
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
-import type { Challenge, Client, Names, Workplace } from "./Client.ts"
+import type { Challenge, Client, Credential, Names, Workplace } from "./Client.ts"
 import { aliases } from "./NameServer.ts"
 
 /** A client at work; `host` is a name nobody else is certified for. */
@@ -7,7 +9,12 @@ export interface Stage {
   readonly client: Client
   readonly at: Workplace
   readonly host: string
+  /** Runs a command of the service beside the server and answers what it printed. */
+  readonly command: (...words: ReadonlyArray<string>) => Promise<string>
 }
+
+/** The profile whose accounts are bound to external ones. */
+export const boundProfile = "bound"
 
 /** Something a client is made to do, and what has to be true after it. */
 export interface Scenario {
@@ -82,6 +89,19 @@ export const scenarios: ReadonlyArray<Scenario> = [
       await stage.at.nameServer.update(...others)
       await issue(stage, `large.${stage.host}`)
       await stage.at.nameServer.askedOverTcp(asked, "TXT")
+    }
+  },
+  {
+    name: "external account",
+    isFor: once(({ binds }) => binds),
+    play: async (stage) => {
+      const credential: Credential = JSON.parse(await stage.command("eab", "create", "--label", "interop", "--json"))
+      const { at, host } = stage
+      const home = join(at.home, "bound")
+      mkdirSync(home)
+      const bound = { ...at, home, directoryUrl: at.server.profileUrl(boundProfile), credential }
+      await issue({ ...stage, at: bound }, `bound.${host}`)
+      await at.server.waitForEvent("eab_verified", { timeoutMs: 10_000 })
     }
   },
   {

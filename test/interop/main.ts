@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { freePort } from "../support/Ports.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import type { Server } from "../support/Server.ts"
-import { startServer } from "../support/Server.ts"
+import { minimalConfig, runToEnd, startServer } from "../support/Server.ts"
 import type { Client, Workplace } from "./Client.ts"
 import { acmeTiny } from "./clients/AcmeTiny.ts"
 import { apache } from "./clients/Apache.ts"
@@ -18,7 +18,7 @@ import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
 import { install } from "./Packages.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
-import { scenarios } from "./Scenarios.ts"
+import { boundProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
 import { tableOf } from "./Table.ts"
 
@@ -82,6 +82,7 @@ const drive = async (
   const outcomes: Array<Outcome> = []
   try {
     const server = await startServer({
+      config: minimalConfig + `[profiles.${boundProfile}.eab]\nenabled = true\n`,
       tls,
       ...url === undefined ? {} : { databaseUrl: url },
       env: {
@@ -91,6 +92,12 @@ const drive = async (
         ACME_SVC_CHALLENGE__TLS_ALPN_01__PORT: `${alpnPort}`
       }
     })
+    const command = async (...words: ReadonlyArray<string>) => {
+      const env = url === undefined ? {} : { ACME_SVC_DATABASE__URL: url }
+      const { code, stderr, stdout } = await runToEnd(words, { config: null, directory: server.directory, env })
+      if (code !== 0) throw new Error(`${words.join(" ")} ended with ${code}: ${stderr}`)
+      return stdout
+    }
     try {
       for (const challenge of client.challenges) {
         const at: Workplace = {
@@ -106,7 +113,7 @@ const drive = async (
         mkdirSync(at.home)
         const host = `${slug}-${challenge}-${database.toLowerCase()}.${zone}`
         const plays = scenarios.filter(({ isFor }) => isFor(client, challenge))
-        outcomes.push(...await playAll({ client, at, host }, database, plays))
+        outcomes.push(...await playAll({ client, at, host, command }, database, plays))
       }
       return outcomes
     } finally {

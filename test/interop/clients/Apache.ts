@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Client, Names, Workplace } from "../Client.ts"
 import { contact, scriptIn } from "../Client.ts"
@@ -38,6 +38,9 @@ const configurationFor = (at: Workplace, names: Names, renewWindow: string): str
     "MDCertificateAgreement accepted",
     "MDPrivateKeys P-256",
     `MDContactEmail ${contact}`,
+    ...at.credential === undefined
+      ? []
+      : [`MDExternalAccountBinding ${at.credential.kid} ${at.credential.hmacKey}`],
     `MDPortMap http:${at.httpPort} https:${at.alpnPort}`,
     `MDCAChallenges ${at.challenge}`,
     `MDChallengeDns01 ${dns}`,
@@ -79,5 +82,11 @@ export const apache: Client = {
   issue: (at, names) => run(at, names, "33%"),
   // Longer than any certificate lives: it is due at once.
   renew: (at, names) => run(at, names, "4000d"),
-  chain: (at, [name]) => readFileSync(join(at.home, "md/domains", name, "pubcert.pem"), "utf8")
+  chain: (at, [name]) => {
+    const kept = join(at.home, "md/domains", name)
+    const file = readdirSync(kept).find((entry) => /^pubcert.*\.pem$/.test(entry))
+    if (file === undefined) throw new Error(`mod_md keeps no certificate of ${name}`)
+    return readFileSync(join(kept, file), "utf8")
+  },
+  binds: true
 }

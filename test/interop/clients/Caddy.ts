@@ -17,6 +17,9 @@ const configurationFor = (at: Workplace, names: ReadonlyArray<string>, renewalWi
             module: "acme",
             ca: at.directoryUrl,
             email: contact,
+            ...at.credential === undefined
+              ? {}
+              : { external_account: { key_id: at.credential.kid, mac_key: at.credential.hmacKey } },
             trusted_roots_pem_files: [at.trust],
             challenges: {
               http: { disabled: at.challenge !== "http-01", alternate_port: at.httpPort },
@@ -61,5 +64,6 @@ export const caddy: Client = {
     const path = readdirSync(kept).map((issuer) => join(kept, issuer, name, `${name}.crt`)).find(existsSync)
     if (path === undefined) throw new Error(`Caddy keeps no certificate of ${name}`)
     return readFileSync(path, "utf8")
-  }
+  },
+  binds: true
 }

@@ -29,9 +29,12 @@ export const certbot: Client = {
   challenges: ["http-01", "dns-01"],
   issue: (at, names) => {
     const domains = names.flatMap((name) => ["-d", name])
-    return run(at, "certonly", ...how(at), ...domains, "--agree-tos", "--no-eff-email", "-m", contact)
+    const { credential } = at
+    const bound = credential === undefined ? [] : ["--eab-kid", credential.kid, "--eab-hmac-key", credential.hmacKey]
+    return run(at, "certonly", ...how(at), ...domains, ...bound, "--agree-tos", "--no-eff-email", "-m", contact)
   },
   renew: (at, [name]) => run(at, "renew", "--cert-name", name, "--force-renewal", "--no-random-sleep-on-renew"),
   chain: (at, [name]) => readFileSync(live(at, name, "fullchain.pem"), "utf8"),
+  binds: true,
   deactivate: (at) => run(at, "unregister")
 }

@@ -27,7 +27,9 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
     HOOK: hookFor(at),
     CURL_OPTS: `--cacert ${at.trust}`,
     CONTACT_EMAIL: contact,
-    KEYSIZE: "2048"
+    KEYSIZE: "2048",
+    EAB_KID: at.credential?.kid ?? "",
+    EAB_HMAC_KEY: at.credential?.hmacKey ?? ""
   }
   writeFileSync(config, Object.entries(settings).map(([key, value]) => `${key}="${value}"\n`).join(""))
   return runCommand("dehydrated", ["--config", config, ...words], { cwd: at.home, env: { HOME: at.home } })
@@ -47,5 +49,6 @@ export const dehydrated: Client = {
   },
   renew: (at, names) => order(at, names, "--force"),
   chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
+  binds: true,
   deactivate: (at) => run(at, "--deactivate")
 }

@@ -17,6 +17,8 @@ const how = (at: Workplace): ReadonlyArray<string> => {
 
 const run = (at: Workplace, names: Names, ...words: ReadonlyArray<string>) => {
   const account = ["--path", "lego", "--server", at.directoryUrl, "--accept-tos", "--email", contact]
+  const { credential } = at
+  const bound = credential === undefined ? [] : ["--eab", "--kid", credential.kid, "--hmac", credential.hmacKey]
   const domains = names.flatMap((name) => ["--domains", name])
   const env = {
     HOME: at.home,
@@ -30,7 +32,7 @@ const run = (at: Workplace, names: Names, ...words: ReadonlyArray<string>) => {
     RFC2136_SEQUENCE_INTERVAL: "1",
     RFC2136_POLLING_INTERVAL: "1"
   }
-  return runCommand("lego", [...account, ...domains, ...how(at), ...words], { cwd: at.home, env })
+  return runCommand("lego", [...account, ...bound, ...domains, ...how(at), ...words], { cwd: at.home, env })
 }
 
 /** lego with its own web server, TLS server or dynamic updates; a P-256 account key. */
@@ -41,5 +43,6 @@ export const lego: Client = {
   ownsRecords: true,
   issue: (at, names) => run(at, names, "run"),
   renew: (at, names) => run(at, names, "renew", "--days", "4000", "--no-random-sleep"),
-  chain: (at, [name]) => readFileSync(join(at.home, "lego/certificates", `${name}.crt`), "utf8")
+  chain: (at, [name]) => readFileSync(join(at.home, "lego/certificates", `${name}.crt`), "utf8"),
+  binds: true
 }

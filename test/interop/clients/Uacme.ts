@@ -59,11 +59,14 @@ export const uacme: Client = {
   commands: ["uacme", "ualpn"],
   challenges: ["http-01", "dns-01", "tls-alpn-01"],
   issue: async (at, names) => {
-    if (!existsSync(keyFile(at))) await run(at, "new", contact)
+    const { credential } = at
+    const bound = credential === undefined ? [] : ["-e", `${credential.kid}:${credential.hmacKey}`]
+    if (!existsSync(keyFile(at))) await run(at, ...bound, "new", contact)
     await order(at, "issue", ...names)
   },
   renew: (at, names) => order(at, "-f", "issue", ...names),
   chain: (at, [name]) => readFileSync(join(at.home, "uacme", name, "cert.pem"), "utf8"),
+  binds: true,
   rollover: (at) => run(at, "newkey"),
   deactivate: (at) => run(at, "deactivate")
 }
