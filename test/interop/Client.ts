@@ -52,6 +52,10 @@ export interface Client {
   readonly binds?: true
   /** Gives the account another key. */
   readonly rollover?: (at: Workplace) => Promise<unknown>
+  /** Revokes the certificate with the account's key. */
+  readonly revoke?: (at: Workplace, names: Names) => Promise<unknown>
+  /** Revokes the certificate with its own key. */
+  readonly revokeByItsKey?: (at: Workplace, names: Names) => Promise<unknown>
   /** Ends the account at the service. */
   readonly deactivate?: (at: Workplace) => Promise<unknown>
 }

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 import type { Challenge, Client, Credential, Names, Workplace } from "./Client.ts"
 import { aliases } from "./NameServer.ts"
+import { currentList, listAfter, verifyRevoked } from "./RevocationList.ts"
 
 /** A client at work; `host` is a name nobody else is certified for. */
 export interface Stage {
@@ -43,6 +44,25 @@ const renew = async (stage: Stage, ...names: Names): Promise<void> => {
   await stage.client.renew(stage.at, names)
   await verify(stage, names)
   if (serials(stage, names).some((serial) => before.has(serial))) throw new Error("a certificate was not renewed")
+}
+
+/** A new certificate is revoked, the client's other one is not. */
+const revoke = async (stage: Stage, host: string, how: Client["revoke"]): Promise<void> => {
+  const { at, client } = stage
+  await issue(stage, host)
+  const chain = client.chain(at, [host], host)
+  const before = await currentList(at)
+  await verifyChain(chain, at.server.caFile, host, before.file)
+  await how?.(at, [host])
+  const cert_serial = leafOf(chain).serialNumber.toLowerCase()
+  await at.server.waitForEvent("certificate_revoked", {
+    where: ({ fields }) => fields["cert_serial"] === cert_serial,
+    timeoutMs: 10_000
+  })
+  const list = await listAfter(at, before.number)
+  await verifyRevoked(chain, at, host, list)
+  const names = namesOf(stage.host)
+  for (const name of names) await verifyChain(client.chain(at, names, name), at.server.caFile, name, list.file)
 }
 
 const namesOf = (host: string): Names => [host, `www.${host}`]
@@ -112,6 +132,16 @@ export const scenarios: ReadonlyArray<Scenario> = [
       await stage.at.server.waitForEvent("key_change_completed", { timeoutMs: 10_000 })
       await renew(stage, ...namesOf(stage.host))
     }
+  },
+  {
+    name: "revoke by account key",
+    isFor: once(({ revoke }) => revoke),
+    play: (stage) => revoke(stage, `revoked.${stage.host}`, stage.client.revoke)
+  },
+  {
+    name: "revoke by certificate key",
+    isFor: once(({ revokeByItsKey }) => revokeByItsKey),
+    play: (stage) => revoke(stage, `leaked.${stage.host}`, stage.client.revokeByItsKey)
   },
   {
     name: "deactivate",

@@ -32,8 +32,8 @@ import { tableOf } from "./Table.ts"
 const clients: ReadonlyArray<Client> = [dehydrated, certbot, apache, lego, uacme, acmeTiny, caddy]
 const databases = ["SQLite", "PostgreSQL"] as const
 
-/** So many clients are driven at a time: most of what they do is waiting. */
-const width = 4
+/** So many clients are driven at a time, each with all its challenges: most of what they do is waiting. */
+const width = 3
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
@@ -79,7 +79,6 @@ const drive = async (
   // Some clients give up root and still have to find what is theirs.
   chmodSync(home, 0o755)
   const [httpPort, alpnPort] = [await freePort(), await freePort()]
-  const outcomes: Array<Outcome> = []
   try {
     const server = await startServer({
       config: minimalConfig + `[profiles.${boundProfile}.eab]\nenabled = true\n`,
@@ -99,23 +98,24 @@ const drive = async (
       return stdout
     }
     try {
-      for (const challenge of client.challenges) {
+      const outcomes = await Promise.all(client.challenges.map(async (challenge) => {
         const at: Workplace = {
           server,
           directoryUrl: server.directoryUrl,
           home: join(home, challenge),
           challenge,
-          httpPort,
-          alpnPort,
+          // Challenges are met at the same time; the service knows only these two ports.
+          httpPort: challenge === "http-01" ? httpPort : await freePort(),
+          alpnPort: challenge === "tls-alpn-01" ? alpnPort : await freePort(),
           nameServer,
           trust: join(server.directory, "server.pem")
         }
         mkdirSync(at.home)
         const host = `${slug}-${challenge}-${database.toLowerCase()}.${zone}`
         const plays = scenarios.filter(({ isFor }) => isFor(client, challenge))
-        outcomes.push(...await playAll({ client, at, host, command }, database, plays))
-      }
-      return outcomes
+        return playAll({ client, at, host, command }, database, plays)
+      }))
+      return outcomes.flat()
     } finally {
       await server.dispose()
     }

@@ -20,9 +20,9 @@ export const leafOf = (pem: string): X509Certificate => {
 
 /**
  * `openssl verify -x509_strict` of a chain, leaf first, as a TLS server's certificate for `host` against the one
- * trust anchor in `caFile`. Fails with what openssl said.
+ * trust anchor in `caFile`, and under the revocation list in `crlFile` where there is one. Fails with what openssl said.
  */
-export const verifyChain = async (pem: string, caFile: string, host: string): Promise<void> => {
+export const verifyChain = async (pem: string, caFile: string, host: string, crlFile?: string): Promise<void> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-verify-"))
   try {
     const [leaf, ...rest] = certificatesOf(pem).map((certificate) => certificate.toString())
@@ -32,12 +32,14 @@ export const verifyChain = async (pem: string, caFile: string, host: string): Pr
     writeFileSync(chainFile, rest.join(""))
     const untrusted = rest.length === 0 ? [] : ["-untrusted", chainFile]
     const checked = ["-x509_strict", "-purpose", "sslserver", "-verify_hostname", host]
+    const listed = crlFile === undefined ? [] : ["-crl_check", "-CRLfile", crlFile]
     await promisify(execFile)("openssl", [
       "verify",
       "-no-CApath",
       "-CAfile",
       caFile,
       ...checked,
+      ...listed,
       ...untrusted,
       leafFile
     ])

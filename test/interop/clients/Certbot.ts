@@ -36,5 +36,10 @@ export const certbot: Client = {
   renew: (at, [name]) => run(at, "renew", "--cert-name", name, "--force-renewal", "--no-random-sleep-on-renew"),
   chain: (at, [name]) => readFileSync(live(at, name, "fullchain.pem"), "utf8"),
   binds: true,
+  revoke: (at, [name]) => run(at, "revoke", "--cert-path", live(at, name, "cert.pem"), "--no-delete-after-revoke"),
+  revokeByItsKey: (at, [name]) => {
+    const files = ["--cert-path", live(at, name, "cert.pem"), "--key-path", live(at, name, "privkey.pem")]
+    return run(at, "revoke", ...files, "--no-delete-after-revoke", "--reason", "keycompromise")
+  },
   deactivate: (at) => run(at, "unregister")
 }

@@ -28,6 +28,7 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
     CURL_OPTS: `--cacert ${at.trust}`,
     CONTACT_EMAIL: contact,
     KEYSIZE: "2048",
+    KEY_ALGO: "rsa",
     EAB_KID: at.credential?.kid ?? "",
     EAB_HMAC_KEY: at.credential?.hmacKey ?? ""
   }
@@ -50,5 +51,14 @@ export const dehydrated: Client = {
   renew: (at, names) => order(at, names, "--force"),
   chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
   binds: true,
+  revoke: (at, [name]) => run(at, "--revoke", join(at.home, "certs", name, "cert.pem")),
+  revokeByItsKey: (at, [name]) =>
+    run(
+      at,
+      "--revoke",
+      join(at.home, "certs", name, "cert.pem"),
+      "--privkey",
+      join(at.home, "certs", name, "privkey.pem")
+    ),
   deactivate: (at) => run(at, "--deactivate")
 }

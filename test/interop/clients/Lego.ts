@@ -44,5 +44,6 @@ export const lego: Client = {
   issue: (at, names) => run(at, names, "run"),
   renew: (at, names) => run(at, names, "renew", "--days", "4000", "--no-random-sleep"),
   chain: (at, [name]) => readFileSync(join(at.home, "lego/certificates", `${name}.crt`), "utf8"),
-  binds: true
+  binds: true,
+  revoke: (at, names) => run(at, names, "revoke", "--keep", "--reason", "4")
 }

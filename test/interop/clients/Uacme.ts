@@ -53,6 +53,8 @@ const order = (at: Workplace, ...words: ReadonlyArray<string>) =>
 
 const keyFile = (at: Workplace) => join(at.home, "uacme/private/key.pem")
 
+const certificate = (at: Workplace, name: string) => join(at.home, "uacme", name, "cert.pem")
+
 /** uacme with a hook and, for tls-alpn-01, its own responder ualpn; a P-256 account key. */
 export const uacme: Client = {
   name: "uacme",
@@ -65,8 +67,11 @@ export const uacme: Client = {
     await order(at, "issue", ...names)
   },
   renew: (at, names) => order(at, "-f", "issue", ...names),
-  chain: (at, [name]) => readFileSync(join(at.home, "uacme", name, "cert.pem"), "utf8"),
+  chain: (at, [name]) => readFileSync(certificate(at, name), "utf8"),
   binds: true,
+  revoke: (at, [name]) => run(at, "-r", "4", "revoke", certificate(at, name)),
+  revokeByItsKey: (at, [name]) =>
+    run(at, "-r", "1", "revoke", certificate(at, name), join(at.home, "uacme/private", name, "key.pem")),
   rollover: (at) => run(at, "newkey"),
   deactivate: (at) => run(at, "deactivate")
 }
