@@ -34,7 +34,7 @@ export const runCommand = (
   options: Surroundings & { readonly timeoutMs?: number } = {}
 ): Promise<string> =>
   new Promise((resolve, reject) => {
-    const { timeoutMs = 120_000 } = options
+    const { timeoutMs = 180_000 } = options
     const child = start(command, words, options)
     let said = ""
     let late = false

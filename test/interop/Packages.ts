@@ -1,3 +1,4 @@
+import { rmSync, writeFileSync } from "node:fs"
 import { runCommand } from "./Command.ts"
 
 /** Debian's package of every program that is not called like its package. */
@@ -8,14 +9,41 @@ const packages: Readonly<Record<string, string>> = {
   ualpn: "uacme"
 }
 
+const packageOf = (command: string): string => packages[command] ?? command
+
 const exists = (command: string): Promise<boolean> =>
   runCommand("sh", ["-c", "command -v \"$0\"", command]).then(() => true, () => false)
+
+/** Packages ask it before they start their daemons; 101 is no. */
+const policy = "/usr/sbin/policy-rc.d"
+
+/** Whether the policy is ours to take away again: one that is there already is left alone. */
+const forbidDaemons = (): boolean => {
+  try {
+    writeFileSync(policy, "#!/bin/sh\nexit 101\n", { flag: "wx", mode: 0o755 })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const aptGet = async (wanted: ReadonlyArray<string>): Promise<void> => {
+  const env = { DEBIAN_FRONTEND: "noninteractive" }
+  await runCommand("apt-get", ["update"], { env, timeoutMs: 300_000 })
+  const ours = forbidDaemons()
+  try {
+    const words = ["install", "--yes", "--no-install-recommends", ...wanted]
+    await runCommand("apt-get", words, { env, timeoutMs: 600_000 })
+  } finally {
+    if (ours) rmSync(policy)
+  }
+}
 
 /** Installs what is missing with apt-get; fails with the names of what cannot be had. */
 export const install = async (commands: ReadonlyArray<string>, say: (text: string) => void): Promise<void> => {
   const missing = new Set<string>()
   for (const command of commands) {
-    if (!await exists(command)) missing.add(packages[command] ?? command)
+    if (!await exists(command)) missing.add(packageOf(command))
   }
   if (missing.size === 0) return
   const wanted = [...missing].join(" ")
@@ -23,12 +51,14 @@ export const install = async (commands: ReadonlyArray<string>, say: (text: strin
     throw new Error(`not installed: ${wanted}. Install them, or run this as root where there is apt-get.`)
   }
   say(`installing ${wanted} with apt-get`)
-  const env = { DEBIAN_FRONTEND: "noninteractive" }
   try {
-    await runCommand("apt-get", ["update"], { env, timeoutMs: 300_000 })
-    const words = ["install", "--yes", "--no-install-recommends", ...missing]
-    await runCommand("apt-get", words, { env, timeoutMs: 600_000 })
+    await aptGet([...missing])
   } catch (error) {
     throw new Error(`apt-get could not install ${wanted}: ${String(error)}`, { cause: error })
   }
 }
+
+/** What Debian knows of the packages, a line for each; nothing where it did not install them. */
+export const versionsOf = (commands: ReadonlyArray<string>): Promise<string> =>
+  runCommand("dpkg-query", ["--show", "--showformat=${Package} ${Version}\\n", ...new Set(commands.map(packageOf))])
+    .then((text) => text.trim(), () => "")

@@ -16,7 +16,7 @@ import { uacme } from "./clients/Uacme.ts"
 import { canTrust } from "./Command.ts"
 import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
-import { install } from "./Packages.ts"
+import { install, versionsOf } from "./Packages.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
@@ -137,7 +137,8 @@ const inParallel = async <A, B>(items: ReadonlyArray<A>, work: (item: A) => Prom
 
 const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const chosen = clients.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)))
-  await install([...chosen.flatMap(({ commands }) => commands), "named", "nsupdate", "openssl"], say)
+  const commands = [...chosen.flatMap((client) => client.commands), "named", "nsupdate", "openssl"]
+  await install(commands, say)
   const trusts = await canTrust()
   if (!trusts) {
     say(
@@ -154,7 +155,8 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
         return drive(client, database, url, nameServer, client !== uacme || trusts)
       })).flat()
       const failed = outcomes.filter(({ error }) => error !== undefined).length
-      say(`\n${tableOf(outcomes, databases)}\n\n${outcomes.length - failed} passed, ${failed} failed`)
+      say(`\n${await versionsOf(commands)}\n\n${tableOf(outcomes, databases)}`)
+      say(`\n${outcomes.length - failed} passed, ${failed} failed`)
       return failed === 0 && outcomes.length > 0
     } finally {
       await nameServer.stop()

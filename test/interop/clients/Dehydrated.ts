@@ -28,7 +28,6 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
     CURL_OPTS: `--cacert ${at.trust}`,
     CONTACT_EMAIL: contact,
     KEYSIZE: "2048",
-    KEY_ALGO: "rsa",
     EAB_KID: at.credential?.kid ?? "",
     EAB_HMAC_KEY: at.credential?.hmacKey ?? ""
   }
@@ -51,14 +50,7 @@ export const dehydrated: Client = {
   renew: (at, names) => order(at, names, "--force"),
   chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
   binds: true,
+  // With a key of its own for it, it would look for the account of that key first, and there is none.
   revoke: (at, [name]) => run(at, "--revoke", join(at.home, "certs", name, "cert.pem")),
-  revokeByItsKey: (at, [name]) =>
-    run(
-      at,
-      "--revoke",
-      join(at.home, "certs", name, "cert.pem"),
-      "--privkey",
-      join(at.home, "certs", name, "privkey.pem")
-    ),
   deactivate: (at) => run(at, "--deactivate")
 }
