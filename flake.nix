@@ -24,7 +24,7 @@
         };
       });
 
-      # The runtime, both databases and the clients of `npm run interop`.
+      # The runtime, both databases and some of the clients of `npm run interop`, which wants Debian's.
       devShells = forEachSystem (pkgs: {
         default = pkgs.mkShell {
           packages = [

@@ -46,6 +46,8 @@ const renew = async (stage: Stage, ...names: Names): Promise<void> => {
   if (serials(stage, names).some((serial) => before.has(serial))) throw new Error("a certificate was not renewed")
 }
 
+const namesOf = (host: string): Names => [host, `www.${host}`]
+
 /** A new certificate is revoked, the client's other one is not. */
 const revoke = async (stage: Stage, host: string, how: Client["revoke"]): Promise<void> => {
   const { at, client } = stage
@@ -64,8 +66,6 @@ const revoke = async (stage: Stage, host: string, how: Client["revoke"]): Promis
   const names = namesOf(stage.host)
   for (const name of names) await verifyChain(client.chain(at, names, name), at.server.caFile, name, list.file)
 }
-
-const namesOf = (host: string): Names => [host, `www.${host}`]
 
 const byDns = (_client: Client, challenge: Challenge) => challenge === "dns-01"
 
