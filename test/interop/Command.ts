@@ -65,7 +65,7 @@ export interface Foreground {
 }
 
 /** How long a child in the foreground is waited for. */
-const patienceMs = 60_000
+const patienceMs = 120_000
 
 /** Starts a child and answers once it has written a line that matches `ready`. */
 export const startForeground = async (
