@@ -31,18 +31,21 @@ const policy = (): string => {
 
 const rounds = 7
 
+/** Until the compiler of the runtime has settled on both sides. */
+const warmUp: Options["extent"] = { seconds: 10 }
+
 /** CPU milliseconds per request in one window. */
 const window = async (
   service: Service,
   loader: Peer<typeof load>,
-  options: Options,
+  extent: Options["extent"],
   concurrency: number
 ): Promise<{ readonly perRequest: number; readonly issuances: number }> => {
   await loader.call("target", service.directoryUrl)
-  await loader.call("prepare", concurrency + (options.extent.issuances ?? (options.extent.seconds ?? 0) * 200))
+  await loader.call("prepare", concurrency + (extent.issuances ?? (extent.seconds ?? 0) * 200))
   await loader.call("connect", concurrency)
   const before = Procfs.cpuOf(service.pid).total
-  const { issuances, requests } = await loader.call("run", { ...options.extent, concurrency })
+  const { issuances, requests } = await loader.call("run", { ...extent, concurrency })
   return { perRequest: (Procfs.cpuOf(service.pid).total - before) / requests, issuances }
 }
 
@@ -75,7 +78,7 @@ export const measurePolicy = async (options: Options, progress: (text: string) =
     const order = round % 2 === 0 ? [plain, filtered] : [filtered, plain]
     const measured = new Map<Service, number>()
     for (const service of order) {
-      const cell = await window(service, loader, options, concurrency)
+      const cell = await window(service, loader, round === 0 ? warmUp : options.extent, concurrency)
       measured.set(service, cell.perRequest)
       issuances += cell.issuances
     }
