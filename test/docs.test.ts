@@ -103,6 +103,14 @@ const lines = {
   backup:
     "node -e 'require(\"better-sqlite3\")(process.argv[1]).backup(process.argv[2])' /var/lib/acme-svc/sqlite.db /var/lib/acme-svc/backup.db",
   completions: "acme-svc completions bash",
+  profilesJson: "acme-svc profile list --json",
+  ordersFailed: "acme-svc order list --status invalid",
+  orderShow: "acme-svc order show ORDER_ID",
+  ordersBelow: "acme-svc order list --identifier-suffix localhost",
+  certbotRenew:
+    "certbot renew --force-renewal --no-random-sleep-on-renew --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs",
+  legoRenew:
+    `${legoWords} demo-lego --server ${http} --http --http.port :5002 --domains demo.localhost renew --days 90`,
   filterShow: "acme-svc filter show --profile default",
   filterCrl: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /crl",
   filterOutside: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /directory",
@@ -117,7 +125,8 @@ const isBenchmark = (command: string): boolean => /^npm run bench(?: -- |$)/.tes
 const shortened = (command: string): string => {
   const [, words = ""] = command.split(" -- ")
   const kept = words.replaceAll(/--(?:seconds|issuances|concurrency|databases) \S+/g, "")
-  return `npm run bench -- ${kept} --databases sqlite --concurrency 1 --issuances 5 --service-only`
+  const part = words.includes("--grown") ? "--part 0.0001" : ""
+  return `npm run bench -- ${kept} ${part} --databases sqlite --concurrency 1 --issuances 5 --service-only`
 }
 
 /** Commands that install, that are the test run itself or that need the network: steps of `.ci/run`. */
@@ -617,6 +626,91 @@ describe("docs/eab.md", () => {
   })
 })
 
+describe("docs/profiles.md", () => {
+  it("has an example that is taken, and lists what it makes", async () => {
+    await builtServer()
+    const place = await Place.make()
+    const [example] = blocks.filter(({ document, language }) => document === "docs/profiles.md" && language === "toml")
+    writeFileSync(place.at("config.toml"), example?.body ?? "")
+    const shown = await place.succeed("profiles")
+    assert.match(shown, /^lab .* bypassed/m)
+    assert.match(shown, /^web .*\/profile\/web\/directory .* http-01/m)
+    const { items } = JSON.parse(await place.succeed("profilesJson")) as { readonly items: ReadonlyArray<unknown> }
+    assert.lengthOf(items, 2)
+    await place.succeed("init")
+    for (const file of ["ca.pem", "ca.key", "lab-ca.pem", "lab-ca.key"]) assert.isTrue(existsSync(place.at(file)), file)
+  })
+})
+
+describe("docs/challenges.md", () => {
+  it("has an example that is taken", async () => {
+    await builtServer()
+    const place = await Place.make()
+    const [example] = blocks.filter(({ document, language }) =>
+      document === "docs/challenges.md" && language === "toml"
+    )
+    writeFileSync(place.at("config.toml"), `${example?.body ?? ""}\n[profiles.default]\n`)
+    assert.match(await place.succeed("profiles"), /^default .* http-01, dns-01, tls-alpn-01/m)
+  })
+
+  it("finds the order that failed, and why", async () => {
+    const place = await Place.make()
+    await place.succeed("init")
+    const serving = await place.serve("serve", settled)
+    const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
+    try {
+      await session.register()
+      const failure = await session.issue(["demo.localhost"], new Map()).then(
+        () => "",
+        (error: unknown) => String(error)
+      )
+      assert.notStrictEqual(failure, "")
+      const [, id = ""] = /^([0-9a-f-]{36})  default  invalid/m.exec(await place.succeed("ordersFailed")) ?? []
+      place.stand("ORDER_ID", id)
+      const shown = await place.succeed("orderShow")
+      assert.match(shown, /^The service could not reach the name on its validation port\.\n.*log/m)
+    } finally {
+      session.close()
+      await serving.stop()
+    }
+  })
+})
+
+describe("docs/renewal.md", () => {
+  let place: Place
+  let serving: Serving
+  beforeAll(async () => {
+    await builtServer()
+    place = await Place.make()
+    await place.succeed("init")
+    serving = await place.serve("serve", settled)
+  })
+  afterAll(() => serving.stop())
+
+  const issued = async (): Promise<number> =>
+    Number(/of (\d+) row/.exec(await place.succeed("ordersBelow"))?.[1] ?? Number.NaN)
+
+  it("certbot renews", async () => {
+    if (!client.certbot) return gateComesBack()
+    await place.succeed("certbot")
+    const before = await issued()
+    await place.succeed("certbotRenew")
+    assert.strictEqual(await issued(), before + 1)
+  })
+
+  it("lego renews", async () => {
+    if (!client.lego) return gateComesBack()
+    await place.succeed("lego")
+    const before = await issued()
+    await place.succeed("legoRenew")
+    assert.strictEqual(await issued(), before + 1)
+  })
+
+  it("shows what was issued", async () => {
+    assert.isAtLeast(await issued(), 0)
+  })
+})
+
 describe("docs/development.md and docs/bench.md", () => {
   const benchmarks = documents.flatMap(commandsOf).filter(isBenchmark)
 
@@ -641,8 +735,8 @@ describe("docs/development.md and docs/bench.md", () => {
 describe("this test", () => {
   it("has run every line, or the gate will", () => {
     const lacking: ReadonlyArray<Line> = [
-      ...client.certbot ? [] : ["certbot", "certbotTls", "certbotEab"] as const,
-      ...client.lego ? [] : ["lego", "legoTls", "legoEab"] as const
+      ...client.certbot ? [] : ["certbot", "certbotTls", "certbotEab", "certbotRenew"] as const,
+      ...client.lego ? [] : ["lego", "legoTls", "legoEab", "legoRenew"] as const
     ]
     for (const line of Object.keys(lines) as ReadonlyArray<Line>) {
       if (!lacking.includes(line)) assert.isTrue(exercised.has(line), lines[line])
