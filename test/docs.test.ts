@@ -110,7 +110,7 @@ const lines = {
   certbotRenew:
     "certbot renew --force-renewal --no-random-sleep-on-renew --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs",
   legoRenew:
-    `${legoWords} demo-lego --server ${http} --http --http.port :5002 --domains demo.localhost renew --days 90`,
+    `${legoWords} demo-lego --server ${http} --http --http.port :5002 --domains demo.localhost renew --days 90 --no-random-sleep`,
   filterShow: "acme-svc filter show --profile default",
   filterCrl: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /crl",
   filterOutside: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /directory",
