@@ -10,12 +10,15 @@ import { Policies } from "../../subsystems/policy/Policies.ts"
 import type { Decision, Denied, Policy, Undecided } from "../../subsystems/policy/Policy.ts"
 import type { Caller } from "./caller.ts"
 
+const nothing = Effect.succeed(undefined)
+
 /** Logs what became of a stage; answers what keeps the request from going on. */
 const told = (
   profile: string,
   stage: "connection" | "identifiers",
   decision: Decision
 ): Effect.Effect<Denied | Undecided | undefined> => {
+  if (decision._tag === "Allowed" && decision.warned.length === 0) return nothing
   const { rule, warned } = decision
   const warnings = Effect.forEach(
     warned,

@@ -22,7 +22,7 @@ const outcomes = { Allowed: "allowed", Denied: "refused", Undecided: "undecided"
 const looking: ReadonlyArray<string> = ["reverse_dns", "eab", "ipam", "custom"]
 
 const stageObject = (stage: "connection" | "identifiers", profile: ProfileConfig, decision: Decision) => {
-  const asked = decision.asked.map(({ answer, check }) => ({
+  const asked = [...decision.asked].map(([check, answer]) => ({
     check,
     type: profile.filter.check[check]?.type ?? "",
     verdict: answer.verdict,

@@ -5,16 +5,11 @@ import type { Judgement, Rule } from "../../domain/policy/Stage.ts"
 import { judge } from "../../domain/policy/Stage.ts"
 import type { Check, CheckAnswer, ConnectionQuestion, IdentifiersQuestion, NamedIdentifier, Question } from "./Check.ts"
 
-/** What was asked on the way to a decision, in order. */
-interface Asked {
-  readonly check: string
-  readonly answer: CheckAnswer
-}
-
 interface Decided {
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
-  readonly asked: ReadonlyArray<Asked>
+  /** What was asked on the way, by check and in order. */
+  readonly asked: ReadonlyMap<string, CheckAnswer>
   /** The rule that decided, or might have. */
   readonly rule: string | undefined
 }
@@ -61,21 +56,20 @@ export interface Policy {
 
 const asDecision = (
   { answer, rule, warned }: Judgement,
-  answers: ReadonlyMap<string, CheckAnswer>
+  asked: ReadonlyMap<string, CheckAnswer>
 ): Decision => {
-  const asked = [...answers].map(([check, given]) => ({ check, answer: given }))
   const decided = { warned, asked, rule: rule?.name }
   if (answer === "allow") return { _tag: "Allowed", ...decided }
   if (answer === "undecided") {
     const named = rule === undefined ? [] : checksOf(rule.when)
-    for (const { answer: given, check } of asked) {
+    for (const [check, given] of asked) {
       if (given.verdict === "undecided" && named.includes(check)) {
         return { _tag: "Undecided", ...decided, check, error: given.error }
       }
     }
     return { _tag: "Undecided", ...decided, check: undefined, error: "" }
   }
-  for (const { answer: given, check } of asked) {
+  for (const [check, given] of asked) {
     if (given.verdict !== "fail") continue
     const detail = rule === undefined || rule.message === "" ? given.reason : rule.message
     return { _tag: "Denied", ...decided, check, detail, identifiers: given.identifiers }

@@ -22,10 +22,10 @@ then = "allow"
 ${check}
 ${extra}`)
 
-const shown = ({ asked: [first], ...decision }: Decision): string => {
-  const answer: CheckAnswer | undefined = first?.answer
+const shown = ({ _tag, asked }: Decision): string => {
+  const [answer]: Iterable<CheckAnswer | undefined> = asked.values()
   const why = answer?.verdict === "fail" ? answer.reason : answer?.verdict === "undecided" ? answer.error : ""
-  return `${decision._tag}${why === "" ? "" : `: ${why}`}`
+  return `${_tag}${why === "" ? "" : `: ${why}`}`
 }
 
 const allowed = "Allowed"
