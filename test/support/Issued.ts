@@ -1,0 +1,83 @@
+import { Effect } from "effect"
+import type { KeyObject } from "node:crypto"
+import { X509Certificate } from "node:crypto"
+import { join } from "node:path"
+import type { JobKind } from "../../src/domain/Job.ts"
+import type { Caller } from "../../src/operations/acme/caller.ts"
+import { finalize } from "../../src/operations/acme/finalize.ts"
+import * as certificates from "../../src/subsystems/db/certificates.ts"
+import * as Runner from "../../src/subsystems/queue/Runner.ts"
+import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
+import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
+import { handlers } from "../../src/surfaces/jobs/handlers.ts"
+import { makeCsr } from "./Csr.ts"
+import { configOf, count, newPrivateKey, orderOf, sql } from "./Graph.ts"
+import { settingsIn } from "./LocalCa.ts"
+
+/* Certificates the service itself has signed and stored, and the jobs that follow them. */
+
+/** The profiles `default` and `other`, signing with one CA in a directory. */
+export const profilesIn = (
+  directory: string,
+  more: Partial<LocalCaSettings> = {}
+): ReadonlyArray<SigningProfile & { readonly name: string }> =>
+  ["default", "other"].map((name) => ({ name, signer: { local_ca: settingsIn(directory, more) } }))
+
+/** Where {@link profilesIn} has its revocation list exported to, and its old ledger. */
+export const filesIn = (directory: string) => ({ crl: join(directory, "ca.crl"), ledger: join(directory, "ca.json") })
+
+const config = configOf()
+
+/** Runs the jobs of some kinds that are due, until none is. */
+export const work = (...kinds: ReadonlyArray<JobKind>) =>
+  Effect.scoped(Effect.gen(function*() {
+    const wanted = handlers(config).filter(({ kind, periodic }) =>
+      kinds.length === 0 ? !periodic : kinds.includes(kind)
+    )
+    const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, wanted)
+    const list = wanted.map(({ kind }) => `'${kind}'`).join()
+    for (let round = 0; round < 20; round++) {
+      yield* pass
+      yield* Effect.orDie(idle)
+      const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
+      const due = `status = 'ready' AND run_at <= ${Math.floor(now / 1000)} AND kind IN (${list})`
+      if ((yield* count(`SELECT count(*) FROM jobs WHERE ${due}`)) === 0) return
+    }
+  }))
+
+/** A certificate that is stored here. */
+export interface IssuedHere {
+  readonly orderId: Effect.Effect.Success<ReturnType<typeof orderOf>>["id"]
+  /** PEM, leaf first. */
+  readonly chain: string
+  readonly leaf: X509Certificate
+  readonly der: Buffer
+  /** As it is stored. */
+  readonly serial: string
+  readonly key: KeyObject
+}
+
+/** Takes an order of this account from its creation to its certificate; only its validation is left out. */
+export const issueTo = Effect.fnUntraced(function*(
+  caller: Caller,
+  names: ReadonlyArray<string>,
+  key: KeyObject = newPrivateKey()
+) {
+  const { id: orderId } = yield* orderOf(caller, ...names)
+  yield* sql("UPDATE authorizations SET status = 'valid' WHERE status = 'pending'")
+  yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
+  yield* finalize(caller, orderId, makeCsr({ names, key }).csr.toString("base64url"))
+  yield* work("signer_issue")
+  const owned = { id: orderId, profile: caller.profile.name, accountId: caller.accountId }
+  const { certificate: chain = "" } = (yield* certificates.certificate(owned)) ?? {}
+  const leaf = new X509Certificate(chain)
+  const issued: IssuedHere = {
+    orderId,
+    chain,
+    leaf,
+    der: leaf.raw,
+    serial: leaf.serialNumber.toLowerCase(),
+    key
+  }
+  return issued
+})
