@@ -766,6 +766,18 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(failure?.["error"], `${lock}: the lock is held by another process`)
       }))
 
+    test("whose folder is absent fails nothing else, and at once", () =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* number, 1)
+        const path = join(directory, "absent", "ca.crl")
+        assert.deepStrictEqual(said("local_ca_crl_export_failed").map(({ error }) => error), [
+          `${path}.lock: no such file or directory`
+        ])
+        mkdirSync(join(directory, "absent"))
+        yield* crl.initialize
+        assert.strictEqual(readFileSync(path, "utf8"), pem("X509 CRL", (yield* stored).der))
+      }), { settings: (directory) => ({ crl_path: join(directory, "absent", "ca.crl") }) })
+
     test("is always empty while it locks", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`

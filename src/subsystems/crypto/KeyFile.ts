@@ -145,6 +145,10 @@ const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUn
     file.path
   )
 
+/** Makes an empty file that must not exist yet; `exists` otherwise. */
+export const claimName = (path: string, mode: number): Effect.Effect<void, FileUnusable> =>
+  withFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode, () => Effect.void)
+
 /** A hard link fails where a name is taken, which a rename would not. */
 const publish = (file: NewFile): Effect.Effect<void, FileUnusable> =>
   Effect.catchIf(
@@ -153,7 +157,7 @@ const publish = (file: NewFile): Effect.Effect<void, FileUnusable> =>
     () =>
       // No hard links on this file system: claim the name with an empty file of our own, then rename over that.
       Effect.zipRight(
-        withFile(file.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, file.mode, () => Effect.void),
+        claimName(file.path, file.mode),
         Effect.tapError(
           attempt(file.path, () => rename(stagedPath(file), file.path)),
           () => removeAll([file.path])

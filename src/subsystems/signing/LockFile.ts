@@ -1,7 +1,9 @@
 import { Clock, Data, Effect, Schedule } from "effect"
-import { open, stat, unlink } from "node:fs/promises"
+import { stat, unlink } from "node:fs/promises"
+import type { FileUnusable } from "../crypto/KeyFile.ts"
+import { claimName } from "../crypto/KeyFile.ts"
 
-/** The lock could not be had. */
+/** Another process has the lock and keeps it. */
 export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{ readonly path: string }> {
   override get message(): string {
     return `${this.path}: the lock is held by another process`
@@ -22,20 +24,19 @@ const removeStale = (path: string) =>
       }))
   )
 
-const acquire = (path: string) =>
-  Effect.tryPromise({
-    try: async () => {
-      const file = await open(path, "wx", 0o644)
-      await file.close()
-    },
-    catch: () => new LockUnavailable({ path })
-  }).pipe(Effect.tapError(() => removeStale(path)), Effect.retry(attempts))
+// Only a lock that is there is worth waiting for; a file that cannot be made is said at once.
+const acquire = (path: string): Effect.Effect<void, FileUnusable | LockUnavailable> =>
+  Effect.mapError(claimName(path, 0o644), (error) => error.reason === "exists" ? new LockUnavailable({ path }) : error)
+    .pipe(
+      Effect.tapErrorTag("LockUnavailable", () => removeStale(path)),
+      Effect.retry({ ...attempts, while: ({ _tag }) => _tag === "LockUnavailable" })
+    )
 
 /** Runs `use` while an empty file of this name, made for it, keeps other processes out; waits five seconds at most. */
 export const withLockFile = <A, E, R>(
   path: string,
   use: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | LockUnavailable, R> =>
+): Effect.Effect<A, E | FileUnusable | LockUnavailable, R> =>
   Effect.acquireUseRelease(
     acquire(path),
     () => use,
