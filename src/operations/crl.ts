@@ -211,15 +211,19 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
 const pruneAfterSeconds = 3600
 const pruneBatch = 1000
 
-/** Deletes what ended an hour ago, once a list was signed after it had ended. Unknown expiries stay. */
+/**
+ * Deletes what ended an hour ago, once a list that was signed after it had ended names it: a certificate may be revoked
+ * when it has ended already. Unknown expiries stay.
+ */
 const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const head = yield* crls.findHead(crl.id)
   if (head === undefined) return
   const now = yield* currentSeconds
   const before = Math.min(now - pruneAfterSeconds, head.thisUpdate)
+  const listed = head.thisUpdate - skewSeconds
   let rows_removed = 0
   for (;;) {
-    const gone = yield* revocations.prune(crl.id, before, pruneBatch)
+    const gone = yield* revocations.prune(crl.id, { before, listed, limit: pruneBatch })
     rows_removed += gone
     if (gone < pruneBatch) break
     yield* Effect.yieldNow()

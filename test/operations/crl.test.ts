@@ -682,6 +682,27 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* rows, [])
       }))
 
+    test("a certificate revoked after its end stays until a list has named it", () =>
+      Effect.gen(function*() {
+        const [issued = assert.fail()] = yield* issue("a.example")
+        const end = madeAt + 90 * daySeconds
+        yield* at(end + daySeconds)
+        yield* regenerate
+        yield* at(end + daySeconds + 60)
+        yield* revoke(issued)
+        yield* crl.sweep
+        assert.deepStrictEqual(yield* rows, [issued.serial])
+        yield* work(kind)
+        assert.deepStrictEqual(yield* listed, [issued.serial])
+        yield* crl.sweep
+        assert.deepStrictEqual(yield* rows, [issued.serial])
+        yield* TestClock.adjust("5 days")
+        yield* crl.sweep
+        yield* work(kind)
+        yield* crl.sweep
+        assert.deepStrictEqual(yield* rows, [])
+      }))
+
     test("an unknown expiry never", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")

@@ -54,11 +54,11 @@ const sinceStatement = statement({
 
 const pruneStatement = statement({
   name: "revocation_prune",
-  params: { issuer: text(), before: int, limit: int },
+  params: { issuer: text(), before: int, listed: int, limit: int },
   row: { serial: text() },
   sql: () =>
     `DELETE FROM revocations WHERE issuer = :issuer AND serial IN (SELECT serial FROM revocations
-       WHERE issuer = :issuer AND not_after < :before LIMIT :limit) RETURNING serial AS "serial"`
+       WHERE issuer = :issuer AND not_after < :before AND revoked_at < :listed LIMIT :limit) RETURNING serial AS "serial"`
 })
 
 const issuersStatement = statement({
@@ -98,9 +98,11 @@ export const page = (issuer: string, after: string, limit: number) => all(pageSt
 export const serialsSince = (issuer: string, since: number) =>
   Effect.map(all(sinceStatement, { issuer, since }), (found) => found.map(({ serial }) => serial))
 
-/** Deletes up to `limit` rows whose certificates ended before an epoch second; answers how many. */
-export const prune = (issuer: string, before: number, limit: number) =>
-  Effect.map(all(pruneStatement, { issuer, before, limit }), (gone) => gone.length)
+/** Deletes up to `limit` rows that ended and were revoked before an epoch second each; answers how many. */
+export const prune = (
+  issuer: string,
+  ends: { readonly before: number; readonly listed: number; readonly limit: number }
+) => Effect.map(all(pruneStatement, { issuer, ...ends }), (gone) => gone.length)
 
 /** Issuers with revoked certificates that have not expired. */
 export const issuers = (now: number) => all(issuersStatement, { now })
