@@ -293,6 +293,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       ["a serial with colons", { serial: "0a:0b", revoked_at: 1 }],
       ["a time as text", { serial: "01", revoked_at: "2020-01-01T00:00:00Z" }],
       ["a negative time", { serial: "01", revoked_at: -1 }],
+      ["a time in milliseconds", { serial: "01", revoked_at: 1_700_000_000_000 }],
       ["a time that is no second", { serial: "01", revoked_at: 1.5 }],
       ["no time", { serial: "01" }],
       ["a reason as text", { serial: "01", revoked_at: 1, reason: "keyCompromise" }],

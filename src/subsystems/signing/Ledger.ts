@@ -25,9 +25,11 @@ export const ledgerPathOf = (crlPath: string): string => `${crlPath.replace(/\.[
 
 const largest = 64 * 1024 * 1024
 
+const lastSecond = 253_402_300_799 // of the year 9999, the last a list can state
+
 const Entry = Schema.Struct({
   serial: Schema.String.pipe(Schema.pattern(/^[0-9a-fA-F]{1,64}$/)),
-  revoked_at: Schema.Int.pipe(Schema.nonNegative()),
+  revoked_at: Schema.Int.pipe(Schema.between(0, lastSecond)),
   reason: Schema.optional(Schema.NullOr(Schema.Int))
 })
 
