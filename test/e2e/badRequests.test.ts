@@ -1,5 +1,6 @@
 import { base64url } from "jose"
-import { createHmac, createPublicKey, generateKeyPairSync, randomUUID, sign } from "node:crypto"
+import { createHmac, createPublicKey, generateKeyPairSync, randomUUID, sign, X509Certificate } from "node:crypto"
+import { readFileSync } from "node:fs"
 import { gzipSync } from "node:zlib"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { AcmeKey, Deviation, FlattenedJws, ProblemBody } from "../support/AcmeSession.ts"
@@ -40,6 +41,9 @@ afterAll(async () => {
   session?.close()
   await ground?.dispose()
 })
+
+/** DER of a certificate that was not issued to anybody. */
+const caCertificate = (): Buffer => new X509Certificate(readFileSync(ground.server.caFile)).raw
 
 /** What a row of the table knows when it is tried. */
 interface Target {
@@ -445,6 +449,37 @@ describe("a signed request with one thing wrong", () => {
       make: async (at: Target): Promise<Deviation> => ({ identify: "jwk", ...await row.make(at) })
     }))
     it.each(rows)("$name", (row) => tryRow(row, target))
+  })
+
+  describe("at revokeCert", () => {
+    const target = (of: AcmeSession) => ({
+      session: of,
+      url: of.directory.revokeCert ?? "",
+      payload: { certificate: base64url.encode(caCertificate()) }
+    })
+    const either = "in place of"
+
+    describe("signed with a kid", () => {
+      const rows = [...anywhere, ...payloads, ...withKid].filter(({ name }) => !name.includes(either))
+      it.each(rows)("$name", (row) => tryRow(row, target))
+    })
+
+    describe("signed with a jwk", () => {
+      const rows = [...anywhere, ...payloads, ...withJwk].filter(({ name }) => !name.includes(either)).map((row) => ({
+        ...row,
+        make: async (at: Target): Promise<Deviation> => ({ identify: "jwk", ...await row.make(at) })
+      }))
+      it.each(rows)("$name", (row) => tryRow(row, target))
+    })
+
+    it.each(["jwk", "kid"] as const)(
+      "signed with a %s that is right: as far as looking for the certificate",
+      async (identify) => {
+        const { payload, url } = target(session)
+        const answer = await session.postOnce(url, payload, { identify })
+        assertProblem(answer, 404, "malformed")
+      }
+    )
   })
 
   describe("at an order, POST-as-GET", () => {

@@ -24,10 +24,15 @@ import {
   surfaceOf,
   urlOf
 } from "../../../support/Handle.ts"
+import { foreignCa } from "../../../support/LocalCa.ts"
 
 /* The specification's table "JWS checks, in this order". */
 
 const surface = surfaceOf(configOf())
+
+/** A certificate nobody here was issued: a request for its revocation that is right is answered 404. */
+const nobodys = foreignCa({ name: "Elsewhere" }).certificatePem.replaceAll(/-----[^-]+-----|[\s=]/g, "")
+  .replaceAll("+", "-").replaceAll("/", "_")
 const key = acmeKey()
 const rsaKey = acmeKey(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey)
 const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -203,22 +208,44 @@ describe.each(databases)("signed requests on $name", (backend) => {
       )
     })
 
+  const atEither = (rows: ReadonlyArray<Row>) => rows.filter(({ logged }) => logged[1] !== "key_not_allowed_here")
+  const revokeCert = (header: object) => draftOf(at("/revokeCert"), { certificate: nobodys }, header)
+
+  // What is right in everything is answered with this status.
   describe.each([
-    { resource: "a kid resource", isKid: true, rows: [...common, ...ofKid] },
-    { resource: "a jwk resource", isKid: false, rows: [...common, ...ofJwk] }
-  ])("$resource", ({ isKid, rows }) => {
-    const good = isKid
-      ? Effect.flatMap(
+    {
+      resource: "a kid resource",
+      taken: 201,
+      rows: [...common, ...ofKid],
+      good: Effect.flatMap(
         registered,
         (kid) => draftOf(at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] }, { kid })
       )
-      : draftOf(at("/newAccount"), { termsOfServiceAgreed: true }, { jwk: key.jwk })
-
+    },
+    {
+      resource: "a jwk resource",
+      taken: 201,
+      rows: [...common, ...ofJwk],
+      good: draftOf(at("/newAccount"), { termsOfServiceAgreed: true }, { jwk: key.jwk })
+    },
+    {
+      resource: "revokeCert with a kid",
+      taken: 404,
+      rows: atEither([...common, ...ofKid]),
+      good: Effect.flatMap(registered, (kid) => revokeCert({ kid }))
+    },
+    {
+      resource: "revokeCert with a jwk",
+      taken: 404,
+      rows: atEither([...common, ...ofJwk]),
+      good: revokeCert({ jwk: key.jwk })
+    }
+  ])("$resource", ({ good, rows, taken }) => {
     test("takes what is right, once", () =>
       Effect.gen(function*() {
         const draft = yield* good
         const answer = yield* handle(requestFor(draft))
-        assert.strictEqual(answer.status, 201, String(answer.body))
+        assert.strictEqual(answer.status, taken, String(answer.body))
         assert.isFalse(yield* isStored(nonceIn(draft)))
         records.length = 0
         const again = yield* handle(requestFor(draft))
@@ -262,7 +289,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
 
     test("a payload is read last, the nonce being spent by then", () =>
       Effect.gen(function*() {
-        for (const payload of ["", "[]", "{", "{\"identifiers\":1,\"contact\":1}"]) {
+        for (const payload of ["", "[]", "{", "{\"identifiers\":1,\"contact\":1,\"certificate\":1}"]) {
           const draft = yield* good
           yield* refused(yield* handle(requestFor({ ...draft, payload })), 400, "malformed")
           assert.isFalse(yield* isStored(nonceIn(draft)))
