@@ -40,6 +40,8 @@ const listCommand = (kit: Kit) =>
     "List the local CAs and the state of their revocation lists. Example: acme-svc crl list --json. Exit codes: 0, 1, 3."
   )
 
+const largestNumber = 2 ** 52 // half of what can be counted exactly: there is always a next number
+
 const raiseCommand = (kit: Kit) =>
   described(
     Command.make("raise", {
@@ -48,6 +50,9 @@ const raiseCommand = (kit: Kit) =>
     }, ({ above, issuer }) =>
       kit.records(() =>
         Effect.gen(function*() {
+          if (above > largestNumber) {
+            return yield* new CommandFailed({ code: 2, message: `--above takes at most ${largestNumber}.` })
+          }
           const { crlNumber } = yield* crls.find(issuer)
           if (above <= crlNumber) return yield* new crls.NotAbove({ current: crlNumber })
           yield* kit.confirm(`Raise the number of the revocation list from ${crlNumber} to ${above}, for good?`)

@@ -1,0 +1,425 @@
+import * as acme from "acme-client"
+import { base64url } from "jose"
+import type { KeyObject } from "node:crypto"
+import { createPrivateKey, X509Certificate } from "node:crypto"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { openssl, pem } from "../subsystems/crypto/Pki.ts"
+import { acmeKeyFrom, AcmeSession, problemType } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import { leafOf } from "../support/Openssl.ts"
+import type { Server } from "../support/Server.ts"
+import { runToEnd, startServer } from "../support/Server.ts"
+
+vi.setConfig({ testTimeout: 120_000 }) // many of these tests run a dozen commands
+
+interface CrlObject {
+  readonly issuer: string
+  readonly crlNumber: number
+  readonly entries: number
+  readonly unlisted: number
+  readonly state: string
+}
+
+interface OrderObject {
+  readonly id: string
+  readonly status: string
+  readonly certSerial?: string
+  readonly revokedAt?: string
+  readonly revocationReason?: number
+}
+
+interface Page<A> {
+  readonly items: ReadonlyArray<A>
+  readonly total: number
+  readonly limit: number
+  readonly offset: number
+}
+
+describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
+  let ground: Ground
+  let second: Server
+  let databaseUrl = ""
+  let session: AcmeSession
+  let client: acme.Client
+
+  const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
+  const serialOf = (chain: string): string => leafOf(chain).serialNumber.toLowerCase()
+
+  const command = (...words: ReadonlyArray<string>) =>
+    runToEnd(words, {
+      directory: ground.server.directory,
+      env: { ACME_SVC_DATABASE__URL: databaseUrl, ACME_SVC_SERVER__BASE_URL: ground.server.baseUrl, USER: "olga" }
+    })
+
+  /** A command that must end with this exit code; answers what it said where it belongs. */
+  const ends = async (code: number, ...words: ReadonlyArray<string>): Promise<string> => {
+    const ended = await command(...words)
+    assert.strictEqual(ended.code, code, `${words.join(" ")}\n${ended.stdout}\n${ended.stderr}`)
+    if (code !== 0) assert.strictEqual(ended.stdout, "", words.join(" "))
+    return code === 0 ? ended.stdout : ended.stderr
+  }
+
+  const json = async <A>(...words: ReadonlyArray<string>): Promise<A> => JSON.parse(await ends(0, ...words)) as A
+
+  const onlyList = async (): Promise<CrlObject> => {
+    const { items: [list] } = await json<Page<CrlObject>>("crl", "list", "--json")
+    return list ?? assert.fail("no list")
+  }
+
+  const fetchList = async (server: Server = ground.server): Promise<Buffer> => {
+    const answer = await fetch(server.directoryUrl.replace(/directory$/, "crl"))
+    assert.deepStrictEqual([answer.status, answer.headers.get("content-type")], [200, "application/pkix-crl"])
+    assert.isNull(answer.headers.get("replay-nonce"))
+    return Buffer.from(await answer.arrayBuffer())
+  }
+
+  const serialsOf = (list: Buffer): ReadonlyArray<string> =>
+    [...openssl(["crl", "-inform", "DER", "-noout", "-text"], list).toString().matchAll(/Serial Number: (\S+)/g)]
+      .map(([, serial = ""]) => serial.toLowerCase())
+
+  const numberOf = (list: Buffer): number =>
+    Number(openssl(["crl", "-inform", "DER", "-noout", "-crlnumber"], list).toString().trim().split("=")[1])
+
+  /** The list once it names all of these. */
+  const listWith = (...serials: ReadonlyArray<string>): Promise<Buffer> =>
+    session.poll(fetchList, (list) => serials.every((serial) => serialsOf(list).includes(serial)))
+
+  /** What `openssl verify -crl_check` says. */
+  const check = (chain: string, list: Buffer): string => {
+    const directory = freshDirectory()
+    const file = (name: string, text: string) => {
+      writeFileSync(join(directory, name), text)
+      return join(directory, name)
+    }
+    const words = ["verify", "-no-CApath", "-x509_strict", "-crl_check", "-CAfile", ground.server.caFile, "-CRLfile"]
+    try {
+      return openssl([...words, file("ca.crl", pem("X509 CRL", list)), file("leaf.pem", leafOf(chain).toString())])
+        .toString()
+    } catch (error) {
+      return String(error instanceof Error && "stderr" in error ? error.stderr : error)
+    }
+  }
+
+  const issue = async (name: string) => {
+    const [key, csr] = await acme.crypto.createCsr({ commonName: name, altNames: [name] })
+    const chain = await client.auto({
+      csr,
+      termsOfServiceAgreed: true,
+      skipChallengeVerification: true,
+      challengePriority: ["http-01"],
+      challengeCreateFn: (_authorization, challenge, keyAuthorization) => {
+        ground.responder.tokens.set(challenge.token, keyAuthorization)
+        return Promise.resolve()
+      },
+      challengeRemoveFn: () => Promise.resolve()
+    })
+    return { chain, key: createPrivateKey(key) }
+  }
+
+  const revokeWithKey = async (key: KeyObject, chain: string, reason?: number) => {
+    const own = await session.another(await acmeKeyFrom(key))
+    return own.postOnce(own.directory.revokeCert ?? "", {
+      certificate: base64url.encode(leafOf(chain).raw),
+      ...(reason === undefined ? {} : { reason })
+    })
+  }
+
+  beforeAll(async () => {
+    await builtServer()
+    databaseUrl = await freshUrl()
+    ground = await startGround({ databaseUrl })
+    second = await startServer({
+      databaseUrl,
+      directory: ground.server.directory,
+      env: {
+        ACME_SVC_SERVER__BASE_URL: ground.server.baseUrl,
+        ACME_SVC_DNS__RESOLVER: ground.dns.address,
+        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${ground.responder.port}`
+      }
+    })
+    session = await AcmeSession.open(ground.server.directoryUrl)
+    await session.register()
+    client = new acme.Client({
+      directoryUrl: ground.server.directoryUrl,
+      accountKey: await acme.crypto.createPrivateEcdsaKey("P-256"),
+      backoffAttempts: 60,
+      backoffMin: 50,
+      backoffMax: 500
+    })
+    await client.createAccount({ termsOfServiceAgreed: true })
+  })
+
+  afterAll(async () => {
+    session?.close()
+    await second?.dispose()
+    await ground?.dispose()
+  })
+
+  it("by the account's key and by the certificate's: openssl refuses both and passes a third, now and later", async () => {
+    const empty = await fetchList()
+    assert.deepStrictEqual([numberOf(empty), serialsOf(empty)], [1, []])
+    const [one, two, fresh] = [await issue("one.example"), await issue("two.example"), await issue("fresh.example")]
+    for (const { chain } of [one, two, fresh]) assert.include(check(chain, empty), "OK")
+
+    await client.revokeCertificate(one.chain, { reason: 4 })
+    assert.strictEqual((await revokeWithKey(two.key, two.chain, 1)).status, 200)
+    const again = await client.revokeCertificate(one.chain).then(() => "", String)
+    assert.match(again, /revoked already/i)
+
+    const judge = async () => {
+      const list = await listWith(serialOf(one.chain), serialOf(two.chain))
+      assert.include(check(one.chain, list), "certificate revoked")
+      assert.include(check(two.chain, list), "certificate revoked")
+      assert.include(check(fresh.chain, list), "OK")
+      return numberOf(list)
+    }
+    const before = await judge()
+    const exported = readFileSync(join(ground.server.directory, "ca.crl"), "utf8")
+    assert.match(openssl(["crl", "-noout", "-verify", "-CAfile", ground.server.caFile], exported).toString(), /^$/)
+
+    // A refresh: the list is due at once, and signed again by whichever worker is first.
+    const { issuer } = await onlyList()
+    await ends(0, "crl", "raise", issuer, "--above", String(before + 40), "--yes")
+    await session.poll(fetchList, (list) => numberOf(list) > before + 40)
+    assert.isAbove(await judge(), before + 40)
+    assert.isTrue((await fetchList(second)).equals(await fetchList()), "every process serves the stored list")
+  })
+
+  it("of twenty certificates at once at two servers: all are listed, and the number only rises", async () => {
+    const issued = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => session.issue([`n${index}.example`], ground.responder.tokens))
+    )
+    const before = numberOf(await fetchList())
+    const url = session.directory.revokeCert ?? ""
+    const numbers: Array<number> = []
+    const statuses = await Promise.all(issued.map(async ({ chain }, index) => {
+      const body = await session.sign(url, { certificate: base64url.encode(leafOf(chain).raw), reason: index % 6 })
+      const { port } = index % 2 === 0 ? ground.server : second
+      const answer = await fetch(url.replace(ground.server.baseUrl, `http://127.0.0.1:${port}`), {
+        method: "POST",
+        headers: { "content-type": "application/jose+json" },
+        body
+      })
+      numbers.push(numberOf(await fetchList(index % 2 === 0 ? second : ground.server)))
+      return answer.status
+    }))
+    assert.deepStrictEqual([...new Set(statuses)], [200])
+    const list = await listWith(...issued.map(({ chain }) => serialOf(chain)))
+    assert.isAbove(numberOf(list), before)
+    for (const number of numbers) assert.isAtMost(number, numberOf(list))
+    const republished = [...ground.server.records(), ...second.records()]
+      .filter(({ fields }) => fields["event"] === "local_ca_crl_republished").map(({ fields }) => fields["crl_number"])
+    assert.strictEqual(new Set(republished).size, republished.length, "no number was given twice")
+    for (const server of [ground.server, second]) {
+      assert.deepStrictEqual(server.records().filter(({ level }) => level === "error"), [])
+    }
+    assert.deepInclude(await onlyList(), { state: "ok", unlisted: 0, entries: serialsOf(list).length })
+  })
+
+  it("of one certificate twenty times at once at two servers: one revokes it", async () => {
+    const { chain, key, order } = await session.issue(["wanted.example"], ground.responder.tokens)
+    const reasons = [0, 1, 2, 3, 4, 5, 6, 8, 9, 10]
+    const url = session.directory.revokeCert ?? ""
+    const own = await session.another(await acmeKeyFrom(key))
+    const outcomes = await Promise.all([...reasons, ...reasons].map(async (reason, index) => {
+      const payload = { certificate: base64url.encode(leafOf(chain).raw), reason }
+      const body = await (index < 10 ? session : own).sign(url, payload)
+      const { port } = index % 2 === 0 ? ground.server : second
+      const answer = await fetch(url.replace(ground.server.baseUrl, `http://127.0.0.1:${port}`), {
+        method: "POST",
+        headers: { "content-type": "application/jose+json" },
+        body
+      })
+      return { status: answer.status, text: await answer.text(), reason }
+    }))
+    const won = outcomes.filter(({ status }) => status === 200)
+    assert.strictEqual(won.length, 1)
+    assert.strictEqual(outcomes.filter(({ text }) => text.includes("alreadyRevoked")).length, 19)
+    const shown = await json<OrderObject>("order", "show", idOf(order.url), "--json")
+    assert.strictEqual(shown.revocationReason, won[0]?.reason)
+    assert.strictEqual(serialsOf(await listWith(serialOf(chain))).filter((one) => one === serialOf(chain)).length, 1)
+  })
+
+  describe("on the command line", () => {
+    let chain = ""
+    let id = ""
+    let pending = ""
+    const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+    beforeAll(async () => {
+      const issued = await session.issue(["shop.commands.example"], ground.responder.tokens)
+      chain = issued.chain
+      id = idOf(issued.order.url)
+      pending = idOf((await session.newOrder(["waiting.commands.example"])).url)
+    })
+
+    it("order list: filters, pages, JSON", async () => {
+      const page = await json<Page<OrderObject>>("order", "list", "--identifier-suffix", "commands.example", "--json")
+      assert.deepInclude(page, { total: 2, limit: 50, offset: 0 })
+      assert.deepStrictEqual(page.items.map((item) => item.id), [pending, id])
+      assert.containsAllKeys(page.items[1] ?? {}, [
+        "id",
+        "profile",
+        "accountId",
+        "status",
+        "identifiers",
+        "createdAt",
+        "expires",
+        "url",
+        "certSerial",
+        "certNotAfter"
+      ])
+      assert.notInclude(JSON.stringify(page), "BEGIN CERTIFICATE")
+      const serial = leafOf(chain).serialNumber
+      for (
+        const filter of [
+          ["--identifier", "SHOP.commands.example."],
+          ["--identifier-contains", "hop.Comm"],
+          ["--cert-serial", `00:${serial.replaceAll(/(..)(?=.)/g, "$1:")}`],
+          ["--identifier-suffix", ".shop.commands.example"],
+          ["--status", "valid", "--identifier-suffix", "commands.example", "--since", "2020-01-01"],
+          ["--limit", "1", "--offset", "1", "--identifier-suffix", "commands.example"]
+        ]
+      ) {
+        const found = await json<Page<OrderObject>>("order", "list", "--json", ...filter)
+        assert.deepStrictEqual(found.items.map((item) => item.id), [id], filter.join(" "))
+      }
+      const none = await json<Page<OrderObject>>("order", "list", "--json", "--until", "2020-01-01")
+      assert.deepStrictEqual([none.items, none.total], [[], 0])
+      const text = await ends(0, "order", "list", "--identifier-suffix", "commands.example", "--limit", "0")
+      assert.match(text, new RegExp(`^${pending} .*waiting\\.commands\\.example`, "m"))
+      assert.match(text, /^1 of 2 row\(s\)\.$/m)
+      assert.match(await ends(0, "order", "list", "--profile", "nowhere"), /^0 of 0 row\(s\)\.$/m)
+    })
+
+    it("order list: exit codes", async () => {
+      assert.include(await ends(3, "order", "list", "--status", "lost"), "--status takes one of")
+      assert.include(await ends(3, "order", "list", "--account-id", "me"), "There is no account me")
+      assert.include(await ends(2, "order", "list", "--since", "yesterday"), "--since")
+      assert.include(await ends(2, "order", "list", "--identifier-contains", "ab"), "3 characters")
+      assert.include(await ends(2, "order", "list", "--identifier", "a", "--identifier-suffix", "b"), "exclude")
+      await ends(2, "order", "list", "--limit", "many")
+    })
+
+    it("order show: for people and as JSON", async () => {
+      const text = await ends(0, "order", "show", id)
+      assert.match(text, new RegExp(`^id +${id}$`, "m"))
+      assert.match(text, /^status +valid$/m)
+      assert.match(text, /http-01: valid/)
+      assert.notMatch(text, /BEGIN CERTIFICATE|https?:\/\//)
+      const shown = await json<OrderObject & { certificatePem: string; authorizations: ReadonlyArray<object> }>(
+        "order",
+        "show",
+        id,
+        "--json"
+      )
+      assert.deepInclude(shown, { id, status: "valid", certificatePem: chain, certSerial: serialOf(chain) })
+      assert.containsAllKeys(shown.authorizations[0] ?? {}, ["id", "identifier", "status", "expires", "challenges"])
+      for (const unknown of [absent, "1"]) {
+        assert.include(await ends(3, "order", "show", unknown), `There is no order ${unknown}`)
+      }
+      const error = JSON.parse(await ends(3, "order", "show", absent, "--json")) as { readonly error: string }
+      assert.strictEqual(error.error, "refused")
+    })
+
+    it("order chain: PEM that openssl accepts; never issued is exit 3", async () => {
+      assert.strictEqual((await ends(0, "order", "chain", id)).trim(), chain.trim())
+      assert.include(await ends(3, "order", "chain", pending), "has no certificate")
+      await ends(3, "order", "chain", absent)
+    })
+
+    it("order revoke: refused, done, and refused again", async () => {
+      for (const reason of ["7", "-1", "superseded"]) await ends(2, "order", "revoke", id, `--reason=${reason}`)
+      assert.include(await ends(3, "order", "revoke", pending), "has no certificate")
+      await ends(3, "order", "revoke", absent)
+      assert.isUndefined((await json<OrderObject>("order", "show", id, "--json")).revokedAt)
+      const said = await ends(0, "order", "revoke", id, "--reason", "5", "--wait", "20")
+      assert.match(said, /^Revoked\. The list is signed by job [0-9a-f-]{36}\.\nThe list is signed\.\n$/)
+      assert.include(check(chain, await fetchList()), "certificate revoked")
+      const shown = await json<OrderObject>("order", "show", id, "--json")
+      assert.strictEqual(shown.revocationReason, 5)
+      assert.isString(shown.revokedAt)
+      assert.include(await ends(3, "order", "revoke", id, "--reason", "1"), "revoked already")
+      assert.match(await ends(0, "order", "list", "--identifier", "shop.commands.example"), /revoked/)
+      assert.match(await ends(0, "order", "show", id), /^status +valid, revoked$/m)
+    })
+
+    it("crl list: every member, and for people", async () => {
+      const page = await json<Page<CrlObject>>("crl", "list", "--json")
+      assert.deepInclude(page, { total: 1, limit: 1, offset: 0 })
+      const [list] = page.items
+      const ca = new X509Certificate(readFileSync(ground.server.caFile))
+      assert.hasAllKeys(list ?? {}, [
+        "issuer",
+        "subject",
+        "sha256",
+        "keyType",
+        "notBefore",
+        "notAfter",
+        "profiles",
+        "crlNumber",
+        "thisUpdate",
+        "nextUpdate",
+        "entries",
+        "unlisted",
+        "state"
+      ])
+      assert.deepInclude(list ?? {}, {
+        state: "ok",
+        unlisted: 0,
+        profiles: ["default"],
+        keyType: "ecdsa-p256",
+        sha256: ca.fingerprint256.replaceAll(":", "").toLowerCase(),
+        crlNumber: numberOf(await fetchList()),
+        entries: serialsOf(await fetchList()).length
+      })
+      const text = await ends(0, "crl", "list")
+      assert.match(text, new RegExp(`^${list?.issuer} +default .* ok$`, "m"))
+      assert.match(text, /^1 of 1 row\(s\)\.$/m)
+    })
+
+    it("crl raise: every exit code, and the next list is numbered above it", async () => {
+      const { crlNumber, issuer } = await onlyList()
+      const above = crlNumber + 100
+      assert.include(await ends(2, "crl", "raise", issuer, "--above", String(above)), "--yes")
+      await ends(2, "crl", "raise", issuer, "--yes")
+      await ends(2, "crl", "raise", issuer, "--above", "many", "--yes")
+      assert.include(await ends(2, "crl", "raise", issuer, "--above", "9007199254740991", "--yes"), "--above")
+      assert.include(await ends(3, "crl", "raise", "unknown", "--above", "5", "--yes"), "unknown")
+      const low = await ends(3, "crl", "raise", issuer, "--above", String(crlNumber), "--yes")
+      assert.include(low, `more than ${crlNumber}`)
+      assert.strictEqual((await onlyList()).crlNumber, crlNumber, "nothing was changed")
+      assert.include(await ends(0, "crl", "raise", issuer, "--above", String(above), "--yes"), `to ${above}`)
+      const list = await session.poll(fetchList, (one) => numberOf(one) > above)
+      assert.strictEqual(numberOf(list), above + 1)
+    })
+
+    it("without a database that is up to date: exit 1", async () => {
+      const directory = freshDirectory()
+      for (const words of [["crl", "list"], ["order", "revoke", absent]]) {
+        const { code, stderr } = await runToEnd(words, { directory })
+        assert.strictEqual(code, 1, stderr)
+        assert.include(stderr, "migrate")
+      }
+    })
+
+    it("for a profile that is not served any more: exit 3", async () => {
+      const csr = makeCsr({ names: ["parked.example"] })
+      const issued = await session.issue(["parked.example"], ground.responder.tokens, { key: csr.key })
+      const directory = freshDirectory()
+      const { code, stderr } = await runToEnd(["order", "revoke", idOf(issued.order.url)], {
+        directory,
+        config: "[profiles.elsewhere]\nenabled = true\n",
+        env: { ACME_SVC_DATABASE__URL: databaseUrl }
+      })
+      assert.strictEqual(code, 3, stderr)
+      assert.include(stderr, "default")
+      assert.strictEqual(problemType(await revokeWithKey(csr.key, issued.chain, 7)), "badRevocationReason")
+    })
+  })
+})
