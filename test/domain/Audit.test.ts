@@ -24,6 +24,7 @@ const row = fc.record({
     nil: undefined
   }),
   clientIp: optionalText,
+  clientPtr: optionalText,
   userAgent: optionalText,
   requestId: optionalText,
   reason: optionalText,
@@ -38,7 +39,7 @@ describe("audit rows", () => {
   it.prop("are cut to what their columns take, from the front, and bear it to be cut again", [row], ([full]) => {
     const cut = bounded(full)
     for (
-      const [name, limit] of [["userAgent", 256], ["requestId", 128], ["identifiers", 100]] as const
+      const [name, limit] of [["clientPtr", 253], ["userAgent", 256], ["requestId", 128], ["identifiers", 100]] as const
     ) {
       const [before, after] = [full[name], cut[name]]
       assert.strictEqual(after === undefined, before === undefined, name)
@@ -49,8 +50,8 @@ describe("audit rows", () => {
   })
 
   it.prop("keep everything else", [row], ([full]) => {
-    const { identifiers: _i, requestId: _r, userAgent: _u, ...rest } = full
-    const { identifiers: _j, requestId: _s, userAgent: _v, ...kept } = bounded(full)
+    const { clientPtr: _p, identifiers: _i, requestId: _r, userAgent: _u, ...rest } = full
+    const { clientPtr: _q, identifiers: _j, requestId: _s, userAgent: _v, ...kept } = bounded(full)
     assert.deepStrictEqual(kept, rest)
   })
 })
