@@ -64,6 +64,8 @@ const certbotUser = "certbot certonly --non-interactive --agree-tos --register-u
 const certbotPort = "--standalone --http-01-port 5002"
 const certbotWords = `${certbotUser} ${certbotPort}`
 const certbotBound = `${certbotUser} --eab-kid KID --eab-hmac-key HMAC_KEY ${certbotPort}`
+const certbotRevokes =
+  "certbot revoke --non-interactive --no-delete-after-revoke --cert-path demo-certbot/live/demo.localhost/cert.pem"
 const legoWords = "lego --accept-tos --email you@example.org --path"
 const legoNames = "--http --http.port :5002 --domains demo.localhost run"
 
@@ -111,6 +113,17 @@ const lines = {
     "certbot renew --force-renewal --no-random-sleep-on-renew --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs",
   legoRenew:
     `${legoWords} demo-lego --server ${http} --http --http.port :5002 --domains demo.localhost renew --days 90 --no-random-sleep`,
+  certbotRevoke:
+    `${certbotRevokes} --reason superseded --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs --server ${http}`,
+  certbotRevokeByKey:
+    `${certbotRevokes} --key-path demo-certbot/live/demo.localhost/privkey.pem --reason keycompromise --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs --server ${http}`,
+  legoRevoke: `${legoWords} demo-lego --server ${http} --domains demo.localhost revoke --keep --reason 4`,
+  ordersNamed: "acme-svc order list --identifier demo.localhost",
+  orderRevoke: "acme-svc order revoke ORDER_ID --reason 4 --wait 10",
+  crlList: "acme-svc crl list",
+  crlText: "openssl crl -in ca.crl -noout -text",
+  verifyCrl: "openssl verify -crl_check -CAfile ca.pem -CRLfile ca.crl demo-certbot/live/demo.localhost/cert.pem",
+  crlRaise: "acme-svc crl raise ISSUER --above 41 --yes",
   filterShow: "acme-svc filter show --profile default",
   filterCrl: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /crl",
   filterOutside: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /directory",
@@ -711,6 +724,72 @@ describe("docs/renewal.md", () => {
   })
 })
 
+describe("docs/revocation.md", () => {
+  const leaf = "demo-certbot/live/demo.localhost/cert.pem"
+  let place: Place
+  let serving: Serving
+  beforeAll(async () => {
+    await builtServer()
+    place = await Place.make()
+    await place.succeed("init")
+    serving = await place.serve("serve", settled)
+  })
+  afterAll(() => serving.stop())
+
+  /** Orders that are shown as revoked. */
+  const revoked = async (): Promise<number> => (await place.succeed("ordersNamed")).match(/ {2}revoked /g)?.length ?? 0
+
+  it("certbot revokes by its account and by the certificate's key", async () => {
+    if (!client.certbot) return gateComesBack()
+    await place.succeed("certbot")
+    await place.succeed("certbotRevoke")
+    assert.strictEqual(await revoked(), 1)
+    await place.succeed("certbotRenew")
+    await place.succeed("certbotRevokeByKey")
+    assert.strictEqual(await revoked(), 2)
+  })
+
+  it("lego revokes by its account", async () => {
+    if (!client.lego) return gateComesBack()
+    const before = await revoked()
+    await place.succeed("lego")
+    await place.succeed("legoRevoke")
+    assert.strictEqual(await revoked(), before + 1)
+  })
+
+  it("an operator revokes by the order, and openssl refuses what it passed before", async () => {
+    await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)
+    assert.match(await place.succeed("verifyCrl"), /cert\.pem: OK/)
+    const [, id = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(await place.succeed("ordersNamed")) ?? []
+    place.stand("ORDER_ID", id)
+    assert.match(await place.succeed("orderRevoke"), /^The list is signed\.$/m)
+    assert.match(await place.succeed("orderShow"), /^status +valid, revoked$/m)
+    const refused = await place.paste("verifyCrl")
+    assert.notStrictEqual(refused.code, 0)
+    assert.include(refused.stderr, "certificate revoked")
+    assert.include(await place.succeed("crlText"), "Superseded")
+  })
+
+  it("raises the number after a restore", async () => {
+    const [, issuer = ""] = /^([0-9a-f]{64})  default .* ok$/m.exec(await place.succeed("crlList")) ?? []
+    place.stand("ISSUER", issuer)
+    assert.include(await place.succeed("crlRaise"), "to 41; the next list has a higher number")
+    assert.match(await place.succeed("crlList"), new RegExp(`^${issuer}  default +4[12] `, "m"))
+  })
+
+  it.each(blocksOf("docs/revocation.md").filter(({ language }) => language === "toml").map(({ body }) => body))(
+    "shows a file that is taken: %#",
+    async (body) => {
+      const another = await Place.make()
+      writeFileSync(another.at("config.toml"), body.includes("[profiles.") ? body : `${body}\n[profiles.default]\n`)
+      await another.succeed("init")
+      for (const [, file = ""] of body.matchAll(/^(?:cert|key)_path = "(.*)"$/gm)) {
+        assert.isTrue(existsSync(another.at(file)), file)
+      }
+    }
+  )
+})
+
 describe("docs/development.md and docs/bench.md", () => {
   const benchmarks = documents.flatMap(commandsOf).filter(isBenchmark)
 
@@ -735,8 +814,10 @@ describe("docs/development.md and docs/bench.md", () => {
 describe("this test", () => {
   it("has run every line, or the gate will", () => {
     const lacking: ReadonlyArray<Line> = [
-      ...client.certbot ? [] : ["certbot", "certbotTls", "certbotEab", "certbotRenew"] as const,
-      ...client.lego ? [] : ["lego", "legoTls", "legoEab", "legoRenew"] as const
+      ...client.certbot
+        ? []
+        : ["certbot", "certbotTls", "certbotEab", "certbotRenew", "certbotRevoke", "certbotRevokeByKey"] as const,
+      ...client.lego ? [] : ["lego", "legoTls", "legoEab", "legoRenew", "legoRevoke"] as const
     ]
     for (const line of Object.keys(lines) as ReadonlyArray<Line>) {
       if (!lacking.includes(line)) assert.isTrue(exercised.has(line), lines[line])
