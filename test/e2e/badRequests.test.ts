@@ -4,13 +4,14 @@ import { readFileSync } from "node:fs"
 import { gzipSync } from "node:zlib"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { AcmeKey, Deviation, FlattenedJws, ProblemBody } from "../support/AcmeSession.ts"
-import { acmeKeyFrom, AcmeSession, makeAcmeKey, problemType } from "../support/AcmeSession.ts"
+import { acmeKeyFrom, AcmeSession, makeAcmeKey, problemType, signJws } from "../support/AcmeSession.ts"
 import { der, makeCsr, oid } from "../support/Csr.ts"
 import { builtServer } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import type { HttpAnswer } from "../support/Http.ts"
 import { makeHttpClient } from "../support/Http.ts"
+import { leafOf } from "../support/Openssl.ts"
 
 /*
  * Every way a signed request can be wrong, one at a time, and what comes back: the tables "JWS" of attacks.md and
@@ -194,6 +195,9 @@ const anywhere: ReadonlyArray<Row> = [
   malformed("crit empty", members({ crit: [] })),
   malformed("crit with b64", members({ crit: ["b64"], b64: false })),
   malformed("crit null", members({ crit: null })),
+  badAlgorithm("a member twice, the last one wrong", () => ({
+    protectedText: (good) => `${JSON.stringify(good).slice(0, -1)},"alg":"none"}`
+  })),
 
   // alg
   { ...badAlgorithm("no alg", members({ alg: undefined })), type: ["badSignatureAlgorithm", "malformed"] },
@@ -383,6 +387,7 @@ const withJwk: ReadonlyArray<Row> = [
     ...badKey("a symmetric key", jwk(() => ({ kty: "oct", k: "c2VjcmV0" }))),
     type: ["badPublicKey", "badSignatureAlgorithm", "malformed"]
   },
+  badKey("RSA of 512 bits", rsaKey(512)),
   badKey("RSA of 1024 bits", rsaKey(1024)),
   badKey("RSA with exponent 1", rsaJwk((good) => ({ ...good, e: "AQ" }))),
   badKey("RSA with an even exponent", rsaJwk((good) => ({ ...good, e: "AQAC" }))),
@@ -496,6 +501,84 @@ describe("a signed request with one thing wrong", () => {
     })
   })
 
+  // Whatever is refused below would have revoked: at the end it does.
+  describe("at revokeCert", () => {
+    const certificates = new Map<AcmeSession, { readonly owner: AcmeSession; readonly certificate: string }>()
+    const certified = async (of: AcmeSession): Promise<void> => {
+      const { chain, key } = await of.issue(["revoked.example"], ground.responder.tokens, {
+        key: (await makeAcmeKey(of === session ? "ec" : "rsa")).privateKey
+      })
+      // The certificate's own key, which has no account.
+      const owner = await of.another(await acmeKeyFrom(key))
+      certificates.set(of, { owner, certificate: leafOf(chain).raw.toString("base64url") })
+    }
+    beforeAll(async () => {
+      for (const  of of[session, rsaSession]) await certified(of)
+    })
+    const target = (of: AcmeSession) => ({
+      session: of,
+      url: of.directory.revokeCert ?? "",
+      payload: { certificate: certificates.get(of)?.certificate }
+    })
+    const ownTarget = (of: AcmeSession) => ({ ...target(of), session: certificates.get(of)?.owner ?? of })
+    // Here the one stands as well as the other.
+    const isOfBoth = ({ name }: Row): boolean => name === "jwk in place of kid" || name === "kid in place of jwk"
+
+    describe("signed with a kid", () => {
+      const rows = [...anywhere, ...payloads, ...withKid].filter((row) => !isOfBoth(row))
+      it.each(rows)("$name", (row) => tryRow(row, target))
+    })
+
+    describe("signed with a jwk", () => {
+      const rows = [...anywhere, ...payloads, ...withJwk].filter((row) => !isOfBoth(row)).map((row) => ({
+        ...row,
+        make: async (at: Target): Promise<Deviation> => ({ identify: "jwk", ...await row.make(at) })
+      }))
+      it.each(rows)("$name", (row) => tryRow(row, ownTarget))
+    })
+
+    it("with nothing wrong", async () => {
+      const { payload, url } = target(session)
+      assert.strictEqual((await session.postOnce(url, payload)).status, 200)
+      const own = ownTarget(rsaSession)
+      const nonce = await rsaSession.nonce()
+      const answer = await own.session.postOnce(own.url, own.payload, { identify: "jwk", nonce })
+      assert.strictEqual(answer.status, 200, answer.text)
+    })
+  })
+
+  // Whatever is refused below would have changed the key: at the end it does.
+  describe("at keyChange", () => {
+    const movers = new Map<AcmeSession, { readonly mover: AcmeSession; readonly inner: object }>()
+    beforeAll(async () => {
+      for (const  of of[session, rsaSession]) {
+        const mover = await of.another(await makeAcmeKey(of === session ? "ec" : "rsa"))
+        const account = await mover.register()
+        const next = await makeAcmeKey()
+        const header = JSON.stringify({ alg: next.alg, jwk: next.jwk, url: mover.directory.keyChange })
+        movers.set(of, {
+          mover,
+          inner: signJws(next, header, JSON.stringify({ account, oldKey: mover.key.jwk }))
+        })
+      }
+    })
+    const target = (of: AcmeSession) => ({
+      session: movers.get(of)?.mover ?? of,
+      url: of.directory.keyChange ?? "",
+      payload: movers.get(of)?.inner
+    })
+
+    it.each([...anywhere, ...payloads, ...withKid])("$name", (row) => tryRow(row, target))
+
+    it("with nothing wrong", async () => {
+      for (const  of of[session, rsaSession]) {
+        const { payload, session: mover, url } = target(of)
+        const answer = await mover.postOnce(url, payload, { nonce: await of.nonce() })
+        assert.strictEqual(answer.status, 200, answer.text)
+      }
+    })
+  })
+
   it("spends a nonce once only, of many tries at a time", async () => {
     const nonce = await session.nonce()
     const tries = Array.from({ length: 50 }, () => session.postOnce(session.kid ?? "", undefined, { nonce }))
@@ -504,9 +587,9 @@ describe("a signed request with one thing wrong", () => {
     assert.strictEqual(types.filter((type) => type === "badNonce").length, 49)
   })
 
-  it("bears a thousand bad signatures with one nonce, which then works", async () => {
+  it("bears thousands of bad signatures with one nonce, which then works once", async () => {
     const nonce = await session.nonce()
-    for (let round = 0; round < 40; round++) {
+    for (let round = 0; round < 80; round++) {
       const answers = await Promise.all(
         Array.from(
           { length: 25 },
@@ -516,6 +599,7 @@ describe("a signed request with one thing wrong", () => {
       for (const answer of answers) assert.strictEqual(problemType(answer), "unauthorized")
     }
     assert.isTrue(await isUnspent(nonce))
+    assert.isFalse(await isUnspent(nonce))
   })
 })
 
@@ -533,6 +617,18 @@ describe("a signed request with something odd but right", () => {
       protectedText: (good) => `{"alg":"none","url":"x",${JSON.stringify(good).slice(1)}`
     })
   )
+  it("a member of the payload twice: the last one counts", async () => {
+    const list = (value: string) => JSON.stringify([{ type: "dns", value }])
+    const answer = await session.postOnce(session.directory.newOrder, {}, {
+      payloadText: `{"identifiers":${list("10.0.0.1")},"identifiers":${list("last.example")}}`
+    })
+    assert.strictEqual(answer.status, 201, answer.text)
+    assert.deepInclude(answer.json as object, { identifiers: [{ type: "dns", value: "last.example" }] })
+    const refused = await session.postOnce(session.directory.newOrder, {}, {
+      payloadText: `{"identifiers":${list("first.example")},"identifiers":${list("10.0.0.1")}}`
+    })
+    assert.strictEqual(problemType(refused), "rejectedIdentifier")
+  })
   it("__proto__ and constructor members", async () => {
     await accepted({
       protectedText: (good) =>
@@ -680,6 +776,14 @@ describe("everything else a client can get wrong", () => {
     { name: "a null identifier", payload: identifiers(null), status: 400, type: "malformed" },
     { name: "a value that is no text", payload: identifiers(dns(7)), status: 400, type: "malformed" },
     {
+      name: "an object for a value",
+      payload: identifiers(dns({ value: "a.example" })),
+      status: 400,
+      type: "malformed"
+    },
+    { name: "a value that is null", payload: identifiers(dns(null)), status: 400, type: "malformed" },
+    { name: "a type that is no text", payload: identifiers({ type: 7, value: "a.x" }), status: 400, type: "malformed" },
+    {
       name: "101 identifiers",
       payload: identifiers(...Array.from({ length: 101 }, (_, index) => dns(`n${index}.example`))),
       status: 400,
@@ -719,7 +823,7 @@ describe("everything else a client can get wrong", () => {
       type: "rejectedIdentifier"
     })),
     { name: "a wildcard", payload: identifiers(dns("*.a.example")), status: 403, type: "rejectedIdentifier" },
-    ...["ip", "DNS", " dns", "permanent-identifier"].map((type) => ({
+    ...["ip", "IP", "DNS", " dns", "permanent-identifier"].map((type) => ({
       name: `the type ${JSON.stringify(type)}`,
       payload: identifiers({ type, value: "a.example" }),
       status: 400,
@@ -741,6 +845,18 @@ describe("everything else a client can get wrong", () => {
 
   it.each(orders)("newOrder with $name", async ({ payload, status, type }) => {
     assertProblem(await session.postOnce(session.directory.newOrder, payload), status, type)
+  })
+
+  it("newOrder with a notAfter in the year 9999 is taken, and the certificate ends when it must", async () => {
+    const names = ["far.example"]
+    const placed = await session.newOrder(names, { notAfter: "9999-12-31T23:59:59Z" })
+    await session.authorize(placed.body, ground.responder.tokens)
+    assert.strictEqual((await session.finalize(placed.body, makeCsr({ names }).csr)).status, 200)
+    const done = await session.awaitOrder(placed.url, ["valid", "invalid"])
+    const leaf = leafOf(await session.download(done.certificate ?? ""))
+    const plain = leafOf((await session.issue(["near.example"], ground.responder.tokens)).chain)
+    const length = ({ validFrom, validTo }: typeof leaf) => Date.parse(validTo) - Date.parse(validFrom)
+    assert.strictEqual(length(leaf), length(plain))
   })
 
   it("newOrder with several bad names tells of each", async () => {

@@ -98,6 +98,20 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(count("order_finalized", "order_id", idOf(placed.url)), 1)
   })
 
+  it("50 triggers of one challenge: 200 each, one job, one probe", async () => {
+    const placed = await session.newOrder(["triggered.example"])
+    const { challenges: [challenge] } = await session.authorization(placed.body.authorizations[0] ?? "")
+    const { token = "", url = "" } = challenge ?? {}
+    ground.responder.tokens.set(token, session.keyAuthorization(token))
+    const answers = await Promise.all(Array.from({ length: 50 }, () => session.postOnce(url, {})))
+    assert.deepStrictEqual(answers.map(({ status }) => status), Array<number>(50).fill(200))
+    assert.strictEqual((await session.awaitOrder(placed.url, ["ready", "invalid"])).status, "ready")
+    const probes = ground.responder.requests.filter(({ host }) => host.split(":")[0] === "triggered.example")
+    assert.strictEqual(probes.length, 1)
+    assert.strictEqual(count("challenge_validation_requested", "challenge_id", idOf(url)), 1)
+    assert.strictEqual(count("challenge_validated", "challenge_id", idOf(url)), 1)
+  })
+
   it("50 uses of one nonce: one passes", async () => {
     const nonce = await session.nonce()
     const uses = Array.from({ length: 50 }, () => session.postOnce(session.kid ?? "", undefined, { nonce }))

@@ -1,9 +1,10 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber, FiberId, TestClock } from "effect"
 import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { AuthorizationId, ChallengeId } from "../../../src/domain/Id.ts"
 import type { OrderId } from "../../../src/domain/Id.ts"
+import { statusShown } from "../../../src/domain/Order.ts"
 import * as accounts from "../../../src/operations/acme/accounts.ts"
 import * as authorizations from "../../../src/operations/acme/authorizations.ts"
 import type { Caller } from "../../../src/operations/acme/caller.ts"
@@ -22,6 +23,7 @@ import { ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
 import { handlers } from "../../../src/surfaces/jobs/handlers.ts"
 import { der, makeCsr, oid } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
+import { breakWrites, killedAfter, mend as mendWrites } from "../../support/Faults.ts"
 import type { Script, World } from "../../support/Graph.ts"
 import {
   accountKeyOf,
@@ -407,6 +409,100 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.include(eventsOf(records), "challenge_verdict_superseded")
       }))
 
+    const withTwo = profileOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01"]`))
+
+    /** An order of one name whose two challenges have both been triggered. */
+    const bothTriggered = Effect.gen(function*() {
+      const caller = yield* callerAt(withTwo)
+      const order = yield* orderOf(caller, "a.example")
+      const { challenges: offered } = yield* authorizations.find(
+        caller,
+        order.authorizationIds[0] ?? AuthorizationId("")
+      )
+      assert.deepStrictEqual(offered.map(({ type }) => type), ["http-01", "dns-01"])
+      for (const { id } of offered) yield* challenges.trigger(caller, id)
+    })
+
+    const processing = database.use(count("SELECT count(*) FROM challenges WHERE status = 'processing'"))
+    const refused = new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: "planted detail" })
+
+    for (
+      const [first, authorization, order, shown] of [
+        ["http-01", "valid", "ready", ["valid", "invalid"]],
+        ["dns-01", "invalid", "invalid", ["valid", "invalid"]]
+      ] as const
+    ) {
+      test(
+        `two challenges of one authorization, one passing, one failing: ${first}, the first, decides`,
+        () =>
+          Effect.gen(function*() {
+            yield* bothTriggered
+            yield* work
+            const { authorizations: [itself], challenges: both, orders: [its] } = yield* statuses
+            assert.deepStrictEqual([itself, its], [authorization, order])
+            assert.sameMembers([...both], [...shown])
+          }),
+        {
+          // http-01 passes, dns-01 fails; the later one looks on until the first has committed.
+          validate: ({ type }) =>
+            Effect.zipRight(
+              type === first ? Effect.void : Effect.repeat(processing, { until: (left) => left === 1 }),
+              type === "http-01" ? Effect.void : refused
+            )
+        }
+      )
+    }
+
+    test(
+      "two challenges of one authorization, decided at once by two workers: order and authorization agree",
+      () =>
+        Effect.gen(function*() {
+          for (let round = 0; round < 10; round++) {
+            yield* sql("DELETE FROM orders")
+            yield* bothTriggered
+            const { idle, pass } = yield* Runner.make(
+              { ...config.jobs, max_concurrent: 1, owner: "host:1:a" },
+              handlers(config)
+            )
+            const other = yield* database.another
+            const second = yield* Effect.provideService(
+              Runner.make({ ...config.jobs, max_concurrent: 1, owner: "host:2:b" }, handlers(config)),
+              Database,
+              other
+            )
+            yield* Effect.all([pass, Effect.provideService(second.pass, Database, other)], { concurrency: 2 })
+            yield* Effect.all([idle, second.idle], { concurrency: 2 })
+            yield* work
+            const { authorizations: [itself], challenges: both, orders: [its] } = yield* statuses
+            assert.sameMembers([...both], ["valid", "invalid"])
+            assert.include(["valid ready", "invalid invalid"], `${itself} ${its}`)
+          }
+        }),
+      { validate: ({ type }) => type === "http-01" ? Effect.void : refused }
+    )
+
+    const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+    test(
+      "an order that expires while its validation runs is invalid, and cannot be finalized",
+      () =>
+        Effect.gen(function*() {
+          const caller = yield* callerAt(profile)
+          const order = yield* orderOf(caller, "a.example")
+          const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+          yield* challenges.trigger(caller, id)
+          yield* work
+          const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
+          const found = yield* orders.find(caller, order.id)
+          assert.strictEqual(statusShown(found, profile.order.validity_seconds, now / 1000), "invalid")
+          assert.strictEqual(
+            (yield* Effect.flip(finalize(caller, order.id, csrText("a.example"))))._tag,
+            "OrderNotReady"
+          )
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        }),
+      { validate: () => lapsing }
+    )
+
     test("a challenge that is no longer processing is not probed", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
@@ -756,6 +852,58 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["order_expired"])
         }), { issue: () => Effect.die("signed") })
 
+      const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+      test(
+        "an order that expires while it is signed ends invalid; the certificate that arrives is thrown away",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "invalid")
+            assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["order_expired"])
+            assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+            assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+          }),
+        { issue: (request) => Effect.zipRight(lapsing, signsAtOnce(request)) }
+      )
+
+      test("the lease ends while the first worker lives: its certificate is thrown away, job_lease_lost", () => {
+        let calls = 0
+        const [entered, go] = [Deferred.unsafeMake<void>(FiberId.none), Deferred.unsafeMake<void>(FiberId.none)]
+        // The first worker signs for so long that a second one has taken its place.
+        const issue: Script["issue"] = (request) =>
+          Effect.suspend(() => {
+            const isFirst = calls++ === 0
+            const waits = Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(go))
+            return Effect.map(
+              Effect.zipRight(isFirst ? waits : Effect.void, signsAtOnce(request)),
+              (signed) => ({ ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
+            )
+          })
+        return Effect.provide(
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            const first = yield* runner
+            yield* first.pass
+            yield* Deferred.await(entered)
+            yield* TestClock.adjust("2 minutes")
+            const second = yield* Runner.make({ ...config.jobs, owner: "host:2:b" }, handlers(config))
+            yield* second.pass
+            yield* Effect.orDie(second.idle)
+            yield* Deferred.succeed(go, undefined)
+            yield* Effect.orDie(first.idle)
+            assert.strictEqual(calls, 2)
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+            assert.deepStrictEqual(yield* column("SELECT cert_serial FROM orders"), ["05ec0d"])
+            assert.strictEqual((yield* auditOf).length, 1)
+            assert.include(eventsOf(records), "job_lease_lost")
+          }),
+          world({ records, issue })
+        )
+      })
+
       test("an order that is no longer processing is not signed", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
@@ -781,15 +929,86 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     })
   })
 
-  const isSqlite = backend.dialect === "sqlite"
-  const breakInserts = (table: string) =>
-    isSqlite
-      ? sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
-      : Effect.zipRight(
-        sql("CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"),
-        sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION broken()`)
+  describe("a worker killed at each step", () => {
+    /** Runs one pass of a worker that dies after so many statements; says whether it did. */
+    const diesAfter = Effect.fnUntraced(function*(statements: number) {
+      const { driver, killed } = yield* killedAfter(database.driver(), statements)
+      const dying = Effect.gen(function*() {
+        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:9:dead" }, handlers(config))
+        yield* pass
+        yield* Effect.race(Effect.orDie(idle), Deferred.await(killed))
+      })
+      yield* Effect.provideService(Effect.scoped(dying), Database, driver)
+      return yield* Deferred.isDone(killed)
+    })
+
+    /** Longer than any lease. */
+    const later = TestClock.adjust("2 minutes")
+
+    test("while it signs: one certificate is recorded, and no other ever was", () => {
+      let signatures = 0
+      const issue: Script["issue"] = (request) =>
+        Effect.map(signsAtOnce(request), (signed) => ({ ...signed, serial: `0badcafe${signatures++}` }))
+      return Effect.provide(
+        Effect.gen(function*() {
+          let died = true
+          let steps = 0
+          for (; died; steps++) {
+            yield* sql("DELETE FROM orders")
+            yield* sql("DELETE FROM jobs")
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            died = yield* diesAfter(steps)
+            const recorded = yield* column("SELECT cert_serial FROM orders WHERE certificate IS NOT NULL")
+            yield* later
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid", `after ${steps} statements`)
+            assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+            const now = yield* column("SELECT cert_serial FROM orders WHERE certificate IS NOT NULL")
+            assert.strictEqual(now.length, 1)
+            if (recorded.length > 0) assert.deepStrictEqual(now, recorded)
+          }
+          assert.isAbove(steps, 5, "it died in between")
+        }),
+        world({ records, issue })
       )
-  const mend = Effect.suspend(() => sql(isSqlite ? "DROP TRIGGER broken" : "DROP FUNCTION broken CASCADE"))
+    })
+
+    test("while it validates: challenge, authorization and order agree in the end", () =>
+      Effect.gen(function*() {
+        let died = true
+        let steps = 0
+        for (; died; steps++) {
+          yield* sql("DELETE FROM orders")
+          yield* sql("DELETE FROM jobs")
+          const caller = yield* callerAt(profile)
+          const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+          yield* challenges.trigger(caller, id)
+          died = yield* diesAfter(steps)
+          const between = JSON.stringify(yield* statuses)
+          assert.include(
+            [
+              `{"orders":["pending"],"authorizations":["pending"],"challenges":["processing"]}`,
+              `{"orders":["ready"],"authorizations":["valid"],"challenges":["valid"]}`
+            ],
+            between
+          )
+          yield* later
+          yield* work
+          assert.deepStrictEqual(yield* statuses, {
+            orders: ["ready"],
+            authorizations: ["valid"],
+            challenges: ["valid"]
+          })
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        }
+        assert.isAbove(steps, 5, "it died in between")
+      }))
+  })
+
+  const isSqlite = backend.dialect === "sqlite"
+  const breakInserts = (table: string) => breakWrites(backend.dialect, { table, operation: "INSERT" })
+  const mend = mendWrites(backend.dialect)
 
   /** The key of a CSR is that of a certificate revoked here for key compromise. */
   const burn = (csr: Buffer, caller: Caller) =>

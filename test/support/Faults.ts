@@ -1,0 +1,56 @@
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import { Deferred, Effect } from "effect"
+import type { Database, Driver } from "../../src/subsystems/db/Database.ts"
+import { sql } from "./Graph.ts"
+
+/* What happens to a database and to those who use it: writes that fail, processes that are gone between two statements. */
+
+/** A write a trigger can refuse. */
+export interface Write {
+  readonly table: string
+  readonly operation: "INSERT" | "UPDATE" | "DELETE"
+}
+
+/** From now on this write fails, until {@link mend}. */
+export const breakWrites = (
+  dialect: Driver["dialect"],
+  { operation, table }: Write
+): Effect.Effect<void, never, Database> =>
+  Effect.asVoid(
+    dialect === "sqlite"
+      ? sql(`CREATE TRIGGER broken BEFORE ${operation} ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
+      : Effect.zipRight(
+        sql("CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"),
+        sql(`CREATE TRIGGER broken BEFORE ${operation} ON ${table} FOR EACH ROW EXECUTE FUNCTION broken()`)
+      )
+  )
+
+/** Writes work again. */
+export const mend = (dialect: Driver["dialect"]): Effect.Effect<void, never, Database> =>
+  Effect.asVoid(sql(dialect === "sqlite" ? "DROP TRIGGER IF EXISTS broken" : "DROP FUNCTION IF EXISTS broken CASCADE"))
+
+const dead = new SqlError({ cause: new Error("killed"), message: "killed" })
+
+/**
+ * The driver of a process that is killed after so many statements: from then on none of its statements arrives, and
+ * what it had begun is rolled back. `killed` is done once a statement was wanted that the process did not live to send.
+ */
+export const killedAfter = (driver: Driver, statements: number) =>
+  Effect.map(Deferred.make<void>(), (killed): { readonly driver: Driver; readonly killed: Deferred.Deferred<void> } => {
+    let left = statements
+    const living = <A>(statement: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
+      Effect.suspend(() => left-- > 0 ? statement : Effect.zipRight(Deferred.succeed(killed, undefined), dead))
+    const mortal = (connection: Connection): Connection =>
+      Object.assign(Object.create(connection) as Connection, {
+        execute: (...args: Parameters<Connection["execute"]>) => living(connection.execute(...args))
+      })
+    return {
+      killed,
+      driver: {
+        ...driver,
+        single: (statement, params) => living(driver.single(statement, params)),
+        transact: (body) => driver.transact((connection) => body(mortal(connection)))
+      }
+    }
+  })
