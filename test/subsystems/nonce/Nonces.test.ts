@@ -3,9 +3,11 @@ import { it } from "@effect/vitest"
 import { Context, Deferred, Effect, Either, Exit, Fiber, Layer, TestClock } from "effect"
 import type { Scope } from "effect"
 import { assert, describe } from "vitest"
+import { sweepNonces } from "../../../src/operations/sweeps.ts"
 import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import { Database, StorageFailed } from "../../../src/subsystems/db/Database.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
+import * as rows from "../../../src/subsystems/db/nonces.ts"
 import { Nonces } from "../../../src/subsystems/nonce/Nonces.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, sql, useDatabase } from "../../support/Graph.ts"
@@ -67,8 +69,8 @@ describe.each(databases)("nonces on $name", (backend) => {
         const given = yield* Effect.replicateEffect(issued(nonces), 600, together)
         assert.strictEqual(new Set(given).size, 600)
         for (const nonce of given) assert.match(nonce, /^[\w-]{43}$/)
-        const rows = new Set(yield* column("SELECT value FROM nonces"))
-        assert.deepStrictEqual(given.filter((nonce) => !rows.has(nonce)), [])
+        const found = new Set(yield* column("SELECT value FROM nonces"))
+        assert.deepStrictEqual(given.filter((nonce) => !found.has(nonce)), [])
       }))
 
     test("gives none that has used up more than a tenth of its life", (nonces) =>
@@ -212,6 +214,23 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(second), "unknown", "expired ones are spent too")
       }))
 
+    test("at ttl - 1 s / ttl + 1 s, and with the clock stepped back: one from the future is fresh", (nonces) =>
+      Effect.gen(function*() {
+        const now = 1_000_000_000
+        for (const [later, verdict] of [[ttlSeconds - 1, "fresh"], [ttlSeconds + 1, "expired"], [-3600, "fresh"]]) {
+          yield* TestClock.setTime(now)
+          const nonce = yield* issued(yield* noncesOver(database.driver()))
+          yield* TestClock.setTime(now + Number(later) * 1000)
+          assert.strictEqual(yield* nonces.spend(nonce), verdict, `${later} s later`)
+        }
+        // What was made ahead before the step is still given out, and still works.
+        yield* TestClock.setTime(now)
+        yield* issued(nonces)
+        yield* TestClock.setTime(now - 3_600_000)
+        const given = yield* issued(nonces)
+        assert.strictEqual(yield* nonces.spend(given), "fresh")
+      }))
+
     test("tells everybody who waits of a failure, spends nothing then, and works afterwards", (nonces) =>
       Effect.gen(function*() {
         const given = yield* Effect.replicateEffect(issued(nonces), 130, together)
@@ -254,4 +273,29 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(yield* Effect.forEach(staying, Fiber.join), ["fresh", "fresh"])
       }))
   })
+
+  test("a flood leaves no more rows than were asked for and one batch ahead, and is swept in batches", (nonces) =>
+    Effect.gen(function*() {
+      const asked = 1000
+      yield* Effect.replicateEffect(issued(nonces), asked)
+      assert.isAtLeast(yield* stored, asked)
+      assert.isAtMost(yield* stored, asked + 256)
+      yield* rows.insert(Array.from({ length: 2500 }, (_, index) => `flood-${index}`), 0)
+      const flood = yield* stored
+      yield* TestClock.adjust(`${ttlSeconds + 1} seconds`)
+      const fresh = yield* issued(nonces)
+      const kept = (yield* stored) - flood
+      const driver = database.driver()
+      const passes: Array<number> = []
+      const counting: Driver = {
+        ...driver,
+        single: (statement, params) =>
+          Effect.tap(driver.single(statement, params), (gone) => void passes.push(gone.length))
+      }
+      yield* Effect.provideService(sweepNonces(ttlSeconds), Database, counting)
+      assert.isTrue(passes.every((gone) => gone <= 1000), String(passes))
+      assert.strictEqual(passes.reduce((sum, gone) => sum + gone, 0), flood)
+      assert.strictEqual(yield* stored, kept)
+      assert.strictEqual(yield* nonces.spend(fresh), "fresh")
+    }))
 })

@@ -1,12 +1,17 @@
 import { it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { generateKeyPairSync } from "node:crypto"
+import { Effect, Fiber, TestClock } from "effect"
+import type { Scope } from "effect"
+import { generateKeyPairSync, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
-import type { AcmeKey } from "../../../support/AcmeSession.ts"
-import { databases } from "../../../support/Databases.ts"
-import type { World } from "../../../support/Graph.ts"
+import * as Runner from "../../../../src/subsystems/queue/Runner.ts"
+import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
+import type { Answer } from "../../../../src/surfaces/http/Message.ts"
+import { handlers } from "../../../../src/surfaces/jobs/handlers.ts"
+import type { AcmeKey, AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
+import { databases, freshDirectory } from "../../../support/Databases.ts"
+import type { Script, World } from "../../../support/Graph.ts"
 import { column, configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
@@ -21,6 +26,7 @@ import {
   surfaceOf,
   urlOf
 } from "../../../support/Handle.ts"
+import { issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 
 /* Key rollover (RFC 8555 section 7.3.5), with every refusal of "Key rollover" in the list of attacks. */
 
@@ -43,12 +49,16 @@ const innerOf = (
 describe.each(databases)("keyChange on $name", (backend) => {
   const database = useDatabase(backend)
   const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () =>
+  const test = (
+    name: string,
+    body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>,
+    script: Script = {}
+  ) =>
+    it.scoped(name, () =>
       Effect.suspend(() => {
         records.length = 0
         return body()
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+      }).pipe(Effect.provide(world({ records, seed: name, ...script })), (self) => database.use(self)))
 
   const change = (key: AcmeKey, kid: string, inner: object | string) =>
     Effect.flatMap(surface, (app) => Effect.flatMap(byAccount(key, kid, target, inner), app.handle))
@@ -235,6 +245,68 @@ describe.each(databases)("keyChange on $name", (backend) => {
       if (winner !== undefined) assert.strictEqual((yield* read(winner, kid)).status, 200)
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1)
     }))
+
+  test("old key afterwards: a signed request and revokeCert are refused, newAccount makes a new, empty account", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const [old, next] = [acmeKey(), acmeKey()]
+      const app = yield* surface
+      const kid = yield* registered(old)
+      const names = { identifiers: [{ type: "dns", value: "a.example" }] }
+      const order = headerOf(yield* app.handle(yield* byAccount(old, kid, at("/newOrder"), names)), "location")
+      const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))
+      const { chain, notAfter, serial } = yield* issue(issueRequest(["a.example"]))
+      yield* sql(
+        `UPDATE orders SET status = 'valid', certificate = '${chain}', cert_serial = '${serial}',
+           cert_not_after = ${notAfter}`
+      )
+      assert.strictEqual((yield* change(old, kid, innerOf(next, kid, old))).status, 200)
+
+      const unauthorized = (answer: Answer) =>
+        assert.deepStrictEqual(
+          [answer.status, bodyOf(answer).type],
+          [401, "urn:ietf:params:acme:error:unauthorized"],
+          String(answer.body)
+        )
+      const revokeCert = at("/revokeCert")
+      const certificate = { certificate: new X509Certificate(chain).raw.toString("base64url") }
+      for (const [to, payload] of [[order.slice(urlOf("").length), undefined], [revokeCert, certificate]] as const) {
+        unauthorized(yield* app.handle(yield* byAccount(old, kid, to, payload)))
+      }
+      const header = { jwk: old.jwk, url: urlOf(revokeCert), nonce: yield* freshNonce }
+      unauthorized(yield* app.handle(posted(revokeCert, signed(old, header, certificate))))
+      const fresh = yield* registered(old)
+      assert.notStrictEqual(fresh, kid)
+      unauthorized(yield* app.handle(yield* byAccount(old, fresh, revokeCert, certificate)))
+      const list = yield* app.handle(yield* byAccount(old, fresh, `${fresh.slice(urlOf("").length)}/orders`))
+      assert.deepStrictEqual(JSON.parse(String(list.body)), { orders: [] })
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL"), 0)
+    }))
+
+  const probed: Array<string> = []
+  test("between trigger and validation: the key at trigger time decides", () =>
+    Effect.gen(function*() {
+      probed.length = 0
+      const [old, next] = [acmeKey(), acmeKey()]
+      const app = yield* surface
+      const kid = yield* registered(old)
+      const ask = (url: string, payload?: object) =>
+        Effect.flatMap(byAccount(old, kid, url.slice(urlOf("").length), payload), app.handle)
+      const names = { identifiers: [{ type: "dns", value: "a.example" }] }
+      const order = JSON.parse(String((yield* ask(urlOf(at("/newOrder")), names)).body)) as OrderBody
+      const shown = JSON.parse(String((yield* ask(order.authorizations[0] ?? "")).body)) as AuthorizationBody
+      const [challenge] = shown.challenges
+      assert.strictEqual((yield* ask(challenge?.url ?? "", {})).status, 200)
+      assert.strictEqual((yield* change(old, kid, innerOf(next, kid, old))).status, 200)
+      const config = configOf()
+      const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, handlers(config))
+      yield* pass
+      yield* Effect.orDie(idle)
+      assert.deepStrictEqual(probed, [`${challenge?.token}.${old.thumbprint}`])
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["ready"])
+    }), {
+    validate: ({ keyAuthorization }) => Effect.sync(() => void probed.push(keyAuthorization))
+  })
 
   test("two accounts that want the same key at once: one has it, the other is told who", () =>
     Effect.gen(function*() {

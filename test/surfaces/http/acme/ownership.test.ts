@@ -79,8 +79,10 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
     })
 
   const stored = Effect.map(
-    Effect.forEach(["orders", "authorizations", "challenges", "jobs", "audit_log"], (table) =>
-      sql(`SELECT * FROM ${table} ORDER BY 1`)),
+    Effect.forEach(
+      ["orders", "authorizations", "challenges", "jobs", "audit_log"],
+      (table) => sql(`SELECT * FROM ${table} ORDER BY 1`)
+    ),
     (tables) => JSON.stringify(tables)
   )
 

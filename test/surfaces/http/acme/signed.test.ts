@@ -8,6 +8,7 @@ import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import type { Nonces } from "../../../../src/subsystems/nonce/Nonces.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
 import type { AcmeKey, FlattenedJws } from "../../../support/AcmeSession.ts"
+import { signJws } from "../../../support/AcmeSession.ts"
 import { databases } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
 import { configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
@@ -20,6 +21,7 @@ import {
   headerOf,
   posted,
   register,
+  requestOf,
   signed,
   surfaceOf,
   urlOf
@@ -343,6 +345,128 @@ describe.each(databases)("signed requests on $name", (backend) => {
         assert.deepStrictEqual([answer.status, bodyOf(answer).type?.split(":").at(-1)], [status, type], name)
         assert.deepStrictEqual(saidOf(records), logged[0] === "" ? [] : [[...logged]], name)
       }
+    }))
+
+  test("a nonce made for one profile is taken at another: the url binds the request", () =>
+    Effect.gen(function*() {
+      const app = yield* surface
+      const nonce = headerOf(yield* app.handle(requestOf("HEAD", at("/newNonce"))), "replay-nonce")
+      const target = "/profile/other/newAccount"
+      const header = { jwk: key.jwk, url: urlOf(target), nonce }
+      assert.strictEqual((yield* handle(posted(target, signed(key, header, {})))).status, 201)
+    }))
+
+  test("a member twice in header or payload: the last counts, for checks and meaning alike", () =>
+    Effect.gen(function*() {
+      const kid = yield* registered
+      const target = targetOf(kid)
+      const send = (members: string, payload: string) =>
+        Effect.flatMap(freshNonce, (nonce) => {
+          const header = `{"alg":"none",${members}"nonce":"${nonce}","url":"${urlOf(target)}","alg":"ES256"}`
+          return handle(posted(target, JSON.stringify(signJws(key, header, payload))))
+        })
+      const good = `"kid":"${defaultBase}/acct/${absent}","kid":"${kid}",`
+      assert.strictEqual((yield* send(good, `{"contact":["tel:1"],"contact":["mailto:a@b.example"]}`)).status, 200)
+      yield* refused(
+        yield* send(good, `{"contact":["mailto:c@d.example"],"contact":["tel:1"]}`),
+        400,
+        "unsupportedContact"
+      )
+      yield* refused(yield* send(good, `{"status":"deactivated","status":"valid"}`), 400, "malformed")
+      const bad = `"kid":"${kid}","kid":"${defaultBase}/acct/${absent}",`
+      yield* refused(yield* send(bad, ""), 400, "accountDoesNotExist")
+      const rows = yield* sql("SELECT status, contact FROM accounts")
+      assert.deepStrictEqual(rows.map(({ status }) => status), ["valid"])
+      assert.include(JSON.stringify(rows), "mailto:a@b.example")
+    }))
+
+  test("a jwk with private members: nothing of them is stored or logged", () =>
+    Effect.gen(function*() {
+      for (const { privateKey, ...one } of [key, rsaKey]) {
+        const { d = "", kty, p, ...rest } = privateKey.export({ format: "jwk" })
+        const jwk = { use: "sig", d, ...rest, ...(p === undefined ? {} : { p }), kid: "mine", kty }
+        const draft = yield* draftOf(at("/newAccount"), {}, { jwk })
+        const answer = yield* handle(requestFor({ ...draft, key: { privateKey, ...one } }))
+        assert.strictEqual(answer.status, 201, String(answer.body))
+        const stored = JSON.stringify([yield* sql("SELECT * FROM accounts"), records])
+        for (const secret of [d, p ?? d]) {
+          assert.notInclude(stored, secret)
+          assert.notInclude(stored, JSON.stringify([...Buffer.from(secret, "base64url")]).slice(1, -1))
+          assert.notInclude(String(answer.body), secret)
+        }
+        const plain = yield* draftOf(at("/newAccount"), {}, { jwk: one.jwk })
+        const again = yield* handle(requestFor({ ...plain, key: { privateKey, ...one } }))
+        assert.strictEqual(headerOf(again, "location"), headerOf(answer, "location"))
+      }
+    }))
+
+  test("url in another spelling of the same place is another URL, whatever the Host says", () =>
+    Effect.gen(function*() {
+      const app = yield* surfaceOf(configOf(`[server]\nbase_url = "https://acme.example"`))
+      const path = at("/newAccount")
+      const send = (url: string, headers = {}) =>
+        Effect.flatMap(
+          freshNonce,
+          (nonce) =>
+            Effect.flatMap(app.handle(posted(path, signed(key, { jwk: key.jwk, url, nonce }, {}), headers)), (answer) =>
+              Effect.map(isStored(nonce), (unspent) => ({ answer, unspent })))
+        )
+      const others = [
+        `http://acme.example${path}`,
+        `HTTPS://acme.example${path}`,
+        `https://ACME.example${path}`,
+        `https://acme.example:443${path}`,
+        `https://acme.example.${path}`,
+        `https://user@acme.example${path}`,
+        `https://acme.example/${path}`,
+        `https://acme.example${path}/`,
+        `https://acme.example${path}?`,
+        `https://acme.example${path}#`
+      ]
+      for (const url of others) {
+        const { answer, unspent } = yield* send(url)
+        yield* refused(answer, 400, "malformed")
+        assert.isTrue(unspent, url)
+      }
+      const forged = { "host": "evil.example", "x-forwarded-host": "evil.example", "forwarded": "host=evil.example" }
+      yield* refused((yield* send(`https://evil.example${path}`, forged)).answer, 400, "malformed")
+      assert.strictEqual((yield* send(`https://acme.example${path}`, forged)).answer.status, 201)
+    }))
+
+  test("anything after deactivation: unauthorized, wherever it is sent", () =>
+    Effect.gen(function*() {
+      const kid = yield* registered
+      const app = yield* surface
+      const placed = yield* draftOf(at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] }, { kid })
+      const order = targetOf(headerOf(yield* app.handle(requestFor(placed)), "location"))
+      const gone = yield* draftOf(targetOf(kid), { status: "deactivated" }, { kid })
+      assert.strictEqual((yield* handle(requestFor(gone))).status, 200)
+      const wanted: ReadonlyArray<readonly [target: string, payload?: object]> = [
+        [at("/directory")],
+        [at("/newNonce")],
+        [at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] }],
+        [at("/keyChange"), {}],
+        [targetOf(kid)],
+        [targetOf(kid), { contact: [] }],
+        [targetOf(kid), { status: "deactivated" }],
+        [`${targetOf(kid)}/orders`],
+        [order],
+        [`${order}/finalize`, { csr: "" }],
+        [order.replace("/order/", "/certificate/")],
+        [at(`/authz/${absent}`)],
+        [at(`/chall/${absent}`), {}]
+      ]
+      for (const [target, payload] of wanted) {
+        const answer = yield* handle(requestFor(yield* draftOf(target, payload, { kid })))
+        yield* refused(answer, 401, "unauthorized")
+      }
+      for (const payload of [{}, { onlyReturnExisting: true }]) {
+        const again = yield* draftOf(at("/newAccount"), payload, { jwk: key.jwk })
+        yield* refused(yield* handle(requestFor(again)), 401, "unauthorized")
+      }
+      // Whoever lost an account may still revoke: this one is judged by its certificate alone.
+      const revoking = yield* draftOf(at("/revokeCert"), { certificate: "AAAA" }, { kid })
+      yield* refused(yield* handle(requestFor(revoking)), 400, "malformed")
     }))
 
   test("the nonce is spent before the account is judged", () =>
