@@ -157,7 +157,8 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
 
     const reclaim = Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
-      if (now - reclaimedAt < options.poll_interval_ms) return
+      const since = now - reclaimedAt // negative once the clock has been set back
+      if (since >= 0 && since < options.poll_interval_ms) return
       reclaimedAt = now
       const count = yield* jobs.reclaim(Math.floor(now / 1000))
       if (count > 0) yield* emit("db_job_leases_reclaimed", { rows_updated: count })

@@ -435,6 +435,104 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "deadline passed" })
       }))
 
+    test("a clock jumping an hour either way: no storm, no lost job", () =>
+      Effect.gen(function*() {
+        const hour = 3600
+        yield* TestClock.setTime(10 * hour * 1000)
+        let ran = 0
+        const runner = yield* Runner.make(options, [
+          validation(() =>
+            Effect.sync(() => {
+              ran++
+              return { _tag: "Retry", error: "not yet" } as const
+            })
+          )
+        ])
+        const at = (seconds: number) =>
+          Effect.zipRight(
+            TestClock.setTime(seconds * 1000),
+            Effect.repeatN(pass(runner), 20)
+          )
+        yield* enqueue("k")
+        yield* at(10 * hour)
+        assert.strictEqual(ran, 1, "once, then it waits")
+        yield* at(9 * hour)
+        assert.strictEqual(ran, 1, "an hour back: it waits the longer")
+        yield* at(11 * hour)
+        assert.strictEqual(ran, 2, "an hour on: due once, however long it was")
+        yield* at(10 * hour)
+        assert.strictEqual(ran, 2)
+        yield* at(13 * hour)
+        assert.strictEqual(ran, 3)
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+
+        // A row whose runner died before the clock went back is not lost: its lease ends in its own time.
+        yield* enqueue("left")
+        yield* jobs.claim({ now: 13 * hour, owner: "dead", limit: 1, leases: [["challenge_validate", 40]] })
+        yield* at(12 * hour)
+        assert.strictEqual(ran, 3)
+        yield* at(13 * hour + 41)
+        assert.strictEqual(ran, 4)
+
+        // Nor one whose runner died after it: leases are looked at although the clock reads earlier than it did.
+        yield* enqueue("later")
+        yield* sql("DELETE FROM jobs WHERE dedup_key = 'left'")
+        yield* sql(
+          `UPDATE jobs SET status = 'running', lease_owner = 'dead', lease_until = ${12 * hour + 40}
+           WHERE dedup_key = 'later'`
+        )
+        yield* at(12 * hour + 41)
+        assert.strictEqual(ran, 5)
+      }))
+
+    test("100 000 queued: a claim walks an index, and takes the oldest", () =>
+      Effect.gen(function*() {
+        const isSqlite = backend.dialect === "sqlite"
+        yield* TestClock.setTime(1_000_000_000)
+        yield* sql(
+          isSqlite
+            ? `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+               WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+               SELECT randomblob(16), iif(i % 2 = 0, 'challenge_validate', 'nonce_sweep'), 'q' || i,
+                 '{"challenge_id":"c","profile":"p","thumbprint":"t"}', 'ready', 500000 + i, 0, 3, 0, 0 FROM n`
+            : `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+               SELECT gen_random_uuid(), CASE WHEN i % 2 = 0 THEN 'challenge_validate' ELSE 'nonce_sweep' END, 'q' || i,
+                 '{"challenge_id":"c","profile":"p","thumbprint":"t"}', 'ready', 500000 + i, 0, 3, 0, 0
+               FROM generate_series(1, 100000) i`
+        )
+        yield* sql("ANALYZE jobs")
+        const driver = database.driver()
+        const plans: Array<string> = []
+        const explaining: Driver = {
+          ...driver,
+          single: (statement, params) => {
+            if (!statement.text.startsWith("UPDATE jobs SET status = 'running'")) {
+              return driver.single(statement, params)
+            }
+            const text = `EXPLAIN ${isSqlite ? "QUERY PLAN " : ""}${statement.text}`
+            return Effect.zipRight(
+              Effect.map(driver.single({ ...statement, text, reads: true }, params), (rows) => {
+                plans.push(JSON.stringify(rows))
+              }),
+              driver.single(statement, params)
+            )
+          }
+        }
+        const runner = yield* Effect.provideService(
+          Runner.make(options, [validation(() => Effect.succeed(done))]),
+          Database,
+          explaining
+        )
+        yield* Effect.provideService(pass(runner), Database, explaining)
+        assert.strictEqual(plans.length, 1)
+        assert.include(plans[0], "jobs_status_run_at")
+        assert.notMatch(plans[0] ?? "", isSqlite ? /SCAN jobs/ : /Seq Scan on jobs/)
+        assert.deepStrictEqual(
+          yield* column("SELECT dedup_key FROM jobs WHERE status = 'done' ORDER BY run_at"),
+          Array.from({ length: 8 }, (_, index) => `q${2 * index + 2}`)
+        )
+      }))
+
     test("a dead runner's row is reclaimed after its lease, due now, its attempt counted", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
