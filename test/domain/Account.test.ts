@@ -92,5 +92,11 @@ describe("contacts", () => {
     }
   })
 
+  it("<script> in a local part: not as it stands, and not encoded; as a quoted text it is none of ours", () => {
+    for (const text of ["<script>", "%3Cscript%3E", "\"<script>\"", "%22%3Cscript%3E%22"]) {
+      assert.strictEqual(verdict(`mailto:${text}@b.example`), "invalidContact", text)
+    }
+  })
+
   it("may be none at all", () => assert.strictEqual(verdict(), "ok"))
 })

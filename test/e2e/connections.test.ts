@@ -5,6 +5,7 @@ import { AcmeSession } from "../support/AcmeSession.ts"
 import { builtServer } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
+import { makeHttpClient } from "../support/Http.ts"
 import { verifyChain } from "../support/Openssl.ts"
 
 /* The lines "slow head, slow body, 5000 idle connections" and their neighbours of attacks.md, "HTTP surface". */
@@ -127,6 +128,25 @@ describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }
     }
     await issues("after-oddities.example")
   })
+
+  it("a flood of HEAD newNonce: every answer has a nonce of its own, and who issues is served", async () => {
+    const http = makeHttpClient()
+    try {
+      const seen = new Set<string>()
+      const flood = async () => {
+        for (let round = 0; round < 300; round++) {
+          const answer = await http.send(session.directory.newNonce, { method: "HEAD" })
+          if (answer.status === 200) seen.add(String(answer.headers["replay-nonce"]))
+          else assert.strictEqual(answer.status, 429)
+        }
+      }
+      await Promise.all([...Array.from({ length: 8 }, flood), issues("beside-a-flood.example")])
+      assert.isAbove(seen.size, 300)
+      for (const nonce of seen) assert.match(nonce, /^[\w-]{43}$/)
+    } finally {
+      http.close()
+    }
+  }, 60_000)
 
   it("the process is well, has nothing to complain of, and ends although somebody says nothing", async () => {
     const health = await session.get(`${ground.server.baseUrl}/health`)

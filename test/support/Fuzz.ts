@@ -1,17 +1,21 @@
-import { FastCheck as fc } from "effect"
+import type { FastCheck as fc } from "effect"
 
 /*
- * Runs of a generated test. A test run has its seed and its number, so that it is the same one everywhere;
- * `ACME_FUZZ_SECONDS=600 npm test -- <file>` goes on for so long instead, with seeds of its own.
+ * How far random attacks go. In every run they are the same few; `FUZZ_RUNS` asks for any number of them, `FUZZ_SEED`
+ * for others.
  */
 
-const seconds = Number(process.env["ACME_FUZZ_SECONDS"] ?? "0")
+const asked = process.env["FUZZ_RUNS"]
+const seed = Number(process.env["FUZZ_SEED"] ?? "0")
 
-/** How often a property is tried, and for how long a test may go on for it. */
-export const fuzz = <T>(numRuns: number): fc.Parameters<T> =>
-  seconds > 0
-    ? { numRuns: Number.MAX_SAFE_INTEGER, interruptAfterTimeLimit: seconds * 1000, markInterruptAsFailure: false }
-    : { numRuns, seed: 1 }
+/** How many attacks to make where `few` are made in every run. */
+export const runsOf = (few: number): number => asked === undefined ? few : Number(asked)
 
-/** The time a test with such a property has, in ms. */
-export const fuzzTimeout = 60_000 + seconds * 1000
+/** The seed of a test that has one of its own. */
+export const seedOf = (own: number): number => own + seed
+
+/** For how long a test may run; 0, without end, for as many attacks as were asked for. */
+export const timeoutOf = (millis: number): number => asked === undefined ? millis : 0
+
+/** The same for a property. */
+export const fuzz = <T>(few: number): fc.Parameters<T> => ({ numRuns: runsOf(few), seed: seedOf(1) })

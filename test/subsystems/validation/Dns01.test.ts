@@ -1,6 +1,9 @@
 import { describe, it } from "@effect/vitest"
-import { Array, Effect, Either, Fiber, Layer, TestClock } from "effect"
+import * as Dns from "dns-packet"
+import { Array, Effect, Either, FastCheck, Fiber, Layer, TestClock } from "effect"
 import { hash } from "node:crypto"
+import type { Socket } from "node:dgram"
+import { createSocket } from "node:dgram"
 import { assert } from "vitest"
 import type { DnsName } from "../../../src/domain/Identifier.ts"
 import { baseName, normalizeIdentifier } from "../../../src/domain/Identifier.ts"
@@ -12,6 +15,8 @@ import { ResolveFailed, Resolver } from "../../../src/subsystems/outside/Resolve
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import type { Entry } from "../../support/DnsAnswerer.ts"
 import { dnsAnswerer, unasked } from "../../support/DnsAnswerer.ts"
+import { runsOf, seedOf, timeoutOf } from "../../support/Fuzz.ts"
+import { mutate, seeded } from "../crypto/Pki.ts"
 
 const token = "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJyPCt92wr-oA"
 const keyAuthorization = `${token}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`
@@ -128,6 +133,35 @@ describe("records", () => {
       }))
   }
 })
+
+it.effect(
+  "texts of any kind: valid when one of the first 64 is the right one, octet for octet",
+  () =>
+    Effect.gen(function*() {
+      const cut = FastCheck.nat({ max: right.length })
+      const text = FastCheck.oneof(
+        FastCheck.tuple(cut, cut, FastCheck.constantFrom("", " ", "\0", "\"", "=", ".", "A", "é")).map((
+          [from, to, more]
+        ) => right.slice(0, from) + more + right.slice(to)),
+        FastCheck.fullUnicodeString({ maxLength: 50 }),
+        FastCheck.constantFrom(right, wrong, "", keyAuthorization)
+      )
+      const cases = FastCheck.sample(FastCheck.array(text, { maxLength: 100, size: "max" }), {
+        numRuns: runsOf(500),
+        seed: seedOf(1035)
+      })
+      const verdicts = new Set<string>()
+      for (const texts of cases) {
+        const { answers, verdict } = yield* attempt(answering(texts))
+        const expected = texts.slice(0, 64).includes(right) ? "valid" : "incorrectResponse txt_mismatch"
+        assert.strictEqual(verdict, expected, JSON.stringify(texts))
+        if (verdict !== "valid") assert.strictEqual(answers, texts.length)
+        verdicts.add(verdict)
+      }
+      assert.strictEqual(verdicts.size, 2)
+    }),
+  timeoutOf(30_000)
+)
 
 describe("the look-up", () => {
   for (const code of ["ENOTFOUND", "ESERVFAIL", "EREFUSED", "ETIMEOUT", "alias loop"]) {
@@ -246,6 +280,35 @@ describe("over the DNS", () => {
         assert.strictEqual((yield* Fiber.join(fiber)).verdict, "incorrectResponse txt_mismatch")
       }))
   }
+
+  it.scopedLive("replies of any octets: a verdict, and never valid unless they say so", () =>
+    Effect.gen(function*() {
+      const random = seeded(seedOf(53))
+      const { port } = yield* Effect.acquireRelease(
+        Effect.async<{ readonly socket: Socket; readonly port: number }>((resume) => {
+          const socket = createSocket("udp4")
+          socket.on("message", (octets, from) => {
+            const { id = 0, questions = [] } = Dns.decode(octets)
+            const answers = [{ type: "TXT", name: txtName, ttl: 0, data: wrong } as const]
+            const flags = Dns.RECURSION_DESIRED | Dns.RECURSION_AVAILABLE
+            const reply = Dns.encode({ type: "response", id, flags, questions, answers })
+            // Behind the id, so that it is the question's reply.
+            const spoilt = mutate(mutate(reply.subarray(2), random), random)
+            socket.send(Buffer.concat([reply.subarray(0, 2), spoilt]), from.port, from.address)
+          })
+          socket.bind(0, "127.0.0.1", () => resume(Effect.succeed({ socket, port: socket.address().port })))
+        }),
+        ({ socket }) => Effect.sync(() => socket.close())
+      )
+      const resolver = Resolver.layer(`127.0.0.1:${port}`)
+      const verdicts = yield* Effect.forEach(
+        Array.range(1, runsOf(200)),
+        () => Effect.map(attempt(resolver, { timeout_ms: 300 }), ({ verdict }) => verdict),
+        { concurrency: 20 }
+      )
+      for (const verdict of verdicts) assert.match(verdict, /^(?:dns |incorrectResponse txt_mismatch)/)
+      assert.include(verdicts, "incorrectResponse txt_mismatch")
+    }), timeoutOf(30_000))
 
   it.scopedLive("value for the base name beside the one for its wildcard: each finds its own", () =>
     Effect.gen(function*() {

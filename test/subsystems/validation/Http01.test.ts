@@ -1,6 +1,7 @@
 import { describe, it } from "@effect/vitest"
-import { Array, Effect, Either, Exit, Fiber, Layer, Ref, TestClock } from "effect"
+import { Array, Effect, Either, Exit, FastCheck, Fiber, Layer, Ref, TestClock } from "effect"
 import { assert } from "vitest"
+import { makeAddressPolicy } from "../../../src/domain/Address.ts"
 import type { DnsName } from "../../../src/domain/Identifier.ts"
 import { normalizeIdentifier } from "../../../src/domain/Identifier.ts"
 import type { Record as LogRecord } from "../../../src/subsystems/log/EventLog.ts"
@@ -13,6 +14,7 @@ import { ResolveFailed, Resolver } from "../../../src/subsystems/outside/Resolve
 import type { ChallengePolicy } from "../../../src/subsystems/validation/Attempt.ts"
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import { unasked } from "../../support/DnsAnswerer.ts"
+import { runsOf, seedOf, timeoutOf } from "../../support/Fuzz.ts"
 
 const token = "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJyPCt92wr-oA"
 const keyAuthorization = `${token}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`
@@ -309,6 +311,66 @@ describe("redirect to ...: connection, nothing dialled", () => {
         assert.notInclude(JSON.stringify(records), token)
       }))
   }
+
+  it.effect(
+    "anything at all: what is denied is not dialled, nor another port, and there is a verdict",
+    () =>
+      Effect.gen(function*() {
+        const pieces = FastCheck.oneof(
+          FastCheck.constantFrom(
+            ...[
+              "http:",
+              "https:",
+              "HTTP:",
+              "ftp:",
+              "file:",
+              "data:",
+              "//",
+              "/",
+              "\\",
+              "@",
+              ":",
+              "?",
+              "#",
+              "%0d%0a",
+              "\r\n"
+            ],
+            ...["a.example", "inside.example", "169.254.169.254", "2852039166", "0xa9fea9fe", "[::ffff:a9fe:a9fe]"],
+            ...["[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::]", "0", "127.1", ":80", ":443", ":22", ":0", ":99999", "."],
+            ...["..", "%2e", "\t", " ", "\0", "user:secret", "[", "]", "\u3002", "\uff11", path]
+          ),
+          FastCheck.fullUnicodeString({ maxLength: 5 })
+        )
+        const locations = FastCheck.oneof(
+          FastCheck.webUrl({ validSchemes: ["http", "https", "ftp"], withQueryParameters: true }),
+          FastCheck.array(pieces, { minLength: 1, maxLength: 6 }).map((parts) => parts.join("")),
+          FastCheck.tuple(
+            FastCheck.constantFrom("http://", "https://", "//"),
+            FastCheck.array(pieces, { maxLength: 4 })
+          )
+            .map(([scheme, parts]) => scheme + parts.join(""))
+        )
+        const policy = makeAddressPolicy({ denied: defaults.denied_addresses, allowed: defaults.allowed_addresses })
+        const verdicts = new Set<string>()
+        for (const location of FastCheck.sample(locations, { numRuns: runsOf(400), seed: seedOf(7230) })) {
+          const { requests, verdict } = yield* attempt({
+            zone: { "a.example": ["192.0.2.1"], "inside.example": ["169.254.169.254", "::ffff:169.254.169.254"] },
+            script: ({ path: at }) => Effect.succeed(at === path ? redirect(location) : body(keyAuthorization))
+          })
+          for (const { address, host, path: asked, port } of requests) {
+            const said = JSON.stringify({ location, address, host, asked, port })
+            assert.isUndefined(policy.check(address), said)
+            assert.include([80, 443], port, said)
+            assert.notMatch(host, /[^a-z0-9.:_[\]-]/, said)
+            assert.notMatch(asked, /[\0-\x20\x7f-\uffff]/, said)
+          }
+          assert.match(verdict, /^(?:valid$|connection |unauthorized )/, location)
+          verdicts.add(verdict.split(" ")[0] ?? "")
+        }
+        assert.includeMembers([...verdicts], ["valid", "connection"])
+      }),
+    timeoutOf(30_000)
+  )
 
   it.effect("sixth hop", () =>
     Effect.gen(function*() {

@@ -333,6 +333,26 @@ describe("the answer", () => {
       assert.strictEqual(refused.length, unusable.length, "one that is absent is not invalid")
     }))
 
+  test("x-request-id with CRLF or 10 KB is replaced, or ends the connection; no header is made of it", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("x"))
+      const idOf = (said: string) => headOf(said).headers.get("x-request-id") ?? ""
+      const long = yield* exchange(port, get("/", `X-Request-Id: ${"x".repeat(10_240)}\r\n${once}`))
+      assert.match(idOf(long), /^[0-9a-f-]{36}$/)
+      const two = yield* exchange(port, get("/", `X-Request-Id: a\r\nX-Planted: b\r\n${once}`))
+      assert.strictEqual(idOf(two), "a")
+      for (const odd of ["a\rX-Planted: b", "a\nX-Planted: b", "a\r\n X-Planted: b", "a\0b"]) {
+        const said = yield* exchange(port, get("/", `X-Request-Id: ${odd}\r\n${once}`))
+        assert.strictEqual(headOf(said).status, 400, JSON.stringify(odd))
+        assert.notMatch(said, /planted/i)
+      }
+      for (const encoded of ["a%0d%0aX-Planted:b", "a\u00e5\u008d\u008ab"]) {
+        const said = yield* exchange(port, get("/", `X-Request-Id: ${encoded}\r\n${once}`))
+        assert.isFalse(headOf(said).headers.has("x-planted"))
+      }
+      assert.isFalse(headOf(two).headers.has("x-planted"))
+    }))
+
   test("the app is given the target as received, the peer and a bounded User-Agent", () =>
     Effect.gen(function*() {
       const seen: Array<Request> = []

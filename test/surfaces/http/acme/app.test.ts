@@ -155,7 +155,10 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         "*",
         "/health/",
         "/Health",
-        "/%68ealth"
+        "/%68ealth",
+        "/.well-known/acme-challenge/",
+        "/.well-known/acme-challenge/token",
+        "/.well-known/acme-challenge/token/deeper"
       ]
       for (const target of paths) {
         problem(yield* get(target), 404, "malformed")

@@ -1,13 +1,15 @@
 import { it } from "@effect/vitest"
-import { Effect, FastCheck } from "effect"
-import { sign } from "node:crypto"
+import { Effect, FastCheck, TestClock } from "effect"
+import { sign, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
+import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { der, makeCsr, oid } from "../../../support/Csr.ts"
-import { databases } from "../../../support/Databases.ts"
+import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { runsOf, seedOf, timeoutOf } from "../../../support/Fuzz.ts"
 import type { World } from "../../../support/Graph.ts"
 import { configOf, newPrivateKey, sql, useDatabase, world } from "../../../support/Graph.ts"
 import {
@@ -23,6 +25,7 @@ import {
   surfaceOf,
   urlOf
 } from "../../../support/Handle.ts"
+import { issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 
 /*
  * Requests that were right before something was done to them. Whatever it was, the answer is a success or a problem of
@@ -35,7 +38,7 @@ const csrKey = newPrivateKey()
 const goodCsr = makeCsr({ names: ["a.example"], commonNames: ["a.example"], key: csrKey }).csr
 
 const sample = <A>(arbitrary: FastCheck.Arbitrary<A>, seed: number): ReadonlyArray<A> =>
-  FastCheck.sample(arbitrary, { numRuns: 600, seed })
+  FastCheck.sample(arbitrary, { numRuns: runsOf(600), seed: seedOf(seed) })
 
 /** One change of some octets, at a place given as a fraction of their length. */
 interface Edit {
@@ -150,7 +153,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
           records.length = 0
           return body()
         }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)),
-      120_000
+      timeoutOf(120_000)
     )
 
   const isSound = (answer: Answer, what: string) => {
@@ -313,6 +316,28 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
         return Effect.succeed(method === "POST" ? posted(target, body) : requestOf(method, target))
       })
       assert.includeMembers([...statuses.keys()], [404])
+    }))
+
+  test("certificates to be revoked with octets changed", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const kid = yield* registered
+      yield* ready(kid)
+      const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))
+      const { chain, notAfter, serial } = yield* issue(issueRequest(["a.example"]))
+      yield* sql(
+        `UPDATE orders SET status = 'valid', certificate = '${chain}', cert_serial = '${serial}',
+           cert_not_after = ${notAfter}`
+      )
+      const leaf = new X509Certificate(chain).raw
+      const target = at("/revokeCert")
+      const cases = sample(edits, 8).filter((changes) => !edited(leaf, changes).equals(leaf))
+      const statuses = yield* tryAll(cases, (changes, nonce) => {
+        const certificate = edited(leaf, changes).toString("base64url")
+        return Effect.succeed(posted(target, signed(key, { kid, url: urlOf(target), nonce }, { certificate })))
+      })
+      assert.sameMembers([...statuses.keys()], [400, 404])
+      assert.deepStrictEqual(yield* sql("SELECT id FROM orders WHERE revoked_at IS NOT NULL"), [])
     }))
 
   for (const [how, seed, spoil] of [["as it stands", 6, edited], ["and signed again", 7, resigned]] as const) {

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect, FastCheck, TestClock } from "effect"
 import { X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
@@ -7,6 +7,7 @@ import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { runsOf, seedOf } from "../../../support/Fuzz.ts"
 import type { World } from "../../../support/Graph.ts"
 import { column, configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
 import {
@@ -194,6 +195,46 @@ describe.each(databases)("renewal on $name", (backend) => {
       }
       assert.strictEqual((yield* mine.order(["a.example"], 7)).status, 400, "a number")
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), before)
+    }))
+
+  test("certIDs of any kind name the one certificate or none, in renewalInfo and replaces alike", () =>
+    Effect.gen(function*() {
+      const { certified, order } = yield* someone
+      const { certId, identifier, serial } = yield* certified("a.example")
+      const piece = FastCheck.constantFrom("", ".", "=", "AA", "A", "-", "_", "+", "/", "%", "\0", "é", "?", "#", " ")
+      const cut = FastCheck.nat({ max: certId.length })
+      const cases = FastCheck.sample(
+        FastCheck.oneof(
+          FastCheck.tuple(cut, cut, piece).map(([from, to, more]) => certId.slice(0, from) + more + certId.slice(to)),
+          FastCheck.tuple(FastCheck.uint8Array({ maxLength: 40 }), FastCheck.uint8Array({ maxLength: 40 })).map((
+            parts
+          ) => parts.map((octets) => Buffer.from(octets).toString("base64url")).join(".")),
+          FastCheck.nat({ max: 30 }).map((zeros) =>
+            `${base64url(identifier)}.${base64url("00".repeat(zeros) + serial)}`
+          ),
+          FastCheck.fullUnicodeString(),
+          FastCheck.nat({ max: 20_000 }).map((length) => `${certId}${"A".repeat(length)}`)
+        ),
+        { numRuns: runsOf(300), seed: seedOf(9773) }
+      )
+      const isThis = (text: string): boolean => {
+        const [first = "", second = "", ...more] = text.split(".")
+        return more.length === 0 && first === base64url(identifier) && /^[\w-]+$/.test(second) &&
+          Buffer.from(second, "base64url").toString("base64url") === second &&
+          Buffer.from(second, "base64url").toString("hex").replace(/^(?:00)+(?=..)/, "") === serial
+      }
+      const seen = new Set<string>()
+      for (const text of cases) {
+        const right = isThis(text)
+        const found = yield* info(text)
+        const replaced = yield* order(["a.example"], text)
+        const said = `${JSON.stringify(text).slice(0, 300)}: ${found.status} ${String(replaced.body)}`
+        assert.include(right ? [200] : [400, 404], found.status, said)
+        assert.include(right ? [201, 409] : [400], replaced.status, said)
+        seen.add(`${found.status} ${replaced.status}`)
+      }
+      assert.includeMembers([...seen], ["200 201", "200 409", "400 400", "404 400"])
+      assert.deepStrictEqual(records.filter(({ level }) => level === "error"), [])
     }))
 
   test("20 claims to replace one certificate at once: one is taken, the rest are told with 409 alreadyReplaced", () =>
