@@ -285,6 +285,25 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(said("local_ca_ledger_imported").map(({ rows_imported }) => rows_imported), [0])
       }), { ledger: "[]" })
 
+    test("whose rows cannot be stored leaves no first list either", () =>
+      Effect.gen(function*() {
+        if (backend.dialect === "sqlite") {
+          yield* sql("CREATE TRIGGER broken BEFORE INSERT ON revocations BEGIN SELECT RAISE(ABORT, 'planted'); END")
+        } else {
+          yield* sql(
+            "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"
+          )
+          yield* sql("CREATE TRIGGER broken BEFORE INSERT ON revocations FOR EACH ROW EXECUTE FUNCTION broken()")
+        }
+        const failure = yield* Effect.flip(crl.initialize)
+        yield* sql(backend.dialect === "sqlite" ? "DROP TRIGGER broken" : "DROP FUNCTION broken CASCADE")
+        assert.strictEqual(failure._tag, "StorageFailed")
+        assert.strictEqual(yield* count("SELECT count(*) FROM crls"), 0)
+        yield* crl.initialize
+        assert.deepStrictEqual(yield* listed, ["01"])
+        assert.strictEqual(yield* number, 2)
+      }), { ledger: `[{"serial":"01","revoked_at":5}]`, unmet: true })
+
     const bad: ReadonlyArray<readonly [name: string, spoilt: unknown]> = [
       ["no serial", { revoked_at: 1 }],
       ["a serial that is not hexadecimal", { serial: "xyz", revoked_at: 1 }],

@@ -25,7 +25,7 @@ import {
   surfaceOf,
   urlOf
 } from "../../../support/Handle.ts"
-import { issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
+import { foreignCa, issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 
 /*
  * Requests that were right before something was done to them. Whatever it was, the answer is a success or a problem of
@@ -35,6 +35,10 @@ import { issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 const surface = surfaceOf(configOf("[challenge]\nbypass = true"))
 const key = acmeKey()
 const csrKey = newPrivateKey()
+const goodCertificate = Buffer.from(
+  foreignCa({ name: "Elsewhere" }).certificatePem.replaceAll(/-----[^-]+-----/g, ""),
+  "base64"
+)
 const goodCsr = makeCsr({ names: ["a.example"], commonNames: ["a.example"], key: csrKey }).csr
 
 const sample = <A>(arbitrary: FastCheck.Arbitrary<A>, seed: number): ReadonlyArray<A> =>
@@ -275,10 +279,11 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
         [urls.order, {}],
         [urls.authorization, {}],
         [urls.challenge, {}],
-        [urls.finalize, { csr: goodCsr.toString("base64url") }]
+        [urls.finalize, { csr: goodCsr.toString("base64url") }],
+        [urlOf(at("/revokeCert")), { certificate: goodCertificate.toString("base64url"), reason: 4 }]
       ]
       const members = ["contact", "termsOfServiceAgreed", "onlyReturnExisting", "externalAccountBinding", "status"]
-        .concat("identifiers", "notBefore", "notAfter", "replaces", "csr", "__proto__")
+        .concat("identifiers", "notBefore", "notAfter", "replaces", "csr", "certificate", "reason", "__proto__")
       const cases = FastCheck.tuple(
         FastCheck.nat({ max: resources.length - 1 }),
         FastCheck.oneof(
@@ -296,7 +301,18 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
         const header = { ...index === 0 ? { jwk: key.jwk } : { kid }, url, nonce }
         return Effect.succeed(posted(target, signed(key, header, payload)))
       })
-      assert.includeMembers([...statuses.keys()], [200, 201, 400, 403])
+      assert.includeMembers([...statuses.keys()], [200, 201, 400, 403, 404])
+    }))
+
+  test("certificates to be revoked with octets changed", () =>
+    Effect.gen(function*() {
+      const kid = yield* registered
+      const target = at("/revokeCert")
+      const statuses = yield* tryAll([[], ...sample(edits, 8)], (changes, nonce) => {
+        const certificate = edited(goodCertificate, changes).toString("base64url")
+        return Effect.succeed(posted(target, signed(key, { kid, url: urlOf(target), nonce }, { certificate })))
+      })
+      assert.sameMembers([...statuses.keys()], [400, 404])
     }))
 
   test("paths of any kind", () =>
