@@ -109,6 +109,11 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
         return { _tag: "Retry", error: `${signed.left.cause}: ${signed.left.detail}` } satisfies Ended
     }
   }
+  // The order ended meanwhile: what it would have had is nobody's.
+  const now = yield* Clock.currentTimeMillis
+  if (job.deadline !== undefined && now >= job.deadline * 1000) {
+    return { _tag: "Failed", error: deadlinePassed } satisfies Ended
+  }
   return { _tag: "Done", commit: store(payload, job, order, csr.right, signed.right) } satisfies Ended
 })
 
