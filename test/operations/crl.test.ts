@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync,
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Caller } from "../../src/operations/acme/caller.ts"
+import * as admin from "../../src/operations/admin/crls.ts"
 import * as crl from "../../src/operations/crl.ts"
 import { revokeLocally } from "../../src/operations/revocation.ts"
 import { listedSerials } from "../../src/subsystems/crypto/Crl.ts"
@@ -586,6 +587,37 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* number, 3)
       }))
   })
+
+  test("a number that was raised makes the list due, which is served as before and is not called stale", () =>
+    Effect.gen(function*() {
+      const { der, nextUpdate } = yield* stored
+      const issuer = yield* issuerId
+      const olga = { kind: "cli", id: "olga" } as const
+      assert.deepStrictEqual(yield* admin.raise(olga, issuer, 41), { issuer, before: 1, after: 41 })
+      const [shown] = yield* admin.list(["default", "other"])
+      assert.deepInclude(shown ?? {}, { issuer, profiles: ["default", "other"], state: "due", unlisted: 0 })
+      assert.deepStrictEqual(Buffer.from((yield* get("/crl")).body ?? ""), Buffer.from(der))
+      assert.strictEqual(happened("local_ca_crl_stale"), 0)
+      assert.deepStrictEqual(yield* jobs, ["ready"])
+      yield* forget
+      yield* crl.sweep
+      assert.deepStrictEqual(yield* jobs, ["ready"], "the sweep would sign it too")
+      yield* work(kind)
+      assert.deepInclude(yield* stored, { crlNumber: 42, nextUpdate })
+      for (const above of [42, 41, 0]) {
+        assert.deepInclude(yield* Effect.flip(admin.raise(olga, issuer, above)), { _tag: "NotAbove", current: 42 })
+      }
+      assert.strictEqual((yield* Effect.flip(admin.raise(olga, "unknown", 50)))._tag, "NoSuchIssuer")
+      const [audited] = yield* sql("SELECT event, actor_kind, actor_id, detail FROM audit_log")
+      const { detail, ...who } = audited ?? {}
+      assert.deepEqual(who, { event: "crl_number_raised", actor_kind: "cli", actor_id: "olga" })
+      const told: unknown = typeof detail === "string" ? JSON.parse(detail) : detail
+      assert.deepEqual(told, { issuer, before: 1, after: 41 })
+      // A list that has ended has ended, whatever its number.
+      yield* TestClock.adjust("8 days")
+      yield* admin.raise(olga, issuer, 50)
+      assert.deepStrictEqual((yield* admin.list([])).map(({ state }) => state), ["expired"])
+    }))
 
   test("a list of several pages has every row, ordered by serial", () =>
     Effect.gen(function*() {

@@ -87,11 +87,12 @@ export const find = Effect.fnUntraced(function*(issuer: string) {
  */
 export const raise = Effect.fnUntraced(
   function*(operator: AtKeyboard, issuer: string, above: number) {
-    const { crlNumber: before } = yield* find(issuer)
-    const now = yield* currentSeconds
+    const { crlNumber: before, nextUpdate: end } = yield* find(issuer)
+    // Due, and no more than that: the list that is stored is as good as it was.
+    const nextUpdate = Math.min(end, (yield* currentSeconds) + halfValidity - 1)
     const queue = yield* Queue
     const raised = yield* transaction(Effect.gen(function*() {
-      const done = yield* crls.raise(issuer, { before, number: above, nextUpdate: now })
+      const done = yield* crls.raise(issuer, { before, number: above, nextUpdate })
       if (done === undefined) return false
       yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
       return true
