@@ -501,52 +501,6 @@ describe("a signed request with one thing wrong", () => {
     })
   })
 
-  // Whatever is refused below would have revoked: at the end it does.
-  describe("at revokeCert", () => {
-    const certificates = new Map<AcmeSession, { readonly owner: AcmeSession; readonly certificate: string }>()
-    const certified = async (of: AcmeSession): Promise<void> => {
-      const { chain, key } = await of.issue(["revoked.example"], ground.responder.tokens, {
-        key: (await makeAcmeKey(of === session ? "ec" : "rsa")).privateKey
-      })
-      // The certificate's own key, which has no account.
-      const owner = await of.another(await acmeKeyFrom(key))
-      certificates.set(of, { owner, certificate: leafOf(chain).raw.toString("base64url") })
-    }
-    beforeAll(async () => {
-      for (const  of of[session, rsaSession]) await certified(of)
-    })
-    const target = (of: AcmeSession) => ({
-      session: of,
-      url: of.directory.revokeCert ?? "",
-      payload: { certificate: certificates.get(of)?.certificate }
-    })
-    const ownTarget = (of: AcmeSession) => ({ ...target(of), session: certificates.get(of)?.owner ?? of })
-    // Here the one stands as well as the other.
-    const isOfBoth = ({ name }: Row): boolean => name === "jwk in place of kid" || name === "kid in place of jwk"
-
-    describe("signed with a kid", () => {
-      const rows = [...anywhere, ...payloads, ...withKid].filter((row) => !isOfBoth(row))
-      it.each(rows)("$name", (row) => tryRow(row, target))
-    })
-
-    describe("signed with a jwk", () => {
-      const rows = [...anywhere, ...payloads, ...withJwk].filter((row) => !isOfBoth(row)).map((row) => ({
-        ...row,
-        make: async (at: Target): Promise<Deviation> => ({ identify: "jwk", ...await row.make(at) })
-      }))
-      it.each(rows)("$name", (row) => tryRow(row, ownTarget))
-    })
-
-    it("with nothing wrong", async () => {
-      const { payload, url } = target(session)
-      assert.strictEqual((await session.postOnce(url, payload)).status, 200)
-      const own = ownTarget(rsaSession)
-      const nonce = await rsaSession.nonce()
-      const answer = await own.session.postOnce(own.url, own.payload, { identify: "jwk", nonce })
-      assert.strictEqual(answer.status, 200, answer.text)
-    })
-  })
-
   // Whatever is refused below would have changed the key: at the end it does.
   describe("at keyChange", () => {
     const movers = new Map<AcmeSession, { readonly mover: AcmeSession; readonly inner: object }>()
