@@ -1,9 +1,12 @@
+import { existsSync } from "node:fs"
+import { resolve } from "node:path"
 import type { DnsAnswerer } from "./DnsAnswerer.ts"
 import { startDnsAnswerer } from "./DnsAnswerer.ts"
 import type { Http01Responder, Http01ResponderOptions } from "./Http01Responder.ts"
 import { startHttp01Responder } from "./Http01Responder.ts"
 import type { Server, ServerOptions } from "./Server.ts"
 import { startServer } from "./Server.ts"
+import { checkStoredCertificates } from "./StoredCertificates.ts"
 
 /** A running service with the world its validations need: names that resolve to loopback and a web server there. */
 export interface Ground {
@@ -11,7 +14,14 @@ export interface Ground {
   /** Every name resolves to 127.0.0.1 unless the zone says otherwise. */
   readonly dns: DnsAnswerer
   readonly responder: Http01Responder
+  /** Ends everything, and fails when a certificate that was stored is a bad one. */
   readonly dispose: () => Promise<void>
+}
+
+/** What the server was told, from the directory it runs in. */
+const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
+  const url = databaseUrl ?? env?.["ACME_SVC_DATABASE__URL"] ?? "sqlite://sqlite.db"
+  return url.startsWith("sqlite://") ? `sqlite://${resolve(directory, url.slice("sqlite://".length))}` : url
 }
 
 /** Starts the answerer, the responder and a server pointed at both. */
@@ -35,8 +45,13 @@ export const startGround = async (
       }
     })
     const dispose = async () => {
-      await server.dispose()
-      await world()
+      try {
+        await server.stop()
+        if (existsSync(server.caFile)) await checkStoredCertificates(databaseUrlOf(server, options), server.caFile)
+      } finally {
+        await server.dispose()
+        await world()
+      }
     }
     return { server, dns, responder, dispose }
   } catch (error) {

@@ -8,7 +8,7 @@ import { promisify } from "node:util"
 const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /** The certificates of a PEM chain, in its order. */
-const certificatesOf = (pem: string): ReadonlyArray<X509Certificate> =>
+export const certificatesOf = (pem: string): ReadonlyArray<X509Certificate> =>
   (pem.match(certificatePattern) ?? []).map((text) => new X509Certificate(text))
 
 /** The first certificate of a PEM chain. */

@@ -1,0 +1,50 @@
+import { Effect } from "effect"
+import { X509Certificate } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { Database } from "../../src/subsystems/db/Database.ts"
+import { openDriver, sql } from "./Graph.ts"
+import { certificatesOf } from "./Openssl.ts"
+
+/** What a row says of its order, and what its certificate says for itself. */
+const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyArray<X509Certificate>) => {
+  const [leaf, ...issuers] = certificatesOf(String(row["certificate"]))
+  const issuer = issuers[0]
+  if (leaf === undefined || issuer === undefined) return "no leaf, or no issuer behind it"
+  const names = (JSON.parse(String(row["identifiers"])) as ReadonlyArray<{ readonly value: string }>)
+    .map(({ value }) => `DNS:${value}`)
+  const spki = leaf.publicKey.export({ type: "spki", format: "der" })
+  const [start, end] = [Date.parse(leaf.validFrom), Date.parse(leaf.validTo)]
+  const checks: Readonly<Record<string, boolean>> = {
+    "an order that is not valid": row["status"] === "valid",
+    "other names": names.toSorted().join() === leaf.subjectAltName?.split(", ").toSorted().join(),
+    "another serial": leaf.serialNumber.toLowerCase() === row["cert_serial"],
+    "another end": end === Number(row["cert_not_after"]) * 1000,
+    "another key": row["cert_pubkey"] instanceof Uint8Array && spki.equals(row["cert_pubkey"]),
+    "a CA": !leaf.ca,
+    "another issuer": leaf.checkIssued(issuer) && leaf.verify(issuer.publicKey),
+    "a foreign anchor": anchors.some(({ raw }) => raw.equals(issuers.at(-1)?.raw ?? issuer.raw)),
+    "dates beyond its issuer's": Date.parse(issuer.validFrom) <= start && start < end &&
+      end <= Date.parse(issuer.validTo)
+  }
+  return Object.entries(checks).find(([, holds]) => !holds)?.[0]
+}
+
+/**
+ * Checks every certificate a database holds against its order and the CA that signed it, as somebody would who trusts
+ * none of what the service did; fails with the first that is bad.
+ */
+export const checkStoredCertificates = (databaseUrl: string, caFile: string): Promise<void> => {
+  const anchors = certificatesOf(readFileSync(caFile, "utf8"))
+  const checked = Effect.gen(function*() {
+    const rows = yield* sql("SELECT * FROM orders WHERE certificate IS NOT NULL OR cert_serial IS NOT NULL")
+    const serials = new Set<unknown>()
+    for (const row of rows) {
+      const fault = serials.has(row["cert_serial"]) ? "a serial twice" : faultOf(row, anchors)
+      serials.add(row["cert_serial"])
+      if (fault !== undefined) throw new Error(`a stored certificate has ${fault}: ${JSON.stringify(row)}`)
+    }
+  })
+  return Effect.runPromise(Effect.scoped(
+    Effect.flatMap(openDriver(databaseUrl), (driver) => Effect.provideService(checked, Database, driver))
+  ))
+}
