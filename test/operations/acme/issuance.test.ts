@@ -20,6 +20,7 @@ import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
 import { CsrRejected, SigningFailed } from "../../../src/subsystems/signing/Signer.ts"
 import { ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
+import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import { handlers } from "../../../src/surfaces/jobs/handlers.ts"
 import { der, makeCsr, oid } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
@@ -356,6 +357,21 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { validate: refuses(error) }
       )
     }
+
+    test("refused, filtered and denied: the client is told one text, of the kind and the identifier alone", () =>
+      Effect.gen(function*() {
+        const told: Array<unknown> = []
+        for (const reason of ["connect_failed", "timeout", "address_denied", "no_address"] as const) {
+          const caller = yield* callerAt(profile)
+          const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+          yield* challenges.trigger(caller, id)
+          const outside = () => new ChallengeRefused({ error: "connection", reason, detail: `planted ${reason}` })
+          yield* Effect.provide(work, Validator.layerScripted(outside))
+          told.push((yield* challenges.find(caller, id)).error)
+        }
+        assert.deepStrictEqual(told, Array(4).fill(told[0]))
+        assert.hasAllKeys(told[0], ["type", "status", "detail", "identifier"])
+      }))
 
     test("a verdict that comes after the authorization was deactivated revives nothing", () =>
       Effect.gen(function*() {
