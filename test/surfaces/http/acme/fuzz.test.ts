@@ -304,17 +304,6 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
       assert.includeMembers([...statuses.keys()], [200, 201, 400, 403, 404])
     }))
 
-  test("certificates to be revoked with octets changed", () =>
-    Effect.gen(function*() {
-      const kid = yield* registered
-      const target = at("/revokeCert")
-      const statuses = yield* tryAll([[], ...sample(edits, 8)], (changes, nonce) => {
-        const certificate = edited(goodCertificate, changes).toString("base64url")
-        return Effect.succeed(posted(target, signed(key, { kid, url: urlOf(target), nonce }, { certificate })))
-      })
-      assert.sameMembers([...statuses.keys()], [400, 404])
-    }))
-
   test("paths of any kind", () =>
     Effect.gen(function*() {
       const kid = yield* registered
