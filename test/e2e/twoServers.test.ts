@@ -34,6 +34,10 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     servers.flatMap((server) => server.records())
       .filter(({ fields }) => fields["event"] === event && fields[field] === value).length
 
+  /** Waits until one of the servers has logged it: a commit is seen by clients before it is told of. */
+  const told = (event: string, field: string, value: unknown) =>
+    Promise.any(servers.map((server) => server.waitForEvent(event, { where: ({ fields }) => fields[field] === value })))
+
   const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 
   beforeAll(async () => {
@@ -68,6 +72,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
       const name = `c${index}.example`
       const { chain, order } = await client.issue([name], ground.responder.tokens)
       await verifyChain(chain, ground.server.caFile, name)
+      await told("order_finalized", "order_id", idOf(order.url))
       assert.strictEqual(count("order_finalized", "order_id", idOf(order.url)), 1)
       return leafOf(chain).serialNumber
     }
@@ -94,6 +99,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(order.status, "valid")
     const chains = await Promise.all(Array.from({ length: 4 }, () => session.download(order.certificate ?? "")))
     assert.strictEqual(new Set(chains).size, 1)
+    await told("order_finalized", "order_id", idOf(placed.url))
     assert.strictEqual(count("order_finalize_queued", "order_id", idOf(placed.url)), 1)
     assert.strictEqual(count("order_finalized", "order_id", idOf(placed.url)), 1)
   })
@@ -108,6 +114,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual((await session.awaitOrder(placed.url, ["ready", "invalid"])).status, "ready")
     const probes = ground.responder.requests.filter(({ host }) => host.split(":")[0] === "triggered.example")
     assert.strictEqual(probes.length, 1)
+    await told("challenge_validated", "challenge_id", idOf(url))
     assert.strictEqual(count("challenge_validation_requested", "challenge_id", idOf(url)), 1)
     assert.strictEqual(count("challenge_validated", "challenge_id", idOf(url)), 1)
   })
