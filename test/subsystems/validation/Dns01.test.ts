@@ -146,7 +146,11 @@ it.effect(
         FastCheck.fullUnicodeString({ maxLength: 50 }),
         FastCheck.constantFrom(right, wrong, "", keyAuthorization)
       )
-      const cases = FastCheck.sample(FastCheck.array(text, { maxLength: 100, size: "max" }), {
+      const anything = FastCheck.array(text, { maxLength: 100, size: "max" })
+      const rightBehind = FastCheck.tuple(FastCheck.constantFrom(1, 62, 63, 64, 65), FastCheck.array(text)).map(
+        ([count, more]) => [...Array.makeBy(count, () => wrong), right, ...more]
+      )
+      const cases = FastCheck.sample(FastCheck.oneof(anything, rightBehind), {
         numRuns: runsOf(500),
         seed: seedOf(1035)
       })

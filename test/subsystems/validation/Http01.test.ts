@@ -363,9 +363,23 @@ describe("redirect to ...: connection, nothing dialled", () => {
           ),
           FastCheck.fullUnicodeString({ maxLength: 5 })
         )
+        const hosts = FastCheck.constantFrom(
+          "a.example",
+          "inside.example",
+          "169.254.169.254",
+          "2852039166",
+          "[::ffff:a9fe:a9fe]",
+          "[64:ff9b::a9fe:a9fe]",
+          "[2002:a9fe:a9fe::]",
+          "0"
+        )
+        const ports = FastCheck.constantFrom("", "", ":80", ":443", ":22", ":0")
         const locations = FastCheck.oneof(
           FastCheck.webUrl({ validSchemes: ["http", "https", "ftp"], withQueryParameters: true }),
           FastCheck.array(pieces, { minLength: 1, maxLength: 6 }).map((parts) => parts.join("")),
+          FastCheck.tuple(FastCheck.constantFrom("http://", "https://", "//"), hosts, ports).map((parts) =>
+            `${parts.join("")}/`
+          ),
           FastCheck.tuple(
             FastCheck.constantFrom("http://", "https://", "//"),
             FastCheck.array(pieces, { maxLength: 4 })

@@ -1,9 +1,10 @@
 import { it } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
 import type { Scope } from "effect"
 import { generateKeyPairSync, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
-import type { Database } from "../../../../src/subsystems/db/Database.ts"
+import type { Driver } from "../../../../src/subsystems/db/Database.ts"
+import { Database } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../../src/subsystems/queue/Runner.ts"
 import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
@@ -244,6 +245,36 @@ describe.each(databases)("keyChange on $name", (backend) => {
       const winner = nexts[statuses.indexOf(200)]
       if (winner !== undefined) assert.strictEqual((yield* read(winner, kid)).status, 200)
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1)
+    }))
+
+  test("two at once, both proven before either is written: one commits", () =>
+    Effect.gen(function*() {
+      const old = acmeKey()
+      const kid = yield* registered(old)
+      const driver = database.driver()
+      const both = yield* Deferred.make<void>()
+      let arrived = 0
+      // Nobody writes before the other has come as far.
+      const together: Driver = {
+        ...driver,
+        single: (statement, params) =>
+          statement.text.startsWith("UPDATE accounts SET pubkey")
+            ? Effect.zipRight(
+              Effect.suspend(() => ++arrived === 2 ? Deferred.succeed(both, undefined) : Deferred.await(both)),
+              driver.single(statement, params)
+            )
+            : driver.single(statement, params)
+      }
+      const nexts = [acmeKey(), acmeKey()]
+      const answers = yield* Effect.provideService(
+        Effect.forEach(nexts, (next) => change(old, kid, innerOf(next, kid, old)), { concurrency: 2 }),
+        Database,
+        together
+      )
+      assert.strictEqual(arrived, 2)
+      assert.sameMembers(answers.map(({ status }) => status), [200, 400])
+      const winner = nexts[answers.findIndex(({ status }) => status === 200)] ?? old
+      assert.strictEqual((yield* read(winner, kid)).status, 200)
     }))
 
   test("old key afterwards: a signed request and revokeCert are refused, newAccount makes a new, empty account", () =>
