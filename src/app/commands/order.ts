@@ -2,6 +2,7 @@ import { Args, Command, Options } from "@effect/cli"
 import { Console, Effect, Option } from "effect"
 import { AccountId, isId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
+import { foldSerial } from "../../domain/Serial.ts"
 import { currentSeconds } from "../../operations/acme/caller.ts"
 import { orderDetailObject, orderObject } from "../../operations/admin/objects.ts"
 import * as orders from "../../operations/admin/orders.ts"
@@ -43,7 +44,7 @@ const secondsOf = (flag: string, text: string | undefined) => {
     : Effect.succeed(Math.floor(millis / 1000))
 }
 
-const foldedSerial = (text: string): string => text.toLowerCase().replaceAll(/[:\s]/g, "").replace(/^(?:00)+(?=..)/, "")
+const foldedSerial = (text: string): string => foldSerial(text.replaceAll(/[:\s]/g, ""))
 
 const folded = (name: string | undefined) => name?.toLowerCase().replace(/\.$/, "")
 const shortestPart = 3

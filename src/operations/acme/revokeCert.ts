@@ -12,6 +12,7 @@ import {
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import type { ClientFacts } from "../../domain/Job.ts"
 import { problemType } from "../../domain/Problem.ts"
+import { serialText } from "../../domain/Serial.ts"
 import { decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
 import { readCertificate } from "../../subsystems/crypto/Certificate.ts"
 import { readStoredChain } from "../../subsystems/crypto/Chain.ts"
@@ -39,8 +40,6 @@ export interface RevocationRequest {
 type Found = Effect.Effect.Success<ReturnType<typeof certificates.findBySerial>>[number] & { readonly serial: string }
 
 const accountOf = ({ signer }: RevocationRequest) => "account" in signer ? signer.account : undefined
-
-const serialText = (serial: Uint8Array): string => Buffer.from(serial).toString("hex").replace(/^(?:00)+(?=..)/, "")
 
 const refused = Effect.fnUntraced(function*(
   request: RevocationRequest,

@@ -1,4 +1,5 @@
 import { Either } from "effect"
+import { serialText } from "../../domain/Serial.ts"
 import { decodeBase64url } from "./Base64url.ts"
 import type { Certificate } from "./Certificate.ts"
 import { only, readCertificate } from "./Certificate.ts"
@@ -18,7 +19,7 @@ export const parseCertId = (text: string): CertId | undefined => {
   const [keyIdentifier, octets] = [decodeBase64url(identifier), decodeBase64url(serial)]
   if (more.length > 0 || keyIdentifier === undefined || octets === undefined) return undefined
   if (keyIdentifier.length === 0 || octets.length === 0) return undefined
-  return { keyIdentifier, serial: octets.toString("hex").replace(/^(?:00)+(?=..)/, "") }
+  return { keyIdentifier, serial: serialText(octets) }
 }
 
 const AUTHORITY_KEY_IDENTIFIER = "2.5.29.35"
@@ -45,8 +46,6 @@ export interface NamedLeaf {
 }
 
 const text = (octets: Uint8Array): string => Buffer.from(octets).toString("base64url")
-
-const serialText = (serial: Uint8Array): string => Buffer.from(serial).toString("hex").replace(/^(?:00)+(?=..)/, "")
 
 const leafOf = (chainPem: string): Certificate | undefined => {
   const blocks = splitPem(chainPem, "nothing")

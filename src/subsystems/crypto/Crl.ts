@@ -1,5 +1,6 @@
 import { Effect, Either } from "effect"
 import type { KeyObject } from "node:crypto"
+import { serialText } from "../../domain/Serial.ts"
 import type { DerFault } from "./DerReader.ts"
 import { decode, Tag } from "./DerReader.ts"
 import { bits, element, oid, sequence, time, unsigned } from "./DerWriter.ts"
@@ -95,8 +96,7 @@ export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string
     if (list.next === Tag.sequence) {
       const entries = list.enter(Tag.sequence)
       while (entries.more) {
-        const serial = Buffer.from(entries.enter(Tag.sequence).integer()).toString("hex")
-        serials.add(serial.replace(/^(?:00)+(?=..)/, ""))
+        serials.add(serialText(entries.enter(Tag.sequence).integer()))
       }
     }
     return serials

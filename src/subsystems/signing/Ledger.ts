@@ -1,4 +1,5 @@
 import { Data, Effect, Either, Schema } from "effect"
+import { foldSerial } from "../../domain/Serial.ts"
 import { readTextFile, said } from "../crypto/KeyFile.ts"
 
 /** A revocation of an old ledger. */
@@ -38,7 +39,7 @@ const readEntry = Schema.decodeUnknownEither(Entry)
 
 const folded = (serial: string): string => {
   const octets = (serial.length % 2 === 0 ? serial : `0${serial}`).toLowerCase()
-  return octets.replace(/^(?:00)+(?=..)/, "")
+  return foldSerial(octets)
 }
 
 const parse = (text: string): Either.Either<ReadonlyArray<LedgerEntry>, string> =>
