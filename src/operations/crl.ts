@@ -119,13 +119,12 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
   return new Set(rows.keys())
 })
 
-/** Signs and stores a list; the serials on it, or `undefined` when another worker stored one first. */
-const publish = (crl: CrlIssuer) =>
-  Effect.flatMap(crls.findHead(crl.id), (head) =>
-    Effect.mapError(
-      head === undefined ? publishFirst(crl) : publishNext(crl, head.crlNumber),
-      (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
-    ))
+/** Signs and stores the list after `head`; the serials on it, or `undefined` when another worker stored one first. */
+const publish = (crl: CrlIssuer, head: Effect.Effect.Success<ReturnType<typeof crls.findHead>>) =>
+  Effect.mapError(
+    head === undefined ? publishFirst(crl) : publishNext(crl, head.crlNumber),
+    (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
+  )
 
 const passes = 5
 const skewSeconds = 3600
@@ -144,7 +143,7 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
   }
   for (let pass = 0; pass < passes; pass++) {
     const begun = yield* currentSeconds
-    const ended = yield* Effect.either(publish(crl))
+    const ended = yield* Effect.either(publish(crl, yield* crls.findHead(issuer)))
     if (Either.isLeft(ended)) {
       if (ended.left._tag === "StorageFailed") return yield* ended.left
       const error = ended.left.message
@@ -192,8 +191,10 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
   function*() {
     const { crlIssuers } = yield* Signers
     for (const crl of crlIssuers) {
-      if ((yield* crls.findHead(crl.id)) === undefined) {
-        const first = yield* Effect.either(publish(crl))
+      const head = yield* crls.findHead(crl.id)
+      if (head === undefined) {
+        // Not read again: the list of a worker that was quicker must not be followed by a second one.
+        const first = yield* Effect.either(publish(crl, head))
         if (Either.isRight(first)) continue
         if (first.left._tag === "StorageFailed") return yield* first.left
         yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.left.message })

@@ -186,6 +186,19 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { unmet: true, live: true })
 
     test(
+      "is not followed by a second one when another worker stores it after this one has looked",
+      () =>
+        Effect.gen(function*() {
+          const context = yield* Effect.context<World>()
+          const looking = watched(/^SELECT crl_number/, { after: once(Effect.provide(crl.initialize, context)) })
+          yield* Effect.provideService(crl.initialize, Database, looking)
+          assert.strictEqual(yield* number, 1)
+          assert.strictEqual(happened("local_ca_crl_not_stored"), 1)
+        }),
+      { unmet: true }
+    )
+
+    test(
       "that cannot be signed does not keep the worker from starting; the job tries again",
       () =>
         Effect.gen(function*() {
