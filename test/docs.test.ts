@@ -109,6 +109,7 @@ const lines = {
   ordersFailed: "acme-svc order list --status invalid",
   orderShow: "acme-svc order show ORDER_ID",
   ordersBelow: "acme-svc order list --identifier-suffix localhost",
+  ordersEnding: "acme-svc order list --expiring-in 30 --hide-superseded",
   certbotRenew:
     "certbot renew --force-renewal --no-random-sleep-on-renew --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs",
   legoRenew:
@@ -709,6 +710,10 @@ describe("docs/renewal.md", () => {
     const before = await issued()
     await place.succeed("certbotRenew")
     assert.strictEqual(await issued(), before + 1)
+  })
+
+  it("nothing of it ends within thirty days", async () => {
+    assert.match(await place.succeed("ordersEnding"), /^0 of 0 row\(s\)\.$/m)
   })
 
   it("lego renews", async () => {

@@ -297,6 +297,25 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(await ends(0, "order", "list", "--profile", "nowhere"), /^0 of 0 row\(s\)\.$/m)
     })
 
+    it("order list --expiring-in: what ends soon, and what has replaced it", async () => {
+      interface Ending {
+        readonly orderId: string
+        readonly daysRemaining: number
+        readonly supersededBy?: { readonly orderId: string; readonly via: string }
+      }
+      type Endings = Page<Ending> & { readonly hidden: number; readonly days: number }
+      const ends90 = await json<Endings>("order", "list", "--expiring-in", "400", "--profile", "default", "--json")
+      const shop = ends90.items.find(({ orderId }) => orderId === id) ?? assert.fail("not listed")
+      assert.containsAllKeys(shop, ["profile", "accountId", "certSerial", "identifiers", "notAfter", "daysRemaining"])
+      assert.deepStrictEqual([ends90.hidden, ends90.days], [0, 400])
+      const text = await ends(0, "order", "list", "--expiring-in", "400", "--hide-superseded", "--limit", "10000")
+      assert.match(text, new RegExp(`^${id} .*shop\\.commands\\.example`, "m"))
+      assert.match(await ends(0, "order", "list", "--expiring-in", "1"), /^0 of 0 row\(s\)\.$/m)
+      assert.include(await ends(2, "order", "list", "--hide-superseded"), "goes with --expiring-in")
+      assert.include(await ends(2, "order", "list", "--expiring-in", "0"), "1 or more")
+      assert.include(await ends(2, "order", "list", "--expiring-in", "7", "--status", "valid"), "only --profile")
+    })
+
     it("order list: exit codes", async () => {
       assert.include(await ends(3, "order", "list", "--status", "lost"), "--status takes one of")
       assert.include(await ends(3, "order", "list", "--account-id", "me"), "There is no account me")

@@ -1,17 +1,14 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Console, Effect, Option } from "effect"
-import { AccountId, isId } from "../../domain/Id.ts"
-import type { OrderStatus } from "../../domain/Order.ts"
-import { foldSerial } from "../../domain/Serial.ts"
 import { currentSeconds } from "../../operations/acme/caller.ts"
-import { orderDetailObject, orderObject } from "../../operations/admin/objects.ts"
+import { orderDetailObject } from "../../operations/admin/objects.ts"
 import * as orders from "../../operations/admin/orders.ts"
 import { isAcceptedReason } from "../../operations/revocation.ts"
 import { renderOrder } from "../../surfaces/cli/order.ts"
-import { renderTable } from "../../surfaces/cli/table.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import type { Kit } from "./Kit.ts"
-import { described, jsonOption, pageOptions, print, wordOf } from "./Kit.ts"
+import { described, jsonOption, print } from "./Kit.ts"
+import { listCommand } from "./orderList.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
@@ -27,88 +24,7 @@ const revocationRefused = {
   IssuerUnknown: () => cannot("No server has met the CA that signed this certificate yet, so no list would name it.")
 }
 
-const statuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
-const filter = (name: string, text: string) =>
-  Options.text(name).pipe(Options.optional, Options.withDescription(text), Options.map(Option.getOrUndefined))
-
-const day = /^\d{4}-\d{2}-\d{2}$/
-const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/
-
-/** An RFC 3339 instant, or a day read as its first second in UTC. */
-const secondsOf = (flag: string, text: string | undefined) => {
-  if (text === undefined) return Effect.succeed(undefined)
-  const millis = Date.parse(day.test(text) ? `${text}T00:00:00Z` : instant.test(text) ? text : "")
-  return Number.isNaN(millis)
-    ? new CommandFailed({ code: 2, message: `--${flag} takes YYYY-MM-DD or an RFC 3339 instant.` })
-    : Effect.succeed(Math.floor(millis / 1000))
-}
-
-const foldedSerial = (text: string): string => foldSerial(text.replaceAll(/[:\s]/g, ""))
-
-const folded = (name: string | undefined) => name?.toLowerCase().replace(/\.$/, "")
-const shortestPart = 3
-
-const listCommand = (kit: Kit) =>
-  described(
-    Command.make("list", {
-      profile: filter("profile", "Of this profile."),
-      accountId: filter("account-id", "Of this account."),
-      status: filter("status", `As stored: ${statuses.join(", ")}.`),
-      identifier: filter("identifier", "With this very name; a wildcard as *.example.com."),
-      suffix: filter("identifier-suffix", "With a name that ends so, from a label on."),
-      contains: filter("identifier-contains", "With a name that contains this, at least 3 characters."),
-      serial: filter("cert-serial", "Serial number in hexadecimal."),
-      since: filter("since", "Created at this time or later."),
-      until: filter("until", "Created before this time."),
-      ...pageOptions,
-      json: jsonOption
-    }, (options) =>
-      kit.records(({ config }) =>
-        Effect.gen(function*() {
-          const { accountId, contains, identifier, json, limit, offset, profile, serial, suffix } = options
-          if ([identifier, suffix, contains].filter((one) => one !== undefined).length > 1) {
-            return yield* new CommandFailed({
-              code: 2,
-              message: "--identifier, --identifier-suffix and --identifier-contains exclude each other."
-            })
-          }
-          if (contains !== undefined && contains.length < shortestPart) {
-            return yield* new CommandFailed({ code: 2, message: "--identifier-contains takes 3 characters or more." })
-          }
-          if (accountId !== undefined && !isId(accountId)) return yield* cannot(`There is no account ${accountId}.`)
-          const found = yield* orders.list({
-            profile,
-            accountId: accountId === undefined ? undefined : AccountId(accountId),
-            status: yield* wordOf("status", statuses, options.status),
-            identifier: folded(identifier),
-            identifierSuffix: folded(suffix)?.replace(/^\./, ""),
-            identifierContains: contains,
-            certSerial: serial === undefined ? undefined : foldedSerial(serial),
-            since: yield* secondsOf("since", options.since),
-            until: yield* secondsOf("until", options.until)
-          }, { limit, offset })
-          const now = yield* currentSeconds
-          const items = found.items.map((order) => orderObject(config, order, now))
-          const page = { items, total: found.total, limit, offset, ...(found.truncated ? { truncated: true } : {}) }
-          yield* print(json, page, () =>
-            renderTable(
-              ["id", "profile", "status", "created", "expires", "names"],
-              items.map(({ certNotAfter, createdAt, id, identifiers, profile, revokedAt, status }) => [
-                id,
-                profile,
-                revokedAt === undefined ? status : "revoked",
-                createdAt,
-                certNotAfter ?? "",
-                identifiers.map(({ value }) => value).join(" ")
-              ]),
-              found.total
-            ))
-          if (found.truncated) yield* Console.error("The search ended early; narrow it by profile, account or time.")
-        })
-      )),
-    "List orders, newest first. Example: acme-svc order list --identifier-suffix example.com. Exit codes: 0, 1, 2, 3."
-  )
 
 const showCommand = (kit: Kit) =>
   described(

@@ -8,6 +8,7 @@ import type { Credential } from "../../subsystems/db/eabKeys.ts"
 import type { ChallengeRecord, JobRecord } from "../../subsystems/db/orderDetail.ts"
 import type { OrderRecord } from "../../subsystems/db/orderSearch.ts"
 import type { CrlView } from "./crls.ts"
+import type { Expiring } from "./expiring.ts"
 import type { detail } from "./orders.ts"
 import { validityOf } from "./orders.ts"
 
@@ -57,6 +58,26 @@ export const orderObject = (config: Config, order: OrderRecord, now: number) => 
     ...member("createdPtr", order.createdPtr)
   }
 }
+
+/** A certificate that ends soon, and the one that has taken its place. */
+export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }: Expiring) => ({
+  orderId: order.id,
+  profile: order.profile,
+  accountId: order.accountId,
+  ...member("certSerial", order.certSerial),
+  identifiers: order.identifiers.map(({ value }) => value),
+  notAfter: time(notAfter),
+  daysRemaining,
+  ...member(
+    "supersededBy",
+    supersededBy === undefined ? undefined : {
+      orderId: supersededBy.order.id,
+      ...member("certSerial", supersededBy.order.certSerial),
+      ...timeMember("notAfter", supersededBy.order.certNotAfter),
+      via: supersededBy.via
+    }
+  )
+})
 
 /** A row of the queue, without its payload. */
 const jobObject = (job: JobRecord) => ({
