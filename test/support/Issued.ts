@@ -1,18 +1,22 @@
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import type { KeyObject } from "node:crypto"
 import { X509Certificate } from "node:crypto"
 import { join } from "node:path"
 import type { JobKind } from "../../src/domain/Job.ts"
 import type { Caller } from "../../src/operations/acme/caller.ts"
 import { finalize } from "../../src/operations/acme/finalize.ts"
+import * as crl from "../../src/operations/crl.ts"
 import * as certificates from "../../src/subsystems/db/certificates.ts"
+import type { Database } from "../../src/subsystems/db/Database.ts"
 import * as Runner from "../../src/subsystems/queue/Runner.ts"
 import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
 import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
 import { makeCsr } from "./Csr.ts"
-import { configOf, count, newPrivateKey, orderOf, sql } from "./Graph.ts"
-import { settingsIn } from "./LocalCa.ts"
+import { freshDirectory } from "./Databases.ts"
+import type { World } from "./Graph.ts"
+import { configOf, count, newPrivateKey, orderOf, sql, world } from "./Graph.ts"
+import { madeAt, settingsIn } from "./LocalCa.ts"
 
 /* Certificates the service itself has signed and stored, and the jobs that follow them. */
 
@@ -44,6 +48,13 @@ export const work = (...kinds: ReadonlyArray<JobKind>) =>
       if ((yield* count(`SELECT count(*) FROM jobs WHERE ${due}`)) === 0) return
     }
   }))
+
+/** Runs over a {@link world} with a CA of its own that a worker has met, at {@link madeAt}. */
+export const withOwnCa = <A, E>(seed: string, body: () => Effect.Effect<A, E, Database | World>) =>
+  Effect.zipRight(crl.initialize, Effect.suspend(body)).pipe(
+    Effect.provide(world({ seed, profiles: profilesIn(freshDirectory()) })),
+    (whole) => Effect.zipRight(TestClock.setTime(madeAt * 1000), whole)
+  )
 
 /** A certificate that is stored here. */
 export interface IssuedHere {

@@ -41,6 +41,11 @@ type Found = Effect.Effect.Success<ReturnType<typeof certificates.findBySerial>>
 
 const accountOf = ({ signer }: RevocationRequest) => "account" in signer ? signer.account : undefined
 
+const isAuthorized = ({ signer }: RevocationRequest, found: Found): boolean =>
+  "account" in signer
+    ? signer.account.id === found.accountId
+    : found.certPubkey !== undefined && sameBytes(found.certPubkey, signer.key.spki)
+
 const refused = Effect.fnUntraced(function*(
   request: RevocationRequest,
   certSerial: string,
@@ -50,8 +55,9 @@ const refused = Effect.fnUntraced(function*(
 ) {
   yield* emit("certificate_revoke_rejected", { cert_serial: certSerial, reason: problemType(error) })
   const account = accountOf(request)
-  // Anybody can make a key and name a certificate that is none: such rows are rationed.
-  if (found === undefined && account === undefined && !(yield* (yield* AuditAllowance).take)) return yield* error
+  // Anybody can make a key and name a certificate, be it one that a server showed: such rows are rationed.
+  const isOutsider = account === undefined && (found === undefined || !isAuthorized(request, found))
+  if (isOutsider && !(yield* (yield* AuditAllowance).take)) return yield* error
   yield* audit.record({
     event: "certificate_revoke_failed",
     actorKind: "acme",
@@ -66,11 +72,6 @@ const refused = Effect.fnUntraced(function*(
   })
   return yield* error
 }, Effect.uninterruptible)
-
-const isAuthorized = ({ signer }: RevocationRequest, found: Found): boolean =>
-  "account" in signer
-    ? signer.account.id === found.accountId
-    : found.certPubkey !== undefined && sameBytes(found.certPubkey, signer.key.spki)
 
 /**
  * revokeCert (RFC 8555 section 7.6; "Revocation rules"): the stored leaf must be the submitted one octet for octet.

@@ -1,10 +1,15 @@
 import { Clock, Data, Effect } from "effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { AlreadyRevoked, ServerInternal } from "../../domain/AcmeError.ts"
+import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { explain } from "../../domain/Explanation.ts"
 import type { JobId } from "../../domain/Id.ts"
 import { isId, OrderId } from "../../domain/Id.ts"
 import { statusShown } from "../../domain/Order.ts"
+import { problemType } from "../../domain/Problem.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { namedLeafOf } from "../../subsystems/crypto/CertId.ts"
+import * as audit from "../../subsystems/db/audit.ts"
 import * as orderDetail from "../../subsystems/db/orderDetail.ts"
 import type { OrderFilters, OrderRecord } from "../../subsystems/db/orderSearch.ts"
 import * as orderSearch from "../../subsystems/db/orderSearch.ts"
@@ -116,10 +121,26 @@ export const revoke = Effect.fnUntraced(function*(
   if (!config.profiles.some(({ enabled, name }) => enabled && name === profile)) {
     return yield* new NotServed({ profile })
   }
+  const actor = actorOf(operator)
+  const refused = (error: AcmeError, cause: RevokeFailureCause) =>
+    audit.record({
+      event: "certificate_revoke_failed",
+      ...actor,
+      profile,
+      accountId,
+      orderId,
+      certSerial,
+      identifiers: identifiers.map(({ value }) => value),
+      reason: problemType(error),
+      detail: { cause }
+    })
   return yield* revokeLocally(
     { orderId, accountId, profile, identifiers, certificate, serial: certSerial },
     reason,
-    { ...actorOf(operator), detail: { authorized_by: "operator" } }
+    { ...actor, detail: { authorized_by: "operator" } }
+  ).pipe(
+    Effect.tapErrorTag("WasRevoked", () => refused(new AlreadyRevoked(), "already_revoked")),
+    Effect.tapErrorTag("IssuerUnknown", () => refused(new ServerInternal({}), "issuer_mismatch"))
   )
 })
 

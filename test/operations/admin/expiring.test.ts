@@ -1,17 +1,15 @@
 import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import type { Caller } from "../../../src/operations/acme/caller.ts"
 import * as expiring from "../../../src/operations/admin/expiring.ts"
-import * as crl from "../../../src/operations/crl.ts"
 import { namedLeafOf } from "../../../src/subsystems/crypto/CertId.ts"
 import type { Database } from "../../../src/subsystems/db/Database.ts"
-import { databases, freshDirectory } from "../../support/Databases.ts"
+import { databases } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
-import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql, useDatabase, world } from "../../support/Graph.ts"
-import { issueTo, profilesIn } from "../../support/Issued.ts"
+import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql, useDatabase } from "../../support/Graph.ts"
+import { issueTo, withOwnCa } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
 /* What ends soon, and what has taken its place: "Expiry digest" of decisions/notifications.md. */
@@ -20,13 +18,8 @@ const config = configOf()
 
 describe.each(databases)("certificates that end soon on $name", (backend) => {
   const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.zipRight(crl.initialize, Effect.suspend(body)).pipe(
-        Effect.provide(world({ seed: name, profiles: profilesIn(freshDirectory()) })),
-        (whole) => Effect.zipRight(TestClock.setTime(madeAt * 1000), whole),
-        (self) => database.use(self)
-      ))
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
+    it.effect(name, () => database.use(withOwnCa(name, body)))
 
   const update = (id: OrderId, set: string) => {
     const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
