@@ -11,6 +11,8 @@ export interface Fragments {
   readonly at: (index: number, type: "text" | "int" | "uuid") => string
   /** A uuid column as hyphenated text. */
   readonly idText: (column: string) => string
+  /** Behind `orders`: go by their status. SQLite knows of no statistics and would go by profile, to nearly all of them. */
+  readonly byStatus: string
   /** A type for a parameter that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
@@ -24,6 +26,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     idText: (column) =>
       [[1, 8], [9, 4], [13, 4], [17, 4], [21, 12]]
         .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
+    byStatus: "INDEXED BY orders_status_created_at",
     typed: (parameter) => parameter
   },
   postgres: {
@@ -32,6 +35,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     each: (parameter) => `json_array_elements(${parameter}::json)`,
     at: (index, type) => `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`,
     idText: (column) => `${column}::text`,
+    byStatus: "",
     typed: (parameter, type) => `${parameter}::${type}`
   }
 }

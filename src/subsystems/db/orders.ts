@@ -210,9 +210,10 @@ const sweepStatement = statement({
   name: "order_sweep",
   params: { profile: text(), createdBefore: int, limit: int },
   row: { id: orderColumns.id },
-  sql: () =>
-    `DELETE FROM orders WHERE id IN (SELECT id FROM orders WHERE profile = :profile AND created_at < :createdBefore
-       AND status IN ('invalid', 'pending', 'ready', 'processing') ORDER BY created_at LIMIT :limit) RETURNING id`
+  sql: ({ byStatus }) =>
+    `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${byStatus}
+       WHERE status IN ('invalid', 'pending', 'ready', 'processing') AND profile = :profile
+         AND created_at < :createdBefore LIMIT :limit) RETURNING id`
 })
 
 const profilesStatement = statement({
