@@ -85,8 +85,10 @@ export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =
 /** What newOrder answers to a refusal: each name a check refused has a problem of its own when there are several. */
 export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
   if (refusal._tag === "Undecided") return new ServerInternal({})
-  const { detail, identifiers } = refusal
-  const parts = identifiers.map(({ value }) => new RejectedIdentifier({ detail, identifier: { type: "dns", value } }))
+  const { detail, detailOf, identifiers } = refusal
+  const parts = identifiers.map(({ value }) =>
+    new RejectedIdentifier({ detail: detailOf(value), identifier: { type: "dns", value } })
+  )
   const [first, second] = parts
   if (first === undefined) return new OrderRefused({ detail })
   return second === undefined ? first : new Compound({ parts })

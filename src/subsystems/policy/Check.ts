@@ -46,15 +46,21 @@ export type CheckAnswer =
     readonly reason: string
     /** The names it refused, where it is about names. */
     readonly identifiers: ReadonlyArray<NamedIdentifier>
+    /** The reason up to the names, for an answer about each of them. */
+    readonly words: string | undefined
   }
   | { readonly verdict: "undecided"; readonly error: string }
 
 export const passed: CheckAnswer = { verdict: "pass" }
 
-export const refused = (reason: string, identifiers: ReadonlyArray<NamedIdentifier> = []): CheckAnswer => ({
+export const refused = (reason: string): CheckAnswer => ({ verdict: "fail", reason, identifiers: [], words: undefined })
+
+/** Refuses names: `words` go in front of them. */
+export const refusedNames = (words: string, identifiers: ReadonlyArray<NamedIdentifier>): CheckAnswer => ({
   verdict: "fail",
-  reason,
-  identifiers
+  reason: `${words}${identifiers.map(({ value }) => value).join(", ")}`,
+  identifiers,
+  words
 })
 
 export const undecided = (error: string): CheckAnswer => ({ verdict: "undecided", error })

@@ -1,6 +1,6 @@
 import { labelGlob } from "../../domain/policy/Glob.ts"
 import type { Check, CheckConfig, NamedIdentifier } from "./Check.ts"
-import { passed, refused } from "./Check.ts"
+import { passed, refused, refusedNames } from "./Check.ts"
 import { listsOf } from "./Lists.ts"
 
 const noNames = refused("there are no names to judge")
@@ -19,9 +19,7 @@ export const identifiersCheck = (config: CheckConfig): Check => {
     ask: (question) => {
       if (question.stage !== "identifiers") return noNames
       const failing = question.identifiers.filter((identifier) => !passes(identifier))
-      return failing.length === 0
-        ? passed
-        : refused(`not allowed: ${failing.map(({ value }) => value).join(", ")}`, failing)
+      return failing.length === 0 ? passed : refusedNames("not allowed: ", failing)
     }
   }
 }

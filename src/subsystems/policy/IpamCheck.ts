@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { ProfileConfig } from "../config/AppConfig.ts"
 import { emit } from "../log/EventLog.ts"
 import type { Check, CheckAnswer, NamedIdentifier } from "./Check.ts"
-import { passed, refused, undecided } from "./Check.ts"
+import { passed, refused, refusedNames, undecided } from "./Check.ts"
 import type { Inventory } from "./ipam/Inventory.ts"
 import { InventoryFailed, normalName } from "./ipam/Inventory.ts"
 
@@ -13,9 +13,7 @@ const judge = (wanted: ReadonlyArray<NamedIdentifier>) => (names: ReadonlyArray<
   if (names === undefined) return unlisted
   const owned = new Set(names.map(normalName))
   const foreign = wanted.filter(({ value }) => !owned.has(normalName(value)))
-  return foreign.length === 0
-    ? passed
-    : refused(`address is not associated with ${foreign.map(({ value }) => value).join(", ")}`, foreign)
+  return foreign.length === 0 ? passed : refusedNames("address is not associated with ", foreign)
 }
 
 /** `ipam`: every name of type dns is written down for the client's address. */

@@ -26,6 +26,8 @@ export interface Denied extends Decided {
   readonly detail: string
   /** The names that check refused, where it is about names. */
   readonly identifiers: ReadonlyArray<NamedIdentifier>
+  /** For the client about one of these names. */
+  readonly detailOf: (name: string) => string
 }
 
 export interface Undecided extends Decided {
@@ -69,13 +71,17 @@ const asDecision = (
     }
     return { _tag: "Undecided", ...decided, check: undefined, error: "" }
   }
+  const message = rule === undefined || rule.message === "" ? undefined : rule.message
   for (const [check, given] of asked) {
     if (given.verdict !== "fail") continue
-    const detail = rule === undefined || rule.message === "" ? given.reason : rule.message
-    return { _tag: "Denied", ...decided, check, detail, identifiers: given.identifiers }
+    const { identifiers, reason, words } = given
+    const detail = message ?? reason
+    // The reason lists all the names, and would do so in an answer about each of them.
+    const detailOf = (name: string) => message === undefined && words !== undefined ? `${words}${name}` : detail
+    return { _tag: "Denied", ...decided, check, detail, identifiers, detailOf }
   }
-  const detail = rule === undefined || rule.message === "" ? "request refused by policy" : rule.message
-  return { _tag: "Denied", ...decided, check: undefined, detail, identifiers: [] }
+  const detail = message ?? "request refused by policy"
+  return { _tag: "Denied", ...decided, check: undefined, detail, identifiers: [], detailOf: () => detail }
 }
 
 /**

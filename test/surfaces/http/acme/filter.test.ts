@@ -176,10 +176,13 @@ filter.rule.names = { when = "own", then = "allow" }
         })
         const several = bodyOf(yield* order("a.evil", "a.example", "b.evil"))
         assert.deepStrictEqual([several.type, several.status], [`${urn}compound`, 403])
-        assert.deepStrictEqual(several.subproblems?.map(({ identifier, type }) => [type, identifier?.value]), [
-          [`${urn}rejectedIdentifier`, "a.evil"],
-          [`${urn}rejectedIdentifier`, "b.evil"]
-        ])
+        assert.deepStrictEqual(
+          several.subproblems?.map(({ detail, identifier, type }) => [type, detail, identifier?.value]),
+          [
+            [`${urn}rejectedIdentifier`, "not allowed: a.evil", "a.evil"],
+            [`${urn}rejectedIdentifier`, "not allowed: b.evil", "b.evil"]
+          ]
+        )
         assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
         assert.deepStrictEqual(logged("filter_denied")[0], {
           profile: "default",
@@ -189,6 +192,19 @@ filter.rule.names = { when = "own", then = "allow" }
         })
         assert.deepStrictEqual(logged("order_rejected").map(({ reason }) => reason), ["rejectedIdentifier", "compound"])
         assert.strictEqual((yield* order("a.example")).status, 201)
+      })
+  )
+
+  test(
+    "newOrder: the answer about many names is no longer for each than for one",
+    names,
+    (surface) =>
+      Effect.gen(function*() {
+        const { order } = yield* someone(surface)
+        const long = Array.from({ length: 100 }, (_, index) => `${`${"x".repeat(60)}.`.repeat(3)}n${index}.evil`)
+        const answer = yield* order(...long)
+        assert.strictEqual(bodyOf(answer).subproblems?.length, 100)
+        assert.isBelow(String(answer.body).length, 4 * long.join().length)
       })
   )
 
