@@ -328,7 +328,8 @@ describe("custom", () => {
     ["echo a.example; exit 3", noRecord],
     ["echo a.example; exit 1", "Undecided: ipam: the script ended with 1"],
     ["kill -KILL $$", "Undecided: ipam: the script ended with SIGKILL"],
-    ["exec sleep 100", "Undecided: ipam: no answer within 1500 ms"]
+    ["exec sleep 100", "Undecided: ipam: no answer within 1500 ms"],
+    ["echo a.example; head -c 1048570 /dev/zero | tr '\\0' x", "Undecided: ipam: the script printed too much"]
   ])(
     "%s: %s",
     ([body, expected]) =>

@@ -26,6 +26,8 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
     )
     if (exit === noRecord) return undefined
     if (exit !== 0) return yield* new InventoryFailed({ detail: `the script ended with ${exit}` })
+    // What is cut off may be the end of a name, and what is left of that another name.
+    if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: "the script printed too much" })
     return stdout.toString("utf8").split(/\r?\n/).filter((line) => line.trim() !== "")
   })
 })
