@@ -75,11 +75,16 @@ export const judgeNames = Effect.fnUntraced(function*(
 
 const confusing = /[,\p{Cc}\u2028\u2029]/u
 
-/** Whether a name would read as two, or as none, to a script of this profile. */
+/** Octets of names that reach a script: the system starts no program with a longer variable (128 KiB, its name included). */
+const mostOctets = 130_000
+
+/** Whether a name would read as two, or as none, to a script of this profile, or all of them keep it from starting. */
 export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =>
   Effect.map(
     Policies,
-    (policies) => policies.of(profile)?.hasScriptsForNames === true && names.some((name) => confusing.test(name))
+    (policies) =>
+      policies.of(profile)?.hasScriptsForNames === true &&
+      (names.some((name) => confusing.test(name)) || Buffer.byteLength(names.join()) > mostOctets)
   )
 
 /** What newOrder answers to a refusal: each name a check refused has a problem of its own when there are several. */

@@ -41,7 +41,7 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   if (yield* confusesScripts(caller.profile.name, [...csr.names, ...csr.subjectNames])) {
     return yield* new CsrRefused({
       reason: "common_name",
-      detail: "A common name of the CSR holds a comma or a control character."
+      detail: "A common name of the CSR is too long or holds a comma or a control character."
     })
   }
   return csr

@@ -338,7 +338,7 @@ filter.rule.r = { when = "late", then = "allow" }
 
   let ran = ""
   test(
-    "comma or newline in a name: badCSR before any script starts",
+    "comma or newline in a name, or names no script can be started with: badCSR before any script starts",
     () => {
       ran = join(freshDirectory(), "ran")
       const path = shellScript(`test "$ACME_FILTER_STAGE" = newOrder || touch ${ran}`)
@@ -351,13 +351,14 @@ filter.rule.r = { when = "late", then = "allow" }
       Effect.gen(function*() {
         const { ready } = yield* someone(surface)
         const { finalize, status } = yield* ready("a.example")
-        for (const name of ["Example, Inc.", "a\nb", "a\u0000b", "a\u2028b"]) {
+        for (const name of ["Example, Inc.", "a\nb", "a\u0000b", "a\u2028b", "\u00e9".repeat(66_000)]) {
           const answer = yield* finalize(makeCsr({ names: ["a.example"], commonNames: [name] }).csr)
-          assert.strictEqual(bodyOf(answer).type, `${urn}badCSR`, JSON.stringify(name))
+          assert.strictEqual(bodyOf(answer).type, `${urn}badCSR`, JSON.stringify(name.slice(0, 20)))
         }
         assert.isFalse(existsSync(ran))
         assert.strictEqual(yield* status, "ready")
-        assert.strictEqual((yield* finalize(makeCsr({ names: ["a.example"] }).csr)).status, 200)
+        const longest = makeCsr({ names: ["a.example"], commonNames: ["x".repeat(129_990)] }).csr
+        assert.strictEqual((yield* finalize(longest)).status, 200)
         assert.isTrue(existsSync(ran))
       })
   )
