@@ -106,7 +106,10 @@ export const comparable = (text: string): Comparable | undefined => {
   return { ...plain, text: textOf(plain), short: plain.width === 32 ? Number(plain.value) : 0 }
 }
 
-/** A list of ranges to look many addresses up in. Entries that are none are left out; the configuration refuses them. */
+/**
+ * A list of ranges to look many addresses up in. Entries that are none are left out; the configuration refuses them. A
+ * range of IPv4-mapped addresses is one of IPv4, which is what a {@link comparable} of them is.
+ */
 export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable) => boolean => {
   const fours: Array<{ readonly network: number; readonly size: number }> = []
   const sixes: Array<{ readonly network: bigint; readonly dropped: bigint }> = []
@@ -115,8 +118,10 @@ export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable)
     if (bits === undefined) continue
     const dropped = BigInt(bits.width - prefix)
     const leading = bits.value >> dropped
-    if (bits.width === 32) fours.push({ network: Number(leading << dropped), size: 2 ** Number(dropped) })
-    else sixes.push({ network: leading, dropped })
+    const isMapped = bits.width === 128 && prefix >= 96 && bits.value >> 32n === 0xffffn
+    if (bits.width === 32 || isMapped) {
+      fours.push({ network: Number((leading << dropped) & 0xffff_ffffn), size: 2 ** Number(dropped) })
+    } else sixes.push({ network: leading, dropped })
   }
   return ({ short, value, width }) => {
     // Loops, because this is asked for every rule of every request.
