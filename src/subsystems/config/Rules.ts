@@ -124,6 +124,33 @@ const sharedKeys = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> =
   })
 }
 
+const caFiles = ["cert_path", "key_path", "crl_path"] as const
+
+/**
+ * Files of CAs with different keys must not be one another either: a list would take the place of another one, or of a
+ * key, and an old ledger would be taken over twice.
+ */
+const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
+  const files = config.profiles.flatMap(({ name, signer: { local_ca } }) =>
+    caFiles.map((file) => ({
+      file,
+      key: absolute(cwd, local_ca.key_path),
+      path: absolute(cwd, local_ca[file]),
+      section: `profiles.${name}.signer.local_ca`
+    }))
+  )
+  return files.flatMap((one, index) => {
+    const other = files.slice(0, index).find(({ key, path }) => path === one.path && key !== one.key)
+    return other === undefined ? [] : [{
+      key: `${one.section}.${one.file}`,
+      message: `is the file of ${other.section}.${other.file} too, but their CAs have different keys`,
+      involves: [one, other].flatMap(({ file, section }) =>
+        [file, "key_path"].map((key) => written(`${section}.${key}`))
+      )
+    }]
+  })
+}
+
 /** Every rule over several keys, process-wide and for each profile. */
 export const findings = (subject: Subject): ReadonlyArray<Finding> =>
-  [someProfile, timeouts, writtenFiles, sharedKeys, policyFindings].flatMap((rule) => rule(subject))
+  [someProfile, timeouts, writtenFiles, sharedKeys, separateCas, policyFindings].flatMap((rule) => rule(subject))

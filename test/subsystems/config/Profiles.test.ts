@@ -57,7 +57,9 @@ locality = "Here"
 [profiles.web]
 meta.caa_identities = []
 [profiles.web.signer.local_ca]
+cert_path = "web.pem"
 key_path = "web.key"
+crl_path = "web.crl"
 subject.organization = "Web"
 [profiles.lab]
 `

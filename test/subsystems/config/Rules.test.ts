@@ -39,11 +39,13 @@ describe("challenge.timeout_ms", () => {
 const twoProfiles = (first: string, second: string) =>
   `[profiles.a.signer.local_ca]\n${first}\n[profiles.b.signer.local_ca]\n${second}\n`
 
+const another = "key_path = \"b.key\"\ncert_path = \"b.pem\"\ncrl_path = \"b.crl\""
+
 describe("one CA key in two profiles", () => {
   it("is fine when the signer sections agree, or the keys differ", () => {
     accepted({ fileText: "[profiles.a]\n[profiles.b]" })
     accepted({ fileText: twoProfiles("leaf_validity_days = 30", "leaf_validity_days = 30") })
-    accepted({ fileText: twoProfiles("leaf_validity_days = 30", "key_path = \"b.key\"\ncert_path = \"b.pem\"") })
+    accepted({ fileText: twoProfiles("leaf_validity_days = 30", another) })
   })
 
   it("is refused when they differ elsewhere, naming the differences", () => {
@@ -56,7 +58,7 @@ describe("one CA key in two profiles", () => {
   it("is recognised under another spelling", () => {
     const fileText = twoProfiles("key_path = \"./x/../ca.key\"", "")
     assert.strictEqual(refusedFor({ fileText }).key, "profiles.b.signer.local_ca.key_path")
-    const absolute = twoProfiles("key_path = \"/srv/acme/ca.key\"", "")
+    const absolute = twoProfiles("key_path = \"/srv/acme/ca.key\"", "cert_path = \"b.pem\"\ncrl_path = \"b.crl\"")
     accepted({ fileText: absolute })
     assert.strictEqual(refusedFor({ fileText: absolute, cwd: "/srv/acme" }).key, "profiles.b.signer.local_ca.key_path")
   })
@@ -82,5 +84,20 @@ describe("files the service writes", () => {
     const own = refusedFor({ fileText: "[profiles.a.signer.local_ca]\nkey_path = \"ca.pem\"" })
     assert.strictEqual(own.key, "profiles.a.signer.local_ca.key_path")
     assert.strictEqual(own.message, "must not be the same file as signer.local_ca.cert_path")
+  })
+
+  it("must not be those of a CA with another key", () => {
+    const of = (first: string, second: string) => refused({ fileText: twoProfiles(first, second) })
+    assert.deepStrictEqual(of("", "key_path = \"b.key\"\ncert_path = \"b.pem\""), [{
+      key: "profiles.b.signer.local_ca.crl_path",
+      message: "is the file of profiles.a.signer.local_ca.crl_path too, but their CAs have different keys"
+    }])
+    assert.deepStrictEqual(of("crl_path = \"x/../b.key\"", another).map(({ key }) => key), [
+      "profiles.b.signer.local_ca.key_path"
+    ])
+    assert.deepStrictEqual(of("", another.replace("b.pem", "ca.pem")).map(({ key }) => key), [
+      "profiles.b.signer.local_ca.cert_path"
+    ])
+    accepted({ fileText: `${twoProfiles("", another)}[profiles.c.signer.local_ca]\n${another}` })
   })
 })
