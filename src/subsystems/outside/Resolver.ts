@@ -12,7 +12,7 @@ export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
   readonly code: string
 }> {}
 
-/** Addresses of a name and how many seconds they may be kept: the least any of the records says. */
+/** Addresses of a name and how many seconds they may be kept: the least any of the records says, 0 without records. */
 export interface TimedAddresses {
   readonly addresses: ReadonlyArray<IpAddress>
   readonly seconds: number
@@ -20,9 +20,6 @@ export interface TimedAddresses {
 
 /** Aliases followed when a name has them and no record. */
 const longestChain = 16
-
-/** RFC 2181 section 8. */
-const longestTtl = 2 ** 31 - 1
 
 /** How long the second address family may take once the first has given addresses, in ms. */
 const grace = 1000
@@ -62,34 +59,44 @@ const loopback = Array.filterMap(["::1", "127.0.0.1"], parseAddress)
 
 const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
   const query = ask(server)
-  const timedAddresses = Effect.fnUntraced(function*(name: string): Effect.fn.Return<TimedAddresses, ResolveFailed> {
-    if (isLocalhost(name)) return { addresses: loopback, seconds: 0 }
-    const answered = yield* Deferred.make<void>()
-    const tooLate = Deferred.await(answered).pipe(
-      Effect.zipRight(Effect.sleep(grace)),
-      Effect.zipRight(new ResolveFailed({ name, code: "second family unanswered" }))
-    )
-    const family = (question: Parameters<typeof query<Dns.RecordWithTtl>>[1]) =>
-      query(name, question).pipe(
-        Effect.catchIf(noSuchName, () => Effect.succeed([])),
-        Effect.tap((found) => found.length > 0 ? Deferred.succeed(answered, undefined) : Effect.void),
-        Effect.raceFirst(tooLate),
-        Effect.either
+  const ofFamily = (name: string, family: 4 | 6) =>
+    query<Dns.RecordWithTtl>(name, (resolver, reply) => {
+      if (family === 6) resolver.resolve6(name, { ttl: true }, reply)
+      else resolver.resolve4(name, { ttl: true }, reply)
+    }).pipe(Effect.catchIf(noSuchName, () => Effect.succeed([])))
+  const literals = Array.filterMap(({ address }: Dns.RecordWithTtl) => parseAddress(address))
+
+  const timedAddresses: Resolver["Type"]["timedAddresses"] = (name, family) =>
+    isLocalhost(name)
+      ? Effect.succeed({ addresses: loopback.filter((ip) => familyOf(ip) === family), seconds: 0 })
+      : Effect.map(ofFamily(name, family), (records) => ({
+        addresses: literals(records),
+        seconds: records.length === 0 ? 0 : Math.min(...records.map(({ ttl }) => ttl))
+      }))
+
+  const addresses = Effect.fnUntraced(
+    function*(name: string): Effect.fn.Return<ReadonlyArray<IpAddress>, ResolveFailed> {
+      if (isLocalhost(name)) return loopback
+      const answered = yield* Deferred.make<void>()
+      const tooLate = Deferred.await(answered).pipe(
+        Effect.zipRight(Effect.sleep(grace)),
+        Effect.zipRight(new ResolveFailed({ name, code: "second family unanswered" }))
       )
-    const [failures, found] = Array.partitionMap(
-      yield* Effect.all([
-        family((resolver, reply) => resolver.resolve6(name, { ttl: true }, reply)),
-        family((resolver, reply) => resolver.resolve4(name, { ttl: true }, reply))
-      ], { concurrency: "unbounded" }),
-      (answer) => answer
-    )
-    const records = found.flat()
-    const list = Array.filterMap(records, ({ address }) => parseAddress(address))
-    const [failure] = failures
-    if (list.length === 0 && failure !== undefined) return yield* failure
-    return { addresses: list, seconds: Math.min(...records.map(({ ttl }) => ttl), longestTtl) }
-  })
-  const addresses = (name: string) => Effect.map(timedAddresses(name), (found) => found.addresses)
+      const family = (version: 4 | 6) =>
+        ofFamily(name, version).pipe(
+          Effect.tap((found) => found.length > 0 ? Deferred.succeed(answered, undefined) : Effect.void),
+          Effect.raceFirst(tooLate),
+          Effect.either
+        )
+      const [failures, found] = Array.partitionMap(
+        yield* Effect.all([family(6), family(4)], { concurrency: "unbounded" }),
+        (answer) => answer
+      )
+      const list = literals(found.flat())
+      const [failure] = failures
+      return list.length === 0 && failure !== undefined ? yield* failure : list
+    }
+  )
 
   const pointers = (ip: Comparable) =>
     query<string>(pointerName(ip), (resolver, reply) => resolver.resolvePtr(pointerName(ip), reply)).pipe(
@@ -128,8 +135,8 @@ export class Resolver extends Context.Tag("acme/subsystems/outside/Resolver")<Re
    * neither family gave an address. No timeout of its own; interruption cancels the queries.
    */
   readonly addresses: (name: string) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
-  /** As {@link addresses}, with the time they may be kept. */
-  readonly timedAddresses: (name: string) => Effect.Effect<TimedAddresses, ResolveFailed>
+  /** The addresses of one family, with the time they may be kept. Otherwise as {@link addresses}. */
+  readonly timedAddresses: (name: string, family: 4 | 6) => Effect.Effect<TimedAddresses, ResolveFailed>
   /** Names an address has by its PTR records; empty when it has none. Otherwise as {@link addresses}. */
   readonly pointers: (ip: Comparable) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
   /**
@@ -161,7 +168,11 @@ export class Resolver extends Context.Tag("acme/subsystems/outside/Resolver")<Re
     const addresses = (name: string) => Effect.map(look(zone[name] ?? []), Array.filterMap(parseAddress))
     return Layer.succeed(this, {
       addresses,
-      timedAddresses: (name) => Effect.map(addresses(name), (found) => ({ addresses: found, seconds: 0 })),
+      timedAddresses: (name, family) =>
+        Effect.map(addresses(name), (found) => ({
+          addresses: found.filter((ip) => familyOf(ip) === family),
+          seconds: 0
+        })),
       pointers: ({ text }) => look(ptr[text] ?? []),
       texts: (name) => look(txt[name] ?? new ResolveFailed({ name, code: Dns.NOTFOUND }))
     })

@@ -15,20 +15,22 @@ const usualTimeout = 2000
 const nameless = refused("the client address has no name that counts")
 const denied = refused("the client address has a name that is not allowed")
 
-/** Addresses of names, for as long as their records say and at most 300 s. */
-export type Forward = (name: string) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
+/** Addresses of names, of one family, for as long as their records say and at most 300 s. */
+export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
 
 /** A cache of its own: nothing else of the service keeps answers of the DNS. PTR answers come without their TTL. */
 export const cachedForward = (resolver: Resolver["Type"]): Forward => {
   const cache = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<IpAddress> }>()
-  return Effect.fnUntraced(function*(name) {
+  return Effect.fnUntraced(function*(name, family) {
     const now = yield* Clock.currentTimeMillis
-    const known = cache.get(name)
+    const key = `${family} ${name}`
+    const known = cache.get(key)
     if (known !== undefined && now < known.until) return known.addresses
-    const { addresses, seconds } = yield* resolver.timedAddresses(name)
+    const { addresses, seconds } = yield* resolver.timedAddresses(name, family)
+    if (seconds === 0) return addresses
     const [oldest] = cache.keys()
     if (oldest !== undefined && cache.size >= mostCached) cache.delete(oldest)
-    cache.set(name, { addresses, until: now + Math.min(seconds, longestCached) * 1000 })
+    cache.set(key, { addresses, until: now + Math.min(seconds, longestCached) * 1000 })
     return addresses
   })
 }
@@ -43,8 +45,9 @@ export const reverseDns = (config: CheckConfig, resolver: Resolver["Type"], forw
     if (names.some(deny.matches)) return denied
     const wanted = allow.isEmpty ? names : names.filter(allow.matches)
     if (!config.require_forward_confirm || wanted.length === 0) return wanted.length === 0 ? nameless : passed
+    const family = client.width === 32 ? 4 : 6
     const [[failure], found] = Array.separate(
-      yield* Effect.forEach(wanted, (name) => Effect.either(forward(name)), { concurrency: confirmedAtOnce })
+      yield* Effect.forEach(wanted, (name) => Effect.either(forward(name, family)), { concurrency: confirmedAtOnce })
     )
     if (found.some((addresses) => addresses.includes(client.text))) return passed
     return failure === undefined ? nameless : yield* failure

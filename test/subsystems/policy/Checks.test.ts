@@ -176,7 +176,9 @@ describe("reverse_dns", () => {
     },
     "last.corp.example": { A: ["192.0.2.11"] },
     "7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa": { PTR: ["six.corp.example"] },
-    "six.corp.example": { AAAA: ["2001:db8:0::7"] }
+    "six.corp.example": { AAAA: ["2001:db8:0::7"] },
+    "12.2.0.192.in-addr.arpa": { PTR: ["dual.corp.example"] },
+    "13.2.0.192.in-addr.arpa": { PTR: ["new.corp.example"] }
   }
   const over = (
     check: string,
@@ -238,6 +240,25 @@ describe("reverse_dns", () => {
         const third = queries.length
         yield* connecting("2001:db8::7")
         assert.isAbove(queries.length - third, 1)
+      })))
+
+  it.scopedLive("the family of the address alone counts: silence about it is undecided, and the other is not asked for", () =>
+    over(`allow = ["*.corp.example"]\ntimeout_ms = 700`, ({ queries, zone }) =>
+      Effect.gen(function*() {
+        const records = { A: ["192.0.2.12"], AAAA: ["2001:db8::12"], ttl: 60 }
+        zone.set("dual.corp.example", { ...records, drop: ["A"] })
+        assert.strictEqual(shown(yield* connecting("192.0.2.12")), "Undecided: no answer within 700 ms")
+        zone.set("dual.corp.example", { ...records, drop: ["AAAA"] })
+        assert.strictEqual(shown(yield* connecting("192.0.2.12")), allowed)
+        assert.notInclude(queries.map(({ type }) => type), "AAAA")
+      })))
+
+  it.scopedLive("that a name has no address is not kept", () =>
+    over(`allow = ["*.corp.example"]`, ({ zone }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(shown(yield* connecting("192.0.2.13")), nameless)
+        zone.set("new.corp.example", { A: ["192.0.2.13"], ttl: 60 })
+        assert.strictEqual(shown(yield* connecting("192.0.2.13")), allowed)
       })))
 
   const scripted = (seconds: number, asked: { count: number }) =>
