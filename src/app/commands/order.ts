@@ -74,14 +74,14 @@ const revokeCommand = (kit: Kit) =>
           )
           yield* Console.log(`Revoked. The list is signed by job ${job}.`)
           if (options.wait <= 0) return
-          const ended = yield* orders.awaitJob(job, options.wait)
+          const ended = yield* orders.awaitSigning(job, options.wait)
           if (ended?.status === "failed") {
-            return yield* new CommandFailed({ code: 1, message: `Job ${job} failed: ${ended.lastError ?? ""}` })
+            return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} failed: ${ended.lastError ?? ""}` })
           }
           yield* Console.log(
             ended === undefined || ended.status === "done"
               ? "The list is signed."
-              : `Job ${job} has not run yet: is a worker running?`
+              : `Job ${ended.id} has not run yet: is a worker running?`
           )
         })
       )),

@@ -10,6 +10,7 @@ import { problemType } from "../../domain/Problem.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { namedLeafOf } from "../../subsystems/crypto/CertId.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import * as jobs from "../../subsystems/db/jobs.ts"
 import * as orderDetail from "../../subsystems/db/orderDetail.ts"
 import type { OrderFilters, OrderRecord } from "../../subsystems/db/orderSearch.ts"
 import * as orderSearch from "../../subsystems/db/orderSearch.ts"
@@ -42,7 +43,7 @@ export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" |
   const order = yield* find(id)
   const now = yield* currentSeconds
   const challenges = yield* orderDetail.challengesOf(order.id)
-  const jobs = yield* orderDetail.jobsOf(order.id)
+  const ofOrder = yield* orderDetail.jobsOf(order.id)
   const leaf = order.certificate === undefined ? undefined : namedLeafOf(order.certificate)
   const successor = leaf === undefined ? undefined : yield* orderSearch.findSuccessor(order.profile, leaf.certId)
   const shown = statusShown(order, validityOf(config, order.profile), now)
@@ -55,7 +56,7 @@ export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" |
       requestId: failure?.requestId
     })
     : undefined
-  return { order, status: shown, challenges, jobs, replacedBy: successor?.id, explanation }
+  return { order, status: shown, challenges, jobs: ofOrder, replacedBy: successor?.id, explanation }
 })
 
 const walkBatch = 1000
@@ -146,12 +147,20 @@ export const revoke = Effect.fnUntraced(function*(
 
 const settled = new Set(["done", "failed", "cancelled"])
 
-/** The job once it has ended, or as it is when the time is up; `undefined` when its row is gone. */
-export const awaitJob = Effect.fnUntraced(function*(id: JobId, seconds: number) {
+/**
+ * The job that signs a list once it has ended, or as it is when the time is up; `undefined` when its row is gone. A job
+ * that was under way when the revocation joined it may have left that to a successor, which is waited for too.
+ */
+export const awaitSigning = Effect.fnUntraced(function*(first: JobId, seconds: number) {
   const until = (yield* currentSeconds) + seconds
+  let id = first
   for (;;) {
     const job = yield* orderDetail.findJob(id)
-    if (job === undefined || settled.has(job.status) || (yield* currentSeconds) >= until) return job
-    yield* Effect.sleep("250 millis")
+    const successor = job?.status === "done"
+      ? yield* jobs.findLive("local_ca_crl_regenerate", job.dedupKey)
+      : undefined
+    if (successor !== undefined) id = successor.id
+    else if (job === undefined || settled.has(job.status) || (yield* currentSeconds) >= until) return job
+    else yield* Effect.sleep("250 millis")
   }
 })

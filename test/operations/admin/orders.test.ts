@@ -1,12 +1,17 @@
 import { it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
+import * as crls from "../../../src/operations/admin/crls.ts"
 import * as orders from "../../../src/operations/admin/orders.ts"
+import * as crl from "../../../src/operations/crl.ts"
 import type { Database } from "../../../src/subsystems/db/Database.ts"
+import * as jobs from "../../../src/subsystems/db/jobs.ts"
+import { Signers } from "../../../src/subsystems/signing/Signer.ts"
 import { databases } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
 import { callerAt, column, configOf, count, orderOf, profileOf, sql, useDatabase } from "../../support/Graph.ts"
-import { issueTo, withOwnCa } from "../../support/Issued.ts"
+import { issueTo, withOwnCa, work } from "../../support/Issued.ts"
+import { madeAt } from "../../support/LocalCa.ts"
 
 const config = configOf()
 const operator = { kind: "cli", id: "tester" } as const
@@ -59,5 +64,30 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       assert.strictEqual((yield* Effect.flip(revoke(id)))._tag, "NotIssued")
       assert.strictEqual((yield* Effect.flip(revoke("no-id")))._tag, "NoSuchOrder")
       assert.deepStrictEqual(yield* failures, [])
+    }))
+
+  test("a revocation that joined a list under way waits for the list that has it", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
+      const first = yield* revoke(one.orderId)
+      yield* jobs.claim({ now: madeAt, owner: "w", limit: 1, leases: [["local_ca_crl_regenerate", 60]] })
+      const [issuer = { id: "" }] = (yield* Signers).crlIssuers
+      const outcome = yield* crl.regenerate({ issuer: issuer.id })
+      const joined = yield* revoke(two.orderId)
+      assert.strictEqual(joined, first)
+      // The job ends, and leaves what it lacks to a successor.
+      yield* sql("UPDATE jobs SET status = 'done' WHERE status = 'running'")
+      if (outcome._tag === "Done") yield* outcome.after
+      const waiting = yield* Effect.fork(orders.awaitSigning(joined, 30))
+      yield* TestClock.adjust("1 second")
+      assert.isTrue((yield* Fiber.poll(waiting))._tag === "None")
+      yield* work("local_ca_crl_regenerate")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(waiting))?.status, "done")
+      assert.deepStrictEqual(
+        (yield* crls.list(["default"])).map(({ entries, unlisted }) => [entries, unlisted]),
+        [[2, 0]]
+      )
     }))
 })
