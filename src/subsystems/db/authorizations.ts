@@ -171,7 +171,7 @@ const orphaned = statement({
      WHERE c.status = 'processing' AND c.created_at < :createdBefore
        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status IN ('ready', 'running') AND j.kind = 'challenge_validate'
          AND j.dedup_key = ${idText("c.id")})
-     ORDER BY c.id LIMIT :limit`
+     ORDER BY c.created_at, c.id LIMIT :limit`
 })
 
 type Account = { readonly profile: string; readonly accountId: AccountId }

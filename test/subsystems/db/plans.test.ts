@@ -45,6 +45,11 @@ describe.each(databases.filter(({ dialect }) => dialect === "sqlite"))("plans on
       assert.notMatch(plan, /\(account_id=\?\)/)
     }))
 
+  it.effect("challenges without a job are looked for among those under way", () =>
+    Effect.gen(function*() {
+      assert.match(yield* planOf(authorizations.findOrphaned(100, 1000)), /SCAN c USING INDEX challenges_processing/)
+    }))
+
   it.effect("the daily sweep visits unfinished and failed orders alone", () =>
     Effect.gen(function*() {
       for (const run of [orders.sweep("p", 100, 500), authorizations.expire("p", 100, 500)]) {
