@@ -82,7 +82,9 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   const der = decodeBase64url(request.certificate)
   const read = der === undefined ? undefined : Either.getOrUndefined(readCertificate(der))
   if (der === undefined || read === undefined) {
-    return yield* new Malformed({ detail: "The certificate is not base64url DER of one certificate." })
+    const error = new Malformed({ detail: "The certificate is not base64url DER of one certificate." })
+    yield* emit("certificate_revoke_rejected", { cert_serial: undefined, reason: problemType(error) })
+    return yield* error
   }
   const serial = serialText(read.serial)
   let found: Found | undefined

@@ -176,7 +176,10 @@ export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAcc
   return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer
 })
 
-export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optional(Schema.Int) })
+// Any whole number is a code, if mostly a bad one.
+const Code = Schema.Number.pipe(Schema.filter((code) => Number.isInteger(code)))
+
+export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optional(Code) })
 
 /** RFC 8555 section 7.6. */
 export const revocation = ({ client, endpoint, payload, signer }: BySomeone<typeof RevokeCert.Type>) =>

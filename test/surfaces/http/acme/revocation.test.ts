@@ -407,13 +407,16 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }
         yield* nothingRevoked
         assert.deepStrictEqual(yield* auditRows, [])
-        assert.deepStrictEqual(eventsOf(records), [])
+        assert.deepStrictEqual(
+          eventsOf(records),
+          bad.filter((one) => typeof one === "string").map(() => "certificate_revoke_rejected")
+        )
       }))
 
     test("reason -1, 7, 11, 2^31 / 1.5, \"1\": 400 badRevocationReason naming the code / malformed", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
-        const codes = [-1, 7, 11, 2 ** 31, -(2 ** 31), 255, Number.MAX_SAFE_INTEGER]
+        const codes = [-1, 7, 11, 2 ** 31, -(2 ** 31), 255, Number.MAX_SAFE_INTEGER, 1e20]
         for (const code of codes) {
           const said = refusal(yield* revoke({ key, kid }, issued.der, code))
           assert.deepInclude(said, { status: 400, type: "badRevocationReason" })
