@@ -29,6 +29,24 @@ const stopSignal = Effect.async<"SIGINT" | "SIGTERM">((resume) => {
   listen("SIGTERM", 143)
 })
 
+/** Signals that come while nobody waits are one. */
+const reloadSignal = (() => {
+  let [asked, resume]: [boolean, (() => void) | undefined] = [false, undefined]
+  process.on("SIGHUP", () => {
+    asked = true
+    resume?.()
+  })
+  return Effect.async<void>((done) => {
+    resume = () => {
+      if (!asked) return
+      asked = false
+      resume = undefined
+      done(Effect.void)
+    }
+    resume()
+  })
+})()
+
 const uncaught = Effect.async<never>((resume) => {
   process.on("uncaughtException", (error) => resume(Effect.die(error)))
 })
@@ -48,7 +66,14 @@ const host: Host = {
   stderr: output(process.stderr),
   env: process.env,
   cwd: process.cwd(),
-  process: { version, migrations: fileURLToPath(new URL("migrations", root)), pid: process.pid, stopSignal, uncaught }
+  process: {
+    version,
+    migrations: fileURLToPath(new URL("migrations", root)),
+    pid: process.pid,
+    stopSignal,
+    reloadSignal,
+    uncaught
+  }
 }
 
 Effect.runFork(Effect.provide(run(host, process.argv.slice(2)), NodeContext.layer)).addObserver((exit) => {

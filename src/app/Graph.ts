@@ -20,6 +20,7 @@ import { Queue } from "../subsystems/queue/Queue.ts"
 import * as Backends from "../subsystems/signing/Backends.ts"
 import { Issuers } from "../subsystems/signing/Issuers.ts"
 import { PublishedCrls } from "../subsystems/signing/PublishedCrls.ts"
+import type { Signers } from "../subsystems/signing/Signer.ts"
 import { Validator } from "../subsystems/validation/Validator.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 
@@ -53,31 +54,46 @@ export const policiesOf = (config: Config, profiles: Config["profiles"], version
   )
 }
 
-/** Everything that acts for requests and jobs, over an open database whose schema is current. */
-export const subsystems = (config: Config, version: string) => {
-  const mounted = config.profiles.filter(({ enabled }) => enabled)
-  const validator = Layer.provide(
-    Validator.layer,
-    Layer.mergeAll(Resolver.layer(config.dns.resolver), HttpGet.layer(version), AlpnPeer.layer)
-  )
-  const policies = policiesOf(config, mounted, version)
-  // In this order: the signers make a CA that does not exist yet.
-  const signers = Layer.mapError(
-    Layer.flatMap(Backends.layer(mounted), (made) => Layer.merge(Layer.succeedContext(made), Issuers.layer(mounted))),
-    filesFailed
-  )
-  return Layer.mergeAll(
-    Queue.layer({ maxAttempts: config.jobs.max_attempts }),
-    Nonces.layer({ ttlSeconds: config.nonce.ttl_seconds }),
+/**
+ * What outlives every generation of the configuration, over an open database whose schema is current; `current` is the
+ * configuration in force.
+ */
+export const kept = (current: () => Config) =>
+  Layer.mergeAll(
+    Queue.layer({ maxAttempts: () => current().jobs.max_attempts }),
+    Nonces.layer({ ttlSeconds: () => current().nonce.ttl_seconds }),
     AccountKeys.layer,
     AuditAllowance.layer,
-    PublishedCrls.layer,
-    Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
-    validator,
-    policies,
-    signers
+    PublishedCrls.layer
   ).pipe(Layer.provideMerge(Entropy.layer))
+
+/** The services of {@link kept}. */
+export type Kept = Layer.Layer.Success<ReturnType<typeof kept>> | Database
+
+/** What a generation goes on using of the one before. */
+export interface Before {
+  readonly signers?: Signers["Type"]["bySection"] | undefined
+  readonly issuers?: Issuers["Type"]["bySection"] | undefined
 }
 
-/** The services of {@link subsystems}, by name. */
-export type Subsystems = Layer.Layer.Success<ReturnType<typeof subsystems>>
+const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => enabled)
+
+/** What the ACME surface asks of one configuration: certificates of CAs alone, never a key. */
+export const acme = (config: Config, version: string, before: Before) => {
+  const mounted = mountedOf(config)
+  return Layer.mergeAll(
+    policiesOf(config, mounted, version),
+    Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
+    Layer.mapError(Issuers.layer(mounted, before.issuers), filesFailed)
+  )
+}
+
+/** What the jobs ask of one configuration. The only place that opens keys; a CA that does not exist yet is made. */
+export const worker = (config: Config, version: string, before: Before) =>
+  Layer.merge(
+    Layer.provide(
+      Validator.layer,
+      Layer.mergeAll(Resolver.layer(config.dns.resolver), HttpGet.layer(version), AlpnPeer.layer)
+    ),
+    Layer.mapError(Backends.layer(mountedOf(config), before.signers), filesFailed)
+  )

@@ -22,28 +22,51 @@ export interface Streams {
 export const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
   flag === "always" || (flag === "auto" && output.isTerminal && (env["NO_COLOR"] ?? "") === "")
 
-/**
- * The sink of `logging.*`. `--log-level` beats RUST_LOG, which beats `logging.filter`; the flag covers our own target.
- * Effect's own logger is silenced: every record goes through the vocabulary.
- */
-export const layer = (
-  { logging }: Pick<Config, "logging">,
-  streams: Streams,
-  flags: { readonly logLevel: LevelWord | undefined; readonly color: "auto" | "always" | "never" }
-): Layer.Layer<EventLog> => {
+type Flags = { readonly logLevel: LevelWord | undefined; readonly color: "auto" | "always" | "never" }
+
+/** Where the filter in force comes from. `--log-level` beats RUST_LOG, which beats `logging.filter`. */
+const filterOf = ({ filter }: Config["logging"], env: Streams["env"], { logLevel }: Flags) => {
+  if (logLevel !== undefined) return { text: `acme_svc=${logLevel}`, source: "flag" } as const // our own target alone
+  const variable = env["RUST_LOG"] ?? ""
+  return variable === "" ? { text: filter, source: "key" } as const : { text: variable, source: "env" } as const
+}
+
+const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): Sink.SinkOptions => {
   const output = streams[logging.target === "stderr" ? "stderr" : "stdout"]
-  const variable = streams.env["RUST_LOG"] ?? ""
-  const filter = flags.logLevel === undefined ? variable || logging.filter : `acme_svc=${flags.logLevel}`
-  return Layer.merge(
-    Sink.layer({
-      filter: parseFilter(filter),
-      json: logging.json_format,
-      flatten: logging.json_format && logging.flatten_event,
-      colours: logging.ansi && wantsColour(flags.color, output, streams.env),
-      write: output.write
-    }),
-    Logger.remove(Logger.defaultLogger)
-  )
+  return {
+    filter: parseFilter(filterOf(logging, streams.env, flags).text),
+    json: logging.json_format,
+    flatten: logging.json_format && logging.flatten_event,
+    colours: logging.ansi && wantsColour(flags.color, output, streams.env),
+    write: output.write
+  }
+}
+
+/** The process's log, which goes by `logging.*` as last told. */
+export interface Log {
+  /** Effect's own logger is silenced: every record goes through the vocabulary. */
+  readonly layer: Layer.Layer<EventLog>
+  /** Goes by other settings from the next record on. */
+  readonly enforce: (config: Pick<Config, "logging">) => Effect.Effect<void>
+}
+
+export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, flags: Flags): Log => {
+  let known = logging
+  const sink = Sink.make(optionsOf(logging, streams, flags))
+  return {
+    layer: Layer.merge(sink.layer, Logger.remove(Logger.defaultLogger)),
+    enforce: (config) =>
+      Effect.suspend(() => {
+        const isFilterNew = config.logging.filter !== known.filter
+        known = config.logging
+        sink.configure(optionsOf(known, streams, flags))
+        const { source } = filterOf(known, streams.env, flags)
+        return Effect.zipRight(
+          isFilterNew && source !== "key" ? emit("server_logging_filter_overridden", { source }) : Effect.void,
+          advisories(config)
+        )
+      })
+  }
 }
 
 /** What there is to say about the logging keys themselves. */

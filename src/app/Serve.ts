@@ -1,26 +1,24 @@
-import { Clock, Effect, Layer } from "effect"
-import type { Scope } from "effect"
+import { Clock, Effect, Layer, Ref } from "effect"
 import { hostname } from "node:os"
+import type { Roles } from "../domain/Role.ts"
+import { rolesText } from "../domain/Role.ts"
 import * as crl from "../operations/crl.ts"
 import { recover } from "../operations/sweeps.ts"
-import { parseBindAddress } from "../subsystems/config/Address.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
-import type { Database, StorageFailed } from "../subsystems/db/Database.ts"
+import type { Database } from "../subsystems/db/Database.ts"
 import * as Migrations from "../subsystems/db/Migrations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import { advise } from "../subsystems/policy/advisories.ts"
-import { Policies } from "../subsystems/policy/Policies.ts"
 import * as Presence from "../subsystems/queue/Presence.ts"
-import * as Runner from "../subsystems/queue/Runner.ts"
-import * as acme from "../surfaces/http/acme/app.ts"
-import { Endpoint } from "../surfaces/http/acme/Endpoint.ts"
-import * as Admission from "../surfaces/http/Admission.ts"
-import * as Listener from "../surfaces/http/Listener.ts"
-import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
-import { handlers } from "../surfaces/jobs/handlers.ts"
-import { CommandFailed, filesFailed } from "./CommandFailed.ts"
-import type { Subsystems } from "./Graph.ts"
+import { start } from "../subsystems/queue/Running.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import type { Generation } from "./Generation.ts"
+import * as Generations from "./Generation.ts"
+import type * as Graph from "./Graph.ts"
+import * as Listeners from "./Listeners.ts"
+import type { Surroundings } from "./Reload.ts"
+import { reload } from "./Reload.ts"
 
 /** What the process is, beside its configuration. */
 export interface Process {
@@ -30,14 +28,22 @@ export interface Process {
   readonly pid: number
   /** Completes with the signal that asks the process to stop. */
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
+  /** Completes when the process is asked to reload; requests that come before anybody waits are one. */
+  readonly reloadSignal: Effect.Effect<void>
   /** Dies of an exception that reached nobody. */
   readonly uncaught: Effect.Effect<never>
 }
 
-const roles = "acme,admin,worker"
-const maxConnections = 4096
-
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
+
+/** Refuses a schema that is behind: only a process with the worker role may bring it up to date. */
+export const checkSchema = (
+  process: Pick<Process, "migrations">,
+  dialect: "sqlite" | "postgres"
+): Effect.Effect<void, CommandFailed, Database> =>
+  Effect.flatMap(Migrations.read(process.migrations, dialect), Migrations.check).pipe(
+    Effect.mapError((error) => hostError({ message: error._tag === "SchemaUnusable" ? error.detail : error.message }))
+  )
 
 /** Brings the schema up to date, as a process with the worker role does at start. */
 export const migrate = (
@@ -48,38 +54,11 @@ export const migrate = (
     Effect.mapError((error) => hostError({ message: error._tag === "SchemaUnusable" ? error.detail : error.message }))
   )
 
-const bindAcme = (config: Config): Effect.Effect<Listener.Listener, CommandFailed, Scope.Scope | Entropy> =>
-  Effect.gen(function*() {
-    const { server } = config
-    const { host, port } = parseBindAddress(server.bind_address) ?? { host: "", port: 0 } // checked with the configuration
-    const { cert_path, enabled, handshake_timeout_ms, key_path } = server.tls
-    const tls = enabled
-      ? yield* TlsFiles.load({ listener: "acme", cert_path, key_path, host: new URL(server.base_url).hostname })
-      : undefined
-    if (tls !== undefined) yield* TlsFiles.watchExpiry("acme", tls.notAfter)
-    return yield* Listener.bind({
-      name: "acme",
-      host,
-      port,
-      tls: tls === undefined ? undefined : { ...tls, handshakeTimeoutMillis: handshake_timeout_ms },
-      maxConnections,
-      requestTimeoutMillis: server.request_timeout_ms,
-      maxBodyBytes: server.max_body_bytes,
-      maxBodies: 4 * server.max_concurrent_requests
-    })
-  }).pipe(
-    Effect.tapErrorTag(
-      "BindFailed",
-      ({ address, detail }) => emit("server_socket_bind_failed", { address, error: detail })
-    ),
-    Effect.mapError((error) =>
-      error._tag === "BindFailed" ? hostError({ message: `server.bind_address: ${error.message}` }) : filesFailed(error)
-    )
-  )
-
 /** What an operator should see once at start. */
-const advisories = (config: Config): Effect.Effect<void> =>
+const advisories = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
+    if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })
+    if (!roles.has("acme")) return
     const { base_url, tls } = config.server
     if (!tls.enabled) yield* emit("tls_disabled", { base_url })
     if (tls.enabled !== base_url.startsWith("https:")) yield* emit("tls_base_url_mismatch", { base_url })
@@ -89,43 +68,65 @@ const advisories = (config: Config): Effect.Effect<void> =>
     yield* advise(config.profiles.filter(({ enabled }) => enabled))
   })
 
+/** What one run of `serve` has beside the graph. */
+export interface Run {
+  readonly config: Config
+  readonly roles: Roles
+  readonly process: Process
+  /** Tells people, once everything serves. */
+  readonly announce: Effect.Effect<void>
+  readonly load: Surroundings["load"]
+  readonly enforce: Surroundings["enforce"]
+}
+
+const startRunner = Effect.fnUntraced(function*(config: Config, owner: string, generation: Generation) {
+  if (generation.signers === undefined) return undefined
+  yield* recover(config)
+  yield* Effect.provide(crl.initialize, generation.signers)
+  return yield* start({ ...config.jobs, owner }, generation.handlers)
+})
+
 /**
- * Serves until the stop signal: socket bound before anything serves, presence and recovery before the first claim, and
- * at the end requests and jobs finish side by side before presence and database go (`process.md`, "Start", "Shutdown").
+ * Serves until the stop signal: every socket bound before anything serves, presence and recovery before the first claim,
+ * and at the end requests and jobs finish side by side before presence and database go (`process.md`, "Start",
+ * "Shutdown"). SIGHUP reloads.
  */
 export const serve = (
-  config: Config,
-  process: Process,
-  announce: Effect.Effect<void>
-): Effect.Effect<void, CommandFailed, Database | Subsystems> =>
+  { announce, config, enforce, load, process, roles }: Run
+): Effect.Effect<void, CommandFailed, Graph.Kept> =>
   Effect.scoped(Effect.gen(function*() {
     const entropy = yield* Entropy
-    const mounted = config.profiles.filter(({ enabled }) => enabled)
-    const endpoints = new Map(mounted.map((profile) => [profile.name, new Endpoint(profile, config.server.base_url)]))
-    const listener = yield* bindAcme(config)
+    const build = { roles, version: process.version }
+    const first = yield* Generations.build(config, build, {})
+    const current = yield* Effect.acquireRelease(Ref.make(first), (ref) =>
+      Effect.flatMap(Ref.get(ref), ({ close }) => close))
+    const listeners = yield* Listeners.make
+    const sockets = yield* listeners.prepare(first.surfaces)
     const owner = `${hostname()}:${process.pid}:${yield* entropy.uuid}`
-    const stopRunner = yield* Effect.gen(function*() {
-      yield* Layer.build(Presence.layer({ owner, roles, version: process.version }))
-      yield* recover(config)
-      yield* crl.initialize
-      return yield* Runner.start({ ...config.jobs, owner }, handlers(config))
-    }).pipe(Effect.mapError((error: StorageFailed) => hostError(error)))
-    const admission = yield* Admission.make({
-      slots: config.server.max_concurrent_requests,
-      waitMillis: config.server.admission_wait_ms
-    })
-    const policies = yield* Policies
-    yield* listener.serve(acme.make(endpoints, { admission, policies, proxies: config.filter }))
-    const { base_url, tls } = config.server
-    yield* emit("server_listening", { address: listener.address, tls: tls.enabled, base_url })
-    for (const { name, signer } of mounted) yield* emit("profile_mounted", { profile: name, backend: signer.backend })
-    yield* advisories(config)
+    yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
+    const runner = yield* startRunner(config, owner, first)
+    yield* sockets.publish
+    if (roles.has("acme")) {
+      for (const { enabled, name, signer } of config.profiles) {
+        if (enabled) {
+          yield* emit("profile_mounted", { profile: name, backend: signer.backend })
+        }
+      }
+    }
+    yield* advisories(config, roles)
     yield* announce
 
-    const signal = yield* process.stopSignal
+    const count = yield* Ref.make(0)
+    const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner, load, enforce }
+    const reloading = Effect.forever(Effect.zipRight(process.reloadSignal, reload(current, count, surroundings)))
+    const signal = yield* Effect.raceFirst(process.stopSignal, reloading)
     const begun = yield* Clock.currentTimeMillis
+    yield* Effect.forkScoped(
+      Effect.forever(Effect.zipRight(process.reloadSignal, emit("server_reload_supervisor_gone", {})))
+    )
     yield* emit("server_shutdown_started", { signal })
-    const [requests_cut, jobs_released] = yield* Effect.all([listener.drain, stopRunner], { concurrency: 2 })
+    const stopRunner = runner === undefined ? Effect.succeed(0) : runner.stop
+    const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, stopRunner], { concurrency: 2 })
     const ended = yield* Clock.currentTimeMillis
     yield* emit("server_shutdown_completed", { requests_cut, jobs_released, elapsed_ms: ended - begun })
-  }))
+  })).pipe(Effect.catchTag("StorageFailed", hostError))

@@ -3,93 +3,12 @@
  * Names and levels: "Log records" of the operations specification and `telemetry.md`.
  */
 
+import type { FieldName, fields, FieldTypes } from "./EventField.ts"
+
 export type Level = "debug" | "info" | "warn" | "error"
 
 /** `failure`: something did not work; `progress`: a step of something paired with a later end; `advisory`: posture. */
 export type Outcome = "success" | "failure" | "progress" | "advisory"
-
-interface FieldTypes {
-  readonly text: string
-  /** A machine word of a closed set. */
-  readonly word: string
-  readonly int: number
-  readonly bool: boolean
-  /** Names; the record keeps the first ten and, beyond that, adds `<field>_total`. */
-  readonly names: ReadonlyArray<string>
-}
-
-/** One meaning and one type per field name, everywhere. */
-export const fields = {
-  account_id: "text",
-  address: "text",
-  answers: "int",
-  attempts: "int",
-  audit_event: "word",
-  authz_id: "text",
-  backend: "word",
-  body_bytes: "int",
-  body_preview: "text",
-  challenge_id: "text",
-  cert_serial: "text",
-  check: "word",
-  code: "int",
-  count: "int",
-  crl_number: "text",
-  database_url: "text",
-  elapsed_ms: "int",
-  entries: "int",
-  error: "text",
-  file_present: "bool",
-  hop: "int",
-  identifier: "text",
-  identifiers: "names",
-  in_flight: "int",
-  issuer: "text",
-  job_id: "text",
-  jobs_released: "int",
-  key: "text",
-  key_fp: "text",
-  key_type: "word",
-  previous_key_fp: "text",
-  keys_from_env: "int",
-  keys_from_file: "int",
-  kid: "text",
-  kind: "word",
-  latency_ms: "int",
-  listener: "word",
-  name: "text",
-  next_update: "text",
-  nonce_fp: "text",
-  not_after: "text",
-  open: "int",
-  order_id: "text",
-  owner: "text",
-  path: "text",
-  pending: "int",
-  pool_max: "int",
-  profile: "text",
-  reason: "word",
-  requests_cut: "int",
-  roles: "text",
-  rows_imported: "int",
-  rows_removed: "int",
-  rows_updated: "int",
-  rule: "text",
-  self_signed: "bool",
-  set_aside: "text",
-  sha256: "text",
-  signal: "word",
-  stage: "word",
-  statement: "word",
-  status: "int",
-  base_url: "text",
-  tls: "bool",
-  type: "word",
-  version: "text",
-  waited_ms: "int"
-} as const satisfies Record<string, keyof FieldTypes>
-
-export type FieldName = keyof typeof fields
 
 /** What one event is declared with. */
 export interface Declaration<F extends FieldName = FieldName> {
@@ -116,13 +35,22 @@ export const events = {
   server_config_file_absent: advisory("path"),
   server_logging_key_unused: advisory("key"),
   server_listening: info("address", "tls", "base_url"),
+  server_listener_stopped: info("listener", "address"),
+  server_role_no_worker: advisory("roles"),
+  server_config_reloaded: info("generation", "listeners_rebound"),
+  server_config_reload_refused: warn("error"),
+  server_config_reload_failed: error("error"),
+  server_logging_filter_overridden: advisory("source"),
+  server_reload_supervisor_gone: error(),
   server_connection_refused: warn("listener", "open", "pending"),
   server_socket_bind_failed: error("address", "error"),
   server_schema_behind: error("name"),
+  metrics_socket_bind_failed: error("address", "error"),
   server_fatal_error: error("error"),
   server_shutdown_started: progress("signal"),
   server_shutdown_completed: info("requests_cut", "jobs_released", "elapsed_ms"),
   profile_mounted: info("profile", "backend"),
+  profile_unmounted: warn("profile"),
   profile_init_failed: error("profile", "error"),
   tls_disabled: advisory("base_url"),
   tls_base_url_mismatch: advisory("base_url"),
@@ -249,6 +177,13 @@ export const events = {
   job_lease_lost: warn("kind", "job_id", "attempts"),
   job_deadline_passed: warn("kind", "job_id"),
   job_runner_started: progress("owner"),
+  job_runner_retuned: info(
+    "poll_interval_ms",
+    "lease_seconds",
+    "retry_base_seconds",
+    "retry_max_seconds",
+    "max_concurrent"
+  ),
   job_runner_stopped: info("owner", "jobs_released"),
   worker_registered: info("owner", "roles", "version"),
   worker_presence_failed: warn("error"),
@@ -259,6 +194,8 @@ export const events = {
   nonce_reaper_failed: error("error"),
   order_reaper_swept: info("profile", "rows_removed"),
   order_reaper_failed: error("error"),
+  audit_reaper_swept: info("rows_removed"),
+  audit_reaper_failed: error("error"),
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
   audit_write_failed: error("audit_event", "error"),

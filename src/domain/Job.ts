@@ -32,6 +32,7 @@ export const payloads = {
   local_ca_crl_sweep: Schema.Struct({}),
   nonce_sweep: Schema.Struct({}),
   order_sweep: Schema.Struct({}),
+  audit_sweep: Schema.Struct({}),
   job_retention_sweep: Schema.Struct({})
 } as const
 

@@ -60,6 +60,14 @@ export const sweepOrders = (
     yield* recover(config)
   })
 
+/** Deletes rows of the audit trail older than `audit.retention_days`. */
+export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows_removed = yield* inBatches(1000, (limit) => audit.sweep(now - retentionDays * daySeconds, limit))
+    yield* emit("audit_reaper_swept", { rows_removed })
+  })
+
 /** Deletes settled jobs older than `jobs.retention_days`. */
 export const sweepJobs = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {

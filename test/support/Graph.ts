@@ -152,6 +152,7 @@ export const profileOf = (config: Config, name = "default"): ProfileConfig => {
 /** A signer that decides by a function; `profiles` are the ones it serves. */
 const manualSigners = (issue: Signer["issue"], profiles = ["default", "other"]): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
+    bySection: new Map(),
     crlIssuers: [],
     of: (profile) => profiles.includes(profile) ? Effect.succeed({ issue }) : new ProfileNotMounted({ profile })
   })
@@ -191,8 +192,8 @@ export interface Script {
 /** Everything requests and jobs ask for, over a database. */
 export const world = (script: Script = {}) =>
   Layer.mergeAll(
-    Queue.layer({ maxAttempts: script.maxAttempts ?? 3 }),
-    Nonces.layer({ ttlSeconds: script.nonceTtlSeconds ?? 300 }),
+    Queue.layer({ maxAttempts: () => script.maxAttempts ?? 3 }),
+    Nonces.layer({ ttlSeconds: () => script.nonceTtlSeconds ?? 300 }),
     AccountKeys.layer,
     script.policies ?? Policies.layerNone,
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
@@ -205,7 +206,10 @@ export const world = (script: Script = {}) =>
         Resolver.layerStatic({}, {}, script.names)
       ),
     script.profiles === undefined
-      ? Layer.merge(manualSigners(script.issue ?? signsAtOnce), Layer.succeed(Issuers, { of: () => undefined }))
+      ? Layer.merge(
+        manualSigners(script.issue ?? signsAtOnce),
+        Layer.succeed(Issuers, { bySection: new Map(), of: () => undefined })
+      )
       : realSigners(script.profiles)
   ).pipe(
     Layer.provideMerge(Entropy.layerSeeded(script.seed ?? "seed")),

@@ -45,6 +45,8 @@ export interface ServerOptions extends ProcessOptions {
   readonly tls?: boolean
   /** A port that is known to be free; chosen when not given. */
   readonly port?: number
+  /** The event that tells that it has started; `server_listening` when not given. */
+  readonly startedBy?: string
 }
 
 /** How a process ended. */
@@ -284,7 +286,8 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
 
   const start = async () => {
     run = new Run(directory, ["serve", ...options.flags ?? []], full)
-    await run.waitFor(({ record }) => record?.fields["event"] === "server_listening", "server_listening", 30_000)
+    const { startedBy = "server_listening" } = options
+    await run.waitFor(({ record }) => record?.fields["event"] === startedBy, startedBy, 30_000)
   }
   const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
     const current = run

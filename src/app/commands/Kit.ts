@@ -74,7 +74,8 @@ export const make = (host: Host, globals: Globals): Kit => {
   const load = Setup.load(host.env, host.cwd)
   const quiet: Kit["quiet"] = ({ config }) => {
     const level = globals.logLevel ?? ((host.env["RUST_LOG"] ?? "") === "" ? "off" as const : undefined)
-    return Logging.layer({ logging: { ...config.logging, target: "stderr" } }, host, { ...globals, logLevel: level })
+    return Logging.make({ logging: { ...config.logging, target: "stderr" } }, host, { ...globals, logLevel: level })
+      .layer
   }
   return {
     host,
@@ -86,7 +87,7 @@ export const make = (host: Host, globals: Globals): Kit => {
       Effect.flatMap(load, (loaded) =>
         Effect.zipRight(current(host), program(loaded)).pipe(
           Effect.catchTag("StorageFailed", ({ message }) => new CommandFailed({ code: 1, message })),
-          Effect.provide(Queue.layer({ maxAttempts: loaded.config.jobs.max_attempts })),
+          Effect.provide(Queue.layer({ maxAttempts: () => loaded.config.jobs.max_attempts })),
           Effect.provide(Layer.merge(Graph.database(loaded.config), Entropy.layer)),
           Effect.provide(quiet(loaded))
         )),

@@ -1,6 +1,9 @@
 import { Command, Options } from "@effect/cli"
-import { Cause, Console, Effect } from "effect"
+import { Cause, Console, Effect, Either } from "effect"
 import * as Path from "node:path"
+import type { Roles } from "../../domain/Role.ts"
+import { everyRole, parseRoles } from "../../domain/Role.ts"
+import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { Database } from "../../subsystems/db/Database.ts"
 import * as Migrations from "../../subsystems/db/Migrations.ts"
@@ -11,7 +14,8 @@ import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import { health } from "../Health.ts"
 import * as Logging from "../Logging.ts"
-import { migrate, serve } from "../Serve.ts"
+import type { Process } from "../Serve.ts"
+import { checkSchema, migrate, serve } from "../Serve.ts"
 import * as Setup from "../Setup.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption } from "./Kit.ts"
@@ -25,33 +29,48 @@ const openDatabase = Effect.map(Database, ({ dialect }) => dialect)
 export const messageOf = (defect: unknown): string => defect instanceof Error ? defect.message : String(defect)
 
 const programs = ({ globals, host, load, quiet }: Kit) => {
-  const serveProgram = Effect.gen(function*() {
-    const loaded = yield* load
-    const { config } = loaded
-    const program = Effect.gen(function*() {
-      if (loaded.fileNamedButAbsent) yield* emit("server_config_file_absent", { path: loaded.path })
-      yield* emit("server_config_loaded", {
-        path: loaded.path,
-        file_present: loaded.filePresent,
-        keys_from_file: loaded.keysFromFile,
-        keys_from_env: loaded.keysFromEnv
+  const serveProgram = (roles: Roles) =>
+    Effect.gen(function*() {
+      const loaded = yield* load
+      const { config } = loaded
+      const log = Logging.make(config, host, globals)
+      let current = config
+      const enforce = (next: Config) =>
+        Effect.suspend(() => {
+          current = next
+          return log.enforce(next)
+        })
+      const program = Effect.gen(function*() {
+        if (loaded.fileNamedButAbsent) yield* emit("server_config_file_absent", { path: loaded.path })
+        yield* emit("server_config_loaded", {
+          path: loaded.path,
+          file_present: loaded.filePresent,
+          keys_from_file: loaded.keysFromFile,
+          keys_from_env: loaded.keysFromEnv
+        })
+        yield* Logging.advisories(config)
+        const isShown = roles.has("acme") && !config.logging.json_format
+        const welcome = isShown ? renderWelcome(config, (path) => Path.resolve(host.cwd, path)) : ""
+        const settle: (
+          process: Process,
+          dialect: "sqlite" | "postgres"
+        ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
+        yield* Effect.flatMap(openDatabase, (dialect) => settle(host.process, dialect))
+        const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
+        const again = Effect.map(load, (fresh) => fresh.config)
+        yield* Effect.provide(
+          serve({ config, roles, process: host.process, announce, load: again, enforce }),
+          Graph.kept(() => current)
+        )
       })
-      yield* Logging.advisories(config)
-      const welcome = config.logging.json_format ? "" : renderWelcome(config, (path) => Path.resolve(host.cwd, path))
-      yield* Effect.flatMap(openDatabase, (dialect) => migrate(host.process, dialect))
-      yield* Effect.provide(
-        serve(config, host.process, Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))),
-        Graph.subsystems(config, host.process.version)
+      return yield* program.pipe(
+        Effect.provide(Graph.database(config)),
+        Effect.raceFirst(host.process.uncaught),
+        Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
+        Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
+        Effect.provide(log.layer)
       )
     })
-    return yield* program.pipe(
-      Effect.provide(Graph.database(config)),
-      Effect.raceFirst(host.process.uncaught),
-      Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
-      Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
-      Effect.provide(Logging.layer(config, host, globals))
-    )
-  })
 
   const initProgram = Effect.gen(function*() {
     const { created, loaded } = yield* Setup.loadOrCreate(host.env, host.cwd)
@@ -104,8 +123,21 @@ export const serverCommands = (kit: Kit) => {
   const { host, load, quiet } = kit
   const { initProgram, migrateProgram, serveProgram } = programs(kit)
   const serveCommand = described(
-    Command.make("serve", {}, () => serveProgram),
-    "Run the service until SIGTERM or SIGINT. Example: acme-svc serve. Exit codes: 0 stopped, 1 the host refused, 3 the configuration did."
+    Command.make("serve", {
+      role: Options.text("role").pipe(
+        Options.repeated,
+        Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
+      )
+    }, ({ role }) =>
+      Either.match(parseRoles(role), {
+        onLeft: (word) =>
+          new CommandFailed({
+            code: 2,
+            message: `--role takes ${everyRole.join(", ")}, and not ${JSON.stringify(word)}.`
+          }),
+        onRight: serveProgram
+      })),
+    "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused."
   )
   const initCommand = described(
     Command.make("init", {}, () => initProgram),
@@ -151,5 +183,9 @@ export const serverCommands = (kit: Kit) => {
     ),
     "Ask a running service whether it is well. Silent. Example: acme-svc health --role worker. Exit codes: 0 well, 1 not."
   )
-  return { serveProgram, commands: [serveCommand, initCommand, migrateCommand, profileCommand, healthCommand] as const }
+  const serveEverything = serveProgram(new Set(everyRole))
+  return {
+    serveProgram: serveEverything,
+    commands: [serveCommand, initCommand, migrateCommand, profileCommand, healthCommand] as const
+  }
 }

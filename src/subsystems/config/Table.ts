@@ -183,7 +183,12 @@ export const Table = Schema.Struct({
     reverse_dns_timeout_ms: milliseconds(
       2000,
       "Time for one such look-up; a failure stamps nothing and refuses nothing."
-    )
+    ),
+    retention_days: integer(0, { min: 0 }, "Days before a row of the audit trail is deleted; 0 keeps rows for ever.")
+  }),
+  metrics: Schema.Struct({
+    enabled: flag(false, "Serve GET /metrics, for anybody who reaches it."),
+    bind_address: text("127.0.0.1:3002", bindAddress, "Address to serve metrics on, and nothing else.")
   }),
   logging: Schema.Struct({
     filter: text("acme_svc=info", logFilter, "What is logged; the longest target prefix wins."),

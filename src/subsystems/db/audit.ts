@@ -4,7 +4,7 @@ import { bounded, outcomeOf } from "../../domain/Audit.ts"
 import { emit } from "../log/EventLog.ts"
 import { int, nullable, text } from "./Column.ts"
 import type { Database, StorageFailed } from "./Database.ts"
-import { run } from "./Database.ts"
+import { all, run } from "./Database.ts"
 import { statement } from "./Statement.ts"
 
 const insertStatement = statement({
@@ -34,6 +34,18 @@ const insertStatement = statement({
      VALUES (:now, :event, :outcome, :actorKind, :actorId, :profile, :accountId, :orderId, :certSerial,
        :identifiers, :clientIp, :clientPtr, :userAgent, :requestId, :reason, :detail)`
 })
+
+const sweepStatement = statement({
+  name: "audit_sweep",
+  params: { before: int, limit: int },
+  row: { id: int },
+  sql: () =>
+    `DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE created_at < :before LIMIT :limit) RETURNING id`
+})
+
+/** Deletes up to `limit` rows made before an epoch second; answers how many. The only way a row goes. */
+export const sweep = (before: number, limit: number) =>
+  Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
 
 /** Inserts a row; inside an abandon step it belongs to the step's transaction. */
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>

@@ -1,6 +1,6 @@
 import { Effect, Layer, Record } from "effect"
-import type { Scope } from "effect"
-import { events, fields as dictionary } from "../../domain/Event.ts"
+import { events } from "../../domain/Event.ts"
+import { fields as dictionary } from "../../domain/EventField.ts"
 import type { Record as LogRecord } from "./EventLog.ts"
 import { EventLog } from "./EventLog.ts"
 import type { Filter } from "./Filter.ts"
@@ -88,34 +88,47 @@ const renderHuman = (record: LogRecord, coloured: boolean): string => {
 const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
-const make = (options: SinkOptions): Effect.Effect<EventLog["Type"], never, Scope.Scope> =>
-  Effect.gen(function*() {
-    let waiting: Array<string> = []
-    const flush = () => {
-      if (waiting.length === 0) return
-      const lines = waiting
-      waiting = []
-      options.write(`${lines.join("\n")}\n`)
-    }
-    yield* Effect.addFinalizer(() => Effect.sync(flush))
-    const passes = new Map<string, boolean>()
-    return {
-      enabled: (event, level) => {
-        const name = `${event} ${level}`
-        let known = passes.get(name)
-        if (known === undefined) {
-          known = options.filter(targetOf(event), level)
-          passes.set(name, known)
-        }
-        return known
-      },
-      // Lines of one turn of the event loop are one write; an error may be the last thing said, so it goes out at once.
-      write: (record) => {
-        if (waiting.push(render(record, options)) === 1) setImmediate(flush)
-        if (record.level === "error") flush()
-      }
-    }
-  })
+/** A place for records to go to. */
+export interface Sink {
+  /** Whatever waits is written when the scope ends. */
+  readonly layer: Layer.Layer<EventLog>
+  /** Other options hold from the next record on; what waits goes where it was meant to go. */
+  readonly configure: (options: SinkOptions) => void
+}
 
-/** Writes records as lines, several to a write; whatever waits is written when the scope ends. */
-export const layer = (options: SinkOptions): Layer.Layer<EventLog> => Layer.scoped(EventLog, make(options))
+/** Writes records as lines, several to a write. */
+export const make = (given: SinkOptions): Sink => {
+  let options = given
+  let waiting: Array<string> = []
+  const passes = new Map<string, boolean>()
+  const flush = () => {
+    if (waiting.length === 0) return
+    const lines = waiting
+    waiting = []
+    options.write(`${lines.join("\n")}\n`)
+  }
+  const log: EventLog["Type"] = {
+    enabled: (event, level) => {
+      const name = `${event} ${level}`
+      let known = passes.get(name)
+      if (known === undefined) {
+        known = options.filter(targetOf(event), level)
+        passes.set(name, known)
+      }
+      return known
+    },
+    // Lines of one turn of the event loop are one write; an error may be the last thing said, so it goes out at once.
+    write: (record) => {
+      if (waiting.push(render(record, options)) === 1) setImmediate(flush)
+      if (record.level === "error") flush()
+    }
+  }
+  return {
+    layer: Layer.scoped(EventLog, Effect.acquireRelease(Effect.succeed(log), () => Effect.sync(flush))),
+    configure: (next) => {
+      flush()
+      options = next
+      passes.clear()
+    }
+  }
+}

@@ -17,8 +17,9 @@ export class Nonces extends Context.Tag("acme/subsystems/nonce/Nonces")<Nonces, 
   readonly issue: Effect.Effect<string | undefined>
   readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
 }>() {
+  /** `ttlSeconds` is `nonce.ttl_seconds` as it is when a nonce is handed out or spent. */
   static readonly layer = (options: {
-    readonly ttlSeconds: number
+    readonly ttlSeconds: () => number
   }): Layer.Layer<Nonces, never, Database | Entropy> => Layer.scoped(this, make(options.ttlSeconds))
 }
 
@@ -34,7 +35,7 @@ interface Waiting {
   readonly verdict: Deferred.Deferred<Spent, StorageFailed>
 }
 
-const make = (ttlSeconds: number) =>
+const make = (ttlSeconds: () => number) =>
   Effect.gen(function*() {
     const database = yield* Database
     const entropy = yield* Entropy
@@ -72,7 +73,7 @@ const make = (ttlSeconds: number) =>
     })
 
     const take = Effect.map(Clock.currentTimeMillis, (now) => {
-      const oldest = now - ttlSeconds * 100
+      const oldest = now - ttlSeconds() * 100
       for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
         if (next.madeAt >= oldest) return next.value
       }
@@ -94,7 +95,7 @@ const make = (ttlSeconds: number) =>
     let spending = false
 
     const verdictOn = (found: { readonly createdAt: number } | undefined, now: number): Spent =>
-      found === undefined ? "unknown" : found.createdAt + ttlSeconds < Math.floor(now / 1000) ? "expired" : "fresh"
+      found === undefined ? "unknown" : found.createdAt + ttlSeconds() < Math.floor(now / 1000) ? "expired" : "fresh"
 
     /**
      * Takes whoever waits by the time the statement runs: on SQLite the end of this turn of the event loop, on PostgreSQL

@@ -30,9 +30,9 @@ export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
   /** Waits for the next signal. */
   readonly awakened: Effect.Effect<void>
 }>() {
-  /** `maxAttempts` is `jobs.max_attempts`, frozen onto each row. */
+  /** `maxAttempts` is `jobs.max_attempts` as it is when a row is made, frozen onto it. */
   static readonly layer = (options: {
-    readonly maxAttempts: number
+    readonly maxAttempts: () => number
   }): Layer.Layer<Queue, never, Database | Entropy> =>
     Layer.effect(
       this,
@@ -54,7 +54,7 @@ export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
             dedupKey: job.dedupKey,
             payload: codecs[job.kind].encode(job.payload),
             runAt: job.runAt ?? now,
-            maxAttempts: options.maxAttempts,
+            maxAttempts: options.maxAttempts(),
             deadline: job.deadline,
             now,
             origin

@@ -1,5 +1,4 @@
 import { Clock, Effect, Exit, Fiber, FiberSet, Schedule } from "effect"
-import type { Scope } from "effect"
 import type { BackoffPolicy, Job, JobKind } from "../../domain/Job.ts"
 import { periodicKey } from "../../domain/Job.ts"
 import { Entropy } from "../crypto/Entropy.ts"
@@ -13,9 +12,14 @@ import type { Ending } from "./Settlement.ts"
 import * as Settlement from "./Settlement.ts"
 
 /** `jobs.*` of the configuration. */
-export interface RunnerOptions extends BackoffPolicy {
+export interface Tuning extends BackoffPolicy {
   readonly poll_interval_ms: number
   readonly max_concurrent: number
+  readonly lease_seconds: number
+}
+
+/** What a runner begins with. */
+export interface RunnerOptions extends Tuning {
   /** The process's `workers.owner`. */
   readonly owner: string
 }
@@ -41,7 +45,6 @@ const drainMillis = 5000
 const giveUpMillis = 5000
 const mergeMillis = 20
 const listenRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
-const overdueCheckMillis = 100
 
 interface Attempt {
   readonly endsAt: number
@@ -51,14 +54,23 @@ interface Attempt {
 
 const settlementRetries = Schedule.union(Schedule.exponential("100 millis"), Schedule.spaced("1 second"))
 
-/** The parts of a runner; {@link start} sets them going, tests step through them. */
-export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandler<R>>) =>
+const leasesOf = <R>(handlers: ReadonlyArray<AnyHandler<R>>) =>
+  handlers.map((one) => [one.kind, Math.ceil(one.longestBudgetMillis / 1000) + leaseMarginSeconds] as const)
+
+/** What handlers are for. */
+export const kindsOf = <R>(handlers: ReadonlyArray<AnyHandler<R>>): ReadonlyArray<JobKind> =>
+  handlers.map(({ kind }) => kind)
+
+/** The parts of a runner: `Running.start` sets them going, tests step through them. */
+export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>>) =>
   Effect.gen(function*() {
+    const { owner } = given
+    let [options, handlers, leases]: [Tuning, typeof known, ReturnType<typeof leasesOf>] = [
+      given,
+      known,
+      leasesOf(known)
+    ]
     const queue = yield* Queue
-    const byKind = new Map(handlers.map((one) => [one.kind, one]))
-    const leases = handlers.map((one) =>
-      [one.kind, Math.ceil(one.longestBudgetMillis / 1000) + leaseMarginSeconds] as const
-    )
     const attempts = yield* FiberSet.make<void>()
     const fork = yield* FiberSet.runtime(attempts)<R | Database>()
     const forkTimer = yield* FiberSet.makeRuntime<never>()
@@ -69,8 +81,8 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
     let draining = false
     let reclaimedAt = Number.NEGATIVE_INFINITY
     const settlement = Settlement.make({
-      owner: options.owner,
-      backoff: options,
+      owner,
+      backoff: () => options,
       entropy: yield* Entropy,
       onHandedBack: Effect.sync(() => handedBack++),
       // The poll would find it, up to an interval late.
@@ -103,7 +115,7 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
       function*(job: Job) {
         yield* enterSpan({ job_id: job.id, job_kind: job.kind })
         const startedAt = yield* Clock.currentTimeMillis
-        const known = byKind.get(job.kind)
+        const known = handlers.find(({ kind }) => kind === job.kind)
         const prepared = known?.prepare(job)
         const ended = {
           job,
@@ -149,7 +161,7 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
       const limit = options.max_concurrent - active
       if (limit <= 0) return
       const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-      const claimed = yield* jobs.claim({ now, owner: options.owner, limit, leases })
+      const claimed = yield* jobs.claim({ now, owner, limit, leases })
       mayHaveMore = claimed.length === limit
       active += claimed.length
       for (const job of claimed) fork(attempt(job))
@@ -188,12 +200,20 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         listen === undefined
           ? Effect.never
           : Effect.retry(listen(jobs.wakeChannel, heard), listenRetries)),
-      /** Enqueues every periodic kind, due at once, where no live row exists. */
-      enqueuePeriodic: Effect.forEach(
-        handlers.filter(({ periodic }) => periodic),
-        ({ kind }) => queue.enqueue({ kind, dedupKey: periodicKey, payload: {} as never }),
-        { discard: true }
-      ),
+      /** Enqueues every periodic kind but these, due at once, where no live row exists. */
+      enqueuePeriodic: (but: ReadonlyArray<JobKind> = []) =>
+        Effect.forEach(
+          kindsOf(handlers.filter(({ kind, periodic }) => periodic && !but.includes(kind))),
+          (kind) => queue.enqueue({ kind, dedupKey: periodicKey, payload: {} as never }),
+          { discard: true }
+        ),
+      pollMillis: () => options.poll_interval_ms,
+      /** Goes over to other settings and handlers; attempts finish on those they began with. */
+      retune: (tuning: Tuning, next: typeof known) => {
+        options = tuning
+        handlers = next
+        leases = leasesOf(next)
+      },
       /** Reclaims dead leases once a poll interval and starts what is due. A database error waits for the next pass. */
       pass: Effect.ignore(Effect.zipRight(reclaim, claim)),
       /** Interrupts attempts that have used up their budget. */
@@ -211,36 +231,4 @@ export const make = <R>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandl
         return handedBack
       })
     }
-  })
-
-/**
- * Claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A failing or panicking
- * handler or a database that is away ends an attempt, never the runner. The effect answered stops it: no more claims,
- * five seconds for running attempts, the rest handed back uncounted; it answers how many rows those were.
- */
-export const start = <R>(
-  options: RunnerOptions,
-  handlers: ReadonlyArray<AnyHandler<R>>
-): Effect.Effect<Effect.Effect<number>, StorageFailed, Queue | Database | Entropy | Scope.Scope | R> =>
-  Effect.gen(function*() {
-    const queue = yield* Queue
-    const runner = yield* make(options, handlers)
-    yield* runner.enqueuePeriodic
-    yield* emit("job_runner_started", { owner: options.owner })
-    // Left alone, for a worker that knows them: an older or a newer version beside this one.
-    for (const unknown of yield* jobs.unknownKinds(handlers.map(({ kind }) => kind))) {
-      yield* emit("job_kind_unknown", unknown)
-    }
-    const loops = yield* Effect.forEach([
-      yield* runner.hearOthers,
-      Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
-      Effect.repeat(queue.wake, Schedule.spaced(options.poll_interval_ms)),
-      Effect.repeat(runner.interruptOverdue, Schedule.spaced(overdueCheckMillis))
-    ], Effect.forkScoped)
-    return yield* Effect.cached(Effect.gen(function*() {
-      yield* Fiber.interruptAll(loops)
-      const released = yield* runner.drain
-      yield* emit("job_runner_stopped", { owner: options.owner, jobs_released: released })
-      return released
-    }))
   })

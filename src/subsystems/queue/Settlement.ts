@@ -36,7 +36,7 @@ const currentSeconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floo
  */
 export const make = (options: {
   readonly owner: string
-  readonly backoff: BackoffPolicy
+  readonly backoff: () => BackoffPolicy
   readonly entropy: Entropy["Type"]
   /** Told of each row handed back at shutdown. */
   readonly onHandedBack: Effect.Effect<void>
@@ -91,7 +91,7 @@ export const make = (options: {
   const tryAgainLater = <R>(ended: Ended<R>, error: string) =>
     Effect.flatMap(
       options.entropy.fraction,
-      (fraction) => tryAgain(ended, error, backoffSeconds(ended.job.attempts, options.backoff, fraction))
+      (fraction) => tryAgain(ended, error, backoffSeconds(ended.job.attempts, options.backoff(), fraction))
     )
 
   /** `ready` again, due now, as if the attempt had not been made. */

@@ -24,9 +24,13 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   }
 }
 
-/** Makes one backend for each distinct `signer` section, and refuses to start when one cannot be made. */
+/**
+ * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Those of `before` whose
+ * section has not changed are used again as they are (`process.md`, "Reload").
+ */
 export const layer = (
-  profiles: ReadonlyArray<SigningProfile>
+  profiles: ReadonlyArray<SigningProfile>,
+  before: Signers["Type"]["bySection"] = new Map()
 ): Layer.Layer<Signers, ProfileUnusable, Entropy> =>
   Layer.effect(
     Signers,
@@ -35,18 +39,20 @@ export const layer = (
       const byProfile = new Map<string, Signer>()
       for (const profile of profiles) {
         const section = JSON.stringify(profile.signer)
-        const signer = bySection.get(section) ?? (yield* LocalCa.make(profile.signer.local_ca).pipe(
-          Effect.mapError(({ detail, unwritable = false }) =>
-            new ProfileUnusable({ profile: profile.name, detail, unwritable })
-          ),
-          Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
-        ))
+        const signer = bySection.get(section) ?? before.get(section) ??
+          (yield* LocalCa.make(profile.signer.local_ca).pipe(
+            Effect.mapError(({ detail, unwritable = false }) =>
+              new ProfileUnusable({ profile: profile.name, detail, unwritable })
+            ),
+            Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
+          ))
         bySection.set(section, signer)
         byProfile.set(profile.name, signer)
       }
       const crls = new Map<string, CrlIssuer>()
       for (const { crl } of bySection.values()) if (crl !== undefined) crls.set(crl.id, crl)
       return Signers.of({
+        bySection,
         crlIssuers: [...crls.values()],
         of: (profile) => {
           const signer = byProfile.get(profile)

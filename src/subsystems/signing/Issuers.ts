@@ -27,15 +27,32 @@ export interface Issuer {
 /** The public side of the local CAs of the mounted profiles: certificates alone, in every process that serves. */
 export class Issuers extends Context.Tag("acme/subsystems/signing/Issuers")<Issuers, {
   readonly of: (profile: string) => Issuer | undefined
+  /** Each CA once, by the text of its `signer` section: what the next configuration may go on using. */
+  readonly bySection: ReadonlyMap<string, Issuer>
 }>() {
-  /** Reads the certificates once; a profile whose certificate is absent or unreadable is a refusal to start. */
-  static readonly layer = (profiles: ReadonlyArray<SigningProfile>): Layer.Layer<Issuers, ProfileUnusable> =>
+  /**
+   * Reads the certificates once; a profile whose certificate is absent or unreadable is refused. Those of `before` whose
+   * section has not changed stay what they are, like the backends that sign with them.
+   */
+  static readonly layer = (
+    profiles: ReadonlyArray<SigningProfile>,
+    before: Issuers["Type"]["bySection"] = new Map()
+  ): Layer.Layer<Issuers, ProfileUnusable> =>
     Layer.effect(
       this,
       Effect.gen(function*() {
         const byProfile = new Map<string, Issuer>()
+        const bySection = new Map<string, Issuer>()
         const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-        for (const { name, signer: { local_ca: { cert_path, crl_path } } } of profiles) {
+        for (const { name, signer } of profiles) {
+          const { cert_path, crl_path } = signer.local_ca
+          const section = JSON.stringify(signer)
+          const known = bySection.get(section) ?? before.get(section)
+          if (known !== undefined) {
+            bySection.set(section, known)
+            byProfile.set(name, known)
+            continue
+          }
           const refuse = (detail: string) => new ProfileUnusable({ profile: name, detail, unwritable: false })
           const { text } = yield* Effect.mapError(
             readTextFile(cert_path),
@@ -48,9 +65,11 @@ export class Issuers extends Context.Tag("acme/subsystems/signing/Issuers")<Issu
           const { anchorPem, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca
           const subject = ca.subjectText.split("\n").join(", ")
           const ledgerPath = ledgerPathOf(crl_path)
-          byProfile.set(name, { id, anchorPem, ledgerPath, subject, sha256, keyType, notBefore, notAfter })
+          const issuer = { id, anchorPem, ledgerPath, subject, sha256, keyType, notBefore, notAfter }
+          bySection.set(section, issuer)
+          byProfile.set(name, issuer)
         }
-        return { of: (profile: string) => byProfile.get(profile) }
+        return { bySection, of: (profile: string) => byProfile.get(profile) }
       })
     )
 }

@@ -56,4 +56,6 @@ export class Signers extends Context.Tag("acme/subsystems/signing/Signers")<Sign
   readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
   /** Every CA of the mounted profiles that publishes a list, once each. */
   readonly crlIssuers: ReadonlyArray<CrlIssuer>
+  /** Each backend once, by the text of its section: what the next configuration may go on using. */
+  readonly bySection: ReadonlyMap<string, Signer>
 }>() {}

@@ -11,16 +11,15 @@ interface Reader {
   readonly expire: () => void
 }
 
+/** Octets one body may have, and bodies that may be read at once; beyond it a request is shed. */
+export interface BodyLimits {
+  readonly maxBodyBytes: number
+  readonly maxBodies: number
+}
+
 /** Reads request bodies into memory, bounded in octets, in seconds and in how many are read at once. */
 export class Body {
-  readonly #maxBytes: number
-  readonly #maxReaders: number
   readonly #readers = new Set<Reader>()
-
-  constructor(maxBytes: number, maxReaders: number) {
-    this.#maxBytes = maxBytes
-    this.#maxReaders = maxReaders
-  }
 
   /** Fails every read that has used up its time. All have the same, so the oldest stand first. */
   expire(now: number): void {
@@ -31,10 +30,14 @@ export class Body {
   }
 
   /** The body of a message. A body too large is refused before it is read when its length was announced. */
-  read(message: IncomingMessage, response: ServerResponse): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
+  read(
+    message: IncomingMessage,
+    response: ServerResponse,
+    { maxBodies, maxBodyBytes }: BodyLimits
+  ): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
     return Effect.flatMap(Clock.currentTimeMillis, (now): ReturnType<Body["read"]> => {
-      if (Number(message.headers["content-length"] ?? 0) > this.#maxBytes) return this.#tooLarge(message, response)
-      if (this.#readers.size >= this.#maxReaders) return Effect.zipRight(emit("request_shed", {}), new Shed())
+      if (Number(message.headers["content-length"] ?? 0) > maxBodyBytes) return this.#tooLarge(message, response)
+      if (this.#readers.size >= maxBodies) return Effect.zipRight(emit("request_shed", {}), new Shed())
       if (message.headers.expect?.toLowerCase() === "100-continue") response.writeContinue()
       return Effect.async<Buffer, BodyTooLarge | BodyTooSlow>((resume) => {
         const chunks: Array<Buffer> = []
@@ -49,7 +52,7 @@ export class Body {
         }
         const onData = (chunk: Buffer) => {
           size += chunk.length
-          if (size > this.#maxBytes) return finish(this.#tooLarge(message, response))
+          if (size > maxBodyBytes) return finish(this.#tooLarge(message, response))
           chunks.push(chunk)
         }
         const onEnd = () => finish(Effect.succeed(Buffer.concat(chunks)))

@@ -18,12 +18,15 @@ export class Connections {
     this.#max = max
   }
 
-  /** A TCP connection was accepted. Under TLS the request's socket is another object, so the peer's port names it. */
-  opened(socket: Socket): void {
+  /**
+   * A TCP connection was accepted; answers whether it may stay. Under TLS the request's socket is another object, so the
+   * peer's port names it.
+   */
+  opened(socket: Socket): boolean {
     if (this.#open >= this.#max || this.#pending.size >= maxPending) {
       socket.destroy()
       this.onRefused(this.#open, this.#pending.size)
-      return
+      return false
     }
     const name = nameOf(socket)
     this.#open++
@@ -32,6 +35,7 @@ export class Connections {
       this.#open--
       this.#pending.delete(name)
     })
+    return true
   }
 
   /** A complete request head arrived on this connection. */

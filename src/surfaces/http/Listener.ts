@@ -1,43 +1,35 @@
-import { Cause, Clock, Data, Deferred, Effect, Exit, Fiber, FiberId, Runtime, Schedule } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberId, Runtime, Schedule } from "effect"
 import type { Scope } from "effect"
-import * as Http from "node:http"
-import * as Https from "node:https"
-import type { AddressInfo, Socket } from "node:net"
+import type * as Http from "node:http"
+import type { Socket } from "node:net"
 import type { TLSSocket } from "node:tls"
 import { accessWeight } from "../../domain/Event.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { emit, enterSpan } from "../../subsystems/log/EventLog.ts"
+import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
-import { Connections, linger } from "./Connections.ts"
+import type { BindFailed, TlsSettings } from "./BoundSocket.ts"
+import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
+import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
 import { bareAnswer, readHead, unmapped, write } from "./Head.ts"
 import type { Answer, App, Request } from "./Message.ts"
 
-/** A socket could not be bound. */
-export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly address: string; readonly detail: string }> {
-  override get message(): string {
-    return `Cannot listen on ${this.address}: ${this.detail}.`
-  }
-}
-
-/** `server.*` of the configuration, and the constants of `process.md`. */
-export interface ListenerOptions {
+/** A socket, and the constants of `process.md`. */
+export interface SocketOptions {
   readonly name: "acme" | "admin" | "metrics"
   readonly host: string
   readonly port: number
-  readonly tls: { readonly cert: string; readonly key: string; readonly handshakeTimeoutMillis: number } | undefined
   readonly maxConnections: number
-  readonly requestTimeoutMillis: number
-  readonly maxBodyBytes: number
-  /** Bodies being read at once; beyond it a request is shed. */
-  readonly maxBodies: number
 }
 
-const headTimeoutMillis = 10_000
-const maxHeadBytes = 16_384
-const maxHeaderFields = 100
-const keepAliveMillis = 65_000
-const requestsPerConnection = 1000
+/** What a listener serves, and how: `server.*` of the configuration. */
+export interface Serving<R> extends BodyLimits {
+  readonly app: App<R>
+  readonly tls: TlsSettings | undefined
+  readonly requestTimeoutMillis: number
+}
+
 const sweepMillis = 250
 const cutMillis = 5000
 
@@ -45,8 +37,11 @@ const cutMillis = 5000
 export interface Listener {
   /** `host:port` as bound. */
   readonly address: string
-  /** Begins to serve, or goes over to another app: requests in flight finish on the one they began with. */
-  readonly serve: <R>(app: App<R>) => Effect.Effect<void, never, R | Entropy | Scope.Scope>
+  /**
+   * Begins to serve, or goes over to another app and other settings: requests in flight finish on what they began with,
+   * and connections with or without TLS as they were accepted.
+   */
+  readonly serve: <R>(serving: Serving<R>) => Effect.Effect<void, never, R | Entropy>
   /**
    * Stops accepting and lets requests in flight finish within the request deadline, while answers say
    * `connection: close`; then cuts what is left and waits for its handlers. Answers how many were cut.
@@ -56,47 +51,11 @@ export interface Listener {
 
 interface InFlight {
   readonly socket: Socket
-  startedAt: number
+  endsAt: number
   fiber: Fiber.RuntimeFiber<void> | undefined
   /** Why its handler was interrupted, when it was. */
   ending: "late" | "gone" | "cut" | undefined
 }
-
-const makeServer = (options: ListenerOptions): Http.Server => {
-  const settings: Http.ServerOptions = {
-    maxHeaderSize: maxHeadBytes,
-    headersTimeout: headTimeoutMillis,
-    requestTimeout: 0, // the whole-request deadline and the body's own are kept by the sweep below
-    keepAliveTimeout: keepAliveMillis,
-    connectionsCheckingInterval: 1000,
-    insecureHTTPParser: false,
-    requireHostHeader: false // refused below like everything else that is no request
-  }
-  const server = options.tls === undefined
-    ? Http.createServer(settings)
-    : Https.createServer({
-      ...settings,
-      cert: options.tls.cert,
-      key: options.tls.key,
-      handshakeTimeout: options.tls.handshakeTimeoutMillis,
-      minVersion: "TLSv1.2",
-      ALPNProtocols: ["http/1.1"]
-    })
-  server.maxHeadersCount = maxHeaderFields + 1
-  server.maxRequestsPerSocket = requestsPerConnection
-  return server
-}
-
-const listening = (server: Http.Server, options: ListenerOptions): Effect.Effect<void, BindFailed> =>
-  Effect.async((resume) => {
-    const address = `${options.host}:${options.port}`
-    const failed = (error: Error) => resume(Effect.fail(new BindFailed({ address, detail: error.message })))
-    server.once("error", failed)
-    server.listen({ host: options.host, port: options.port, backlog: 1024 }, () => {
-      server.off("error", failed)
-      resume(Effect.void)
-    })
-  })
 
 /** One line for every request, those of clients that went away (status 499, not sent) and malformed ones included. */
 const accessLine = (status: number, latency: number, probe: boolean): Effect.Effect<void> =>
@@ -111,15 +70,16 @@ const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
   Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
 
 /** Binds a socket for as long as the scope lives; call {@link Listener.drain} before the scope ends. */
-export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFailed, Scope.Scope> =>
+export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed, Scope.Scope> =>
   Effect.gen(function*() {
-    const server = makeServer(options)
-    const connections = new Connections(options.maxConnections)
-    const bodies = new Body(options.maxBodyBytes, options.maxBodies)
+    const bodies = new Body()
     const inFlight = new Set<InFlight>()
+    let deadlineMillis = 0
     let whenIdle: Deferred.Deferred<void> | undefined
     let draining = false
     let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
+    let onRequest: Http.RequestListener = () => {}
+    let log: (records: Effect.Effect<void>) => void = () => {}
     /** Answers what is no request, or cannot be one yet. */
     const refuse = (socket: Socket, status: BareStatus) => {
       socket.end(bareAnswer(status))
@@ -128,7 +88,6 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
       for (const one of inFlight) if (one.socket === socket) return
       onRefused(socket, status)
     }
-    let onRequest: Http.RequestListener = ({ socket }) => refuse(socket, 503)
 
     const interrupt = (one: InFlight, ending: InFlight["ending"]) => {
       if (one.ending !== undefined) return
@@ -140,29 +99,50 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
       if (inFlight.size === 0 && whenIdle !== undefined) Deferred.unsafeDone(whenIdle, Exit.void)
     }
 
-    server.on("connection", (socket: Socket) => connections.opened(socket))
-    server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-      if (error.code === "ECONNRESET" || !socket.writable) socket.destroy()
-      else refuse(socket, statusOf(error))
+    const socket = new BoundSocket(options.maxConnections, (server) => {
+      server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+        if (error.code === "ECONNRESET" || !socket.writable) socket.destroy()
+        else refuse(socket, statusOf(error))
+      })
+      // The interim 100 is sent once the body is wanted, not before.
+      for (const event of ["request", "checkContinue", "checkExpectation"]) {
+        server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => onRequest(message, response))
+      }
+      server.on("tlsClientError", (error: NodeJS.ErrnoException, { remoteAddress }: TLSSocket) => {
+        const fields = { listener: options.name, address: remoteAddress }
+        log(
+          error.code === "ERR_TLS_HANDSHAKE_TIMEOUT"
+            ? emit("tls_handshake_timeout", fields)
+            : emit("tls_handshake_failed", { ...fields, error: error.message })
+        )
+      })
     })
-    // The interim 100 is sent once the body is wanted, not before.
-    for (const event of ["request", "checkContinue", "checkExpectation"]) {
-      server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => onRequest(message, response))
-    }
-    yield* Effect.acquireRelease(listening(server, options), () =>
-      Effect.async<void>((resume) => {
-        server.close(() => resume(Effect.void))
-        server.closeAllConnections()
-        connections.closePending()
+    const { connections } = socket
+    let refusalsLoggedAt = 0
+    connections.onRefused = (open, pending) =>
+      log(Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        if (now - refusalsLoggedAt < 1000) return Effect.void
+        refusalsLoggedAt = now
+        return emit("server_connection_refused", { listener: options.name, open, pending })
       }))
-    const bound = server.address() as AddressInfo
-    const address = bound.family === "IPv6" ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`
+    const address = yield* socket.bind(options.host, options.port)
 
-    const serve = <R>(app: App<R>) =>
+    // One timer for every request in flight, instead of one each.
+    yield* Effect.forkScoped(Effect.repeat(
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        bodies.expire(now)
+        connections.expire(now)
+        for (const one of inFlight) if (one.endsAt <= now) interrupt(one, "late")
+      }),
+      Schedule.spaced(sweepMillis)
+    ))
+
+    const serve = <R>({ app, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
       Effect.gen(function*() {
         const runtime = yield* Effect.runtime<R | Entropy>()
         const entropy = yield* Entropy
         const fork = Runtime.runFork(runtime)
+        const limits = { maxBodies, maxBodyBytes }
 
         const answered = (one: InFlight, request: Request): Effect.Effect<Answer | undefined, never, R> =>
           Effect.flatMap(Effect.exit(Effect.interruptible(app.handle(request))), (exit) => {
@@ -180,8 +160,8 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
         const program = Effect.fnUntraced(
           function*(one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) {
             const startedAt = yield* Clock.currentTimeMillis
-            one.startedAt = startedAt
-            const received = yield* readHead(message, entropy, bodies.read(message, response))
+            one.endsAt = startedAt + requestTimeoutMillis
+            const received = yield* readHead(message, entropy, bodies.read(message, response, limits))
             const clientIp = app.clientIpOf(received)
             const request = clientIp === received.clientIp ? received : { ...received, clientIp }
             yield* enterSpan({
@@ -204,17 +184,18 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
           }
         )
 
-        onRefused = ({ remoteAddress }, status) => {
-          fork(Effect.zipRight(enterSpan({ client_ip: unmapped(remoteAddress ?? "") }), accessLine(status, 0, false)))
-        }
-
-        onRequest = (message, response) => {
+        const begin: Http.RequestListener = (message, response) => {
           connections.headSeen(message.socket)
           if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
           if (message.headers.host === undefined && message.httpVersion !== "1.0") {
             return refuse(message.socket, 400)
           }
-          const one: InFlight = { socket: message.socket, startedAt: 0, fiber: undefined, ending: undefined }
+          const one: InFlight = {
+            socket: message.socket,
+            endsAt: Number.POSITIVE_INFINITY,
+            fiber: undefined,
+            ending: undefined
+          }
           inFlight.add(one)
           response.once("close", () => {
             if (!response.writableFinished) interrupt(one, "gone")
@@ -223,47 +204,29 @@ export const bind = (options: ListenerOptions): Effect.Effect<Listener, BindFail
           one.fiber.addObserver(() => finished(one))
         }
 
-        // One timer for every request in flight, instead of one each.
-        yield* Effect.forkScoped(Effect.repeat(
-          Effect.map(Clock.currentTimeMillis, (now) => {
-            bodies.expire(now)
-            connections.expire(now)
-            for (const one of inFlight) {
-              if (one.startedAt + options.requestTimeoutMillis > now) break
-              interrupt(one, "late")
-            }
-          }),
-          Schedule.spaced(sweepMillis)
-        ))
-        let refusalsLoggedAt = 0
-        connections.onRefused = (open, pending) => {
-          fork(Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            if (now - refusalsLoggedAt < 1000) return Effect.void
-            refusalsLoggedAt = now
-            return emit("server_connection_refused", { listener: options.name, open, pending })
-          }))
-        }
-        server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
-          const fields = { listener: options.name, address: socket.remoteAddress }
-          fork(
-            error.code === "ERR_TLS_HANDSHAKE_TIMEOUT"
-              ? emit("tls_handshake_timeout", fields)
-              : emit("tls_handshake_failed", { ...fields, error: error.message })
-          )
+        // From here on in one step: no request meets one half of the old settings and one of the new.
+        yield* Effect.sync(() => {
+          log = fork
+          onRefused = ({ remoteAddress }, status) =>
+            log(
+              Effect.zipRight(enterSpan({ client_ip: unmapped(remoteAddress ?? "") }), accessLine(status, 0, false))
+            )
+          onRequest = begin
+          deadlineMillis = requestTimeoutMillis
+          socket.speak(tls)
         })
       })
 
     const drain = Effect.gen(function*() {
       draining = true
-      server.close()
-      server.closeIdleConnections()
+      socket.close()
       if (inFlight.size === 0) return 0
       const done = Deferred.unsafeMake<void>(FiberId.none)
       whenIdle = done
-      yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), options.requestTimeoutMillis)
+      yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), deadlineMillis)
       const cut = inFlight.size
       for (const one of inFlight) interrupt(one, "cut")
-      server.closeAllConnections()
+      socket.cut()
       // A statement that the database does not answer is not interrupted: the process ends without it.
       if (inFlight.size > 0) yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), cutMillis)
       return cut

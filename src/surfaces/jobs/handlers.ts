@@ -4,7 +4,7 @@ import { currentSeconds } from "../../operations/acme/caller.ts"
 import * as issuance from "../../operations/acme/issuance.ts"
 import * as verdicts from "../../operations/acme/verdicts.ts"
 import * as crl from "../../operations/crl.ts"
-import * as sweeps from "../../operations/sweeps.ts"
+import * as passes from "../../operations/sweeps.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import type { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
@@ -24,21 +24,25 @@ const localCaBudgetMillis = 60_000
 
 type ReaperFailed = Extract<EventName, `${string}_reaper_failed`>
 
-/** A sweep at a cadence: an error is logged, by itself where it knows more, kept on the row, and never ends the schedule. */
-const sweep = (
-  config: Config,
-  kind: "nonce_sweep" | "order_sweep" | "job_retention_sweep" | "local_ca_crl_sweep",
-  everySeconds: number,
-  failure: ReaperFailed | undefined,
-  run: Effect.Effect<void, StorageFailed, Database | Queue | Signers>
-): AnyHandler<Needs> =>
+interface Sweep {
+  readonly kind: "nonce_sweep" | "order_sweep" | "audit_sweep" | "job_retention_sweep" | "local_ca_crl_sweep"
+  readonly everySeconds: number
+  /** What tells of a pass that failed, where the operation does not know more itself. */
+  readonly failure?: ReaperFailed
+  /** Nothing to sweep: the job ends without another, and none is enqueued. */
+  readonly idle?: boolean
+  readonly run: Effect.Effect<void, StorageFailed, Database | Queue | Signers>
+}
+
+/** A sweep at a cadence: an error is logged, kept on the row, and never ends the schedule. */
+const sweep = (leaseSeconds: number, { everySeconds, failure, idle = false, kind, run }: Sweep): AnyHandler<Needs> =>
   handler<typeof kind, Needs>({
     kind,
-    periodic: true,
-    longestBudgetMillis: config.jobs.lease_seconds * 1000,
-    budgetMillis: () => config.jobs.lease_seconds * 1000,
+    periodic: !idle,
+    longestBudgetMillis: leaseSeconds * 1000,
+    budgetMillis: () => leaseSeconds * 1000,
     run: () =>
-      Effect.gen(function*() {
+      idle ? Effect.succeed({ _tag: "Done" } satisfies Outcome<Needs>) : Effect.gen(function*() {
         const error = yield* Effect.match(run, { onSuccess: () => undefined, onFailure: ({ message }) => message })
         if (error !== undefined && failure !== undefined) yield* emit(failure, { error })
         const at = (yield* currentSeconds) + everySeconds
@@ -52,6 +56,31 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
   const profiles = new Map(config.profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
   const timeouts = [...profiles.values()].map(({ challenge }) => challenge.timeout_ms)
   const budgetOf = (timeout: number): number => timeout + validationMarginMillis
+  const { audit, jobs, nonce } = config
+  const sweeps: ReadonlyArray<Sweep> = [
+    { kind: "local_ca_crl_sweep", everySeconds: daySeconds, idle: profiles.size === 0, run: crl.sweep },
+    {
+      kind: "nonce_sweep",
+      everySeconds: Math.max(30, Math.floor(nonce.ttl_seconds / 2)),
+      failure: "nonce_reaper_failed",
+      run: passes.sweepNonces(nonce.ttl_seconds)
+    },
+    { kind: "order_sweep", everySeconds: daySeconds, failure: "order_reaper_failed", run: passes.sweepOrders(config) },
+    {
+      kind: "audit_sweep",
+      everySeconds: daySeconds,
+      failure: "audit_reaper_failed",
+      idle: audit.retention_days === 0,
+      run: passes.sweepAudit(audit.retention_days)
+    },
+    {
+      kind: "job_retention_sweep",
+      everySeconds: daySeconds,
+      failure: "job_reaper_failed",
+      idle: jobs.retention_days === 0,
+      run: passes.sweepJobs(jobs.retention_days)
+    }
+  ]
   return [
     handler<"challenge_validate", Needs>({
       kind: "challenge_validate",
@@ -78,23 +107,6 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       run: crl.regenerate,
       abandon: () => Effect.void // the daily sweep and the next revocation enqueue again
     }),
-    sweep(config, "local_ca_crl_sweep", daySeconds, undefined, crl.sweep),
-    sweep(
-      config,
-      "nonce_sweep",
-      Math.max(30, Math.floor(config.nonce.ttl_seconds / 2)),
-      "nonce_reaper_failed",
-      sweeps.sweepNonces(config.nonce.ttl_seconds)
-    ),
-    sweep(config, "order_sweep", daySeconds, "order_reaper_failed", sweeps.sweepOrders(config)),
-    ...(config.jobs.retention_days === 0 ? [] : [
-      sweep(
-        config,
-        "job_retention_sweep",
-        daySeconds,
-        "job_reaper_failed",
-        sweeps.sweepJobs(config.jobs.retention_days)
-      )
-    ])
+    ...sweeps.map((one) => sweep(config.jobs.lease_seconds, one))
   ]
 }

@@ -87,6 +87,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "signer.local_ca.leaf_validity_days": { initial: 90, range: [1, 3653] },
   "ipam.timeout_ms": { initial: 5000, range: milliseconds },
   "audit.reverse_dns_timeout_ms": { initial: 2000, range: milliseconds },
+  "audit.retention_days": { initial: 0, range: atLeast(0) },
   "jobs.poll_interval_ms": { initial: 1000, range: milliseconds },
   "jobs.max_concurrent": { initial: 8, range: atLeast(1) },
   "jobs.max_attempts": { initial: 5, range: atLeast(1) },
@@ -100,6 +101,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
 export const booleans: Record<string, boolean> = {
   "server.tls.enabled": false,
   "audit.reverse_dns": true,
+  "metrics.enabled": false,
   "challenge.bypass": false,
   "challenge.http_01.follow_redirects": true,
   "eab.enabled": false,
@@ -169,6 +171,11 @@ export const others: Record<string, TextSamples> = {
     ]
   },
   "database.sqlite.synchronous": oneOf("normal", ["normal", "full"]),
+  "metrics.bind_address": {
+    initial: "127.0.0.1:3002",
+    good: ["127.0.0.1:3002", "[::]:9090", "0.0.0.0:0"],
+    bad: ["", "3002", "127.0.0.1", "http://127.0.0.1:3002"]
+  },
   "server.bind_address": {
     initial: "[::]:3000",
     good: ["[::]:3000", "127.0.0.1:0", "localhost:65535", "[::1]:80", "pki.example.org:443"],

@@ -18,7 +18,10 @@ const json = { ...human, json: true }
 const writesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
   Effect.suspend(() => {
     const writes: Array<string> = []
-    return Effect.as(Effect.provide(body, Sink.layer({ ...options, write: (one) => void writes.push(one) })), writes)
+    return Effect.as(
+      Effect.provide(body, Sink.make({ ...options, write: (one) => void writes.push(one) }).layer),
+      writes
+    )
   })
 
 /** The lines of it, each of which was ended. */
@@ -281,7 +284,7 @@ describe("lines", () => {
         yield* emit("server_fatal_error", { error: "the end" })
         assert.strictEqual(writes.length, 1)
         assert.match(writes[0] ?? "", /before\n.*the end"\n$/)
-      }).pipe(Effect.provide(Sink.layer({ ...human, write: (one) => void writes.push(one) })))
+      }).pipe(Effect.provide(Sink.make({ ...human, write: (one) => void writes.push(one) }).layer))
       yield* turn
       assert.strictEqual(writes.length, 1, "and nothing twice")
     }))
@@ -295,7 +298,7 @@ describe("lines", () => {
   it.effect("keep nobody waiting when the reader is slow, and all arrive", () =>
     Effect.gen(function*() {
       const slow = new PassThrough({ highWaterMark: 1 })
-      yield* Effect.provide(many, Sink.layer({ ...json, write: (one) => void slow.write(one) }))
+      yield* Effect.provide(many, Sink.make({ ...json, write: (one) => void slow.write(one) }).layer)
       slow.end()
       const lines = (yield* Effect.promise(() => readAll(slow))).trimEnd().split("\n")
       assert.deepStrictEqual(
@@ -322,7 +325,7 @@ describe("lines", () => {
           yield* many
           yield* emit("server_fatal_error", { error: "unheard" })
         }),
-        Sink.layer({ ...human, write: (one) => void reader.stdin.write(one) })
+        Sink.make({ ...human, write: (one) => void reader.stdin.write(one) }).layer
       )
     }))
 })

@@ -21,7 +21,7 @@ const together = { concurrency: "unbounded" } as const
 const noncesOver = (driver: Driver) =>
   Effect.map(
     Layer.build(Layer.fresh(Layer.provide(
-      Nonces.layer({ ttlSeconds }),
+      Nonces.layer({ ttlSeconds: () => ttlSeconds }),
       Layer.merge(Layer.succeed(Database, driver), Entropy.layer)
     ))),
     Context.get(Nonces)

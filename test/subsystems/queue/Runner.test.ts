@@ -12,6 +12,7 @@ import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
 import type { AnyHandler, Handler, Outcome } from "../../../src/subsystems/queue/Handler.ts"
 import { Queue } from "../../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
+import { start } from "../../../src/subsystems/queue/Running.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql, useDatabase } from "../../support/Graph.ts"
 
@@ -48,6 +49,7 @@ const marks = column("SELECT owner FROM workers ORDER BY owner")
 const options = {
   poll_interval_ms: 1000,
   max_concurrent: 8,
+  lease_seconds: 300,
   retry_base_seconds: 30,
   retry_max_seconds: 3600,
   owner: "host:1:a"
@@ -88,7 +90,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         return body()
       }).pipe(
         Effect.provide(
-          Queue.layer({ maxAttempts }).pipe(
+          Queue.layer({ maxAttempts: () => maxAttempts }).pipe(
             Layer.provideMerge(Entropy.layerSeeded(name)),
             Layer.provideMerge(EventLog.layerMemory(records))
           )
@@ -351,8 +353,8 @@ describe.each(databases)("the queue on $name", (backend) => {
               return Effect.succeed({ _tag: "Reschedule", at, ...(error === undefined ? {} : { error }) })
             })
           ])
-          yield* runner.enqueuePeriodic
-          yield* runner.enqueuePeriodic
+          yield* runner.enqueuePeriodic()
+          yield* runner.enqueuePeriodic()
           assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
           for (const error of [...errors, undefined, undefined]) {
             yield* pass(runner)
@@ -377,7 +379,7 @@ describe.each(databases)("the queue on $name", (backend) => {
             turn++ % 2 === 0 ? Effect.die("boom") : new StorageFailed({ statement: "s", detail: "d", transient: false })
           )
         ])
-        yield* runner.enqueuePeriodic
+        yield* runner.enqueuePeriodic()
         for (let round = 0; round < 10; round++) {
           yield* pass(runner)
           yield* TestClock.adjust("2 hours")
@@ -710,7 +712,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       Effect.gen(function*() {
         yield* enqueue("one")
         yield* enqueue("two")
-        const stop = yield* Runner.start(options, [sweep(() => Effect.succeed({ _tag: "Reschedule", at: 60 }))])
+        const { stop } = yield* start(options, [sweep(() => Effect.succeed({ _tag: "Reschedule", at: 60 }))])
         const unknown = records.filter(({ event }) => event === "job_kind_unknown")
         assert.deepStrictEqual(unknown.map(({ fields }) => fields), [{ kind: "challenge_validate", count: 2 }])
         yield* stop
@@ -725,7 +727,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     test("a started runner claims what is enqueued later, and stops for good", () =>
       Effect.gen(function*() {
         const ran = yield* Deferred.make<void>()
-        const stop = yield* Runner.start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
+        const { stop } = yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
         yield* enqueue("k")
         yield* Deferred.await(ran)
         assert.strictEqual(yield* stop, 0)
@@ -740,7 +742,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     test("a started runner finds due work at its poll without being told", () =>
       Effect.gen(function*() {
         const ran = yield* Deferred.make<void>()
-        yield* Runner.start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
+        yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
         yield* enqueue("k", { runAt: 3 })
         yield* TestClock.adjust(2500)
         assert.isFalse(yield* Deferred.isDone(ran))

@@ -8,6 +8,7 @@ import * as jobs from "../../../src/subsystems/db/jobs.ts"
 import type { Outcome } from "../../../src/subsystems/queue/Handler.ts"
 import { Queue } from "../../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
+import { start } from "../../../src/subsystems/queue/Running.ts"
 import { databases } from "../../support/Databases.ts"
 import { sql, useDatabase } from "../../support/Graph.ts"
 
@@ -17,6 +18,7 @@ const done: Outcome<Database> = { _tag: "Done" }
 const options = {
   poll_interval_ms: 3_600_000,
   max_concurrent: 8,
+  lease_seconds: 300,
   retry_base_seconds: 1,
   retry_max_seconds: 1,
   owner: "host:1:a"
@@ -25,7 +27,7 @@ const options = {
 const queueOf = (driver: Driver) =>
   Effect.map(
     Layer.build(Layer.provide(
-      Layer.fresh(Queue.layer({ maxAttempts: 3 })),
+      Layer.fresh(Queue.layer({ maxAttempts: () => 3 })),
       Layer.merge(Layer.succeed(Database, driver), Entropy.layer)
     )),
     Context.get(Queue)
@@ -65,7 +67,7 @@ describe("work another process enqueues on PostgreSQL", () => {
         )
       const listening = Effect.repeat(Effect.delay(listeners(), 20), { until: (rows) => rows.length === 1 })
       yield* Effect.gen(function*() {
-        const stop = yield* Runner.start(options, handlers)
+        const { stop } = yield* start(options, handlers)
         yield* listening
         yield* enqueueAt(elsewhere, "one")
         yield* Deferred.await(ran)

@@ -11,7 +11,7 @@ import { serialFrom } from "../../../src/subsystems/crypto/Leaf.ts"
 import { generateTlsPair } from "../../../src/subsystems/crypto/TlsPair.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
-import type { ListenerOptions } from "../../../src/surfaces/http/Listener.ts"
+import type { Serving, SocketOptions } from "../../../src/surfaces/http/Listener.ts"
 import { bind } from "../../../src/surfaces/http/Listener.ts"
 import type { Answer, App, Request } from "../../../src/surfaces/http/Message.ts"
 import { eventsOf } from "../../support/Graph.ts"
@@ -22,12 +22,12 @@ import { talk } from "../../support/Talk.ts"
  * when a test says so; the sockets are real.
  */
 
-const options: ListenerOptions = {
-  name: "acme",
-  host: "127.0.0.1",
-  port: 0,
+const options: SocketOptions = { name: "acme", host: "127.0.0.1", port: 0, maxConnections: 10 }
+
+type Settings = Omit<Serving<never>, "app">
+
+const settings: Settings = {
   tls: undefined,
-  maxConnections: 10,
   requestTimeoutMillis: 60_000,
   maxBodyBytes: 1000,
   maxBodies: 10
@@ -114,10 +114,10 @@ const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | S
 const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(":") + 1))
 
 /** A listener that serves an app. */
-const serving = (app: App<never>, more: Partial<ListenerOptions> = {}) =>
+const serving = (app: App<never>, { maxConnections = 10, ...more }: Partial<Settings & SocketOptions> = {}) =>
   Effect.gen(function*() {
-    const listener = yield* bind({ ...options, ...more })
-    yield* listener.serve(app)
+    const listener = yield* bind({ ...options, maxConnections })
+    yield* listener.serve({ app, ...settings, ...more })
     return { ...listener, port: portOf(listener.address) }
   })
 
@@ -605,7 +605,7 @@ describe("serve again", () => {
       const client = yield* talk(listener.port)
       yield* client.send(get("/"))
       yield* begun
-      yield* listener.serve(says("new"))
+      yield* listener.serve({ app: says("new"), ...settings })
       yield* Deferred.succeed(answer, { status: 200, headers: {}, body: "old" })
       yield* client.heard(/old$/)
       yield* client.send(get("/"))

@@ -1,0 +1,174 @@
+import { Deferred, Effect, Exit, FiberId, Layer, Scope } from "effect"
+import type { Context } from "effect"
+import type { Roles } from "../domain/Role.ts"
+import type { Config } from "../subsystems/config/AppConfig.ts"
+import type { StorageFailed } from "../subsystems/db/Database.ts"
+import { emit } from "../subsystems/log/EventLog.ts"
+import { Policies } from "../subsystems/policy/Policies.ts"
+import type { AnyHandler, Commit, Outcome } from "../subsystems/queue/Handler.ts"
+import { Issuers } from "../subsystems/signing/Issuers.ts"
+import { Signers } from "../subsystems/signing/Signer.ts"
+import * as acme from "../surfaces/http/acme/app.ts"
+import { Endpoint } from "../surfaces/http/acme/Endpoint.ts"
+import * as Admission from "../surfaces/http/Admission.ts"
+import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
+import { handlers } from "../surfaces/jobs/handlers.ts"
+import type { CommandFailed } from "./CommandFailed.ts"
+import { filesFailed } from "./CommandFailed.ts"
+import * as Graph from "./Graph.ts"
+import type { Surface } from "./Listeners.ts"
+
+/** What a process is, beside its configuration. */
+export interface Build {
+  readonly roles: Roles
+  readonly version: string
+}
+
+/**
+ * One configuration made ready to be served, and everything that is built from it. What outlives it (database, queue,
+ * nonces, sockets, metrics) is put in, and is no part of it.
+ */
+export interface Generation {
+  readonly config: Config
+  /** What is served, and where. */
+  readonly surfaces: ReadonlyArray<Surface>
+  /** The jobs of this process; none without the worker role. */
+  readonly handlers: ReadonlyArray<AnyHandler<Graph.Kept>>
+  /** Work before the first claim that needs the signers. */
+  readonly signers: Context.Context<Signers> | undefined
+  readonly before: Graph.Before
+  /** Closes what it opened. */
+  readonly close: Effect.Effect<void>
+  /** The same, once no request and no attempt that began with it is left. */
+  readonly retire: Effect.Effect<void>
+}
+
+const maxConnections = 4096
+
+/** Counts what is still at work with a generation. */
+const makeUses = () => {
+  const over = Deferred.unsafeMake<void>(FiberId.none)
+  let [uses, isRetired] = [0, false]
+  const leave = Effect.sync(() => {
+    uses--
+    if (isRetired && uses === 0) Deferred.unsafeDone(over, Exit.void)
+  })
+  return {
+    counted: <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.suspend(() => {
+        uses++
+        return Effect.ensuring(self, leave)
+      }),
+    /** Waits for the last one. */
+    ended: Effect.suspend(() => {
+      isRetired = true
+      return uses === 0 ? Effect.void : Deferred.await(over)
+    })
+  }
+}
+
+/** The handlers with the services of their generation: the runner needs to know of none of them. */
+const provided = <S, R>(
+  known: ReadonlyArray<AnyHandler<S | R>>,
+  services: Context.Context<S>,
+  counted: ReturnType<typeof makeUses>["counted"]
+): ReadonlyArray<AnyHandler<Exclude<S | R, S>>> => {
+  type Left = Exclude<S | R, S>
+  const give = <A, E>(self: Effect.Effect<A, E, S | R>): Effect.Effect<A, E, Left> => Effect.provide(self, services)
+  const commit = (self: Commit<S | R> | undefined): Commit<Left> | undefined => self && give(self)
+  const ended = (outcome: Outcome<S | R>): Outcome<Left> => {
+    if (outcome._tag !== "Done") return outcome
+    const [during, after] = [commit(outcome.commit), commit(outcome.after)]
+    return { _tag: "Done", ...(during && { commit: during }), ...(after && { after }) }
+  }
+  return known.map((one) => ({
+    kind: one.kind,
+    longestBudgetMillis: one.longestBudgetMillis,
+    periodic: one.periodic,
+    prepare: (job) => {
+      const prepared = one.prepare(job)
+      return prepared && {
+        budgetMillis: prepared.budgetMillis,
+        run: counted(give(Effect.map(prepared.run, ended))),
+        abandon: (error) => give(prepared.abandon(error))
+      }
+    }
+  }))
+}
+
+const acmeSurface = Effect.fnUntraced(function*(
+  config: Config,
+  { version }: Build,
+  before: Graph.Before,
+  counted: ReturnType<typeof makeUses>["counted"]
+) {
+  const services = yield* Layer.build(Graph.acme(config, version, before))
+  const mounted = config.profiles.filter(({ enabled }) => enabled)
+  const endpoints = new Map(mounted.map((profile) => [profile.name, new Endpoint(profile, config.server.base_url)]))
+  const { admission_wait_ms, base_url, max_concurrent_requests, tls } = config.server
+  const admission = yield* Admission.make({ slots: max_concurrent_requests, waitMillis: admission_wait_ms })
+  const app = yield* Effect.provide(
+    Effect.map(Policies, (policies) => acme.make(endpoints, { admission, policies, proxies: config.filter })),
+    services
+  )
+  const { cert_path, enabled, handshake_timeout_ms, key_path } = tls
+  const pair = enabled
+    ? yield* Effect.mapError(
+      TlsFiles.load({ listener: "acme", cert_path, key_path, host: new URL(base_url).hostname }),
+      filesFailed
+    )
+    : undefined
+  if (pair !== undefined) yield* TlsFiles.watchExpiry("acme", pair.notAfter)
+  const { bind_address, max_body_bytes, request_timeout_ms } = config.server
+  const surface: Surface = {
+    name: "acme",
+    key: "server.bind_address",
+    bindAddress: bind_address,
+    maxConnections,
+    serving: {
+      app: {
+        ...app,
+        handle: (request) => counted(Effect.provide(app.handle(request), services)),
+        late: (request) => counted(Effect.provide(app.late(request), services))
+      },
+      tls: pair && { cert: pair.cert, key: pair.key, handshakeTimeoutMillis: handshake_timeout_ms },
+      requestTimeoutMillis: request_timeout_ms,
+      maxBodyBytes: max_body_bytes,
+      maxBodies: 4 * max_concurrent_requests
+    },
+    listening: (address) => emit("server_listening", { address, tls: enabled, base_url })
+  }
+  return { surface, issuers: yield* Effect.provide(Issuers, services) }
+})
+
+/** Builds a generation; whatever it opened is closed again when it cannot be. */
+export const build = (
+  config: Config,
+  process: Build,
+  before: Graph.Before
+): Effect.Effect<Generation, CommandFailed | StorageFailed, Graph.Kept> =>
+  Effect.gen(function*() {
+    const scope = yield* Scope.make()
+    const close = Scope.close(scope, Exit.void)
+    const uses = makeUses()
+    const built = Effect.gen(function*() {
+      // The worker first: it makes the CA whose certificate the ACME side reads.
+      const working = process.roles.has("worker")
+        ? yield* Layer.build(Graph.worker(config, process.version, before))
+        : undefined
+      const serving = process.roles.has("acme")
+        ? yield* acmeSurface(config, process, before, uses.counted)
+        : undefined
+      const signers = working && (yield* Effect.provide(Signers, working))
+      return {
+        config,
+        surfaces: serving === undefined ? [] : [serving.surface],
+        handlers: working === undefined ? [] : provided(handlers(config), working, uses.counted),
+        signers: working,
+        before: { signers: signers?.bySection, issuers: serving?.issuers.bySection },
+        close,
+        retire: Effect.ensuring(uses.ended, close)
+      } satisfies Generation
+    })
+    return yield* Effect.onError(Scope.extend(built, scope), () => close)
+  })

@@ -1,0 +1,107 @@
+import { Effect, Exit, Scope } from "effect"
+import { parseBindAddress } from "../subsystems/config/Address.ts"
+import { emit } from "../subsystems/log/EventLog.ts"
+import type { Listener, Serving, SocketOptions } from "../surfaces/http/Listener.ts"
+import { bind } from "../surfaces/http/Listener.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import type { Kept } from "./Graph.ts"
+
+/** What a generation wants served, and where. */
+export interface Surface {
+  readonly name: SocketOptions["name"]
+  readonly bindAddress: string
+  /** The configuration key of that address. */
+  readonly key: string
+  readonly maxConnections: number
+  readonly serving: Serving<Kept>
+  /** Tells of a socket that is served for the first time. */
+  readonly listening: (address: string) => Effect.Effect<void>
+}
+
+/** A bound socket of the process, and the address it was asked for. */
+interface Held {
+  readonly listener: Listener
+  readonly bindAddress: string
+  readonly scope: Scope.CloseableScope
+}
+
+/** Sockets as a generation wants them, bound and silent so far. */
+export interface Prepared {
+  /** How many that were served before have moved. */
+  readonly rebound: number
+  /** Serves the generation; sockets no longer wanted finish what they have and close behind it. */
+  readonly publish: Effect.Effect<void, never, Kept>
+  /** Closes what was bound for nothing. */
+  readonly abandon: Effect.Effect<void>
+}
+
+const bound = Effect.fnUntraced(function*({ bindAddress, key, maxConnections, name }: Surface) {
+  const { host, port } = parseBindAddress(bindAddress) ?? { host: "", port: 0 } // checked with the configuration
+  const scope = yield* Scope.make()
+  const listener = yield* Scope.extend(bind({ name, host, port, maxConnections }), scope).pipe(
+    Effect.catchTag("BindFailed", (error) => {
+      const event = name === "metrics" ? "metrics_socket_bind_failed" : "server_socket_bind_failed"
+      return Effect.zipRight(
+        emit(event, { address: error.address, error: error.detail }),
+        new CommandFailed({ code: 1, message: `${key}: ${error.message}` })
+      )
+    })
+  )
+  return { listener, bindAddress, scope } satisfies Held
+})
+
+const release = ({ scope }: Held) => Scope.close(scope, Exit.void)
+
+/**
+ * The sockets of a process, for as long as the scope lives. They belong to it and not to a generation: an address that
+ * has not changed is not bound again, a changed one is bound before the new generation is published, and the old closed
+ * after it (`process.md`, "Reload").
+ */
+export const make = Effect.gen(function*() {
+  const held = new Map<Surface["name"], Held>()
+  const scope = yield* Effect.scope
+  yield* Effect.addFinalizer(() => Effect.forEach([...held.values()], release, { discard: true }))
+
+  const closeBehind = (old: Held, told: Effect.Effect<void>) =>
+    Effect.forkIn(old.listener.drain.pipe(Effect.zipRight(release(old)), Effect.zipRight(told)), scope)
+
+  /** Binds what is wanted and not there yet; with one of them failing nothing has changed. */
+  const prepare = (surfaces: ReadonlyArray<Surface>): Effect.Effect<Prepared, CommandFailed> =>
+    Effect.gen(function*() {
+      const fresh = new Map<Surface["name"], Held>()
+      const abandon = Effect.suspend(() => Effect.forEach([...fresh.values()], release, { discard: true }))
+      for (const surface of surfaces) {
+        if (held.get(surface.name)?.bindAddress === surface.bindAddress) continue
+        fresh.set(surface.name, yield* Effect.onError(bound(surface), () => abandon))
+      }
+      const publish = Effect.gen(function*() {
+        for (const { listening, name, serving } of surfaces) {
+          const [old, moved] = [held.get(name), fresh.get(name)]
+          const current = moved ?? old
+          if (current === undefined) continue
+          yield* current.listener.serve(serving)
+          if (moved === undefined) continue
+          held.set(name, moved)
+          yield* listening(moved.listener.address)
+          if (old !== undefined) yield* closeBehind(old, Effect.void)
+        }
+        for (const [name, old] of held) {
+          if (surfaces.some((surface) => surface.name === name)) continue
+          held.delete(name)
+          const { address } = old.listener
+          yield* closeBehind(old, emit("server_listener_stopped", { listener: name, address }))
+        }
+      })
+      return { rebound: [...fresh.keys()].filter((name) => held.has(name)).length, publish, abandon }
+    })
+
+  /** Requests in flight finish within their deadline; answers how many were cut. */
+  const drain = Effect.suspend(() =>
+    Effect.map(
+      Effect.forEach([...held.values()], ({ listener }) => listener.drain, { concurrency: "unbounded" }),
+      (cut) => cut.reduce((sum, one) => sum + one, 0)
+    )
+  )
+
+  return { prepare, drain }
+})

@@ -1,0 +1,92 @@
+import { Effect, Ref } from "effect"
+import type { Scope } from "effect"
+import * as crl from "../operations/crl.ts"
+import type { Config } from "../subsystems/config/AppConfig.ts"
+import { frozenChanges } from "../subsystems/config/Frozen.ts"
+import type { StorageFailed } from "../subsystems/db/Database.ts"
+import { emit } from "../subsystems/log/EventLog.ts"
+import type { Running } from "../subsystems/queue/Running.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import type { Build, Generation } from "./Generation.ts"
+import * as Generations from "./Generation.ts"
+import type { Kept } from "./Graph.ts"
+import type * as Listeners from "./Listeners.ts"
+
+/** What there is of the process beside its generations. */
+export interface Surroundings extends Build {
+  readonly listeners: Effect.Effect.Success<typeof Listeners.make>
+  /** Of the process: what an old generation still does ends with it. */
+  readonly scope: Scope.Scope
+  /** Of a process with the worker role. */
+  readonly runner: Running<Kept> | undefined
+  /** Reads the configuration anew. */
+  readonly load: Effect.Effect<Config, CommandFailed>
+  /** Makes a configuration the one in force: logging and whatever asks for the current settings go by it from then on. */
+  readonly enforce: (config: Config) => Effect.Effect<void>
+}
+
+const mountedOf = ({ profiles }: Config) => profiles.filter(({ enabled }) => enabled)
+
+/** What has come and gone between two configurations, for the log. */
+const toldOf = (before: Config, after: Config) => {
+  const names = (config: Config) => new Set(mountedOf(config).map(({ name }) => name))
+  const [old, fresh] = [names(before), names(after)]
+  return Effect.zipRight(
+    Effect.forEach(
+      mountedOf(after).filter(({ name }) => !old.has(name)),
+      ({ name, signer }) => emit("profile_mounted", { profile: name, backend: signer.backend }),
+      { discard: true }
+    ),
+    Effect.forEach([...old].filter((name) => !fresh.has(name)), (profile) => emit("profile_unmounted", { profile }), {
+      discard: true
+    })
+  )
+}
+
+const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFailed> => {
+  const changed = frozenChanges(before, after)
+  return changed.length === 0
+    ? Effect.void
+    : new CommandFailed({ code: 3, message: `${changed.join(", ")}: cannot change while the service runs.` })
+}
+
+const refused = (error: CommandFailed | StorageFailed): Effect.Effect<void> =>
+  error._tag === "CommandFailed" && error.code === 3
+    ? emit("server_config_reload_refused", { error: error.message })
+    : emit("server_config_reload_failed", { error: error.message })
+
+/**
+ * Reads the configuration anew and goes over to it as a whole, or not at all: everything is built and bound beside what
+ * is served, then published at once, and the old generation is closed when its last request is done (`process.md`,
+ * "Reload").
+ */
+export const reload = (
+  current: Ref.Ref<Generation>,
+  count: Ref.Ref<number>,
+  surroundings: Surroundings
+): Effect.Effect<void, never, Kept> => {
+  const { enforce, listeners, load, runner, scope } = surroundings
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      const before = yield* Ref.get(current)
+      const config = yield* restore(Effect.tap(load, (loaded) => unfrozen(before.config, loaded)))
+      const next = yield* restore(Generations.build(config, surroundings, before.before))
+      const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () => next.close)
+      // From here on nothing can fail.
+      yield* enforce(config)
+      yield* Ref.set(current, next)
+      yield* sockets.publish
+      if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
+      yield* toldOf(before.config, config)
+      const generation = yield* Ref.updateAndGet(count, (known) => known + 1)
+      yield* emit("server_config_reloaded", { generation, listeners_rebound: sockets.rebound })
+      yield* Effect.forkIn(before.retire, scope)
+      if (next.signers === undefined) return
+      // A CA met for the first time has its list made; what fails is logged, and made at the next revocation or sweep.
+      yield* Effect.forkIn(Effect.ignore(Effect.provide(crl.initialize, next.signers)), scope)
+    }).pipe(
+      Effect.catchAll(refused),
+      Effect.catchAllDefect((defect) => emit("server_config_reload_failed", { error: String(defect) }))
+    )
+  )
+}

@@ -1,0 +1,23 @@
+import { Either } from "effect"
+
+/** Every role, in the order they are named. */
+export const everyRole = ["acme", "admin", "worker"] as const
+
+/** What a process does: serve ACME clients, serve operators, or work jobs off (`process.md`, "Roles"). */
+export type Role = (typeof everyRole)[number]
+
+/** Roles of one process. */
+export type Roles = ReadonlySet<Role>
+
+/** Reads `acme,worker`, several times over; without any word it is every role. Answers the first word that is none. */
+export const parseRoles = (given: ReadonlyArray<string>): Either.Either<Roles, string> => {
+  const words = given.flatMap((list) => list.split(",")).map((word) => word.trim())
+  if (words.length === 0) return Either.right(new Set(everyRole))
+  const unknown = words.find((word) => !everyRole.some((role) => role === word))
+  return unknown === undefined
+    ? Either.right(new Set(everyRole.filter((role) => words.includes(role))))
+    : Either.left(unknown)
+}
+
+/** `acme,worker` */
+export const rolesText = (roles: Roles): string => everyRole.filter((role) => roles.has(role)).join()

@@ -1,0 +1,20 @@
+import { Redacted } from "effect"
+import type { Config } from "./AppConfig.ts"
+
+const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Redacted.isRedacted(value)
+
+const plain = (value: unknown): unknown => Redacted.isRedacted(value) ? Redacted.value(value) : value
+
+const differing = (key: string, before: unknown, after: unknown): ReadonlyArray<string> =>
+  isSection(before) && isSection(after)
+    ? [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) =>
+      differing(`${key}.${name}`, before[name], after[name])
+    )
+    : plain(before) === plain(after)
+    ? []
+    : [key]
+
+/** Keys that a reload would change and must not: all of `database.*` (`configuration.md`, "Frozen while running"). */
+export const frozenChanges = (before: Config, after: Config): ReadonlyArray<string> =>
+  differing("database", before.database, after.database)

@@ -1,0 +1,154 @@
+import { Data, Effect } from "effect"
+import type { Scope } from "effect"
+import * as Http from "node:http"
+import * as Https from "node:https"
+import * as Net from "node:net"
+import { Connections } from "./Connections.ts"
+
+/** A socket could not be bound. */
+export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly address: string; readonly detail: string }> {
+  override get message(): string {
+    return `Cannot listen on ${this.address}: ${this.detail}.`
+  }
+}
+
+/** A certificate chain and its key, PEM, and how long a handshake may take. */
+export interface TlsSettings {
+  readonly cert: string
+  readonly key: string
+  readonly handshakeTimeoutMillis: number
+}
+
+const headTimeoutMillis = 10_000
+const maxHeadBytes = 16_384
+const keepAliveMillis = 65_000
+const requestsPerConnection = 1000
+
+/** Header fields a request may have. */
+export const maxHeaderFields = 100
+
+const makeServer = (tls: TlsSettings | undefined): Http.Server => {
+  const settings: Http.ServerOptions = {
+    maxHeaderSize: maxHeadBytes,
+    headersTimeout: headTimeoutMillis,
+    requestTimeout: 0, // the listener keeps the whole-request deadline and the body's own
+    keepAliveTimeout: keepAliveMillis,
+    connectionsCheckingInterval: 1000,
+    insecureHTTPParser: false,
+    requireHostHeader: false // refused by the listener like everything else that is no request
+  }
+  const server = tls === undefined ? Http.createServer(settings) : Https.createServer({
+    ...settings,
+    cert: tls.cert,
+    key: tls.key,
+    handshakeTimeout: tls.handshakeTimeoutMillis,
+    minVersion: "TLSv1.2",
+    ALPNProtocols: ["http/1.1"]
+  })
+  server.maxHeadersCount = maxHeaderFields + 1
+  server.maxRequestsPerSocket = requestsPerConnection
+  server.emit("listening") // it never does, but this is when it begins to look after slow and idle connections
+  return server
+}
+
+/** A server of the HTTP protocol, with the connections it was handed. */
+interface Speaker {
+  readonly tls: TlsSettings | undefined
+  readonly server: Http.Server
+  open: number
+}
+
+const isSame = (one: TlsSettings | undefined, other: TlsSettings | undefined): boolean =>
+  one?.cert === other?.cert && one?.key === other?.key && one?.handshakeTimeoutMillis === other?.handshakeTimeoutMillis
+
+const listening = (server: Net.Server, host: string, port: number): Effect.Effect<void, BindFailed> =>
+  Effect.async((resume) => {
+    const failed = (error: Error) =>
+      resume(Effect.fail(new BindFailed({ address: `${host}:${port}`, detail: error.message })))
+    server.once("error", failed)
+    server.listen({ host, port, backlog: 1024 }, () => {
+      server.off("error", failed)
+      resume(Effect.void)
+    })
+  })
+
+/**
+ * A bound TCP socket. It outlives what is spoken on it: each connection is handed to the HTTP server in force when it
+ * was accepted, so TLS goes on and off without moving the socket (`process.md`, "Reload").
+ */
+export class BoundSocket {
+  readonly #socket: Net.Server
+  readonly #equip: (server: Http.Server) => void
+  readonly #speakers = new Set<Speaker>()
+  readonly #unspoken = new Set<Net.Socket>()
+  #current: Speaker | undefined
+  readonly connections: Connections
+
+  /** `equip` is called with each HTTP server before it gets its first connection. */
+  constructor(maxConnections: number, equip: (server: Http.Server) => void) {
+    this.connections = new Connections(maxConnections)
+    this.#equip = equip
+    this.#socket = Net.createServer({ allowHalfOpen: true, noDelay: true }, (connection) => {
+      if (!this.connections.opened(connection)) return
+      if (this.#current !== undefined) return this.#hand(connection, this.#current)
+      this.#unspoken.add(connection)
+      connection.once("close", () => this.#unspoken.delete(connection))
+    })
+  }
+
+  /** Binds for as long as the scope lives; connections wait until {@link speak} is called. Answers `host:port`. */
+  bind(host: string, port: number): Effect.Effect<string, BindFailed, Scope.Scope> {
+    return Effect.acquireRelease(listening(this.#socket, host, port), () =>
+      Effect.async<void>((resume) => {
+        this.#socket.close(() => resume(Effect.void))
+        this.cut()
+      })).pipe(Effect.map(() => {
+        const bound = this.#socket.address() as Net.AddressInfo
+        return bound.family === "IPv6" ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`
+      }))
+  }
+
+  /** What connections accepted from now on are spoken to with; those that are open go on as they began. */
+  speak(tls: TlsSettings | undefined): void {
+    const before = this.#current
+    if (before !== undefined && isSame(before.tls, tls)) return
+    const next: Speaker = { tls, server: makeServer(tls), open: 0 }
+    this.#equip(next.server)
+    this.#current = next
+    this.#speakers.add(next)
+    if (before?.open === 0) this.#dismiss(before)
+    for (const connection of this.#unspoken) this.#hand(connection, next)
+    this.#unspoken.clear()
+  }
+
+  /** Takes no more connections, and ends the idle ones. */
+  close(): void {
+    this.#socket.close()
+    for (const { server } of this.#speakers) server.closeIdleConnections()
+  }
+
+  /** Ends every connection. */
+  cut(): void {
+    for (const connection of this.#unspoken) connection.destroy()
+    for (const speaker of this.#speakers) {
+      speaker.server.closeAllConnections()
+      this.#dismiss(speaker)
+    }
+    this.connections.closePending()
+  }
+
+  #hand(connection: Net.Socket, speaker: Speaker): void {
+    connection.allowHalfOpen = speaker.tls === undefined
+    speaker.open++
+    connection.once("close", () => {
+      speaker.open--
+      if (speaker.open === 0 && speaker !== this.#current) this.#dismiss(speaker)
+    })
+    speaker.server.emit("connection", connection)
+  }
+
+  #dismiss(speaker: Speaker): void {
+    this.#speakers.delete(speaker)
+    speaker.server.close() // ends its timer
+  }
+}
