@@ -505,6 +505,7 @@ describe("docs/operations.md", () => {
     const unit = text("deploy/systemd/acme-svc.service").split("\n").filter((line) => /^[A-Z]\w*=/.test(line))
     const settings = [
       "Type=exec",
+      "ExecReload=/bin/kill -HUP $MAINPID",
       "User=acme-svc",
       "UMask=0077",
       "StateDirectory=acme-svc",
@@ -521,6 +522,14 @@ describe("docs/operations.md", () => {
     ]
     for (const setting of settings) assert.include(unit, setting)
     assert.match(unit.join("\n"), /^ExecStart=\/usr\/bin\/node .*\/opt\/acme-svc\/dist\/main\.js serve$/m)
+    const template = text("deploy/systemd/acme-svc@.service").split("\n").filter((line) => /^[A-Z]\w*=/.test(line))
+    assert.deepStrictEqual(
+      template.filter((line) => !unit.includes(line)),
+      [
+        "Description=ACME certificate service (%i)",
+        `${unit.find((line) => line.startsWith("ExecStart=")) ?? ""} --role %i`
+      ]
+    )
   })
 })
 

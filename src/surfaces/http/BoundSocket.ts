@@ -108,7 +108,7 @@ export class BoundSocket {
       }))
   }
 
-  /** What connections accepted from now on are spoken to with; those that are open go on as they began. */
+  /** What connections accepted from now on are spoken to with; those that are open get one answer more as they began. */
   speak(tls: TlsSettings | undefined): void {
     const before = this.#current
     if (before !== undefined && isSame(before.tls, tls)) return
@@ -119,6 +119,11 @@ export class BoundSocket {
     if (before?.open === 0) this.#dismiss(before)
     for (const connection of this.#unspoken) this.#hand(connection, next)
     this.#unspoken.clear()
+  }
+
+  /** Whether connections of this server are still to be kept: they are not once another one is in force. */
+  isCurrent(server: Http.Server): boolean {
+    return this.#current?.server === server
   }
 
   /** Takes no more connections, and ends the idle ones. */

@@ -51,6 +51,8 @@ export interface Listener {
 
 interface InFlight {
   readonly socket: Socket
+  /** That of its connection. */
+  readonly server: Http.Server
   endsAt: number
   fiber: Fiber.RuntimeFiber<void> | undefined
   /** Why its handler was interrupted, when it was. */
@@ -78,7 +80,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     let whenIdle: Deferred.Deferred<void> | undefined
     let draining = false
     let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
-    let onRequest: Http.RequestListener = () => {}
+    let onRequest: (message: Http.IncomingMessage, response: Http.ServerResponse, server: Http.Server) => void =
+      () => {}
     let log: (records: Effect.Effect<void>) => void = () => {}
     /** Answers what is no request, or cannot be one yet. */
     const refuse = (socket: Socket, status: BareStatus) => {
@@ -106,7 +109,9 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       })
       // The interim 100 is sent once the body is wanted, not before.
       for (const event of ["request", "checkContinue", "checkExpectation"]) {
-        server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => onRequest(message, response))
+        server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => {
+          onRequest(message, response, server)
+        })
       }
       server.on("tlsClientError", (error: NodeJS.ErrnoException, { remoteAddress }: TLSSocket) => {
         const fields = { listener: options.name, address: remoteAddress }
@@ -175,16 +180,16 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             const answer = yield* answered(one, request)
             const now = yield* Clock.currentTimeMillis
             const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
-            if (draining) response.setHeader("connection", "close")
             if (sent) {
               leaveUnread(message, response)
+              if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
               write(response, request.id, answer)
             }
             yield* accessLine(sent ? answer.status : 499, now - startedAt, isProbe(request))
           }
         )
 
-        const begin: Http.RequestListener = (message, response) => {
+        const begin: typeof onRequest = (message, response, server) => {
           connections.headSeen(message.socket)
           if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
           if (message.headers.host === undefined && message.httpVersion !== "1.0") {
@@ -192,6 +197,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           }
           const one: InFlight = {
             socket: message.socket,
+            server,
             endsAt: Number.POSITIVE_INFINITY,
             fiber: undefined,
             ending: undefined

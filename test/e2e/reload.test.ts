@@ -1,0 +1,289 @@
+import { Effect } from "effect"
+import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs"
+import { request } from "node:https"
+import type { AddressInfo } from "node:net"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, beforeEach, describe, it } from "vitest"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { builtServer, databases } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import { makeHttpClient } from "../support/Http.ts"
+import { verifyChain } from "../support/Openssl.ts"
+import { freePort } from "../support/Ports.ts"
+import { talk } from "../support/Talk.ts"
+
+/* SIGHUP: one configuration after the other over a running process ("Reload" of process.md). */
+
+interface Settings {
+  readonly port: number
+  readonly baseUrl: string
+  readonly tls: boolean
+  readonly profiles: ReadonlyArray<string>
+  /** Further keys of the server. */
+  readonly limits: string
+  readonly more: string
+}
+
+const configOf = ({ baseUrl, limits, more, port, profiles, tls }: Settings): string =>
+  [
+    `[server]\nbind_address = "127.0.0.1:${port}"\nbase_url = "${baseUrl}"\n${limits}\n[server.tls]\nenabled = ${tls}`,
+    more,
+    ...profiles.map((name) => `[profiles.${name}]\nenabled = true`)
+  ].join("\n\n")
+
+/** Nothing of the address is in the environment, which would outrank the file. */
+const fromFile = {
+  ACME_SVC_SERVER__BIND_ADDRESS: undefined,
+  ACME_SVC_SERVER__BASE_URL: undefined,
+  ACME_SVC_SERVER__TLS__ENABLED: undefined
+}
+
+const statusOverTls = (port: number, path: string): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    request({ host: "127.0.0.1", port, path, rejectUnauthorized: false, agent: false }, (response) => {
+      response.resume()
+      response.once("end", () => resolve(response.statusCode))
+    }).once("error", reject).end()
+  })
+
+describe.each(databases)("reload on $name", ({ freshUrl }) => {
+  let ground: Ground
+  let first: Settings
+  let generation = 0
+
+  const write = (settings: Partial<Settings> | string) =>
+    writeFileSync(
+      join(ground.server.directory, "config.toml"),
+      typeof settings === "string" ? settings : configOf({ ...first, ...settings })
+    )
+
+  /** Reloads with other settings; what was logged of it. */
+  const reload = async (settings: Partial<Settings> = {}) => {
+    write(settings)
+    const next = ++generation
+    ground.server.signal("SIGHUP")
+    const { fields } = await ground.server.waitForEvent("server_config_reloaded", {
+      where: (record) => record.fields["generation"] === next
+    })
+    return fields
+  }
+
+  /** Reloads with what is refused; the text of the refusal. */
+  const refused = async (settings: Partial<Settings> | string, event = "server_config_reload_refused") => {
+    write(settings)
+    const before = ground.server.records().filter(({ fields }) => fields["event"] === event).length
+    ground.server.signal("SIGHUP")
+    let seen = 0
+    const { fields } = await ground.server.waitForEvent(event, {
+      where: (record) => record.fields["event"] === event && ++seen > before
+    })
+    return String(fields["error"])
+  }
+
+  const http = makeHttpClient()
+  const statusOf = async (url: string): Promise<number> => (await http.send(url, { method: "GET" })).status
+
+  const issue = async (name: string, directoryUrl = ground.server.directoryUrl) => {
+    const session = await AcmeSession.open(directoryUrl)
+    await session.register()
+    const { chain } = await session.issue([name], ground.responder.tokens)
+    await verifyChain(chain, ground.server.caFile, name)
+  }
+
+  beforeAll(async () => {
+    await builtServer()
+    const port = await freePort()
+    first = { port, baseUrl: `http://127.0.0.1:${port}`, tls: false, profiles: ["default"], limits: "", more: "" }
+    ground = await startGround({ config: configOf(first), databaseUrl: await freshUrl(), env: fromFile, port })
+  })
+
+  beforeEach(() => reload())
+
+  afterAll(async () => {
+    http.close()
+    await ground?.dispose()
+  })
+
+  it("serves a profile that was added and no longer one that was taken away, and says so", async () => {
+    const { profileUrl } = ground.server
+    assert.strictEqual(await statusOf(profileUrl("second")), 404)
+    assert.deepInclude(await reload({ profiles: ["default", "second"] }), { listeners_rebound: 0 })
+    await ground.server.waitForEvent("profile_mounted", { where: ({ fields }) => fields["profile"] === "second" })
+    await issue("second.example", profileUrl("second"))
+    await reload({ profiles: ["second"] })
+    await ground.server.waitForEvent("profile_unmounted", { where: ({ fields }) => fields["profile"] === "default" })
+    assert.strictEqual(await statusOf(profileUrl("default")), 404)
+    await reload()
+    await issue("again.example")
+  })
+
+  it("an open connection meets the new generation at its next request", async () => {
+    const said = await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+      const client = yield* talk(first.port)
+      const ask = client.send(`GET /profile/late/directory HTTP/1.1\r\nHost: x\r\n\r\n`)
+      yield* ask
+      yield* client.heard(/HTTP\/1\.1 404 [^]*\}/)
+      yield* Effect.promise(() => reload({ profiles: ["default", "late"] }))
+      yield* ask
+      return yield* client.heard(/HTTP\/1\.1 200 [^]*\}/)
+    })))
+    assert.include(said, "newNonce")
+  })
+
+  it("what is wrong is refused by key, all at once, and changes nothing", async () => {
+    const error = await refused({ more: "[order]\nmax_identifiers = 0\n[nonce]\nttl = 1" })
+    assert.include(error, "order.max_identifiers")
+    assert.include(error, "nonce.ttl")
+    assert.include(await refused("no toml at all ["), "config.toml")
+    await issue("unchanged.example")
+  })
+
+  it("database.* is frozen: another URL refuses the whole reload, naming the key and not the value", async () => {
+    const before = await statusOf(ground.server.profileUrl("third"))
+    const error = await refused({
+      more: `[database]\nacquire_timeout_ms = 4321\npool_max = 7`,
+      profiles: ["default", "third"]
+    })
+    assert.strictEqual(error, "database.pool_max, database.acquire_timeout_ms: cannot change while the service runs.")
+    assert.deepStrictEqual([before, await statusOf(ground.server.profileUrl("third"))], [404, 404])
+  })
+
+  it("a socket that moves is bound before the old one goes, and requests in flight on the old one finish", async () => {
+    const port = await freePort()
+    const held = await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+      const client = yield* talk(first.port)
+      yield* client.send(
+        `POST /profile/default/newAccount HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n`
+      )
+      yield* client.heard(/100 Continue/)
+      assert.deepInclude(yield* Effect.promise(() => reload({ port })), { listeners_rebound: 1 })
+      yield* client.send("{}")
+      return yield* client.ended
+    })))
+    assert.match(held, /HTTP\/1\.1 400 /)
+    assert.strictEqual(await statusOf(`http://127.0.0.1:${port}/health`), 200)
+    assert.match(await statusOf(`http://127.0.0.1:${first.port}/health`).then(String, String), /ECONNREFUSED/)
+    const listening = await ground.server.waitForEvent("server_listening", {
+      where: ({ fields }) => fields["address"] === `127.0.0.1:${port}`
+    })
+    assert.strictEqual(listening.level, "info")
+  })
+
+  it("an address that cannot be bound refuses, and the old socket goes on", async () => {
+    const squatter = createServer()
+    await new Promise<void>((resolve) => squatter.listen(0, "127.0.0.1", resolve))
+    const { port } = squatter.address() as AddressInfo
+    const error = await refused({ port, profiles: ["default", "fourth"] }, "server_config_reload_failed")
+    assert.include(error, "server.bind_address")
+    assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
+    assert.strictEqual(await statusOf(ground.server.profileUrl("fourth")), 404)
+    await new Promise((resolve) => squatter.close(resolve))
+  })
+
+  it("TLS goes on and off without moving the socket", async () => {
+    const secure = first.baseUrl.replace("http:", "https:")
+    assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
+    assert.deepInclude(await reload({ tls: true, baseUrl: secure }), { listeners_rebound: 0 })
+    assert.strictEqual(await statusOverTls(first.port, "/health"), 200)
+    // A connection that was open gets its answer, and then has to begin anew.
+    assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
+    assert.match(await statusOf(`${first.baseUrl}/health`).then(String, String), /Error|ECONNRESET/)
+    assert.deepInclude(await reload(), { listeners_rebound: 0 })
+    assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
+  })
+
+  it("the queue and the log go by their new settings", async () => {
+    await reload({
+      more:
+        "[jobs]\nmax_concurrent = 3\npoll_interval_ms = 500\nlease_seconds = 60\n[logging]\nfilter = \"acme_svc=debug\""
+    })
+    const { fields } = await ground.server.waitForEvent("job_runner_retuned", {
+      where: (record) => record.fields["max_concurrent"] === 3
+    })
+    assert.deepInclude(fields, { poll_interval_ms: 500, lease_seconds: 60, retry_base_seconds: 30 })
+    await statusOf(`${first.baseUrl}/health`)
+    const seen = await ground.server.waitForEvent("request_completed", { where: ({ level }) => level === "debug" })
+    assert.strictEqual(seen.fields["status"], 200)
+    await issue("retuned.example")
+  })
+
+  it("limits hold from the next request on, for connections that are open too", async () => {
+    const post = (octets: number) => {
+      const head = "POST /profile/default/newAccount HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\n"
+      return `${head}Content-Length: ${octets}\r\n\r\n${"x".repeat(octets)}`
+    }
+    const said = await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+      const client = yield* talk(first.port)
+      yield* client.send(post(2000))
+      yield* client.heard(/HTTP\/1\.1 400 [^]*\}/)
+      yield* Effect.promise(() => reload({ limits: "max_body_bytes = 1000" }))
+      yield* client.send(post(2000))
+      return yield* client.ended
+    })))
+    assert.match(said, /HTTP\/1\.1 413 /)
+  })
+
+  it("a signer whose section has not changed goes on with the key it has, and makes no other", async () => {
+    const key = join(ground.server.directory, "ca.key")
+    renameSync(key, `${key}.away`)
+    await reload({ profiles: ["default", "beside"] })
+    assert.isFalse(existsSync(key))
+    await issue("kept.example")
+    await issue("kept.example", ground.server.profileUrl("beside"))
+    renameSync(`${key}.away`, key)
+  })
+
+  it("fifty reloads under load, refused ones and moved limits among them: no request fails, nothing is left open", async () => {
+    const load = { runs: true }
+    const failures: Array<string> = []
+    let done = 0
+    const client = async (index: number) => {
+      const session = await AcmeSession.open(ground.server.directoryUrl)
+      await session.register()
+      for (let round = 0; load.runs; round++) {
+        const name = `c${index}-${round}.example`
+        try {
+          const { chain } = await session.issue([name], ground.responder.tokens)
+          await verifyChain(chain, ground.server.caFile, name)
+          done++
+        } catch (error) {
+          failures.push(String(error))
+          return
+        }
+      }
+    }
+    const descriptors = () => readdirSync(`/proc/${ground.server.pid()}/fd`).length
+    await reload()
+    const clients = [client(0), client(1), client(2)]
+    const before = descriptors()
+    for (let round = 0; round < 50; round++) {
+      if (round % 5 === 4) await refused({ more: "[order]\nmax_identifiers = 0" })
+      else {await reload({
+          profiles: round % 2 === 0 ? ["default", "extra"] : ["default"],
+          more: `[jobs]\nmax_concurrent = ${round % 7 + 2}`
+        })}
+    }
+    load.runs = false
+    await Promise.all(clients)
+    await reload()
+    assert.deepStrictEqual(failures, [])
+    assert.isAbove(done, 0)
+    assert.isAtMost(descriptors(), before + 20, "files and sockets of the process")
+  })
+
+  it("signals that come together are a few reloads, and the last of them is heeded", async () => {
+    for (let index = 0; index < 50; index++) ground.server.signal("SIGHUP")
+    write({ profiles: ["default", "last"] })
+    ground.server.signal("SIGHUP")
+    await ground.server.waitForEvent("profile_mounted", { where: ({ fields }) => fields["profile"] === "last" })
+    const before = generation
+    const reloads = ground.server.records().filter(({ fields }) => fields["event"] === "server_config_reloaded")
+    generation = Math.max(...reloads.map(({ fields }) => Number(fields["generation"])), generation) + 1
+    await ground.server.waitForEvent("server_config_reloaded", {
+      where: ({ fields }) => Number(fields["generation"]) >= before + 1
+    })
+    assert.isAtMost(generation - before, 12)
+  })
+})
