@@ -63,6 +63,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "@effect/sql-sqlite-node": ["subsystems/db/Sqlite.ts"],
   "node:util": ["app/Cli.ts"],
   re2js: ["domain/policy/Regex.ts"],
+  "prom-client": ["subsystems/metrics/Metrics.ts"],
   pg: ["subsystems/db/Postgres.ts"],
   "smol-toml": ["subsystems/config/Source.ts"],
   tr46: ["domain/Identifier.ts"]

@@ -1,9 +1,12 @@
 import { Deferred, Effect, Exit, FiberId, Layer, Scope } from "effect"
 import type { Context } from "effect"
 import type { Roles } from "../domain/Role.ts"
+import * as samples from "../operations/admin/samples.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
+import { Database } from "../subsystems/db/Database.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
+import { count, Metrics } from "../subsystems/metrics/Metrics.ts"
 import { Policies } from "../subsystems/policy/Policies.ts"
 import type { AnyHandler, Commit, Outcome } from "../subsystems/queue/Handler.ts"
 import { Issuers } from "../subsystems/signing/Issuers.ts"
@@ -11,10 +14,10 @@ import { Signers } from "../subsystems/signing/Signer.ts"
 import * as acme from "../surfaces/http/acme/app.ts"
 import { Endpoint } from "../surfaces/http/acme/Endpoint.ts"
 import * as Admission from "../surfaces/http/Admission.ts"
+import { make as makeMetrics } from "../surfaces/http/metrics.ts"
 import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
 import { handlers } from "../surfaces/jobs/handlers.ts"
-import type { CommandFailed } from "./CommandFailed.ts"
-import { filesFailed } from "./CommandFailed.ts"
+import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 
@@ -131,6 +134,7 @@ const acmeSurface = Effect.fnUntraced(function*(
         handle: (request) => counted(Effect.provide(app.handle(request), services)),
         late: (request) => counted(Effect.provide(app.late(request), services))
       },
+      isCounted: true,
       tls: pair && { cert: pair.cert, key: pair.key, handshakeTimeoutMillis: handshake_timeout_ms },
       requestTimeoutMillis: request_timeout_ms,
       maxBodyBytes: max_body_bytes,
@@ -140,6 +144,51 @@ const acmeSurface = Effect.fnUntraced(function*(
   }
   return { surface, issuers: yield* Effect.provide(Issuers, services) }
 })
+
+const metricsConnections = 16
+const metricsTimeoutMillis = 10_000
+
+/** The metrics of the process, and of the database where the process is a worker; on a socket of their own. */
+const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boolean) {
+  const { bind_address, enabled } = config.metrics
+  if (!enabled) return []
+  if (bind_address === config.server.bind_address && !bind_address.endsWith(":0")) {
+    const error = "must not be the address of another listener"
+    yield* emit("metrics_config_invalid", { key: "metrics.bind_address", error })
+    return yield* new CommandFailed({ code: 3, message: `metrics.bind_address: ${error}, server.bind_address.` })
+  }
+  const sample = yield* samples.make({
+    kinds: handlers(config).map(({ kind }) => kind),
+    profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name)
+  })
+  const scrape = Effect.gen(function*() {
+    const database = yield* Database
+    const metrics = yield* Metrics
+    return yield* metrics.render(database.connections(), isWorker ? yield* sample : new Map())
+  })
+  const surface: Surface = {
+    name: "metrics",
+    key: "metrics.bind_address",
+    bindAddress: bind_address,
+    maxConnections: metricsConnections,
+    serving: {
+      app: makeMetrics(scrape),
+      isCounted: false,
+      tls: undefined,
+      requestTimeoutMillis: metricsTimeoutMillis,
+      maxBodyBytes: 0,
+      maxBodies: metricsConnections
+    },
+    listening: (address) => emit("metrics_listening", { address })
+  }
+  return [surface]
+})
+
+/** Begins the counters of every profile that is served. */
+export const mounted = ({ profiles }: Config): Effect.Effect<void> =>
+  count((metrics) => {
+    for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name)
+  })
 
 /** Builds a generation; whatever it opened is closed again when it cannot be. */
 export const build = (
@@ -162,7 +211,10 @@ export const build = (
       const signers = working && (yield* Effect.provide(Signers, working))
       return {
         config,
-        surfaces: serving === undefined ? [] : [serving.surface],
+        surfaces: [
+          ...(serving === undefined ? [] : [serving.surface]),
+          ...yield* metricsSurface(config, working !== undefined)
+        ],
         handlers: working === undefined ? [] : provided(handlers(config), working, uses.counted),
         signers: working,
         before: { signers: signers?.bySection, issuers: serving?.issuers.bySection },

@@ -1,4 +1,6 @@
 import { Layer, Redacted } from "effect"
+import type { Roles } from "../domain/Role.ts"
+import { rolesText } from "../domain/Role.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
 import { AccountKeys } from "../subsystems/crypto/AccountKeys.ts"
@@ -8,6 +10,7 @@ import { Database } from "../subsystems/db/Database.ts"
 import * as Postgres from "../subsystems/db/Postgres.ts"
 import * as Sqlite from "../subsystems/db/Sqlite.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
+import { Metrics } from "../subsystems/metrics/Metrics.ts"
 import { Nonces } from "../subsystems/nonce/Nonces.ts"
 import { AlpnPeer } from "../subsystems/outside/AlpnPeer.ts"
 import { HttpGet } from "../subsystems/outside/HttpGet.ts"
@@ -58,8 +61,9 @@ export const policiesOf = (config: Config, profiles: Config["profiles"], version
  * What outlives every generation of the configuration, over an open database whose schema is current; `current` is the
  * configuration in force.
  */
-export const kept = (current: () => Config) =>
+export const kept = (current: () => Config, roles: Roles) =>
   Layer.mergeAll(
+    Metrics.layer(rolesText(roles)),
     Queue.layer({ maxAttempts: () => current().jobs.max_attempts }),
     Nonces.layer({ ttlSeconds: () => current().nonce.ttl_seconds }),
     AccountKeys.layer,

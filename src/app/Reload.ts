@@ -75,6 +75,7 @@ export const reload = (
       // From here on nothing can fail.
       yield* enforce(config)
       yield* Ref.set(current, next)
+      yield* Generations.mounted(config)
       yield* sockets.publish
       if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
       yield* toldOf(before.config, config)

@@ -105,6 +105,7 @@ export const serve = (
     const owner = `${hostname()}:${process.pid}:${yield* entropy.uuid}`
     yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
     const runner = yield* startRunner(config, owner, first)
+    yield* Generations.mounted(config)
     yield* sockets.publish
     if (roles.has("acme")) {
       for (const { enabled, name, signer } of config.profiles) {

@@ -76,6 +76,7 @@ export const fields = {
   rows_updated: "int",
   rule: "text",
   self_signed: "bool",
+  series: "word",
   set_aside: "text",
   sha256: "text",
   signal: "word",

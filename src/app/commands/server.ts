@@ -60,7 +60,7 @@ const programs = ({ globals, host, load, quiet }: Kit) => {
         const again = Effect.map(load, (fresh) => fresh.config)
         yield* Effect.provide(
           serve({ config, roles, process: host.process, announce, load: again, enforce }),
-          Graph.kept(() => current)
+          Graph.kept(() => current, roles)
         )
       })
       return yield* program.pipe(

@@ -12,6 +12,7 @@ import type { StorageFailed } from "../../subsystems/db/Database.ts"
 import { afterCommit, Database } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
+import { count } from "../../subsystems/metrics/Metrics.ts"
 import type { Outcome } from "../../subsystems/queue/Handler.ts"
 import { deadlinePassed } from "../../subsystems/queue/Settlement.ts"
 import type { Issued } from "../../subsystems/signing/Signer.ts"
@@ -143,10 +144,11 @@ const store = Effect.fnUntraced(function*(payload: Payload, job: Job, order: Fou
     ...auditFacts(payload.profile, payload.client),
     detail: { key_type: csr.keyType, not_after: new Date(notAfter * 1000).toISOString() }
   })
-  yield* afterCommit(Effect.zipRight(
+  yield* afterCommit(Effect.all([
+    count((metrics) => metrics.issued(payload.profile, Math.floor(finished / 1000) - job.createdAt)),
     emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 }),
     Effect.provideService(row, Database, database)
-  ))
+  ], { discard: true }))
 })
 
 // A failed signing says in its first word what the audit trail calls it.

@@ -36,6 +36,26 @@ const isSuperseded = Effect.fnUntraced(function*({ id, notAfter, successorId }: 
   return order !== undefined && (yield* replacementOf(order, notAfter)) !== undefined
 })
 
+/** How many certificates of a profile end within each of these numbers of days and have not been replaced. */
+export const countOpen = Effect.fnUntraced(function*(profile: string, days: ReadonlyArray<number>) {
+  const now = yield* currentSeconds
+  const window = { profile, now, until: now + Math.max(...days) * daySeconds }
+  const counts = days.map(() => 0)
+  let after: Pick<expiring.Place, "id" | "notAfter"> = beforeAll
+  for (;;) {
+    const places = yield* expiring.places(window, after, batch)
+    for (const place of places) {
+      if (yield* isSuperseded(place)) continue
+      days.forEach((many, index) => {
+        if (place.notAfter <= now + many * daySeconds) counts[index] = (counts[index] ?? 0) + 1
+      })
+    }
+    after = places.at(-1) ?? after
+    if (places.length < batch) return counts
+    yield* Effect.yieldNow()
+  }
+})
+
 const shown = Effect.fnUntraced(function*({ id, notAfter, successorId }: expiring.Place, now: number) {
   const order = yield* expiring.find(id)
   if (order === undefined) return []

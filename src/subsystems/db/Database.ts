@@ -30,6 +30,12 @@ class Transaction extends Context.Tag("acme/subsystems/db/Transaction")<
   { readonly connection: Connection } & Plans
 >() {}
 
+/** Connections of a process to its database. */
+export interface Connections {
+  readonly idle: number
+  readonly busy: number
+}
+
 /** What an engine brings: how a connection is had, how a transaction begins and how its errors read. */
 export interface Driver {
   readonly dialect: Dialect
@@ -54,6 +60,8 @@ export interface Driver {
    */
   readonly listen: ((channel: string, heard: (payload: string) => void) => Effect.Effect<never, SqlError>) | undefined
   readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
+  /** Every connection of this process, as it is now. */
+  readonly connections: () => Connections
 }
 
 /**

@@ -2,6 +2,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import { Effect, Layer, Redacted } from "effect"
+import type { Scope } from "effect"
 import { createHash } from "node:crypto"
 import { Client, Pool, types as pgTypes } from "pg"
 import type { ClientConfig, CustomTypesConfig, QueryResult } from "pg"
@@ -121,14 +122,21 @@ const connectListener = (server: ClientConfig) =>
     (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
   )
 
-const listen = (server: ClientConfig): NonNullable<Driver["listen"]> => (channel, heard) =>
-  Effect.scoped(Effect.flatMap(connectListener(server), (client) =>
-    Effect.async<never, SqlError>((resume) => {
-      const fail = (cause: unknown) => resume(Effect.fail(lost(cause)))
-      client.on("notification", ({ payload }) => heard(payload ?? ""))
-      client.on("error", fail).on("end", () => fail("ended"))
-      client.query(`LISTEN ${channel}`).catch(fail)
-    })))
+const listen = (
+  server: ClientConfig,
+  counted: Effect.Effect<unknown, never, Scope.Scope>
+): NonNullable<Driver["listen"]> =>
+(channel, heard) =>
+  Effect.scoped(
+    Effect.flatMap(Effect.zipLeft(connectListener(server), counted), (client) =>
+      Effect.async<never, SqlError>((resume) => {
+        const fail = (cause: unknown) =>
+          resume(Effect.fail(lost(cause)))
+        client.on("notification", ({ payload }) => heard(payload ?? ""))
+        client.on("error", fail).on("end", () => fail("ended"))
+        client.query(`LISTEN ${channel}`).catch(fail)
+      }))
+  )
 
 const transientCodes = new Set(["40001", "40P01"])
 
@@ -141,8 +149,9 @@ const describe: Driver["describe"] = (error) => {
   }
 }
 
-const make = (options: PostgresOptions, server: ClientConfig) =>
+const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
   Effect.gen(function*() {
+    let listening = 0
     const sql = yield* SqlClient.SqlClient
     const reserve = Effect.tapError(sql.reserve, (error) =>
       describe(error).detail.includes("timeout exceeded when trying to connect")
@@ -181,21 +190,25 @@ const make = (options: PostgresOptions, server: ClientConfig) =>
       transact,
       begin,
       commit,
-      listen: listen(server),
-      describe
+      listen: listen(
+        server,
+        Effect.acquireRelease(Effect.sync(() => listening++), () => Effect.sync(() => listening--))
+      ),
+      describe,
+      connections: () => ({ idle: pool.idleCount, busy: pool.totalCount - pool.idleCount + listening })
     })
   })
 
 /** PostgreSQL through a bounded pool; every wait for a slot ends after `acquire_timeout_ms`. */
 export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
-  Layer.unwrapEffect(Effect.map(readUrl(options), (server) =>
-    Layer.scoped(Database, make(options, server)).pipe(
-      Layer.provide(
-        PgClient.layerFromPool({
-          acquire: Effect.acquireRelease(
-            Effect.sync(() => makePool(server, options.pool_max)),
-            (pool) => Effect.promise(() => pool.end())
-          )
-        })
-      )
-    )))
+  Layer.unwrapScoped(Effect.gen(function*() {
+    const server = yield* readUrl(options)
+    const pool = yield* Effect.acquireRelease(
+      Effect.sync(() => makePool(server, options.pool_max)),
+      (made) => Effect.promise(() => made.end())
+    )
+    return Layer.provide(
+      Layer.scoped(Database, make(options, server, pool)),
+      PgClient.layerFromPool({ acquire: Effect.succeed(pool) })
+    )
+  }))

@@ -70,7 +70,8 @@ const make = (options: SqliteOptions) =>
       begin,
       commit,
       listen: undefined,
-      describe
+      describe,
+      connections: () => held ? { idle: 0, busy: 1 } : { idle: 1, busy: 0 }
     })
   })
 

@@ -2,9 +2,10 @@ import { Clock, Effect } from "effect"
 import type { AuditEvent, AuditRow } from "../../domain/Audit.ts"
 import { bounded, outcomeOf } from "../../domain/Audit.ts"
 import { emit } from "../log/EventLog.ts"
+import { count } from "../metrics/Metrics.ts"
 import { int, nullable, text } from "./Column.ts"
 import type { Database, StorageFailed } from "./Database.ts"
-import { all, run } from "./Database.ts"
+import { afterCommit, all, run } from "./Database.ts"
 import { statement } from "./Statement.ts"
 
 const insertStatement = statement({
@@ -47,28 +48,37 @@ const sweepStatement = statement({
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
 
+/** Failed issuances are counted by what the trail says of them, so that both have one vocabulary. */
+const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
+  event === "certificate_issue_failed" && profile !== undefined && reason !== undefined
+    ? afterCommit(count((metrics) => metrics.issueFailed(profile, reason)))
+    : Effect.void
+
 /** Inserts a row; inside an abandon step it belongs to the step's transaction. */
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
   Effect.flatMap(Clock.currentTimeMillis, (millis) => {
     const cut = bounded(row)
-    return run(insertStatement, {
-      now: Math.floor(millis / 1000),
-      event: cut.event,
-      outcome: outcomeOf(cut.event),
-      actorKind: cut.actorKind,
-      actorId: cut.actorId,
-      profile: cut.profile,
-      accountId: cut.accountId,
-      orderId: cut.orderId,
-      certSerial: cut.certSerial,
-      identifiers: JSON.stringify(cut.identifiers ?? []),
-      clientIp: cut.clientIp,
-      clientPtr: cut.clientPtr,
-      userAgent: cut.userAgent,
-      requestId: cut.requestId,
-      reason: cut.reason,
-      detail: JSON.stringify(cut.detail)
-    })
+    return Effect.zipRight(
+      counted(row),
+      run(insertStatement, {
+        now: Math.floor(millis / 1000),
+        event: cut.event,
+        outcome: outcomeOf(cut.event),
+        actorKind: cut.actorKind,
+        actorId: cut.actorId,
+        profile: cut.profile,
+        accountId: cut.accountId,
+        orderId: cut.orderId,
+        certSerial: cut.certSerial,
+        identifiers: JSON.stringify(cut.identifiers ?? []),
+        clientIp: cut.clientIp,
+        clientPtr: cut.clientPtr,
+        userAgent: cut.userAgent,
+        requestId: cut.requestId,
+        reason: cut.reason,
+        detail: JSON.stringify(cut.detail)
+      })
+    )
   })
 
 /** Records what has been committed; a row that cannot be written is logged and fails nothing. */

@@ -55,6 +55,16 @@ const issuersStatement = statement({
   sql: () => `SELECT issuer AS "issuer" FROM crls ORDER BY issuer`
 })
 
+const headsStatement = statement({
+  name: "crl_heads",
+  params: {},
+  row: { issuer: text(), nextUpdate: int },
+  sql: () => `SELECT issuer AS "issuer", next_update AS "nextUpdate" FROM crls ORDER BY issuer`
+})
+
+/** When each stored list is out of date, in epoch seconds. */
+export const heads = all(headsStatement, {})
+
 /** A list to be stored. Times are epoch seconds. */
 export interface NewCrl {
   readonly issuer: string

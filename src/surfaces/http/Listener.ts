@@ -6,6 +6,7 @@ import type { TLSSocket } from "node:tls"
 import { accessWeight } from "../../domain/Event.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { emit, enterSpan } from "../../subsystems/log/EventLog.ts"
+import { count } from "../../subsystems/metrics/Metrics.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
 import type { BindFailed, TlsSettings } from "./BoundSocket.ts"
@@ -14,6 +15,7 @@ import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
 import { bareAnswer, readHead, unmapped, write } from "./Head.ts"
 import type { Answer, App, Request } from "./Message.ts"
+import { unmatched } from "./Message.ts"
 
 /** A socket, and the constants of `process.md`. */
 export interface SocketOptions {
@@ -28,6 +30,8 @@ export interface Serving<R> extends BodyLimits {
   readonly app: App<R>
   readonly tls: TlsSettings | undefined
   readonly requestTimeoutMillis: number
+  /** Whether its requests are counted in the metrics. */
+  readonly isCounted: boolean
 }
 
 const sweepMillis = 250
@@ -142,7 +146,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       Schedule.spaced(sweepMillis)
     ))
 
-    const serve = <R>({ app, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
+    const serve = <R>({ app, isCounted, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
       Effect.gen(function*() {
         const runtime = yield* Effect.runtime<R | Entropy>()
         const entropy = yield* Entropy
@@ -185,7 +189,12 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
               write(response, request.id, answer)
             }
-            yield* accessLine(sent ? answer.status : 499, now - startedAt, isProbe(request))
+            const status = sent ? answer.status : 499
+            if (isCounted) {
+              const labels = { profile: app.profileOf(request) ?? "none", route: app.routeOf(request), status }
+              yield* count((metrics) => metrics.requestFinished(labels, (now - startedAt) / 1000))
+            }
+            yield* accessLine(status, now - startedAt, isProbe(request))
           }
         )
 
@@ -213,10 +222,14 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         // From here on in one step: no request meets one half of the old settings and one of the new.
         yield* Effect.sync(() => {
           log = fork
-          onRefused = ({ remoteAddress }, status) =>
+          onRefused = ({ remoteAddress }, status) => {
+            const labels = { profile: "none", route: unmatched, status }
+            const counted = isCounted ? count((metrics) => metrics.requestFinished(labels, 0)) : Effect.void
+            const line = accessLine(status, 0, false)
             log(
-              Effect.zipRight(enterSpan({ client_ip: unmapped(remoteAddress ?? "") }), accessLine(status, 0, false))
+              Effect.zipRight(enterSpan({ client_ip: unmapped(remoteAddress ?? "") }), Effect.zipRight(counted, line))
             )
+          }
           onRequest = begin
           deadlineMillis = requestTimeoutMillis
           socket.speak(tls)

@@ -35,9 +35,14 @@ export interface App<R> {
   readonly late: (request: Request) => Effect.Effect<Answer, never, R>
   /** The profile a request is for, named in every record written while it is handled. */
   readonly profileOf: (request: Request) => string | undefined
+  /** The pattern of the route a request matches, or {@link unmatched}. */
+  readonly routeOf: (request: Request) => string
   /** The address of whoever sent a request: that of the peer, or what a trusted proxy says. */
   readonly clientIpOf: (request: Request) => string
 }
+
+/** The route of a request that matches none. */
+export const unmatched = "<unmatched>"
 
 /** A header that must occur once; a repeated one counts as absent. */
 export const header = (request: Request, name: string): string | undefined => {

@@ -28,6 +28,7 @@ type Settings = Omit<Serving<never>, "app">
 
 const settings: Settings = {
   tls: undefined,
+  isCounted: true,
   requestTimeoutMillis: 60_000,
   maxBodyBytes: 1000,
   maxBodies: 10
@@ -39,6 +40,7 @@ const appOf = (handle: App<never>["handle"], more: Partial<App<never>> = {}): Ap
   handle,
   late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" }, body: "late" }),
   profileOf: () => undefined,
+  routeOf: ({ path }) => path,
   clientIpOf: ({ clientIp }) => clientIp,
   ...more
 })

@@ -18,7 +18,7 @@ import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
 import type { Policies } from "../../../subsystems/policy/Policies.ts"
 import type { Admission } from "../Admission.ts"
 import type { Answer, App, Request } from "../Message.ts"
-import { header, withHeaders } from "../Message.ts"
+import { header, unmatched, withHeaders } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import type { Needs } from "./routes.ts"
 import { match } from "./routes.ts"
@@ -165,6 +165,11 @@ export const make = (
     handle,
     late: (request) => dressed(request, reached(endpoints, request.path), problemAnswer(new DeadlineExceeded())),
     profileOf: (request) => reached(endpoints, request.path)?.endpoint.profile.name,
+    routeOf: ({ path }) => {
+      if (rootRoutes.has(path)) return path
+      const at = reached(endpoints, path)
+      return at === undefined ? unmatched : match(at.rest)?.pattern ?? unmatched
+    },
     clientIpOf: (request) => (reached(endpoints, request.path)?.endpoint.clientAddress ?? addressElsewhere)(request)
   }
 }

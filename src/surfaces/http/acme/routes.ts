@@ -73,15 +73,18 @@ export type Needs = {
 
 const routes = new Map<string, Route<Needs>>(Object.entries(table))
 
-/** The route of a path below `/profile/<name>`, exactly as received, and the id it carries. */
-export const match = (path: string): { readonly route: Route<Needs>; readonly id: string } | undefined => {
+/** The route of a path below `/profile/<name>`, exactly as received, its pattern and the id it carries. */
+export const match = (
+  path: string
+): { readonly route: Route<Needs>; readonly pattern: string; readonly id: string } | undefined => {
   const second = path.indexOf("/", 1)
   if (second < 0) {
     const route = routes.get(path)
-    return route === undefined ? undefined : { route, id: "" }
+    return route === undefined ? undefined : { route, pattern: path, id: "" }
   }
   const third = path.indexOf("/", second + 1)
   const end = third < 0 ? path.length : third
-  const route = routes.get(`${path.slice(0, second)}/{id}${path.slice(end)}`)
-  return route === undefined ? undefined : { route, id: path.slice(second + 1, end) }
+  const pattern = `${path.slice(0, second)}/{id}${path.slice(end)}`
+  const route = routes.get(pattern)
+  return route === undefined ? undefined : { route, pattern, id: path.slice(second + 1, end) }
 }

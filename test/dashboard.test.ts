@@ -1,0 +1,96 @@
+import { Effect } from "effect"
+import { readFileSync } from "node:fs"
+import { assert, beforeAll, describe, it } from "vitest"
+import type { Sample } from "../src/subsystems/metrics/Metrics.ts"
+import { Metrics, sampled } from "../src/subsystems/metrics/Metrics.ts"
+
+/* The dashboard and the alerts ask for what the service tells, and the dashboard shows all of it. */
+
+const read = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), "utf8")
+
+interface Dashboard {
+  readonly templating: { readonly list: ReadonlyArray<{ readonly name: string }> }
+  readonly panels: ReadonlyArray<{
+    readonly id: number
+    readonly title: string
+    readonly targets: ReadonlyArray<{ readonly expr: string }>
+  }>
+}
+
+const dashboard = JSON.parse(read("deploy/grafana/acme-svc.json")) as Dashboard
+const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
+const alerts = read("deploy/prometheus/alerts.yml").split("\n")
+  .flatMap((line) => line.startsWith("        expr: ") ? [line.slice("        expr: ".length)] : [])
+
+/** Labels a scrape adds. */
+const ofTheScrape = ["instance", "job", "le"]
+
+describe("what is scraped", () => {
+  /** Labels of every series, by its name as it is queried. */
+  const series = new Map<string, ReadonlySet<string>>()
+
+  beforeAll(async () => {
+    const program = Effect.gen(function*() {
+      const metrics = yield* Metrics
+      metrics.mounted("default")
+      metrics.requestFinished({ profile: "default", route: "/newOrder", status: 201 }, 0.01)
+      metrics.issued("default", 1)
+      metrics.issueFailed("default", "badCSR")
+      const samples = new Map(
+        Object.entries(sampled).map(([name, { labels }]) => {
+          const sample: Sample = { labels: Object.fromEntries(labels.map((label) => [label, "x"])), value: 1 }
+          return [name as keyof typeof sampled, [sample]] as const
+        })
+      )
+      return yield* metrics.render({ idle: 1, busy: 0 }, samples)
+    })
+    const text = await Effect.runPromise(Effect.provide(program, Metrics.layer("acme,worker")))
+    for (const line of text.split("\n")) {
+      const [, name, labels = ""] = /^(\w+)\{([^}]*)\}/.exec(line) ?? []
+      if (name === undefined) continue
+      series.set(name, new Set([...labels.matchAll(/(\w+)=/g)].map(([, label = ""]) => label)))
+    }
+  })
+
+  const namesIn = (query: string) => [...query.matchAll(/acme_svc_\w+/g)].map(([name]) => name)
+
+  it("has every series the dashboard and the alerts ask for, with the labels they ask by", () => {
+    assert.isAbove(queries.length + alerts.length, 25)
+    for (const query of [...queries, ...alerts]) {
+      const names = namesIn(query)
+      assert.isNotEmpty(names, query)
+      for (const name of names) assert.isTrue(series.has(name), `${name} of ${query}`)
+      for (const [, name = "", selector = ""] of query.matchAll(/(acme_svc_\w+)\{([^}]*)\}/g)) {
+        for (const [, label = ""] of selector.matchAll(/(\w+)(?:=~|!~|!=|=)/g)) {
+          assert.isTrue(series.get(name)?.has(label), `${label} of ${name} in ${query}`)
+        }
+      }
+      for (const [, list = ""] of query.matchAll(/\bby \(([^)]*)\)/g)) {
+        for (const label of list.split(",").map((one) => one.trim())) {
+          const isKnown = ofTheScrape.includes(label) || names.every((name) => series.get(name)?.has(label))
+          assert.isTrue(isKnown, `${label} in ${query}`)
+        }
+      }
+    }
+  })
+
+  it("is on the dashboard, every family of it", () => {
+    const shown = new Set(queries.flatMap(namesIn))
+    const families = new Set([...series.keys()].map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))
+    const missing = [...families].filter((family) => ![...shown].some((name) => name.startsWith(family)))
+    assert.deepStrictEqual(missing, [])
+  })
+
+  it("is asked for by profile and data source of the viewer's choice, and connections by neither", () => {
+    assert.deepStrictEqual(dashboard.templating.list.map(({ name }) => name), ["datasource", "profile"])
+    assert.notInclude(read("deploy/grafana/acme-svc.json"), "__inputs")
+    for (const query of queries.filter((one) => one.includes("pool_connections"))) assert.notInclude(query, "$profile")
+    const ids = dashboard.panels.map(({ id }) => id)
+    assert.strictEqual(new Set(ids).size, ids.length)
+  })
+
+  it("begins counts at zero and tells no time of creation", () => {
+    assert.isTrue(series.has("acme_svc_certificates_issued_total"))
+    assert.isFalse([...series.keys()].some((name) => name.endsWith("_created")))
+  })
+})

@@ -1,0 +1,163 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { builtServer, databases } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import { makeHttpClient } from "../support/Http.ts"
+import { freePort } from "../support/Ports.ts"
+import { runToEnd } from "../support/Server.ts"
+
+const sections = (port: number, more = ""): string =>
+  `[metrics]\nenabled = true\nbind_address = "127.0.0.1:${port}"\n\n${more}\n\n[profiles.default]\nenabled = true\n`
+
+/** The samples of a scrape: `name{labels}` and the value. */
+const samplesOf = (text: string): ReadonlyMap<string, number> =>
+  new Map(
+    text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {
+      const at = line.lastIndexOf(" ")
+      return [line.slice(0, at), Number(line.slice(at + 1))] as const
+    })
+  )
+
+const roles = `role="acme,admin,worker"`
+
+describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
+  const http = makeHttpClient()
+  let ground: Ground
+  let port: number
+  let session: AcmeSession
+
+  const ask = (path: string, method = "GET", at = port) => http.send(`http://127.0.0.1:${at}${path}`, { method })
+  const scrape = async (at = port) => samplesOf((await ask("/metrics", "GET", at)).text)
+  const value = async (sample: string) => (await scrape()).get(sample)
+
+  beforeAll(async () => {
+    await builtServer()
+    port = await freePort()
+    ground = await startGround({ config: sections(port), databaseUrl: await freshUrl() })
+    session = await AcmeSession.open(ground.server.directoryUrl)
+    await session.register()
+  })
+
+  afterAll(async () => {
+    http.close()
+    await ground?.dispose()
+  })
+
+  it("answers GET and HEAD of /metrics in OpenMetrics form, and nothing else", async () => {
+    const answer = await ask("/metrics")
+    assert.strictEqual(answer.status, 200)
+    assert.strictEqual(answer.headers["content-type"], "application/openmetrics-text; version=1.0.0")
+    const text = answer.text
+    assert.match(text, /# EOF\n?$/)
+    assert.include(text, "# TYPE acme_svc_requests counter\n")
+    assert.notMatch(text, /_created\b/)
+    assert.deepInclude(await ask("/metrics", "HEAD"), { status: 200 })
+    const refused = await ask("/metrics", "POST")
+    assert.deepStrictEqual([refused.status, refused.headers["allow"]], [405, "GET, HEAD"])
+    assert.deepStrictEqual(
+      (await Promise.all(["/", "/health", "/metrics/"].map((path) => ask(path)))).map(({ status }) => status),
+      [404, 404, 404]
+    )
+    assert.strictEqual((await http.send(`${ground.server.baseUrl}/metrics`, { method: "GET" })).status, 404)
+    assert.strictEqual((await ground.server.waitForEvent("metrics_listening")).fields["address"], `127.0.0.1:${port}`)
+  })
+
+  it("begins the counters of issuance at 0", async () => {
+    const samples = await scrape()
+    assert.strictEqual(samples.get(`acme_svc_certificates_issued_total{${roles},profile="default"}`), 0)
+    for (const reason of ["badCSR", "serverInternal"]) {
+      const series = `acme_svc_certificate_issue_failures_total{${roles},profile="default",reason="${reason}"}`
+      assert.strictEqual(samples.get(series), 0)
+    }
+  })
+
+  it("counts requests by route and status, and issuances by outcome", async () => {
+    const route = (name: string, status: number) =>
+      `acme_svc_requests_total{${roles},profile="default",route="${name}",status="${status}"}`
+    const before = await value(route("/newOrder", 201)) ?? 0
+    await session.issue(["counted.example"], ground.responder.tokens)
+    await ground.server.waitForEvent("order_finalized") // told of after it was counted
+    const samples = await scrape()
+    assert.strictEqual(samples.get(route("/newOrder", 201)), before + 1)
+    assert.strictEqual(samples.get(route("/order/{id}/finalize", 200)), 1)
+    const durations = `acme_svc_request_duration_seconds_count{${roles},profile="default",route="/order/{id}/finalize"}`
+    assert.strictEqual(samples.get(durations), 1)
+    assert.strictEqual(samples.get(`acme_svc_certificates_issued_total{${roles},profile="default"}`), 1)
+    assert.strictEqual(samples.get(`acme_svc_certificate_issue_duration_seconds_count{${roles},profile="default"}`), 1)
+    const ready = await session.newOrder(["refused.example"])
+    await session.authorize(ready.body, ground.responder.tokens)
+    await session.post(ready.body.finalize, { csr: "AAAA" })
+    const failures = `acme_svc_certificate_issue_failures_total{${roles},profile="default",reason="badCSR"}`
+    assert.strictEqual(await value(failures), 1)
+  })
+
+  it("no path, name or profile of a client makes a series", async () => {
+    await http.send(`${ground.server.baseUrl}/health`, { method: "GET" })
+    await http.send(`${ground.server.baseUrl}/nothing`, { method: "GET" })
+    await http.send(`${ground.server.baseUrl}/profile/default/nothing`, { method: "GET" })
+    const before = [...(await scrape()).keys()]
+    for (let index = 0; index < 300; index++) {
+      const paths = [`/x${index}`, `/profile/p${index}/directory`, `/profile/default/order${index}/a`]
+      await http.send(`${ground.server.baseUrl}${paths[index % 3] ?? ""}`, { method: "GET" })
+    }
+    assert.deepStrictEqual([...(await scrape()).keys()], before)
+    assert.include(before, `acme_svc_requests_total{${roles},profile="none",route="/health",status="200"}`)
+    assert.include(before, `acme_svc_requests_total{${roles},profile="none",route="<unmatched>",status="404"}`)
+  })
+
+  it("does not count itself: two scrapes differ in nothing but samples of the database", async () => {
+    const [one, two] = [await scrape(), await scrape()]
+    const sampled = /^acme_svc_(?:jobs|job_oldest|database_pool|certificates_expiring|crl_next)/
+    const steady = (samples: ReadonlyMap<string, number>) => [...samples].filter(([name]) => !sampled.test(name))
+    assert.deepStrictEqual(steady(two), steady(one))
+  })
+
+  it("tells of connections, the queue, certificates and lists", async () => {
+    const samples = await scrape()
+    const connections = ["idle", "busy"].map((state) =>
+      samples.get(`acme_svc_database_pool_connections{${roles},state="${state}"}`) ?? 0
+    )
+    assert.isAbove(connections[0] ?? 0, 0)
+    assert.strictEqual(samples.get(`acme_svc_jobs{kind="audit_sweep",status="failed"}`), 0)
+    assert.isAtLeast(samples.get(`acme_svc_jobs{kind="nonce_sweep",status="ready"}`) ?? -1, 0)
+    assert.isAtLeast(samples.get(`acme_svc_job_oldest_ready_seconds{kind="signer_issue"}`) ?? -1, 0)
+    for (const window of ["1d", "7d", "30d"]) {
+      assert.strictEqual(samples.get(`acme_svc_certificates_expiring{profile="default",window="${window}"}`), 0)
+    }
+    const lists = [...samples].filter(([name]) => name.startsWith("acme_svc_crl_next_update_seconds{issuer="))
+    assert.strictEqual(lists.length, 1)
+    assert.isAbove(lists[0]?.[1] ?? 0, 6 * 86_400)
+  })
+
+  it("counters survive a reload that moves the listener, and it goes off and on", async () => {
+    const issued = `acme_svc_certificates_issued_total{${roles},profile="default"}`
+    const before = await value(issued)
+    const moved = await freePort()
+    const reload = async (config: string, event: string) => {
+      writeFileSync(join(ground.server.directory, "config.toml"), config)
+      ground.server.signal("SIGHUP")
+      await ground.server.waitForEvent(event)
+    }
+    await reload(sections(moved), "server_config_reloaded")
+    assert.strictEqual((await scrape(moved)).get(issued), before)
+    assert.match(await ask("/metrics").then(String, String), /ECONNREFUSED/)
+    await reload("[profiles.default]\nenabled = true\n", "server_listener_stopped")
+    assert.match(await ask("/metrics", "GET", moved).then(String, String), /ECONNREFUSED/)
+  })
+})
+
+describe("metrics.bind_address", () => {
+  beforeAll(builtServer)
+
+  it("must not be that of another listener: no start", async () => {
+    const port = await freePort()
+    const server = `[server]\nbind_address = "127.0.0.1:${port}"\nbase_url = "http://127.0.0.1:${port}"`
+    const { code, records, stderr } = await runToEnd(["serve"], { config: sections(port, server) })
+    assert.strictEqual(code, 3)
+    assert.include(stderr, "metrics.bind_address")
+    assert.include(records.map(({ fields }) => fields["event"]), "metrics_config_invalid")
+  })
+})
