@@ -108,6 +108,13 @@ const lines = {
   profilesJson: "acme-svc profile list --json",
   ordersFailed: "acme-svc order list --status invalid",
   orderShow: "acme-svc order show ORDER_ID",
+  jobsQueue: "acme-svc jobs queue",
+  jobsFailed: "acme-svc jobs list --status failed",
+  jobsOfOrder: "acme-svc jobs list --order-id ORDER_ID",
+  jobsShow: "acme-svc jobs show JOB_ID",
+  jobsRunNow: "acme-svc jobs run-now JOB_ID",
+  jobsCancel: "acme-svc jobs cancel JOB_ID --yes",
+  workerList: "acme-svc worker list",
   ordersBelow: "acme-svc order list --identifier-suffix localhost",
   ordersEnding: "acme-svc order list --expiring-in 30 --hide-superseded",
   certbotRenew:
@@ -308,7 +315,7 @@ describe("the documents", () => {
 
   it("fence commands as sh, where this test finds them", () => {
     for (const { body, document, language } of blocks) {
-      assert.include(["sh", "text", "toml", "json"], language, `${document}:\n${body}`)
+      assert.include(["sh", "text", "toml", "json", "yaml"], language, `${document}:\n${body}`)
       if (language === "text") assert.notMatch(body, /^\s*[$#] /m, document)
     }
   })
@@ -692,6 +699,33 @@ describe("docs/challenges.md", () => {
       place.stand("ORDER_ID", id)
       const shown = await place.succeed("orderShow")
       assert.match(shown, /^The service could not reach the name on its validation port\.\n.*log/m)
+    } finally {
+      session.close()
+      await serving.stop()
+    }
+  })
+})
+
+describe("docs/jobs.md", () => {
+  it("finds the jobs of an order and the processes, and moves a sweep forward and away", async () => {
+    const place = await Place.make()
+    await place.succeed("init")
+    const serving = await place.serve("serve", settled)
+    const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
+    try {
+      await session.register()
+      const { url } = await session.newOrder(["demo.localhost"])
+      place.stand("ORDER_ID", url.slice(url.lastIndexOf("/") + 1))
+      assert.include(await place.succeed("jobsOfOrder"), "0 of 0 row(s).")
+      assert.match(await place.succeed("jobsQueue"), /^order_sweep +1 +0 +0 +0 s$/m)
+      assert.include(await place.succeed("jobsFailed"), "0 of 0 row(s).")
+      assert.match(await place.succeed("workerList"), /  acme,admin,worker  /)
+      const { stdout } = await place.run("acme-svc jobs list --kind order_sweep")
+      place.stand("JOB_ID", /^([0-9a-f-]{36})  order_sweep  ready/m.exec(stdout)?.[1] ?? "")
+      assert.match(await place.succeed("jobsShow"), /^kind +order_sweep$/m)
+      assert.include(await place.succeed("jobsRunNow"), "The order_sweep job about all is due now.")
+      // It may be running when it is cancelled, and then is due again tomorrow.
+      await vi.waitFor(() => place.succeed("jobsCancel"), { timeout: 30_000, interval: 100 })
     } finally {
       session.close()
       await serving.stop()

@@ -7,6 +7,7 @@ import { readGlobals } from "../surfaces/cli/globals.ts"
 import { crlCommand } from "./commands/crl.ts"
 import { eabCommand } from "./commands/eab.ts"
 import { filterCommand } from "./commands/filter.ts"
+import { jobsCommand, workerCommand } from "./commands/jobs.ts"
 import type { Host, Kit } from "./commands/Kit.ts"
 import * as Kits from "./commands/Kit.ts"
 import { orderCommand } from "./commands/order.ts"
@@ -22,6 +23,8 @@ const tree = (kit: Kit) => {
     eabCommand(kit),
     orderCommand(kit),
     crlCommand(kit),
+    jobsCommand(kit),
+    workerCommand(kit),
     filterCommand(kit)
   ] as const
   const withoutCompletions = Command.make("acme-svc", {}, () => serveProgram).pipe(Command.withSubcommands(all))

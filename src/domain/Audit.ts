@@ -1,13 +1,16 @@
 /** The audit vocabulary, one definition per event (`audit.md`). Outcome follows from the event. */
 const vocabulary = {
   certificate_issued: { outcome: "success", actors: ["acme"] },
-  certificate_issue_failed: { outcome: "failure", actors: ["acme", "admin", "system"] },
+  certificate_issue_failed: { outcome: "failure", actors: ["acme", "admin", "cli", "system"] },
   account_contact_updated: { outcome: "success", actors: ["acme", "admin", "cli"] },
   account_key_changed: { outcome: "success", actors: ["acme"] },
   account_deactivated: { outcome: "success", actors: ["acme", "admin", "cli"] },
   account_deleted: { outcome: "success", actors: ["admin", "cli"] },
   certificate_revoked: { outcome: "success", actors: ["acme", "admin", "cli"] },
   certificate_revoke_failed: { outcome: "failure", actors: ["acme", "admin", "cli"] },
+  job_cancelled: { outcome: "success", actors: ["admin", "cli"] },
+  job_advanced: { outcome: "success", actors: ["admin", "cli"] },
+  audit_pruned: { outcome: "success", actors: ["cli", "system"] },
   crl_number_raised: { outcome: "success", actors: ["cli"] },
   eab_created: { outcome: "success", actors: ["admin", "cli"] },
   eab_revoked: { outcome: "success", actors: ["admin", "cli"] },
@@ -28,6 +31,7 @@ export type IssueFailureCause =
   | "filter_undecided"
   | "authority_withdrawn"
   | "attempts_exhausted"
+  | "cancelled"
   | "order_expired"
   | "chain_rejected"
   | "lint_failed"
@@ -45,6 +49,13 @@ interface EabDetail {
   readonly scope?: string
 }
 
+/** `subject` is the job's dedup key: the order, challenge, issuer or profile it is about. */
+interface JobDetail {
+  readonly kind: string
+  readonly job_id: string
+  readonly subject: string
+}
+
 interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
   readonly certificate_issue_failed: { readonly cause: IssueFailureCause; readonly error?: string }
@@ -54,6 +65,9 @@ interface Details {
   readonly account_deleted: { readonly orders: number; readonly authorizations: number; readonly via: "eab_delete" }
   readonly certificate_revoked: { readonly authorized_by: "account" | "certificate_key" | "operator" }
   readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause }
+  readonly job_cancelled: JobDetail
+  readonly job_advanced: JobDetail
+  readonly audit_pruned: { readonly cutoff: string; readonly removed: number }
   readonly crl_number_raised: { readonly issuer: string; readonly before: number; readonly after: number }
   readonly eab_created: EabDetail
   readonly eab_revoked: EabDetail

@@ -64,8 +64,16 @@ export const sweepOrders = (
 export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
     const now = yield* currentSeconds
-    const rows_removed = yield* inBatches(1000, (limit) => audit.sweep(now - retentionDays * daySeconds, limit))
+    const before = now - retentionDays * daySeconds
+    const rows_removed = yield* inBatches(1000, (limit) => audit.sweep(before, limit))
     yield* emit("audit_reaper_swept", { rows_removed })
+    if (rows_removed === 0) return
+    yield* audit.record({
+      event: "audit_pruned",
+      actorKind: "system",
+      actorId: undefined,
+      detail: { cutoff: new Date(before * 1000).toISOString(), removed: rows_removed }
+    })
   })
 
 /** Deletes settled jobs older than `jobs.retention_days`. */

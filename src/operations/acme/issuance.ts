@@ -1,7 +1,7 @@
 import { Clock, Effect, Either } from "effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
-import type { IssueFailureCause } from "../../domain/Audit.ts"
+import type { AuditRow, IssueFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { Job, PayloadOf } from "../../domain/Job.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
@@ -158,8 +158,11 @@ const causeOf = (lastError: string): IssueFailureCause => {
     "attempts_exhausted"
 }
 
-/** The queue gave the signing up: the order ends `invalid`, with its audit row, in the queue's transaction. */
-export const abandon = (payload: Payload, error: string) =>
+/** Who gave an issuance up, where it was not the queue. */
+export type GivenUpBy = Pick<AuditRow<"certificate_issue_failed">, "actorKind" | "actorId">
+
+/** The signing is given up, by the queue or an operator: the order ends `invalid`, with its audit row, in one transaction. */
+export const abandon = (payload: Payload, error: string, by?: GivenUpBy) =>
   Effect.gen(function*() {
     const id = OrderId(payload.order_id)
     const problem = new IssuanceAbandoned()
@@ -167,17 +170,13 @@ export const abandon = (payload: Payload, error: string) =>
     const order = yield* orders.findForIssuance(payload.profile, id)
     yield* audit.insert({
       event: "certificate_issue_failed",
-      actorKind: order === undefined ? "system" : "acme",
-      actorId: order?.accountId,
+      ...(by ?? { actorKind: order === undefined ? "system" : "acme", actorId: order?.accountId }),
       accountId: order?.accountId,
       orderId: id,
       identifiers: order?.identifiers.map(({ value }) => value),
       reason: problemType(problem),
       ...auditFacts(payload.profile, payload.client),
-      detail: {
-        cause: causeOf(error),
-        error: error.slice(0, 500)
-      }
+      detail: { cause: by === undefined ? causeOf(error) : "cancelled", error: error.slice(0, 500) }
     })
     yield* afterCommit(emit("order_finalize_abandoned", { order_id: id, error }))
   })

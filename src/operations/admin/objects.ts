@@ -1,12 +1,14 @@
 import type { Effect } from "effect"
-import { Array } from "effect"
+import { Array, Option, Schema } from "effect"
 import { statusShown as authorizationShown } from "../../domain/Authorization.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
 import { expiresAt, statusShown } from "../../domain/Order.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import type { Credential } from "../../subsystems/db/eabKeys.ts"
-import type { ChallengeRecord, JobRecord } from "../../subsystems/db/orderDetail.ts"
+import type { JobRecord } from "../../subsystems/db/jobRecords.ts"
+import type { ChallengeRecord } from "../../subsystems/db/orderDetail.ts"
 import type { OrderRecord } from "../../subsystems/db/orderSearch.ts"
+import type * as workers from "../../subsystems/db/workers.ts"
 import type { CrlView } from "./crls.ts"
 import type { Expiring } from "./expiring.ts"
 import type { detail } from "./orders.ts"
@@ -79,11 +81,21 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
   )
 })
 
-/** A row of the queue, without its payload. */
-const jobObject = (job: JobRecord) => ({
+/** What is shown of a payload: never the CSR; what cannot be read is not shown. */
+const payloadShown = (payload: string): object => {
+  const read = Schema.decodeOption(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))(
+    payload
+  )
+  const { csr: _, ...shown } = Option.getOrElse(read, () => ({}) as { readonly [member: string]: unknown })
+  return shown
+}
+
+/** A row of the queue. */
+export const jobObject = (job: JobRecord) => ({
   id: job.id,
   kind: job.kind,
   dedupKey: job.dedupKey,
+  payload: payloadShown(job.payload),
   status: job.status,
   runAt: time(job.runAt),
   attempts: job.attempts,
@@ -94,6 +106,21 @@ const jobObject = (job: JobRecord) => ({
   ...member("lastError", job.lastError),
   createdAt: time(job.createdAt),
   updatedAt: time(job.updatedAt)
+})
+
+const staleAfterSeconds = 30
+
+/** A process that serves or served; `stale` when it was not seen for half a minute. */
+export const workerObject = (
+  worker: Effect.Effect.Success<typeof workers.list>[number],
+  now: number
+) => ({
+  owner: worker.owner,
+  roles: worker.roles.split(","),
+  version: worker.version,
+  startedAt: time(worker.startedAt),
+  lastSeenAt: time(worker.lastSeenAt),
+  stale: now - worker.lastSeenAt > staleAfterSeconds
 })
 
 const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validity: number, now: number) => {

@@ -10,6 +10,7 @@ import { problemType } from "../../domain/Problem.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { namedLeafOf } from "../../subsystems/crypto/CertId.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import * as jobRecords from "../../subsystems/db/jobRecords.ts"
 import * as jobs from "../../subsystems/db/jobs.ts"
 import * as orderDetail from "../../subsystems/db/orderDetail.ts"
 import type { OrderFilters, OrderRecord } from "../../subsystems/db/orderSearch.ts"
@@ -38,12 +39,14 @@ const find = Effect.fnUntraced(function*(id: string) {
   return order ?? (yield* new NoSuchOrder({ id }))
 })
 
+const everyJob = { limit: 1000, offset: 0 }
+
 /** An order with all that belongs to it, and why it failed, as far as that is still kept. */
 export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" | "profiles">, id: string) {
   const order = yield* find(id)
   const now = yield* currentSeconds
   const challenges = yield* orderDetail.challengesOf(order.id)
-  const ofOrder = yield* orderDetail.jobsOf(order.id)
+  const ofOrder = yield* jobRecords.search({ orderId: order.id }, everyJob)
   const leaf = order.certificate === undefined ? undefined : namedLeafOf(order.certificate)
   const successor = leaf === undefined ? undefined : yield* orderSearch.findSuccessor(order.profile, leaf.certId)
   const shown = statusShown(order, validityOf(config, order.profile), now)
@@ -155,7 +158,7 @@ export const awaitSigning = Effect.fnUntraced(function*(first: JobId, seconds: n
   const until = (yield* currentSeconds) + seconds
   let id = first
   for (;;) {
-    const job = yield* orderDetail.findJob(id)
+    const job = yield* jobRecords.find(id)
     const successor = job?.status === "done"
       ? yield* jobs.findLive("local_ca_crl_regenerate", job.dedupKey)
       : undefined

@@ -1,8 +1,7 @@
 import { Effect, Schema } from "effect"
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../../domain/Challenge.ts"
-import type { AuthorizationId, ChallengeId, JobId, OrderId } from "../../domain/Id.ts"
-import type { JobKind, JobStatus } from "../../domain/Job.ts"
+import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
 import { int, json, nullable, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
 import { storedProblem } from "./orders.ts"
@@ -33,43 +32,6 @@ const challengesStatement = statement({
      ORDER BY a.id, c.position`
 })
 
-const job = {
-  id: uuid<JobId>(),
-  kind: text<JobKind>(),
-  dedupKey: text(),
-  status: text<JobStatus>(),
-  runAt: int,
-  attempts: int,
-  maxAttempts: int,
-  deadline: nullable(int),
-  leaseUntil: nullable(int),
-  leaseOwner: nullable(text()),
-  lastError: nullable(text()),
-  createdAt: int,
-  updatedAt: int
-}
-
-const jobColumns = `id AS "id", kind AS "kind", dedup_key AS "dedupKey", status AS "status", run_at AS "runAt",
-  attempts AS "attempts", max_attempts AS "maxAttempts", deadline AS "deadline", lease_until AS "leaseUntil",
-  lease_owner AS "leaseOwner", last_error AS "lastError", created_at AS "createdAt", updated_at AS "updatedAt"`
-
-const jobsStatement = statement({
-  name: "order_detail_jobs",
-  params: { orderId: uuid<OrderId>(), key: text() },
-  row: job,
-  sql: ({ idText }) =>
-    `SELECT ${jobColumns} FROM jobs WHERE dedup_key = :key OR dedup_key IN (SELECT ${idText("c.id")}
-       FROM authorizations a JOIN challenges c ON c.authz_id = a.id WHERE a.order_id = :orderId)
-     ORDER BY created_at DESC, id DESC`
-})
-
-const jobStatement = statement({
-  name: "job_by_id",
-  params: { id: job.id },
-  row: job,
-  sql: () => `SELECT ${jobColumns} FROM jobs WHERE id = :id`
-})
-
 const failureStatement = statement({
   name: "order_detail_failure",
   params: { orderId: text() },
@@ -82,20 +44,11 @@ const failureStatement = statement({
      WHERE order_id = :orderId AND event = 'certificate_issue_failed' ORDER BY id DESC LIMIT 1`
 })
 
-/** A row of the queue as operators are shown it, without its payload. */
-export type JobRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof findJob>>>
-
 /** A challenge with its authorization. */
 export type ChallengeRecord = Effect.Effect.Success<ReturnType<typeof challengesOf>>[number]
 
 /** Challenges of an order, authorization by authorization. */
 export const challengesOf = (orderId: OrderId) => all(challengesStatement, { orderId })
-
-/** Jobs about an order or one of its challenges, newest first. */
-export const jobsOf = (orderId: OrderId) => all(jobsStatement, { orderId, key: orderId })
-
-/** One job. */
-export const findJob = (id: JobId) => first(jobStatement, { id })
 
 /** The last audited failure to issue. */
 export const failureOf = (orderId: OrderId) => first(failureStatement, { orderId })

@@ -36,6 +36,18 @@ const seenStatement = statement({
        AND (',' || roles || ',') LIKE ('%,' || :role || ',%') LIMIT 1`
 })
 
+const listStatement = statement({
+  name: "worker_list",
+  params: {},
+  row: { owner: text(), roles: text(), version: text(), startedAt: int, lastSeenAt: int },
+  sql: () =>
+    `SELECT owner AS "owner", roles AS "roles", version AS "version", started_at AS "startedAt",
+       last_seen_at AS "lastSeenAt" FROM workers ORDER BY started_at DESC, owner`
+})
+
+/** Every process that is known, the youngest first. Times are epoch seconds. */
+export const list = all(listStatement, {})
+
 /** Writes or refreshes the presence of a process. */
 export const present = (row: {
   readonly owner: string

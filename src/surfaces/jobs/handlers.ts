@@ -97,7 +97,7 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       longestBudgetMillis: localCaBudgetMillis,
       budgetMillis: () => localCaBudgetMillis,
       run: issuance.issue,
-      abandon: issuance.abandon
+      abandon: (payload, error) => issuance.abandon(payload, error)
     }),
     handler<"local_ca_crl_regenerate", Needs>({
       kind: "local_ca_crl_regenerate",

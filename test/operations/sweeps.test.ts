@@ -1,0 +1,79 @@
+import { it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import type { Scope } from "effect"
+import { assert, describe } from "vitest"
+import { periodicKey } from "../../src/domain/Job.ts"
+import * as sweeps from "../../src/operations/sweeps.ts"
+import * as audit from "../../src/subsystems/db/audit.ts"
+import type { Database } from "../../src/subsystems/db/Database.ts"
+import * as jobs from "../../src/subsystems/db/jobs.ts"
+import { Queue } from "../../src/subsystems/queue/Queue.ts"
+import * as Runner from "../../src/subsystems/queue/Runner.ts"
+import { handlers } from "../../src/surfaces/jobs/handlers.ts"
+import { databases } from "../support/Databases.ts"
+import type { World } from "../support/Graph.ts"
+import { column, configOf, sql, useDatabase, world } from "../support/Graph.ts"
+import { daySeconds, madeAt } from "../support/LocalCa.ts"
+
+describe.each(databases)("periodic work on $name", (backend) => {
+  const database = useDatabase(backend)
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
+    it.scoped(name, () =>
+      Effect.suspend(() => Effect.zipRight(TestClock.setTime(madeAt * 1000), body())).pipe(
+        Effect.provide(world({ seed: name })),
+        (self) => database.use(self)
+      ))
+
+  const nonceRow = audit.record({
+    event: "crl_number_raised",
+    actorKind: "cli",
+    actorId: undefined,
+    detail: { issuer: "a", before: 1, after: 2 }
+  })
+
+  test("the audit trail keeps its days, in batches, and a sweep that removed something says how much", () =>
+    Effect.gen(function*() {
+      yield* Effect.replicateEffect(nonceRow, 1001, { discard: true })
+      yield* TestClock.adjust("10 days")
+      yield* Effect.replicateEffect(nonceRow, 3, { discard: true })
+      yield* sweeps.sweepAudit(10)
+      assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 1004, "the very second is kept")
+      yield* TestClock.adjust("1 second")
+      yield* sweeps.sweepAudit(10)
+      const rows = yield* sql("SELECT event, actor_kind, detail FROM audit_log ORDER BY id")
+      assert.strictEqual(rows.length, 4)
+      const { actor_kind, detail, event } = rows[3] ?? {}
+      const read: unknown = typeof detail === "string" ? JSON.parse(detail) : detail
+      assert.deepStrictEqual([event, actor_kind, read], ["audit_pruned", "system", {
+        cutoff: new Date((madeAt + 1) * 1000).toISOString(),
+        removed: 1001
+      }])
+      yield* sweeps.sweepAudit(10)
+      assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 4, "nothing removed, nothing said")
+    }))
+
+  test("a sweep that is not wanted any more ends, and is not enqueued again", () =>
+    Effect.gen(function*() {
+      const queue = yield* Queue
+      const kinds = ["audit_sweep", "job_retention_sweep"] as const
+      for (const kind of kinds) yield* queue.enqueue({ kind, dedupKey: periodicKey, payload: {} })
+      const unwanted = configOf("[audit]\nretention_days = 0\n[jobs]\nretention_days = 0")
+      const runner = yield* Runner.make({ ...unwanted.jobs, owner: "host:1:a" }, handlers(unwanted))
+      yield* runner.pass
+      yield* runner.idle
+      const statuses = column("SELECT status FROM jobs WHERE kind IN ('audit_sweep', 'job_retention_sweep')")
+      assert.deepStrictEqual(yield* statuses, ["done", "done"])
+      yield* runner.enqueuePeriodic()
+      assert.deepStrictEqual(yield* statuses, ["done", "done"])
+      const wanted = configOf("[audit]\nretention_days = 1")
+      runner.retune(wanted.jobs, handlers(wanted))
+      yield* runner.enqueuePeriodic()
+      assert.deepStrictEqual((yield* statuses).toSorted(), ["done", "done", "ready", "ready"])
+      yield* runner.pass
+      yield* runner.idle
+      const again = yield* jobs.findLive("audit_sweep", periodicKey)
+      assert.isDefined(again, "due again tomorrow")
+      const due = yield* column("SELECT run_at FROM jobs WHERE kind = 'audit_sweep' AND status = 'ready'")
+      assert.deepStrictEqual(due, [String(madeAt + daySeconds)])
+    }))
+})
