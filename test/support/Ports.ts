@@ -1,5 +1,35 @@
 import { randomInt } from "node:crypto"
+import { closeSync, mkdirSync, openSync, rmSync, statSync } from "node:fs"
 import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+const registry = join(tmpdir(), "acme-svc-ports")
+const forgottenMillis = 3_600_000
+const own = new Set<string>()
+
+process.once("exit", () => {
+  for (const file of own) rmSync(file, { force: true })
+})
+
+/**
+ * Takes a port for this process, as long as it lives: between the moment a port is found free and the one somebody
+ * listens on it, and while a server restarts, other test processes must not find it free too.
+ */
+const isOurs = (port: number): boolean => {
+  mkdirSync(registry, { recursive: true })
+  const file = join(registry, String(port))
+  try {
+    closeSync(openSync(file, "wx"))
+  } catch {
+    const left = statSync(file, { throwIfNoEntry: false })
+    if (left === undefined || Date.now() - left.mtimeMs < forgottenMillis) return false
+    rmSync(file, { force: true }) // by a process that was killed; free from the next attempt on
+    return false
+  }
+  own.add(file)
+  return true
+}
 
 const isFree = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
@@ -9,13 +39,13 @@ const isFree = (port: number): Promise<boolean> =>
   })
 
 /**
- * A TCP port of 127.0.0.1 nobody listens on, below the range the kernel hands to outgoing connections: while a server
+ * A TCP port of 127.0.0.1 nobody listens on or will be given, below the range the kernel hands to outgoing connections: while a server
  * is down for a restart, none of its own clients can be given its port.
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(15_000, 32_000)
-    if (await isFree(port)) return port
+    if (isOurs(port) && (await isFree(port))) return port
   }
   throw new Error("found no free port on 127.0.0.1")
 }
