@@ -131,6 +131,11 @@ const exchange = (port: number, request: string) =>
     return yield* client.ended
   })
 
+const tlsPair = Effect.map(
+  generateTlsPair({ host: "localhost", now: 1_700_000_000, serial: serialFrom(new Uint8Array(16)) }),
+  (pair) => ({ cert: pair.certificatePem, key: pair.privateKeyPem, handshakeTimeoutMillis: 10_000 })
+)
+
 const isHardened = (said: string) => {
   const { headers } = headOf(said)
   assert.strictEqual(headers.get("strict-transport-security"), "max-age=31536000; includeSubDomains", said)
@@ -577,12 +582,7 @@ describe("connections", () => {
 
   test("over TLS: answers, and logs a handshake that failed", () =>
     Effect.gen(function*() {
-      const pair = yield* generateTlsPair({
-        host: "localhost",
-        now: 1_700_000_000,
-        serial: serialFrom(new Uint8Array(16))
-      })
-      const tls = { cert: pair.certificatePem, key: pair.privateKeyPem, handshakeTimeoutMillis: 10_000 }
+      const tls = yield* tlsPair
       const { port } = yield* serving(says("here"), { tls })
       const client = yield* talk(port, () =>
         connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["h2", "http/1.1"] }))
@@ -612,6 +612,42 @@ describe("serve again", () => {
       yield* client.heard(/old$/)
       yield* client.send(get("/"))
       yield* client.heard(/new$/)
+    }))
+})
+
+describe("serve again with TLS", () => {
+  test("an open connection gets one answer more as it began, a new one speaks TLS, and back", () =>
+    Effect.gen(function*() {
+      const tls = yield* tlsPair
+      const listener = yield* serving(says("plain"))
+      const client = yield* talk(listener.port)
+      yield* client.send(get("/"))
+      yield* client.heard(/plain$/)
+      yield* listener.serve({ app: says("secret"), ...settings, tls })
+      yield* client.send(get("/"))
+      const said = yield* client.ended
+      assert.match(said, /secret$/)
+      assert.strictEqual(headOf(said).headers.get("connection"), "close")
+      const secure = yield* talk(
+        listener.port,
+        () => connectTls({ port: listener.port, host: "127.0.0.1", rejectUnauthorized: false })
+      )
+      yield* secure.send(get("/"))
+      yield* secure.heard(/secret$/)
+      yield* listener.serve({ app: says("plain again"), ...settings })
+      yield* secure.send(get("/"))
+      assert.match(yield* secure.ended, /plain again$/)
+      assert.match(yield* exchange(listener.port, get("/", once)), /plain again$/)
+      assert.strictEqual(yield* listener.drain, 0)
+    }))
+
+  test("a connection made before anything is served waits for it", () =>
+    Effect.gen(function*() {
+      const listener = yield* bind(options)
+      const client = yield* talk(portOf(listener.address))
+      yield* client.send(get("/", once))
+      yield* listener.serve({ app: says("at last"), ...settings })
+      assert.match(yield* client.ended, /at last$/)
     }))
 })
 
