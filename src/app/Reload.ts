@@ -6,6 +6,7 @@ import { frozenChanges } from "../subsystems/config/Frozen.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import type { Running } from "../subsystems/queue/Running.ts"
+import { advise } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Build, Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
@@ -80,6 +81,7 @@ export const reload = (
       if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
       yield* toldOf(before.config, config)
       const generation = yield* Ref.updateAndGet(count, (known) => known + 1)
+      yield* advise(config, surroundings.roles)
       yield* emit("server_config_reloaded", { generation, listeners_rebound: sockets.rebound })
       yield* Effect.forkIn(before.retire, scope)
       if (next.signers === undefined) return

@@ -9,9 +9,9 @@ import { Entropy } from "../subsystems/crypto/Entropy.ts"
 import type { Database } from "../subsystems/db/Database.ts"
 import * as Migrations from "../subsystems/db/Migrations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
-import { advise } from "../subsystems/policy/advisories.ts"
 import * as Presence from "../subsystems/queue/Presence.ts"
 import { start } from "../subsystems/queue/Running.ts"
+import { advise } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
@@ -53,20 +53,6 @@ export const migrate = (
   Effect.flatMap(Migrations.read(process.migrations, dialect), Migrations.migrate).pipe(
     Effect.mapError((error) => hostError({ message: error._tag === "SchemaUnusable" ? error.detail : error.message }))
   )
-
-/** What an operator should see once at start. */
-const advisories = (config: Config, roles: Roles): Effect.Effect<void> =>
-  Effect.gen(function*() {
-    if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })
-    if (!roles.has("acme")) return
-    const { base_url, tls } = config.server
-    if (!tls.enabled) yield* emit("tls_disabled", { base_url })
-    if (tls.enabled !== base_url.startsWith("https:")) yield* emit("tls_base_url_mismatch", { base_url })
-    for (const { challenge, enabled, name } of config.profiles) {
-      if (enabled && challenge.bypass) yield* emit("challenge_validation_bypassed", { profile: name })
-    }
-    yield* advise(config.profiles.filter(({ enabled }) => enabled))
-  })
 
 /** What one run of `serve` has beside the graph. */
 export interface Run {
@@ -114,7 +100,7 @@ export const serve = (
         }
       }
     }
-    yield* advisories(config, roles)
+    yield* advise(config, roles)
     yield* announce
 
     const count = yield* Ref.make(0)

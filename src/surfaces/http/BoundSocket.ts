@@ -90,6 +90,7 @@ export class BoundSocket {
     this.#equip = equip
     this.#socket = Net.createServer({ allowHalfOpen: true, noDelay: true }, (connection) => {
       if (!this.connections.opened(connection)) return
+      connection.on("error", () => {}) // one that waits has nobody else to take it; it closes by itself
       if (this.#current !== undefined) return this.#hand(connection, this.#current)
       this.#unspoken.add(connection)
       connection.once("close", () => this.#unspoken.delete(connection))

@@ -646,6 +646,10 @@ describe("serve again with TLS", () => {
       const listener = yield* bind(options)
       const client = yield* talk(portOf(listener.address))
       yield* client.send(get("/", once))
+      const gone = yield* talk(portOf(listener.address))
+      yield* gone.send(get("/"))
+      gone.socket.resetAndDestroy()
+      yield* gone.ended
       yield* listener.serve({ app: says("at last"), ...settings })
       assert.match(yield* client.ended, /at last$/)
     }))

@@ -1,0 +1,20 @@
+import { Effect } from "effect"
+import type { Roles } from "../domain/Role.ts"
+import { rolesText } from "../domain/Role.ts"
+import type { Config } from "../subsystems/config/AppConfig.ts"
+import { emit } from "../subsystems/log/EventLog.ts"
+import { advise as policies } from "../subsystems/policy/advisories.ts"
+
+/** What an operator should see at start, and at each reload: nothing failed, but it may not be what was meant. */
+export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })
+    if (!roles.has("acme")) return
+    const { base_url, tls } = config.server
+    if (!tls.enabled) yield* emit("tls_disabled", { base_url })
+    if (tls.enabled !== base_url.startsWith("https:")) yield* emit("tls_base_url_mismatch", { base_url })
+    for (const { challenge, enabled, name } of config.profiles) {
+      if (enabled && challenge.bypass) yield* emit("challenge_validation_bypassed", { profile: name })
+    }
+    yield* policies(config.profiles.filter(({ enabled }) => enabled))
+  })
