@@ -17,7 +17,7 @@ import * as revocations from "../../src/subsystems/db/revocations.ts"
 import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
 import { Signers } from "../../src/subsystems/signing/Signer.ts"
-import { openssl, pem } from "../subsystems/crypto/Pki.ts"
+import { openssl, opensslOnCrl, pem } from "../subsystems/crypto/Pki.ts"
 import { databases, freshDirectory } from "../support/Databases.ts"
 import type { World } from "../support/Graph.ts"
 import { callerAt, column, configOf, count, eventsOf, profileOf, sql, useDatabase, world } from "../support/Graph.ts"
@@ -709,6 +709,15 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     })
     const at = (epochSeconds: number) => TestClock.setTime(epochSeconds * 1000)
 
+    /** The stored list has the CA's signature, and names as many as are recorded. */
+    const acceptedByOpenssl = Effect.gen(function*() {
+      const { der } = yield* stored
+      assert.strictEqual(opensslOnCrl(join(directory, "ca.pem"), der), "verify OK")
+      const text = openssl(["crl", "-inform", "DER", "-noout", "-text"], der).toString()
+      const entries = text.match(/Serial Number:/g)?.length ?? 0
+      assert.strictEqual(entries, (yield* rows).length)
+    })
+
     test("one second before and after notAfter + 1 h: still listed / pruned", () =>
       Effect.gen(function*() {
         const { end, issued } = yield* revoked
@@ -719,6 +728,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* at(end + 3600)
         yield* crl.sweep
         assert.deepStrictEqual(yield* rows, [issued.serial])
+        yield* acceptedByOpenssl
         yield* at(end + 3601)
         yield* forget
         yield* crl.sweep
@@ -727,6 +737,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* jobs, [], "a list with one more is no reason to sign")
         assert.strictEqual(yield* number, before)
         yield* regenerate
+        yield* acceptedByOpenssl
         assert.deepStrictEqual(yield* listed, [])
         assert.strictEqual(yield* number, before + 1)
         records.length = 0

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import { createPublicKey, generateKeyPairSync, KeyObject, sign } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -140,6 +140,11 @@ const publicOperation = (key: KeyObject, octets: Uint8Array): bigint => {
 /** Runs openssl; stdout, or an error with what it said. */
 export const openssl = (args: ReadonlyArray<string>, input?: string | Uint8Array): Buffer =>
   execFileSync("openssl", args, { input, stdio: ["pipe", "pipe", "pipe"] })
+
+/** What openssl says of a DER list's signature: `verify OK` for that CA's. It exits with 0 whatever it finds. */
+export const opensslOnCrl = (caFile: string, der: Uint8Array): string =>
+  spawnSync("openssl", ["crl", "-inform", "DER", "-noout", "-verify", "-CAfile", caFile], { input: der })
+    .stderr.toString().trim()
 
 /** A CSR by openssl for a key, or for one it makes with `genpkey` options; `req` are further options of the request. */
 export const opensslCsr = (key: KeyObject | ReadonlyArray<string>, req: ReadonlyArray<string> = []): Buffer =>
