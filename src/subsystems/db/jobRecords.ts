@@ -3,6 +3,7 @@ import type { JobId, OrderId } from "../../domain/Id.ts"
 import type { JobKind, JobStatus } from "../../domain/Job.ts"
 import { int, nullable, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
+import { perFilters } from "./Filters.ts"
 import { wakeChannel } from "./jobs.ts"
 import { select, statement } from "./Statement.ts"
 
@@ -50,38 +51,26 @@ const wheres = (idText: (column: string) => string): { readonly [F in keyof JobF
 
 const filterNames = ["kind", "status", "orderId"] as const
 
-/** A statement is made for each set of filters: one that tested them all for NULL could use no index. */
-const perFilters = <S>(make: (where: (idText: (column: string) => string) => string) => S) => {
-  const made = new Map<string, S>()
-  return (filters: JobFilters): S => {
-    const names = filterNames.filter((name) => filters[name] !== undefined)
-    const key = names.join()
-    const fresh = made.get(key) ??
-      make((idText) => names.map((name) => wheres(idText)[name]).join(" AND ") || "1 = 1")
-    made.set(key, fresh)
-    return fresh
-  }
-}
+const whereOf = (used: ReadonlyArray<keyof JobFilters>, idText: (column: string) => string): string =>
+  used.map((name) => wheres(idText)[name]).join(" AND ") || "1 = 1"
 
-const pageStatement = perFilters((where) =>
+const pageStatement = perFilters(filterNames, (used) =>
   statement({
     name: "job_page",
     params: { ...filterColumns, limit: int, offset: int },
     row: record,
     sql: ({ idText }) =>
-      `SELECT ${select(record, "j")} FROM jobs j WHERE ${where(idText)}
+      `SELECT ${select(record, "j")} FROM jobs j WHERE ${whereOf(used, idText)}
        ORDER BY j.created_at DESC, j.id DESC LIMIT :limit OFFSET :offset`
-  })
-)
+  }))
 
-const countStatement = perFilters((where) =>
+const countStatement = perFilters(filterNames, (used) =>
   statement({
     name: "job_count",
     params: filterColumns,
     row: { total: int },
-    sql: ({ idText }) => `SELECT count(*) AS "total" FROM jobs j WHERE ${where(idText)}`
-  })
-)
+    sql: ({ idText }) => `SELECT count(*) AS "total" FROM jobs j WHERE ${whereOf(used, idText)}`
+  }))
 
 const findStatement = statement({
   name: "job_by_id",

@@ -3,6 +3,7 @@ import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
 import { int, nullable, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
+import { perFilters } from "./Filters.ts"
 import { orderColumns } from "./orders.ts"
 import { select, statement } from "./Statement.ts"
 
@@ -65,53 +66,37 @@ const conditions: { readonly [F in keyof OrderFilters]-?: string } = {
 
 const filterNames = Object.keys(conditions) as ReadonlyArray<keyof OrderFilters>
 
-const present = (filters: OrderFilters) => filterNames.filter((name) => filters[name] !== undefined)
+const whereOf = (used: ReadonlyArray<keyof OrderFilters>): string =>
+  used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
-/** A statement is made for each set of filters in use: one that tested them all for NULL could use no index. */
-const perFilters = <S>(make: (where: string) => S) => {
-  const made = new Map<string, S>()
-  return (filters: OrderFilters): S => {
-    const names = present(filters)
-    const key = names.join()
-    const known = made.get(key)
-    if (known !== undefined) return known
-    const fresh = make(names.map((name) => conditions[name]).join(" AND ") || "1 = 1")
-    made.set(key, fresh)
-    return fresh
-  }
-}
-
-const pageStatement = perFilters((where) =>
+const pageStatement = perFilters(filterNames, (used) =>
   statement({
     name: "order_search",
     params: { ...filterColumns, limit: int, offset: int },
     row: record,
     sql: () =>
-      `SELECT ${select(record, "o")} FROM orders o WHERE ${where}
+      `SELECT ${select(record, "o")} FROM orders o WHERE ${whereOf(used)}
        ORDER BY o.created_at DESC, o.id DESC LIMIT :limit OFFSET :offset`
-  })
-)
+  }))
 
-const countStatement = perFilters((where) =>
+const countStatement = perFilters(filterNames, (used) =>
   statement({
     name: "order_search_count",
     params: filterColumns,
     row: { total: int },
-    sql: () => `SELECT count(*) AS "total" FROM orders o WHERE ${where}`
-  })
-)
+    sql: () => `SELECT count(*) AS "total" FROM orders o WHERE ${whereOf(used)}`
+  }))
 
-const walkStatement = perFilters((where) =>
+const walkStatement = perFilters(filterNames, (used) =>
   statement({
     name: "order_search_walk",
     params: { ...filterColumns, beforeTime: int, beforeId: uuid<OrderId>(), limit: int },
     row: record,
     sql: () =>
       `SELECT ${select(record, "o")} FROM orders o
-       WHERE (o.created_at < :beforeTime OR (o.created_at = :beforeTime AND o.id < :beforeId)) AND ${where}
+       WHERE (o.created_at < :beforeTime OR (o.created_at = :beforeTime AND o.id < :beforeId)) AND ${whereOf(used)}
        ORDER BY o.created_at DESC, o.id DESC LIMIT :limit`
-  })
-)
+  }))
 
 const byId = statement({
   name: "order_record",
