@@ -190,6 +190,20 @@ export const mounted = ({ profiles }: Config): Effect.Effect<void> =>
     for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name)
   })
 
+/** Tells which endpoints have come and gone, in a process that serves any; at the start none was there before. */
+export const told = (roles: Roles, before: Config | undefined, after: Config): Effect.Effect<void> => {
+  if (!roles.has("acme")) return Effect.void
+  const mountedOf = (config: Config | undefined) => config?.profiles.filter(({ enabled }) => enabled) ?? []
+  const lacks = (config: Config | undefined) => ({ name }: { readonly name: string }) =>
+    !mountedOf(config).some((profile) => profile.name === name)
+  return Effect.all([
+    ...mountedOf(after).filter(lacks(before)).map(({ name, signer }) =>
+      emit("profile_mounted", { profile: name, backend: signer.backend })
+    ),
+    ...mountedOf(before).filter(lacks(after)).map(({ name }) => emit("profile_unmounted", { profile: name }))
+  ], { discard: true })
+}
+
 /** Builds a generation; whatever it opened is closed again when it cannot be. */
 export const build = (
   config: Config,

@@ -26,24 +26,6 @@ export interface Surroundings extends Build {
   readonly enforce: (config: Config) => Effect.Effect<void>
 }
 
-const mountedOf = ({ profiles }: Config) => profiles.filter(({ enabled }) => enabled)
-
-/** What has come and gone between two configurations, for the log. */
-const toldOf = (before: Config, after: Config) => {
-  const names = (config: Config) => new Set(mountedOf(config).map(({ name }) => name))
-  const [old, fresh] = [names(before), names(after)]
-  return Effect.zipRight(
-    Effect.forEach(
-      mountedOf(after).filter(({ name }) => !old.has(name)),
-      ({ name, signer }) => emit("profile_mounted", { profile: name, backend: signer.backend }),
-      { discard: true }
-    ),
-    Effect.forEach([...old].filter((name) => !fresh.has(name)), (profile) => emit("profile_unmounted", { profile }), {
-      discard: true
-    })
-  )
-}
-
 const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFailed> => {
   const changed = frozenChanges(before, after)
   return changed.length === 0
@@ -79,7 +61,7 @@ export const reload = (
       yield* Generations.mounted(config)
       yield* sockets.publish
       if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
-      yield* toldOf(before.config, config)
+      yield* Generations.told(surroundings.roles, before.config, config)
       const generation = yield* Ref.updateAndGet(count, (known) => known + 1)
       yield* advise(config, surroundings.roles)
       yield* emit("server_config_reloaded", { generation, listeners_rebound: sockets.rebound })

@@ -93,13 +93,7 @@ export const serve = (
     const runner = yield* startRunner(config, owner, first)
     yield* Generations.mounted(config)
     yield* sockets.publish
-    if (roles.has("acme")) {
-      for (const { enabled, name, signer } of config.profiles) {
-        if (enabled) {
-          yield* emit("profile_mounted", { profile: name, backend: signer.backend })
-        }
-      }
-    }
+    yield* Generations.told(roles, undefined, config)
     yield* advise(config, roles)
     yield* announce
 
