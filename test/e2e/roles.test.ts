@@ -123,6 +123,14 @@ describe("serve --role", () => {
     assert.include(stderr, `--role takes acme, admin, worker, and not "janitor"`)
   })
 
+  it("an empty one is no word for every role", async () => {
+    for (const flags of [["--role", ""], ["--role="]]) {
+      const { code, stderr, stdout } = await runToEnd(["serve", ...flags], { config: "nonsense" })
+      assert.strictEqual(code, 2, flags.join(" "))
+      assert.include(stderr + stdout, flags.length === 2 ? `--role takes acme, admin, worker, and not ""` : "--role=")
+    }
+  })
+
   it("takes several, repeated or in a list, each once", async () => {
     for (const flags of [["--role", "worker,acme"], ["--role", "worker", "--role", "acme", "--role", "acme"]]) {
       const server = await startServer({ config: minimalConfig, flags })

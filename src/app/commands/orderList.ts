@@ -33,6 +33,7 @@ const foldedSerial = (text: string): string => foldSerial(text.replaceAll(/[:\s]
 
 const folded = (name: string | undefined) => name?.toLowerCase().replace(/\.$/, "")
 const shortestPart = 3
+const mostDays = 100_000
 
 const filters = {
   profile: filter("profile", "Of this profile."),
@@ -111,7 +112,9 @@ const printExpiring = Effect.fnUntraced(function*(
   wanted: { readonly profile: string | undefined; readonly days: number; readonly hideSuperseded: boolean },
   { json, limit, offset }: Paging
 ) {
-  if (wanted.days < 1) return yield* wrong("--expiring-in takes a number of days, 1 or more.")
+  if (wanted.days < 1 || wanted.days > mostDays) {
+    return yield* wrong(`--expiring-in takes a number of days, 1 or more and at most ${mostDays}.`)
+  }
   const { hidden, items, total } = yield* expiring.list(wanted, { limit, offset })
   const objects = items.map(expiringObject)
   yield* print(json, { items: objects, total, hidden, days: wanted.days, limit, offset }, () =>

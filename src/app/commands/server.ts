@@ -122,6 +122,7 @@ const programs = ({ globals, host, load, quiet }: Kit) => {
 export const serverCommands = (kit: Kit) => {
   const { host, load, quiet } = kit
   const { initProgram, migrateProgram, serveProgram } = programs(kit)
+  const isRoleGiven = kit.globals.rest.includes("--role")
   const serveCommand = described(
     Command.make("serve", {
       role: Options.text("role").pipe(
@@ -129,7 +130,8 @@ export const serverCommands = (kit: Kit) => {
         Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
       )
     }, ({ role }) =>
-      Either.match(parseRoles(role), {
+      // The library drops an empty value, and without any word this would be every role.
+      Either.match(parseRoles(role.length === 0 && isRoleGiven ? [""] : role), {
         onLeft: (word) =>
           new CommandFailed({
             code: 2,
