@@ -9,17 +9,8 @@ import type { Migration } from "../src/subsystems/db/Migrations.ts"
 import * as Migrations from "../src/subsystems/db/Migrations.ts"
 import type { Record } from "../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../src/subsystems/log/EventLog.ts"
-import { databases } from "./support/Databases.ts"
-import {
-  column,
-  count,
-  eventsOf,
-  migrationsFolder,
-  migrationsOf,
-  openDriver,
-  sql,
-  useDatabase
-} from "./support/Graph.ts"
+import { databases, useDatabase } from "./support/Databases.ts"
+import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
 
 // History is frozen: a file that was applied somewhere never changes. New files are added, with their own line.
 const frozen = {

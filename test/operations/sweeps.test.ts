@@ -10,9 +10,9 @@ import * as jobs from "../../src/subsystems/db/jobs.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../src/subsystems/queue/Runner.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
-import { databases } from "../support/Databases.ts"
+import { databases, useDatabase } from "../support/Databases.ts"
 import type { World } from "../support/Graph.ts"
-import { column, configOf, sql, useDatabase, world } from "../support/Graph.ts"
+import { column, configOf, sql, world } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
 
 describe.each(databases)("periodic work on $name", (backend) => {

@@ -1,7 +1,11 @@
+import { Effect, Exit, Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, inject } from "vitest"
+import { afterAll, beforeAll, beforeEach, inject } from "vitest"
+import { Database } from "../../src/subsystems/db/Database.ts"
+import type { Driver } from "../../src/subsystems/db/Database.ts"
+import { migrated, openDriver, sql } from "./Graph.ts"
 import { createPostgresDatabase, dropPostgresDatabase } from "./Postgres.ts"
 
 const askRun = async (service: "postgres" | "build"): Promise<string> => {
@@ -44,4 +48,49 @@ export const databases = [
 /** Waits until `dist/main.js` has been built from the tree, once per test run. */
 export const builtServer = async (): Promise<void> => {
   await askRun("build")
+}
+
+const tables = ["audit_log", "jobs", "workers", "nonces", "accounts", "eab_keys", "revocations", "crls"]
+
+/** What {@link useDatabase} gives a describe block. */
+export interface TestDatabase {
+  readonly dialect: "sqlite" | "postgres"
+  readonly url: () => string
+  readonly driver: () => Driver
+  /** Runs against the block's database. */
+  readonly use: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Database>>
+  /** A second opening of the same database, as another process has it. */
+  readonly another: Effect.Effect<Driver, never, Scope.Scope>
+}
+
+/** One migrated database for a describe block, emptied before every test. */
+export const useDatabase = ({ dialect, freshUrl }: (typeof databases)[number]): TestDatabase => {
+  let url = ""
+  let driver: Driver | undefined
+  let close: Effect.Effect<void> = Effect.void
+  const current = (): Driver => {
+    if (driver === undefined) throw new Error("the database is open only while tests run")
+    return driver
+  }
+  beforeAll(async () => {
+    url = await freshUrl()
+    const scope = await Effect.runPromise(Scope.make())
+    close = Scope.close(scope, Exit.void)
+    driver = await Effect.runPromise(Scope.extend(openDriver(url), scope))
+    await Effect.runPromise(Effect.provideService(migrated, Database, driver))
+  })
+  beforeEach(async () => {
+    const statements = dialect === "postgres"
+      ? [`TRUNCATE ${tables.join(", ")} CASCADE`]
+      : tables.map((table) => `DELETE FROM ${table}`)
+    await Effect.runPromise(Effect.provideService(Effect.forEach(statements, (one) => sql(one)), Database, current()))
+  })
+  afterAll(() => Effect.runPromise(close))
+  return {
+    dialect,
+    url: () => url,
+    driver: current,
+    use: (self) => Effect.suspend(() => Effect.provideService(self, Database, current())),
+    another: Effect.suspend(() => openDriver(url))
+  }
 }

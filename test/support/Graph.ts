@@ -1,9 +1,8 @@
 import type { SqlError } from "@effect/sql/SqlError"
-import { Context, Effect, Either, Exit, Layer, Redacted, Scope } from "effect"
+import { Context, Effect, Either, Layer, Redacted, Scope } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createPublicKey, generateKeyPairSync } from "node:crypto"
 import { fileURLToPath } from "node:url"
-import { afterAll, beforeAll, beforeEach } from "vitest"
 import type { ClientFacts } from "../../src/domain/Job.ts"
 import * as accounts from "../../src/operations/acme/accounts.ts"
 import type { Caller } from "../../src/operations/acme/caller.ts"
@@ -35,7 +34,6 @@ import { PublishedCrls } from "../../src/subsystems/signing/PublishedCrls.ts"
 import type { Signer } from "../../src/subsystems/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
 import { Validator } from "../../src/subsystems/validation/Validator.ts"
-import type { databases } from "./Databases.ts"
 
 /*
  * The service's own layers over databases of a test's own: everything real but the outside world, which is scripted,
@@ -63,7 +61,7 @@ export const openDriver = (
   Effect.orDie(Effect.map(Layer.build(openDatabase(url, poolMax, acquireMillis)), Context.get(Database)))
 
 /** Brings the schema up to date. */
-const migrated: Effect.Effect<void, never, Database> = Effect.orDie(Effect.gen(function*() {
+export const migrated: Effect.Effect<void, never, Database> = Effect.orDie(Effect.gen(function*() {
   const { dialect } = yield* Database
   yield* Migrations.migrate(yield* migrationsOf(dialect))
 }))
@@ -89,51 +87,6 @@ export const count = (text: string): Effect.Effect<number, never, Database> =>
 /** The first column of every row, as text. */
 export const column = (text: string): Effect.Effect<ReadonlyArray<string>, never, Database> =>
   Effect.map(sql(text), (rows) => rows.map((row) => String(Object.values(row)[0])))
-
-const tables = ["audit_log", "jobs", "workers", "nonces", "accounts", "eab_keys", "revocations", "crls"]
-
-/** What {@link useDatabase} gives a describe block. */
-export interface TestDatabase {
-  readonly dialect: "sqlite" | "postgres"
-  readonly url: () => string
-  readonly driver: () => Driver
-  /** Runs against the block's database. */
-  readonly use: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Database>>
-  /** A second opening of the same database, as another process has it. */
-  readonly another: Effect.Effect<Driver, never, Scope.Scope>
-}
-
-/** One migrated database for a describe block, emptied before every test. */
-export const useDatabase = ({ dialect, freshUrl }: (typeof databases)[number]): TestDatabase => {
-  let url = ""
-  let driver: Driver | undefined
-  let close: Effect.Effect<void> = Effect.void
-  const current = (): Driver => {
-    if (driver === undefined) throw new Error("the database is open only while tests run")
-    return driver
-  }
-  beforeAll(async () => {
-    url = await freshUrl()
-    const scope = await Effect.runPromise(Scope.make())
-    close = Scope.close(scope, Exit.void)
-    driver = await Effect.runPromise(Scope.extend(openDriver(url), scope))
-    await Effect.runPromise(Effect.provideService(migrated, Database, driver))
-  })
-  beforeEach(async () => {
-    const statements = dialect === "postgres"
-      ? [`TRUNCATE ${tables.join(", ")} CASCADE`]
-      : tables.map((table) => `DELETE FROM ${table}`)
-    await Effect.runPromise(Effect.provideService(Effect.forEach(statements, (one) => sql(one)), Database, current()))
-  })
-  afterAll(() => Effect.runPromise(close))
-  return {
-    dialect,
-    url: () => url,
-    driver: current,
-    use: (self) => Effect.suspend(() => Effect.provideService(self, Database, current())),
-    another: Effect.suspend(() => openDriver(url))
-  }
-}
 
 /** A configuration with the profiles `default` and `other`; `toml` goes before them. */
 export const configOf = (toml = ""): Config =>

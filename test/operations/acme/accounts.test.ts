@@ -7,7 +7,7 @@ import * as stored from "../../../src/subsystems/db/accounts.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
-import { databases } from "../../support/Databases.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
 import {
   accountKeyOf,
@@ -19,7 +19,6 @@ import {
   profileOf,
   sender,
   sql,
-  useDatabase,
   world
 } from "../../support/Graph.ts"
 

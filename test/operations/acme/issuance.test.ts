@@ -23,7 +23,7 @@ import { ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import { handlers } from "../../../src/surfaces/jobs/handlers.ts"
 import { der, makeCsr, oid } from "../../support/Csr.ts"
-import { databases } from "../../support/Databases.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
 import { breakWrites, killedAfter, mend as mendWrites } from "../../support/Faults.ts"
 import type { Script, World } from "../../support/Graph.ts"
 import {
@@ -39,7 +39,6 @@ import {
   profileOf,
   signsAtOnce,
   sql,
-  useDatabase,
   world
 } from "../../support/Graph.ts"
 

@@ -9,20 +9,9 @@ import * as orders from "../../../src/operations/acme/orders.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
-import { databases } from "../../support/Databases.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
-import {
-  callerAt,
-  column,
-  configOf,
-  count,
-  eventsOf,
-  orderOf,
-  profileOf,
-  sql,
-  useDatabase,
-  world
-} from "../../support/Graph.ts"
+import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql, world } from "../../support/Graph.ts"
 
 const config = configOf()
 const profile = profileOf(config)

@@ -8,20 +8,9 @@ import type { Caller } from "../../../src/operations/acme/caller.ts"
 import * as eab from "../../../src/operations/admin/eab.ts"
 import type { Database, Driver } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
-import { databases } from "../../support/Databases.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
-import {
-  callerAt,
-  column,
-  configOf,
-  count,
-  eventsOf,
-  orderOf,
-  profileOf,
-  sql,
-  useDatabase,
-  world
-} from "../../support/Graph.ts"
+import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql, world } from "../../support/Graph.ts"
 
 const config = configOf()
 const [here, elsewhere] = [profileOf(config), profileOf(config, "other")]

@@ -7,8 +7,8 @@ import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
-import { databases } from "../../support/Databases.ts"
-import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql, useDatabase, world } from "../../support/Graph.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql, world } from "../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
 const config = configOf()

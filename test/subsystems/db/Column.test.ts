@@ -5,8 +5,8 @@ import type { Column, Columns } from "../../../src/subsystems/db/Column.ts"
 import * as C from "../../../src/subsystems/db/Column.ts"
 import { first } from "../../../src/subsystems/db/Database.ts"
 import { statement } from "../../../src/subsystems/db/Statement.ts"
-import { databases } from "../../support/Databases.ts"
-import { sql, useDatabase } from "../../support/Graph.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { sql } from "../../support/Graph.ts"
 
 const seed = { seed: 7, numRuns: 100 }
 

@@ -7,8 +7,8 @@ import { afterCommit, all, Database, run, StorageFailed, transaction } from "../
 import { statement } from "../../../src/subsystems/db/Statement.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/subsystems/log/EventLog.ts"
-import { databases } from "../../support/Databases.ts"
-import { column, openDriver, sql, useDatabase } from "../../support/Graph.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { column, openDriver, sql } from "../../support/Graph.ts"
 
 const insert = statement({
   name: "test_insert",

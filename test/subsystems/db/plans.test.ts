@@ -6,8 +6,7 @@ import * as authorizations from "../../../src/subsystems/db/authorizations.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import * as orders from "../../../src/subsystems/db/orders.ts"
-import { databases } from "../../support/Databases.ts"
-import { useDatabase } from "../../support/Graph.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
 
 /*
  * How SQLite, which decides without statistics, goes about statements over tables that only ever grow: issued orders

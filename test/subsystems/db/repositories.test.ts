@@ -15,8 +15,8 @@ import * as jobs from "../../../src/subsystems/db/jobs.ts"
 import * as nonces from "../../../src/subsystems/db/nonces.ts"
 import * as orders from "../../../src/subsystems/db/orders.ts"
 import * as workers from "../../../src/subsystems/db/workers.ts"
-import { databases } from "../../support/Databases.ts"
-import { column, count, sql, useDatabase } from "../../support/Graph.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { column, count, sql } from "../../support/Graph.ts"
 
 const uuid = Effect.flatMap(Entropy, ({ uuid }) => uuid)
 const dns = (value: string) => ({ type: "dns" as const, value })

@@ -9,8 +9,8 @@ import { Database, StorageFailed } from "../../../src/subsystems/db/Database.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import * as rows from "../../../src/subsystems/db/nonces.ts"
 import { Nonces } from "../../../src/subsystems/nonce/Nonces.ts"
-import { databases } from "../../support/Databases.ts"
-import { column, count, sql, useDatabase } from "../../support/Graph.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { column, count, sql } from "../../support/Graph.ts"
 
 const ttlSeconds = 300
 const margin = ttlSeconds / 10

@@ -13,8 +13,8 @@ import type { AnyHandler, Handler, Outcome } from "../../../src/subsystems/queue
 import { Queue } from "../../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
 import { start } from "../../../src/subsystems/queue/Running.ts"
-import { databases } from "../../support/Databases.ts"
-import { column, count, eventsOf, sql, useDatabase } from "../../support/Graph.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 
 type Validate = Handler<"challenge_validate", Database>
 

@@ -9,8 +9,8 @@ import type { Outcome } from "../../../src/subsystems/queue/Handler.ts"
 import { Queue } from "../../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
 import { start } from "../../../src/subsystems/queue/Running.ts"
-import { databases } from "../../support/Databases.ts"
-import { sql, useDatabase } from "../../support/Graph.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { sql } from "../../support/Graph.ts"
 
 const done: Outcome<Database> = { _tag: "Done" }
 

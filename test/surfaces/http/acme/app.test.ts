@@ -6,9 +6,9 @@ import { BodyTooLarge, BodyTooSlow, Shed } from "../../../../src/domain/AcmeErro
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
-import { databases } from "../../../support/Databases.ts"
+import { databases, useDatabase } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
-import { configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,

@@ -10,9 +10,9 @@ import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import type { AcmeKey, DirectoryBody, FlattenedJws } from "../../../support/AcmeSession.ts"
 import type { Credential } from "../../../support/Binding.ts"
 import { bindingOf } from "../../../support/Binding.ts"
-import { databases } from "../../../support/Databases.ts"
+import { databases, useDatabase } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
-import { column, configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   bodyOf,

@@ -9,11 +9,11 @@ import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import { handlers } from "../../../../src/surfaces/jobs/handlers.ts"
 import type { AcmeKey, AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { makeCsr } from "../../../support/Csr.ts"
-import { databases } from "../../../support/Databases.ts"
+import { databases, useDatabase } from "../../../support/Databases.ts"
 import type { Write } from "../../../support/Faults.ts"
 import { breakWrites, mend } from "../../../support/Faults.ts"
 import type { World } from "../../../support/Graph.ts"
-import { column, configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,

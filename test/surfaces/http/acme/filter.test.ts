@@ -6,9 +6,9 @@ import { assert, describe } from "vitest"
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import { makeCsr } from "../../../support/Csr.ts"
-import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
-import { column, configOf, count, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { column, configOf, count, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,

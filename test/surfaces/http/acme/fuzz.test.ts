@@ -8,10 +8,10 @@ import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { der, makeCsr, oid } from "../../../support/Csr.ts"
-import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
 import { runsOf, seedOf, timeoutOf } from "../../../support/Fuzz.ts"
 import type { World } from "../../../support/Graph.ts"
-import { configOf, newPrivateKey, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { configOf, newPrivateKey, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,

@@ -11,9 +11,9 @@ import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import { handlers } from "../../../../src/surfaces/jobs/handlers.ts"
 import type { AcmeKey, AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
-import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
 import type { Script, World } from "../../../support/Graph.ts"
-import { column, configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,

@@ -2,9 +2,9 @@ import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
-import { databases } from "../../../support/Databases.ts"
+import { databases, useDatabase } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
-import { column, configOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { column, configOf, sql, world } from "../../../support/Graph.ts"
 import { acmeKey, at, bodyOf, byAccount, headerOf, register, surfaceOf, urlOf } from "../../../support/Handle.ts"
 
 /* The list of an account's orders (RFC 8555 section 7.1.2.1). */

@@ -8,9 +8,9 @@ import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { makeCsr } from "../../../support/Csr.ts"
-import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
-import { configOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { configOf, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   bodyOf,

@@ -6,10 +6,10 @@ import type { Database } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
-import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
 import { runsOf, seedOf } from "../../../support/Fuzz.ts"
 import type { World } from "../../../support/Graph.ts"
-import { column, configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,

@@ -11,7 +11,7 @@ import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import { algorithms, bitString, csrOf, der, int, openssl, seq, spkiOf } from "../../../subsystems/crypto/Pki.ts"
 import type { AcmeKey } from "../../../support/AcmeSession.ts"
 import { makeCsr } from "../../../support/Csr.ts"
-import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
 import {
   accountKeyOf,
@@ -24,7 +24,6 @@ import {
   orderOf,
   profileOf,
   sql,
-  useDatabase,
   world
 } from "../../../support/Graph.ts"
 import {

@@ -9,9 +9,9 @@ import type { Nonces } from "../../../../src/subsystems/nonce/Nonces.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
 import type { AcmeKey, FlattenedJws } from "../../../support/AcmeSession.ts"
 import { signJws } from "../../../support/AcmeSession.ts"
-import { databases } from "../../../support/Databases.ts"
+import { databases, useDatabase } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
-import { configOf, count, eventsOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,

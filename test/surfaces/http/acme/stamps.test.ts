@@ -1,8 +1,8 @@
 import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
-import { databases } from "../../../support/Databases.ts"
-import { configOf, sql, useDatabase, world } from "../../../support/Graph.ts"
+import { databases, useDatabase } from "../../../support/Databases.ts"
+import { configOf, sql, world } from "../../../support/Graph.ts"
 import { acmeKey, at, byAccount, headerOf, register, surfaceOf, urlOf } from "../../../support/Handle.ts"
 
 /* Addresses and reverse names, stamped where they are kept: accounts, orders, the audit trail. */
