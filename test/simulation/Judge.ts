@@ -1,0 +1,316 @@
+import { fromBER } from "asn1js"
+import { CertificateRevocationList } from "pkijs"
+import type { Ledger } from "./Ledger.ts"
+import type { Machine, Process } from "./Machine.ts"
+import type { Row, Store } from "./Store.ts"
+
+/*
+ * What must hold whatever happens. After each commit the tables are compared with what they were before it; at the end,
+ * when all is at rest, with what clients were told.
+ */
+
+/** What a commit changed that an audit row tells of. */
+interface Fact {
+  readonly event: string
+  /** The order, or the account. */
+  readonly subject: string
+  readonly process: Process
+  /** Whether the process was told that it committed. */
+  readonly told: boolean
+  readonly step: number
+}
+
+type Known = Map<string, Row>
+
+const orderMoves: { readonly [from: string]: ReadonlyArray<string> } = {
+  pending: ["ready", "invalid"],
+  ready: ["pending", "processing", "invalid"],
+  processing: ["valid", "invalid"],
+  valid: [],
+  invalid: []
+}
+const challengeMoves: { readonly [from: string]: ReadonlyArray<string> } = {
+  pending: ["processing", "valid", "invalid"],
+  processing: ["valid", "invalid"],
+  valid: [],
+  invalid: []
+}
+const authorizationMoves: { readonly [from: string]: ReadonlyArray<string> } = {
+  pending: ["valid", "invalid", "deactivated", "expired"],
+  valid: ["deactivated", "expired", "revoked"],
+  invalid: [],
+  deactivated: [],
+  expired: [],
+  revoked: []
+}
+
+const id = (column: string) => `lower(hex(${column}))`
+const uuid = (hex: string): string =>
+  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+const bare = (serial: unknown): string => String(serial).toLowerCase().replace(/^0+/, "")
+
+const queries = {
+  orders: `SELECT ${id("id")} AS id, ${id("account_id")} AS account, status, cert_serial, revoked_at, revocation_reason,
+    certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
+  challenges: `SELECT ${id("id")} AS id, token, status FROM challenges`,
+  authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,
+  accounts: `SELECT ${id("id")} AS id, status, hex(pubkey) AS pubkey FROM accounts`,
+  crls: `SELECT issuer AS id, crl_number, hex(der) AS der FROM crls`
+} as const
+
+/** Seconds after a commit a process that dies may not have come to write its audit row. */
+const stepsToAudit = 5000
+
+/** See above; `violated` is told of each thing that is wrong. */
+export class Judge {
+  readonly #store: () => Store
+  readonly #machine: Machine
+  readonly #ledger: Ledger
+  readonly #shown: ReadonlySet<string>
+  readonly #violated: (what: string) => void
+  readonly #known: { readonly [table in keyof typeof queries]: Known } = {
+    orders: new Map(),
+    challenges: new Map(),
+    authorizations: new Map(),
+    accounts: new Map(),
+    crls: new Map()
+  }
+  readonly #facts: Array<Fact> = []
+  readonly #deaths = new Map<Process, number>()
+  readonly #unwritten = new Map<string, number>()
+
+  constructor(options: {
+    readonly store: () => Store
+    readonly machine: Machine
+    readonly ledger: Ledger
+    readonly shown: ReadonlySet<string>
+    readonly violated: (what: string) => void
+  }) {
+    this.#store = options.store
+    this.#machine = options.machine
+    this.#ledger = options.ledger
+    this.#shown = options.shown
+    this.#violated = options.violated
+  }
+
+  /** A process died at this step. */
+  died(process: Process): void {
+    this.#deaths.set(process, this.#machine.steps)
+  }
+
+  /** A process could not write an audit row, and has logged so. */
+  auditUnwritten(event: string): void {
+    this.#unwritten.set(event, (this.#unwritten.get(event) ?? 0) + 1)
+  }
+
+  #moved(
+    table: keyof typeof queries,
+    moves: { readonly [from: string]: ReadonlyArray<string> },
+    changed: (row: Row, before: Row | undefined) => void
+  ): void {
+    const known = this.#known[table]
+    for (const row of this.#store().rows(queries[table])) {
+      const key = String(row["id"])
+      const before = known.get(key)
+      known.set(key, row)
+      const [from, to] = [before?.["status"], row["status"]]
+      if (from !== undefined && from !== to && !moves[String(from)]?.includes(String(to))) {
+        this.#violated(`${table}: ${uuid(key)} went from ${String(from)} to ${String(to)}`)
+      }
+      changed(row, before)
+    }
+  }
+
+  /** Compares what a transaction that wrote to these tables left with what was before. */
+  committed(process: Process, told: boolean, written: ReadonlySet<string>): void {
+    const fact = (event: string, subject: unknown) =>
+      this.#facts.push({ event, subject: String(subject), process, told, step: this.#machine.steps })
+    if (written.has("accounts")) {
+      this.#moved("accounts", { valid: ["deactivated", "revoked"] }, (row, before) => {
+        if (before === undefined) return
+        if (before["status"] !== row["status"]) fact("account_deactivated", row["id"])
+        if (before["pubkey"] !== row["pubkey"]) fact("account_key_changed", row["id"])
+      })
+    }
+    if (written.has("challenges")) {
+      this.#moved("challenges", challengeMoves, (row, before) => {
+        if (row["status"] === "valid" && before?.["status"] !== "valid" && !this.#shown.has(String(row["token"]))) {
+          this.#violated(`a challenge is valid whose proof nobody was shown: ${String(row["token"])}`)
+        }
+      })
+    }
+    if (written.has("authorizations")) this.#moved("authorizations", authorizationMoves, () => {})
+    if (written.has("orders")) this.#moved("orders", orderMoves, (row, before) => this.#orderChanged(row, before, fact))
+    if (written.has("crls")) {
+      this.#moved("crls", {}, (row, before) => {
+        if (before === undefined || before["der"] === row["der"]) return
+        if (Number(row["crl_number"]) <= Number(before["crl_number"])) {
+          this.#violated(`the CRL number went from ${String(before["crl_number"])} to ${String(row["crl_number"])}`)
+        }
+      })
+    }
+    if (["orders", "challenges", "jobs"].some((table) => written.has(table))) this.#checkWork()
+  }
+
+  #orderChanged(row: Row, before: Row | undefined, fact: (event: string, subject: unknown) => void): void {
+    const name = uuid(String(row["id"]))
+    if (row["status"] === "valid" && before?.["status"] !== "valid") {
+      fact("certificate_issued", row["id"])
+      const proofs = [...this.#known.authorizations.values()].filter((one) => one["order_id"] === row["id"])
+      const lacking = proofs.filter(({ status }) => status !== "valid")
+      if (lacking.length > 0) {
+        this.#violated(`the order ${name} was issued with an authorization that is ${String(lacking[0]?.["status"])}`)
+      }
+      if (this.#known.accounts.get(String(row["account"]))?.["status"] !== "valid") {
+        this.#violated(`the order ${name} was issued to an account that is not valid`)
+      }
+      if (row["has_certificate"] !== 1) this.#violated(`the order ${name} is valid without a certificate`)
+    }
+    if (row["status"] === "invalid" && row["has_error"] !== 1) {
+      this.#violated(`the order ${name} is invalid for no reason`)
+    }
+    if (before === undefined) return
+    if (before["cert_serial"] !== null && before["cert_serial"] !== row["cert_serial"]) {
+      this.#violated(`the order ${name} has a second certificate`)
+    }
+    if (before["revoked_at"] === null && row["revoked_at"] !== null) fact("certificate_revoked", row["id"])
+    if (
+      before["revoked_at"] !== null &&
+      (before["revoked_at"] !== row["revoked_at"] || before["revocation_reason"] !== row["revocation_reason"])
+    ) this.#violated(`the revocation of the order ${name} changed`)
+  }
+
+  /** Whatever waits for work has a job that will do it. */
+  #checkWork(): void {
+    const lost = this.#store().rows(`
+      SELECT 'order' AS what, ${
+      id("id")
+    } AS id FROM orders WHERE status = 'processing' AND NOT EXISTS (SELECT 1 FROM jobs
+        WHERE jobs.kind = 'signer_issue' AND jobs.status IN ('ready', 'running') AND jobs.dedup_key =
+          lower(substr(hex(orders.id), 1, 8) || '-' || substr(hex(orders.id), 9, 4) || '-' || substr(hex(orders.id), 13, 4)
+            || '-' || substr(hex(orders.id), 17, 4) || '-' || substr(hex(orders.id), 21)))
+      UNION ALL
+      SELECT 'challenge', ${id("id")} FROM challenges WHERE status = 'processing' AND NOT EXISTS (SELECT 1 FROM jobs
+        WHERE jobs.kind = 'challenge_validate' AND jobs.status IN ('ready', 'running') AND jobs.dedup_key =
+          lower(substr(hex(challenges.id), 1, 8) || '-' || substr(hex(challenges.id), 9, 4) || '-' ||
+            substr(hex(challenges.id), 13, 4) || '-' || substr(hex(challenges.id), 17, 4) || '-' ||
+            substr(hex(challenges.id), 21)))`)
+    for (const row of lost) {
+      this.#violated(`the ${String(row["what"])} ${uuid(String(row["id"]))} is processing without a job`)
+    }
+  }
+
+  /** Whether nothing is left to be done but what is done again and again. */
+  isAtRest(): boolean {
+    return this.unfinished().length === 0
+  }
+
+  /** Jobs that are live, as a person would name them. */
+  unfinished(): ReadonlyArray<string> {
+    return this.#store().rows(
+      `SELECT kind, dedup_key, status, run_at, attempts, last_error FROM jobs
+       WHERE status IN ('ready', 'running') AND dedup_key <> 'all'`
+    ).map((row) => Object.values(row).join(" "))
+  }
+
+  /** Holds the database to what clients were told. */
+  atRest(): void {
+    this.#holdsAnswers()
+    this.#holdsAudit()
+    this.#holdsCrl()
+  }
+
+  #holdsAnswers(): void {
+    const { accounts, orders } = this.#known
+    const hex = (one: string) => one.replaceAll("-", "").toLowerCase()
+    const ledger = this.#ledger
+    for (const account of ledger.accounts) {
+      if (!accounts.has(hex(account))) this.#violated(`the account ${account} is lost`)
+    }
+    for (const account of ledger.deactivated) {
+      if (accounts.get(hex(account))?.["status"] !== "deactivated") this.#violated(`the account ${account} is back`)
+    }
+    for (const order of ledger.orders.keys()) {
+      if (!orders.has(hex(order))) this.#violated(`the order ${order} is lost`)
+    }
+    for (const order of ledger.finalized) {
+      const status = orders.get(hex(order))?.["status"]
+      if (status !== "valid" && status !== "invalid") {
+        this.#violated(`the order ${order}, whose finalize was accepted, is ${String(status)}`)
+      }
+    }
+    for (const [order, serial] of ledger.certificates) {
+      if (bare(orders.get(hex(order))?.["cert_serial"]) !== serial) this.#violated(`the certificate ${serial} is lost`)
+    }
+    const serials = [...orders.values()].flatMap(({ cert_serial }) => cert_serial === null ? [] : [bare(cert_serial)])
+    if (new Set(serials).size < serials.length) this.#violated("two certificates have one serial number")
+    const revoked = new Set(
+      [...orders.values()].flatMap(({ cert_serial, revoked_at }) => revoked_at === null ? [] : [bare(cert_serial)])
+    )
+    for (const serial of ledger.revoked) {
+      if (!revoked.has(serial)) {
+        this.#violated(`the certificate ${serial}, whose revocation was answered, is not revoked`)
+      }
+    }
+  }
+
+  #holdsAudit(): void {
+    const written = new Map<string, number>()
+    const rows = this.#store().rows("SELECT event, account_id, order_id FROM audit_log")
+    for (const { account_id, event, order_id } of rows) {
+      const key = `${String(event)} ${String(order_id ?? account_id).replaceAll("-", "").toLowerCase()}`
+      written.set(key, (written.get(key) ?? 0) + 1)
+    }
+    const wanted = new Map<string, { sure: number; possible: number }>()
+    for (const { event, process, step, subject, told } of this.#facts) {
+      const key = `${event} ${subject}`
+      const counted = wanted.get(key) ?? { sure: 0, possible: 0 }
+      const death = this.#deaths.get(process) ?? Number.POSITIVE_INFINITY
+      counted.possible++
+      if (told && death - step > stepsToAudit) counted.sure++
+      wanted.set(key, counted)
+    }
+    const lacking = new Map<string, number>()
+    for (const [key, { possible, sure }] of wanted) {
+      const found = written.get(key) ?? 0
+      if (found > possible) {
+        this.#violated(`the audit trail tells of ${key} ${found} times, and it happened ${possible}`)
+      }
+      const [event = ""] = key.split(" ")
+      if (found < sure) lacking.set(event, (lacking.get(event) ?? 0) + sure - found)
+    }
+    for (const [event, rows] of lacking) {
+      const excused = this.#unwritten.get(event) ?? 0
+      if (rows > excused) {
+        this.#violated(`the audit trail lacks ${rows} of ${event}, and ${excused} were logged instead`)
+      }
+    }
+  }
+
+  #holdsCrl(): void {
+    const listed = new Map<string, ReadonlySet<string>>()
+    for (const [issuer, { der }] of this.#known.crls) {
+      const octets = Buffer.from(String(der), "hex")
+      const list = new CertificateRevocationList({ schema: fromBER(new Uint8Array(octets)).result })
+      listed.set(
+        issuer,
+        new Set(
+          (list.revokedCertificates ?? []).map(({ userCertificate }) =>
+            bare(Buffer.from(userCertificate.valueBlock.valueHexView).toString("hex"))
+          )
+        )
+      )
+    }
+    for (const { issuer, serial } of this.#store().rows("SELECT issuer, serial FROM revocations")) {
+      if (!listed.get(String(issuer))?.has(bare(serial))) {
+        this.#violated(`the certificate ${String(serial)} is revoked and not on the revocation list`)
+      }
+    }
+    const rows = this.#store().rows("SELECT serial FROM revocations").map(({ serial }) => bare(serial))
+    for (const { cert_serial, revoked_at } of this.#known.orders.values()) {
+      if (revoked_at !== null && !rows.includes(bare(cert_serial))) {
+        this.#violated(`the revoked certificate ${String(cert_serial)} is in no list`)
+      }
+    }
+  }
+}

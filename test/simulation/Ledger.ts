@@ -1,0 +1,25 @@
+/** What the service has told its clients, and so must hold. Ids are as in the URLs. */
+export class Ledger {
+  /** Accounts whose making was answered. */
+  readonly accounts = new Set<string>()
+  /** Accounts whose end was answered. */
+  readonly deactivated = new Set<string>()
+  /** Orders whose making was answered, and the names they are for. */
+  readonly orders = new Map<string, ReadonlyArray<string>>()
+  /** Orders whose finalize was accepted. */
+  readonly finalized = new Set<string>()
+  /** Orders whose certificate was handed out, and its serial number. */
+  readonly certificates = new Map<string, string>()
+  /** Serial numbers of certificates whose revocation was answered. */
+  readonly revoked = new Set<string>()
+  /** Every nonce handed out. */
+  readonly nonces = new Set<string>()
+  /** Nonces a request was accepted with. */
+  readonly spent = new Set<string>()
+
+  /** How many answers there are to be held to. */
+  get acknowledged(): number {
+    return this.accounts.size + this.deactivated.size + this.orders.size + this.finalized.size +
+      this.certificates.size + this.revoked.size
+  }
+}

@@ -1,0 +1,129 @@
+import { Context, Deferred, Effect, Exit, FiberId, Layer } from "effect"
+import type { Roles } from "../../src/domain/Role.ts"
+import { rolesText } from "../../src/domain/Role.ts"
+import * as crl from "../../src/operations/crl.ts"
+import { recover } from "../../src/operations/sweeps.ts"
+import type { Config } from "../../src/subsystems/config/AppConfig.ts"
+import { AccountKeys } from "../../src/subsystems/crypto/AccountKeys.ts"
+import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
+import { AuditAllowance } from "../../src/subsystems/db/AuditAllowance.ts"
+import { Database } from "../../src/subsystems/db/Database.ts"
+import type { Record } from "../../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../../src/subsystems/log/EventLog.ts"
+import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
+import { ReverseNames } from "../../src/subsystems/outside/ReverseNames.ts"
+import { Policies } from "../../src/subsystems/policy/Policies.ts"
+import * as Presence from "../../src/subsystems/queue/Presence.ts"
+import { Queue } from "../../src/subsystems/queue/Queue.ts"
+import { start } from "../../src/subsystems/queue/Running.ts"
+import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
+import * as Backends from "../../src/subsystems/signing/Backends.ts"
+import { Issuers } from "../../src/subsystems/signing/Issuers.ts"
+import { PublishedCrls } from "../../src/subsystems/signing/PublishedCrls.ts"
+import { Validator } from "../../src/subsystems/validation/Validator.ts"
+import type { Answer, Request } from "../../src/surfaces/http/Message.ts"
+import { handlers } from "../../src/surfaces/jobs/handlers.ts"
+import { surfaceOf } from "../support/Handle.ts"
+import type { Process } from "./Machine.ts"
+import type { Store } from "./Store.ts"
+import type { World } from "./World.ts"
+
+/** What every process of the service is started with. */
+export interface Installation {
+  readonly seed: string
+  readonly config: Config
+  readonly profiles: ReadonlyArray<SigningProfile>
+  readonly store: Store
+  readonly world: World
+  readonly logged: (process: Process, record: Record) => void
+}
+
+/** A process of the service: the layers `serve` builds, but for the sockets and the outside. */
+export interface Member {
+  readonly process: Process
+  readonly roles: Roles
+  /** Whether it answers requests by now. */
+  readonly serves: () => boolean
+  /** Answers, or nothing when the process is gone before it has. Interruption is a client that hangs up. */
+  readonly request: (request: Request) => Effect.Effect<Answer | undefined>
+  /** As SIGTERM. */
+  readonly terminate: () => void
+}
+
+const kept = ({ config }: Installation) =>
+  Layer.mergeAll(
+    Queue.layer({ maxAttempts: () => config.jobs.max_attempts }),
+    Nonces.layer({ ttlSeconds: () => config.nonce.ttl_seconds }),
+    AccountKeys.layer,
+    AuditAllowance.layer,
+    PublishedCrls.layer
+  )
+
+type Kept = Layer.Layer.Success<ReturnType<typeof kept>> | Database | Entropy
+
+type Served = (request: Request) => Effect.Effect<Answer>
+
+/** Starts one; it ends by itself, as a process does, when it cannot start. */
+export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
+  const { config, profiles, store, world } = installation
+  const stopping = Deferred.unsafeMake<void>(FiberId.none)
+  let serve: Served | undefined
+
+  const serving = Effect.gen(function*() {
+    const services = yield* Layer.build(
+      Layer.mergeAll(Policies.layerNone, ReverseNames.layerNone, Issuers.layer(profiles))
+    )
+    const surface = yield* Effect.provide(surfaceOf(config), services)
+    const around = yield* Effect.context<Kept>()
+    return (request: Request) => Effect.provide(surface.handle(request), Context.merge(around, services))
+  })
+
+  const working = Effect.gen(function*() {
+    const services = yield* Layer.build(
+      Layer.merge(Layer.provide(Validator.layer, world.layer()), Backends.layer(profiles))
+    )
+    yield* recover(config)
+    yield* Effect.provide(crl.initialize, services)
+    return yield* Effect.provide(start({ ...config.jobs, owner: process.name }, handlers(config)), services)
+  })
+
+  const life = Effect.scoped(Effect.gen(function*() {
+    const driver = yield* store.driverOf(process)
+    yield* Effect.gen(function*() {
+      yield* Layer.build(Presence.layer({ owner: process.name, roles: rolesText(roles), version: "0" }))
+      const runner = roles.has("worker") ? yield* working : undefined
+      if (roles.has("acme")) serve = yield* serving
+      yield* Deferred.await(stopping)
+      serve = undefined
+      if (runner !== undefined) yield* runner.stop
+    }).pipe(
+      Effect.provide(kept(installation)),
+      Effect.provide(Entropy.layerSeeded(`${installation.seed}/${process.name}`)),
+      Effect.provideService(Database, driver),
+      Effect.provideService(EventLog, {
+        enabled: () => true,
+        write: (record) => installation.logged(process, record)
+      })
+    )
+  }))
+  process.fork(life).addObserver(() => process.kill())
+
+  return {
+    process,
+    roles,
+    serves: () => process.isAlive && serve !== undefined,
+    request: (request) =>
+      Effect.async((resume) => {
+        if (!process.isAlive || serve === undefined) return resume(Effect.succeed(undefined))
+        const gone = () => resume(Effect.succeed(undefined))
+        process.onKilled.add(gone)
+        const fiber = process.fork(serve(request))
+        fiber.addObserver((exit) => {
+          process.onKilled.delete(gone)
+          resume(Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit)
+        })
+        return Effect.sync(() => fiber.unsafeInterruptAsFork(FiberId.none))
+      }),
+    terminate: () => Deferred.unsafeDone(stopping, Exit.void)
+  }
+}

@@ -1,0 +1,58 @@
+/** What `npm run simulate` is asked for. */
+export interface Options {
+  /** The first seed, and how many. */
+  readonly from: number
+  readonly seeds: number
+  /** Ends at the first seed that finds something. */
+  readonly first: boolean
+  /** Prints everything that happens. */
+  readonly trace: boolean
+  /** Looks for the planted bugs in place of running the tree as it is. */
+  readonly planted: boolean
+  readonly json: boolean
+  /** Processes that share the seeds. */
+  readonly processes: number
+}
+
+const usage =
+  `npm run simulate -- [--seeds N] [--from N] [--seed N] [--trace] [--first] [--planted] [--processes N] [--json]`
+
+/** Reads the words of a command line; throws, in a sentence, what is wrong with them. */
+export const readOptions = (words: ReadonlyArray<string>): Options => {
+  const options = { from: 1, seeds: 100, first: false, trace: false, planted: false, json: false, processes: 2 }
+  const rest = [...words]
+  const number = (word: string, least: number): number => {
+    const given = rest.shift() ?? ""
+    const value = Number(given)
+    if (!/^\d+$/.test(given) || !Number.isSafeInteger(value) || value < least) {
+      throw new Error(`${word} wants a whole number of at least ${least}, not "${given}"`)
+    }
+    return value
+  }
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    switch (word) {
+      case "--seeds":
+        options.seeds = number(word, 1)
+        break
+      case "--from":
+        options.from = number(word, 0)
+        break
+      case "--seed":
+        options.from = number(word, 0)
+        options.seeds = 1
+        break
+      case "--processes":
+        options.processes = number(word, 1)
+        break
+      case "--first":
+      case "--trace":
+      case "--planted":
+      case "--json":
+        options[word.slice(2) as "first" | "trace" | "planted" | "json"] = true
+        break
+      default:
+        throw new Error(`${word} is no option: ${usage}`)
+    }
+  }
+  return options
+}

@@ -1,0 +1,107 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+/* Bugs to be found: each takes one guard away that something of the service rests on. */
+
+/** A guard, as the source has it, and the source without it. */
+export interface PlantedBug {
+  readonly name: string
+  readonly file: string
+  readonly guard: string
+  readonly without: string
+}
+
+/** See above. */
+export const plantedBugs: ReadonlyArray<PlantedBug> = [
+  {
+    name: "a nonce is looked at and not taken",
+    file: "src/subsystems/db/nonces.ts",
+    guard: "sql: () => `DELETE FROM nonces WHERE value = :value RETURNING created_at AS \"createdAt\"`",
+    without: "sql: () => `SELECT created_at AS \"createdAt\" FROM nonces WHERE value = :value`"
+  },
+  {
+    name: "an order is issued whatever became of its authorizations since the signing began",
+    file: "src/subsystems/db/orders.ts",
+    guard: "WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyAuthorizationValid}\n",
+    without: "WHERE id = :id AND ${leaving(orderMoves.issue)}\n"
+  },
+  {
+    name: "an order is claimed in whatever state it is",
+    file: "src/subsystems/db/orders.ts",
+    guard: "AND ${leaving(orderMoves.claim)} AND ${everyAuthorizationValid}",
+    without: "AND ${everyAuthorizationValid}"
+  },
+  {
+    name: "the signing job is written after the order was claimed, not with it",
+    file: "src/operations/acme/finalize.ts",
+    guard: "  const queue = yield* Queue\n",
+    without:
+      "  const { enqueue } = yield* Queue\n  const queue = { enqueue: (job) => afterCommit(Effect.ignore(enqueue(job))) }\n"
+  },
+  {
+    name: "leases of dead workers stay",
+    file: "src/subsystems/db/jobs.ts",
+    guard: "WHERE status = 'running' AND lease_until < :now RETURNING id",
+    without: "WHERE status = 'running' AND lease_until < 0 AND :now > 0 RETURNING id"
+  },
+  {
+    name: "a job is given up without its abandon step",
+    file: "src/subsystems/queue/Settlement.ts",
+    guard: "if (yield* settle(job, abandon(error), row)) {",
+    without: "if (yield* settle(job, Effect.asVoid(Effect.succeed(abandon)), row)) {"
+  },
+  {
+    name: "a revocation list is stored over one that is newer",
+    file: "src/subsystems/db/crls.ts",
+    guard: "WHERE issuer = :issuer AND crl_number = :before RETURNING issuer`\n})\n\nconst raise",
+    without: "WHERE issuer = :issuer AND :before >= 0 RETURNING issuer`\n})\n\nconst raise"
+  },
+  {
+    name: "a revocation that came while a list was signed is not looked for",
+    file: "src/operations/crl.ts",
+    guard: "      if (recent.every((serial) => listed.has(serial))) return\n",
+    without: "      if (recent.length >= 0) return\n"
+  },
+  {
+    name: "a certificate is revoked again",
+    file: "src/subsystems/db/revocations.ts",
+    guard: "AND revoked_at IS NULL",
+    without: "AND 1 = 1"
+  },
+  {
+    name: "an answer is given whether or not its transaction was committed",
+    file: "src/subsystems/db/GroupCommit.ts",
+    guard: "        for (const member of group) outcomes.set(member, Exit.failCause(together.cause))\n",
+    without: ""
+  },
+  {
+    name: "a challenge is met by any answer",
+    file: "src/subsystems/validation/Http01.ts",
+    guard: "trim(body).equals(Buffer.from(keyAuthorization))",
+    without: "trim(body).length > 0"
+  },
+  {
+    name: "a deactivated account goes on being served",
+    file: "src/surfaces/http/acme/signed.ts",
+    guard: "  yield* refuseUnlessValid(account)\n",
+    without: ""
+  }
+]
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** A copy of the project with a bug in it, in a folder of its own; `remove` deletes that. */
+export const plant = (bug: PlantedBug): { readonly folder: string; readonly remove: () => void } => {
+  const folder = mkdtempSync(join(tmpdir(), "acme-planted-"))
+  for (const part of ["src", "test", "migrations", "package.json", "tsconfig.json"]) {
+    cpSync(join(root, part), join(folder, part), { recursive: true })
+  }
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+  const path = join(folder, bug.file)
+  const parts = readFileSync(path, "utf8").split(bug.guard)
+  if (parts.length !== 2) throw new Error(`${bug.file} has the guard ${parts.length - 1} times: ${bug.guard}`)
+  writeFileSync(path, parts.join(bug.without))
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}

@@ -1,0 +1,54 @@
+import { createHash } from "node:crypto"
+
+/** Chance that repeats itself: the same seed and stream give the same values, whatever other streams are asked. */
+export class Random {
+  readonly #state: Uint32Array
+
+  constructor(seed: string, stream: string) {
+    const digest = createHash("sha256").update(`${seed}/${stream}`).digest()
+    this.#state = Uint32Array.from([0, 4, 8, 12], (at) => digest.readUInt32LE(at) | 1)
+  }
+
+  // xoshiro128**
+  #next(): number {
+    const s = this.#state
+    const [s0 = 0, s1 = 0, s2 = 0, s3 = 0] = s
+    const rotated = Math.imul(s1, 5)
+    const result = Math.imul((rotated << 7) | (rotated >>> 25), 9) >>> 0
+    s[2] = s2 ^ s0
+    s[3] = s3 ^ s1
+    s[1] = s1 ^ (s[2] ?? 0)
+    s[0] = s0 ^ (s[3] ?? 0)
+    s[2] = (s[2] ?? 0) ^ (s1 << 9)
+    const last = s[3] ?? 0
+    s[3] = (last << 11) | (last >>> 21)
+    return result
+  }
+
+  /** Uniform in [0, 1). */
+  fraction(): number {
+    return this.#next() / 2 ** 32
+  }
+
+  /** A whole number from 0, below `limit`. */
+  below(limit: number): number {
+    return Math.floor(this.fraction() * limit)
+  }
+
+  /** A whole number within bounds, both included. */
+  between(least: number, most: number): number {
+    return least + this.below(most - least + 1)
+  }
+
+  /** True as often as a probability says. */
+  chance(probability: number): boolean {
+    return this.fraction() < probability
+  }
+
+  /** One of several. */
+  pick<A>(from: readonly [A, ...ReadonlyArray<A>] | ReadonlyArray<A>): A {
+    const one = from[this.below(from.length)]
+    if (one === undefined) throw new Error("there is nothing to pick from")
+    return one
+  }
+}

@@ -1,0 +1,155 @@
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import type { Scope } from "effect"
+import { Context, Effect, Exit, Layer } from "effect"
+import type { Driver } from "../../src/subsystems/db/Database.ts"
+import { Database } from "../../src/subsystems/db/Database.ts"
+import { makeGroupCommit } from "../../src/subsystems/db/GroupCommit.ts"
+import * as Migrations from "../../src/subsystems/db/Migrations.ts"
+import * as Sqlite from "../../src/subsystems/db/Sqlite.ts"
+import { migrationsOf } from "../support/Graph.ts"
+import type { Process } from "./Machine.ts"
+
+/*
+ * The one database of a simulation and the connections processes have to it. A process that dies has its transaction
+ * rolled back and its place in the line given up, as a server does when a connection is gone.
+ */
+
+/** A row as SQLite has it. */
+export type Row = { readonly [column: string]: unknown }
+
+/** What may go wrong; asked before each statement and each commit of a process. */
+export interface Mishaps {
+  /** The statement never arrives. */
+  readonly statement: (process: Process) => boolean
+  /** `undone`: nothing was committed, and the process is told so. `unheard`: all was, and the process is told otherwise. */
+  readonly commit: (process: Process) => "undone" | "unheard" | undefined
+}
+
+interface Turn {
+  readonly process: Process
+  readonly resume: () => void
+}
+
+const planted = new SqlError({ cause: new Error("planted"), message: "planted" })
+
+const tablesOf = new Map<string, ReadonlyArray<string>>()
+
+const tablesWritten = (text: string): ReadonlyArray<string> => {
+  const known = tablesOf.get(text)
+  if (known !== undefined) return known
+  const found = [...text.matchAll(/\b(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+(\w+)/g)].map(([, table = ""]) =>
+    table
+  )
+  tablesOf.set(text, found)
+  return found
+}
+
+/** The database, migrated. */
+export interface Store {
+  /** Rows, as nobody's statement. */
+  readonly rows: (text: string) => ReadonlyArray<Row>
+  /** What a process reaches the database by. */
+  readonly driverOf: (process: Process) => Effect.Effect<Driver, never, Scope.Scope>
+}
+
+/**
+ * Opens one. `committed` is told of each transaction that was, before the next statement of anybody, and which tables it
+ * wrote to.
+ */
+export const openStore = (
+  mishaps: Mishaps,
+  committed: (process: Process, told: boolean, written: ReadonlySet<string>) => void
+): Effect.Effect<Store, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const opened = Context.get(
+      yield* Effect.orDie(Layer.build(Sqlite.layer({ path: ":memory:", synchronous: "normal" }))),
+      Database
+    )
+    yield* Effect.orDie(Effect.provideService(
+      Effect.flatMap(migrationsOf("sqlite"), Migrations.migrate),
+      Database,
+      opened
+    ))
+    const real = yield* Effect.orDie(opened.exclusive(Effect.succeed))
+    const perform = (text: string, params: ReadonlyArray<unknown>) =>
+      Effect.runSyncExit(real.execute(text, params, undefined))
+    const rows = (text: string): ReadonlyArray<Row> =>
+      Exit.getOrElse(perform(text, []), (cause) => {
+        throw new Error(`${text}: ${String(cause)}`)
+      })
+
+    let holder: Process | undefined
+    let inTransaction = false
+    let written = new Set<string>()
+    const line: Array<Turn> = []
+    const next = () => {
+      const turn = line.shift()
+      holder = turn?.process
+      turn?.resume()
+    }
+
+    const driverOf = (process: Process) => {
+      process.onKilled.add(() => {
+        for (let at = line.length - 1; at >= 0; at--) if (line[at]?.process === process) line.splice(at, 1)
+        if (holder !== process) return
+        if (inTransaction) perform("ROLLBACK", [])
+        inTransaction = false
+        next()
+      })
+      const take = Effect.async<void>((resume) => {
+        const turn = { process, resume: () => resume(Effect.void) }
+        if (holder === undefined) {
+          holder = process
+          turn.resume()
+        } else line.push(turn)
+      })
+      const statement = (text: string, params: ReadonlyArray<unknown>) =>
+        Effect.suspend(() => {
+          if (mishaps.statement(process)) return planted
+          for (const table of tablesWritten(text)) written.add(table)
+          return perform(text, params)
+        })
+      const connection: Connection = Object.assign(Object.create(real) as Connection, {
+        execute: statement,
+        executeRaw: (text: string) =>
+          Effect.sync(() => {
+            if (text === "ROLLBACK") inTransaction = false
+            return perform(text, [])
+          }).pipe(Effect.flatten)
+      })
+      const exclusive: Driver["exclusive"] = (use) =>
+        Effect.uninterruptible(Effect.zipRight(take, Effect.ensuring(use(connection), Effect.sync(next))))
+      const begin: Driver["begin"] = () =>
+        Effect.suspend(() => {
+          if (mishaps.statement(process)) return planted
+          inTransaction = true
+          written = new Set()
+          return Effect.asVoid(perform("BEGIN IMMEDIATE", []))
+        })
+      const commit: Driver["commit"] = () =>
+        Effect.suspend(() => {
+          const mishap = mishaps.commit(process)
+          if (mishap === "undone") return planted
+          const done = perform("COMMIT", [])
+          inTransaction = false
+          if (Exit.isSuccess(done)) committed(process, mishap === undefined, written)
+          return mishap === undefined ? Effect.asVoid(done) : planted
+        })
+      return Effect.map(makeGroupCommit({ exclusive, begin, commit }), ({ join }): Driver => ({
+        dialect: "sqlite",
+        exclusive,
+        single: ({ reads, text }, params) =>
+          reads
+            ? exclusive((connection) => connection.execute(text, params, undefined))
+            : Effect.flatten(join((connection) => Effect.exit(connection.execute(text, params, undefined)))),
+        transact: join,
+        begin,
+        commit,
+        listen: undefined,
+        describe: opened.describe,
+        connections: opened.connections
+      }))
+    }
+    return { rows, driverOf }
+  })

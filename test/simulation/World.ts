@@ -1,0 +1,109 @@
+import { Effect, Layer } from "effect"
+import { createHash } from "node:crypto"
+import { parseAddress } from "../../src/domain/Address.ts"
+import { AlpnPeer } from "../../src/subsystems/outside/AlpnPeer.ts"
+import { ConnectFailed, TlsFailed } from "../../src/subsystems/outside/Connect.ts"
+import { HttpGet } from "../../src/subsystems/outside/HttpGet.ts"
+import { ResolveFailed, Resolver } from "../../src/subsystems/outside/Resolver.ts"
+import type { Machine } from "./Machine.ts"
+import type { Random } from "./Random.ts"
+
+/* What the service sees of its clients' hosts: a DNS that is slow or lies, web servers that show what clients put there. */
+
+/** What a client is able to prove. */
+interface Proof {
+  readonly name: string
+  readonly keyAuthorization: string
+  /** Whether it is what the challenge asks for. */
+  readonly isRight: boolean
+}
+
+const hostAddress = "203.0.113.10"
+const strangerAddress = "203.0.113.66"
+
+/** See above. What was shown, and so may count as proved, is kept by token. */
+export class World {
+  readonly #http = new Map<string, Proof>()
+  readonly #txt = new Map<
+    string,
+    ReadonlyArray<{ readonly token: string; readonly text: string; readonly isRight: boolean }>
+  >()
+  /** Tokens whose proof the service was shown. */
+  readonly shown = new Set<string>()
+  readonly #machine: Machine
+  readonly #random: Random
+  /** How often the outside misbehaves. */
+  malice: number
+
+  constructor(machine: Machine, random: Random, malice: number) {
+    this.#machine = machine
+    this.#random = random
+    this.malice = malice
+  }
+
+  /** Puts the proof of a challenge where the service will look for it. */
+  provide(type: string, token: string, proof: Proof): void {
+    if (type === "http-01") this.#http.set(`${proof.name} ${token}`, proof)
+    else {
+      const text = createHash("sha256").update(proof.keyAuthorization).digest("base64url")
+      const at = `_acme-challenge.${proof.name}`
+      this.#txt.set(at, [...this.#txt.get(at) ?? [], { token, text, isRight: proof.isRight }])
+    }
+  }
+
+  #slowly<A, E>(answer: () => Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return Effect.suspend(() => {
+      const millis = this.#random.chance(this.malice) ? this.#random.between(500, 20_000) : this.#random.between(1, 30)
+      return Effect.zipRight(
+        Effect.async<void>((resume) => this.#machine.after(millis, () => resume(Effect.void))),
+        Effect.suspend(answer)
+      )
+    })
+  }
+
+  /** The outside, as the validators reach it. */
+  readonly layer = (): Layer.Layer<Resolver | HttpGet | AlpnPeer> => {
+    const addresses: Resolver["Type"]["addresses"] = (name) =>
+      this.#slowly(() => {
+        if (this.#random.chance(this.malice)) return new ResolveFailed({ name, code: "ESERVFAIL" })
+        const found = this.#random.chance(this.malice)
+          ? this.#random.pick([[], [strangerAddress], [strangerAddress, hostAddress]])
+          : [hostAddress]
+        return Effect.succeed(found.flatMap((text) => {
+          const parsed = parseAddress(text)
+          return parsed._tag === "Some" ? [parsed.value] : []
+        }))
+      })
+    return Layer.mergeAll(
+      Layer.succeed(Resolver, {
+        addresses,
+        timedAddresses: (name) => Effect.map(addresses(name), (found) => ({ addresses: found, seconds: 0 })),
+        pointers: () => Effect.succeed([]),
+        texts: (name) =>
+          this.#slowly(() => {
+            if (this.#random.chance(this.malice)) return new ResolveFailed({ name, code: "ETIMEOUT" })
+            if (this.#random.chance(this.malice)) return Effect.succeed(["something else"])
+            const records = this.#txt.get(name) ?? []
+            for (const { isRight, token } of records) if (isRight) this.shown.add(token)
+            return Effect.succeed(records.map(({ text }) => text))
+          })
+      }),
+      HttpGet.layerScripted(({ address, host, path }) =>
+        this.#slowly(() => {
+          if (this.#random.chance(this.malice)) return new ConnectFailed({ detail: "planted" })
+          const token = path.split("/").at(-1) ?? ""
+          const proof = this.#http.get(`${host} ${token}`)
+          const isThere = proof !== undefined && address === hostAddress && !this.#random.chance(this.malice)
+          if (isThere && proof.isRight) this.shown.add(token)
+          return Effect.succeed({
+            status: isThere ? 200 : 404,
+            location: undefined,
+            body: Buffer.from(isThere ? proof.keyAuthorization : "no such page"),
+            truncated: false
+          })
+        })
+      ),
+      AlpnPeer.layerScripted(() => new TlsFailed({ detail: "nothing speaks TLS here" }))
+    )
+  }
+}
