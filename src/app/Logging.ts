@@ -36,6 +36,7 @@ const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): 
   return {
     filter: parseFilter(filterOf(logging, streams.env, flags).text),
     json: logging.json_format,
+    spanEvents: logging.span_events,
     flatten: logging.json_format && logging.flatten_event,
     colours: logging.ansi && wantsColour(flags.color, output, streams.env),
     write: output.write

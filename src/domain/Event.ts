@@ -74,6 +74,8 @@ export const events = {
 
   // one request
   request_completed: info("status", "latency_ms"),
+  span_opened: debug(),
+  span_closed: debug("elapsed_ms"),
   request_shed: warn(),
   request_deadline_exceeded: warn(),
   request_handler_panicked: error("error"),
@@ -152,6 +154,7 @@ export const events = {
   order_finalized: info("order_id", "cert_serial", "elapsed_ms"),
   order_finalize_bad_csr: warn("order_id", "error"),
   order_finalize_issuance_failed: error("order_id", "error"),
+  order_finalize_persistence_failed: error("order_id", "error"),
   order_finalize_chain_rejected: error("order_id", "check"),
   order_finalize_authority_withdrawn: warn("order_id"),
   order_finalize_abandoned: warn("order_id", "error"),

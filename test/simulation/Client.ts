@@ -205,7 +205,11 @@ export class Client {
         }
       )
     const asking = random.chance(mischief * 2) ? keys : keys.slice(0, 1)
-    yield* Effect.forEach(asking, ask, { concurrency: 2 })
+    // What proved the names may be withdrawn while the certificate is being signed.
+    const withdrawing = random.chance(mischief)
+      ? Effect.zipRight(this.#pause(0, 20), this.#post(pathOf(random.pick(authorizations)), { status: "deactivated" }))
+      : Effect.void
+    yield* Effect.all([Effect.forEach(asking, ask, { concurrency: 2 }), withdrawing], { concurrency: 2 })
     if (random.chance(mischief / 2)) return
     const ended = yield* this.#until(url, ["valid", "invalid"])
     if (ended?.certificate === undefined) return

@@ -92,16 +92,19 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
+/** How often a guard stands where it is to be taken away: once, or the bug cannot be planted. */
+export const guardsOf = ({ file, guard }: PlantedBug): number =>
+  readFileSync(join(root, file), "utf8").split(guard).length - 1
+
 /** A copy of the project with a bug in it, in a folder of its own; `remove` deletes that. */
 export const plant = (bug: PlantedBug): { readonly folder: string; readonly remove: () => void } => {
+  if (guardsOf(bug) !== 1) throw new Error(`${bug.file} has the guard ${guardsOf(bug)} times: ${bug.guard}`)
   const folder = mkdtempSync(join(tmpdir(), "acme-planted-"))
   for (const part of ["src", "test", "migrations", "package.json", "tsconfig.json"]) {
     cpSync(join(root, part), join(folder, part), { recursive: true })
   }
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
   const path = join(folder, bug.file)
-  const parts = readFileSync(path, "utf8").split(bug.guard)
-  if (parts.length !== 2) throw new Error(`${bug.file} has the guard ${parts.length - 1} times: ${bug.guard}`)
-  writeFileSync(path, parts.join(bug.without))
+  writeFileSync(path, readFileSync(path, "utf8").replace(bug.guard, () => bug.without))
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }

@@ -9,7 +9,7 @@ import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { reopenCsr } from "../../subsystems/crypto/Csr.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import type { StorageFailed } from "../../subsystems/db/Database.ts"
-import { afterCommit, Database } from "../../subsystems/db/Database.ts"
+import { afterCommit, afterTransaction, Database } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { count } from "../../subsystems/metrics/Metrics.ts"
@@ -119,37 +119,44 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
 })
 
 /** `processing` to `valid` with the certificate, and the row that tells of it once that has committed. */
-const store = Effect.fnUntraced(function*(payload: Payload, job: Job, order: Found, csr: Csr, signed: Issued) {
-  const { chain, notAfter, serial } = signed
-  const { id } = order
-  yield* orders.lock(id)
-  const stored = yield* orders.issue({
-    id,
-    certificate: chain,
-    certSerial: serial,
-    certPubkey: csr.spki,
-    certNotAfter: notAfter
-  })
-  if (stored === undefined) return yield* withdrawn(payload, order)
-  const database = yield* Database
-  const finished = yield* Clock.currentTimeMillis
-  const row = audit.record({
-    event: "certificate_issued",
-    actorKind: "acme",
-    actorId: order.accountId,
-    accountId: order.accountId,
-    orderId: id,
-    certSerial: serial,
-    identifiers: order.identifiers.map(({ value }) => value),
-    ...auditFacts(payload.profile, payload.client),
-    detail: { key_type: csr.keyType, not_after: new Date(notAfter * 1000).toISOString() }
-  })
-  yield* afterCommit(Effect.all([
-    count((metrics) => metrics.issued(payload.profile, Math.floor(finished / 1000) - job.createdAt)),
-    emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 }),
-    Effect.provideService(row, Database, database)
-  ], { discard: true }))
-})
+const store = Effect.fnUntraced(
+  function*(payload: Payload, job: Job, order: Found, csr: Csr, signed: Issued) {
+    const { chain, notAfter, serial } = signed
+    const { id } = order
+    yield* orders.lock(id)
+    const stored = yield* orders.issue({
+      id,
+      certificate: chain,
+      certSerial: serial,
+      certPubkey: csr.spki,
+      certNotAfter: notAfter
+    })
+    if (stored === undefined) return yield* withdrawn(payload, order)
+    const database = yield* Database
+    const finished = yield* Clock.currentTimeMillis
+    const row = audit.record({
+      event: "certificate_issued",
+      actorKind: "acme",
+      actorId: order.accountId,
+      accountId: order.accountId,
+      orderId: id,
+      certSerial: serial,
+      identifiers: order.identifiers.map(({ value }) => value),
+      ...auditFacts(payload.profile, payload.client),
+      detail: { key_type: csr.keyType, not_after: new Date(notAfter * 1000).toISOString() }
+    })
+    yield* afterCommit(Effect.all([
+      count((metrics) => metrics.issued(payload.profile, Math.floor(finished / 1000) - job.createdAt)),
+      emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 }),
+      Effect.provideService(row, Database, database)
+    ], { discard: true }))
+  },
+  (writes, _payload, _job, { id }) =>
+    Effect.tapError(
+      writes,
+      ({ message }) => afterTransaction(emit("order_finalize_persistence_failed", { order_id: id, error: message }))
+    )
+)
 
 // A failed signing says in its first word what the audit trail calls it.
 const causeOf = (lastError: string): IssueFailureCause => {

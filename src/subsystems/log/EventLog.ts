@@ -1,4 +1,4 @@
-import { Context, Effect, FiberRef, Layer } from "effect"
+import { Clock, Context, Effect, FiberRef, Layer } from "effect"
 import type { EventName, FieldsOf, Level, Outcome, Weight } from "../../domain/Event.ts"
 import { events } from "../../domain/Event.ts"
 
@@ -23,9 +23,12 @@ export class EventLog extends Context.Tag("acme/subsystems/log/EventLog")<EventL
   readonly enabled: (event: EventName, level: Level) => boolean
   readonly write: (record: Record) => void
 }>() {
-  /** Keeps every record in `records`: for tests that ask what was logged. */
+  /** Keeps every record in `records`, but for those of spans: for tests that ask what was logged. */
   static readonly layerMemory = (records: Array<Record>): Layer.Layer<EventLog> =>
-    Layer.succeed(this, { enabled: () => true, write: (record) => records.push(record) })
+    Layer.succeed(this, {
+      enabled: (event) => event !== "span_opened" && event !== "span_closed",
+      write: (record) => records.push(record)
+    })
 }
 
 const currentSpan: FiberRef.FiberRef<Span> = FiberRef.unsafeMake<Span>({})
@@ -58,4 +61,9 @@ export const emit = <E extends EventName>(
   })
 
 /** Sets the facts of every record the current fiber writes from here on: for fibers that do one request or job. */
-export const enterSpan = (span: Span): Effect.Effect<void> => FiberRef.set(currentSpan, span)
+export const enterSpan = (span: Span): Effect.Effect<void> =>
+  Effect.zipRight(FiberRef.set(currentSpan, span), emit("span_opened", {}))
+
+/** Says that what began at an epoch millisecond is over; the facts stay as they are. */
+export const leaveSpan = (startedAt: number): Effect.Effect<void> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => emit("span_closed", { elapsed_ms: now - startedAt }))

@@ -1,4 +1,5 @@
 import { Effect, Layer, Record } from "effect"
+import type { EventName } from "../../domain/Event.ts"
 import { events } from "../../domain/Event.ts"
 import { fields as dictionary } from "../../domain/EventField.ts"
 import type { Record as LogRecord } from "./EventLog.ts"
@@ -10,6 +11,8 @@ import { targetOf } from "./Filter.ts"
 export interface SinkOptions {
   readonly filter: Filter
   readonly json: boolean
+  /** Which of `span_opened` and `span_closed` may be written: none, the second, both. */
+  readonly spanEvents: "none" | "close" | "full"
   /** Fields of the event at the top level; only with `json`. */
   readonly flatten: boolean
   readonly colours: boolean
@@ -88,6 +91,9 @@ const renderHuman = (record: LogRecord, coloured: boolean): string => {
 const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
+const isWanted = (event: EventName, spanEvents: SinkOptions["spanEvents"]): boolean =>
+  event === "span_opened" ? spanEvents === "full" : event !== "span_closed" || spanEvents !== "none"
+
 /** A place for records to go to. */
 export interface Sink {
   /** Whatever waits is written when the scope ends. */
@@ -112,7 +118,7 @@ export const make = (given: SinkOptions): Sink => {
       const name = `${event} ${level}`
       let known = passes.get(name)
       if (known === undefined) {
-        known = options.filter(targetOf(event), level)
+        known = isWanted(event, options.spanEvents) && options.filter(targetOf(event), level)
         passes.set(name, known)
       }
       return known

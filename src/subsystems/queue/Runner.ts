@@ -5,7 +5,7 @@ import { Entropy } from "../crypto/Entropy.ts"
 import type { StorageFailed } from "../db/Database.ts"
 import { Database } from "../db/Database.ts"
 import * as jobs from "../db/jobs.ts"
-import { emit, enterSpan } from "../log/EventLog.ts"
+import { emit, enterSpan, leaveSpan } from "../log/EventLog.ts"
 import type { AnyHandler, Handler, Outcome } from "./Handler.ts"
 import { decodePayload, Queue } from "./Queue.ts"
 import type { Ending } from "./Settlement.ts"
@@ -111,10 +111,8 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         ))
 
     /** One attempt, from the claimed row to its settlement. */
-    const attempt = Effect.fnUntraced(
-      function*(job: Job) {
-        yield* enterSpan({ job_id: job.id, job_kind: job.kind })
-        const startedAt = yield* Clock.currentTimeMillis
+    const attempted = Effect.fnUntraced(
+      function*(job: Job, startedAt: number) {
         const known = handlers.find(({ kind }) => kind === job.kind)
         const prepared = known?.prepare(job)
         const ended = {
@@ -155,6 +153,13 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         return mayHaveMore ? queue.wake : Effect.void
       }))
     )
+
+    const attempt = (job: Job) =>
+      Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
+        Effect.ensuring(
+          Effect.zipRight(enterSpan({ job_id: job.id, job_kind: job.kind }), attempted(job, startedAt)),
+          leaveSpan(startedAt)
+        ))
 
     // Not interrupted between the rows and their attempts: a claimed row nobody runs would wait for its lease to end.
     const claim = Effect.uninterruptible(Effect.gen(function*() {

@@ -5,7 +5,7 @@ import type { Socket } from "node:net"
 import type { TLSSocket } from "node:tls"
 import { accessWeight } from "../../domain/Event.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
-import { emit, enterSpan } from "../../subsystems/log/EventLog.ts"
+import { emit, enterSpan, leaveSpan } from "../../subsystems/log/EventLog.ts"
 import { count } from "../../subsystems/metrics/Metrics.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
@@ -195,6 +195,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               yield* count((metrics) => metrics.requestFinished(labels, (now - startedAt) / 1000))
             }
             yield* accessLine(status, now - startedAt, isProbe(request))
+            yield* leaveSpan(startedAt)
           }
         )
 

@@ -9,8 +9,9 @@ import type { EventName } from "../../../src/domain/Event.ts"
 import { accessWeight, events } from "../../../src/domain/Event.ts"
 import { fields } from "../../../src/domain/EventField.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
-import { emit, enterSpan, EventLog } from "../../../src/subsystems/log/EventLog.ts"
+import { emit, enterSpan, EventLog, leaveSpan } from "../../../src/subsystems/log/EventLog.ts"
 import { eventsOf } from "../../support/Graph.ts"
+import { awaited, specified } from "./specified.ts"
 
 const test = (name: string, body: (records: Array<Record>) => Effect.Effect<void, unknown, EventLog>) =>
   it.effect(name, () =>
@@ -122,6 +123,26 @@ describe("the facts of a request", () => {
     }))
 })
 
+describe("a span", () => {
+  it.effect("tells of its beginning and its end, and how long it was", () =>
+    Effect.gen(function*() {
+      const records: Array<Record> = []
+      yield* Effect.gen(function*() {
+        yield* TestClock.setTime(1000)
+        yield* enterSpan({ request_id: "one" })
+        yield* TestClock.adjust("7 millis")
+        yield* leaveSpan(1000)
+      }).pipe(Effect.provideService(EventLog, { enabled: () => true, write: (record) => records.push(record) }))
+      assert.deepStrictEqual(
+        records.map(({ event, fields, level, span }) => ({ event, fields, level, span })),
+        [
+          { event: "span_opened", fields: {}, level: "debug", span: { request_id: "one" } },
+          { event: "span_closed", fields: { elapsed_ms: 7 }, level: "debug", span: { request_id: "one" } }
+        ]
+      )
+    }))
+})
+
 describe("the vocabulary", () => {
   const src = fileURLToPath(new URL("../../../src", import.meta.url))
   const declarations = Object.entries(events)
@@ -144,6 +165,13 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(Object.keys(events).filter((event) => !said.has(event)), [])
   })
 
+  it("is the one the documents list, no name less and none of its own", () => {
+    const declared = Object.keys(events)
+    assert.deepStrictEqual(declared.filter((event) => !specified.has(event)), [])
+    assert.deepStrictEqual([...specified].filter((event) => !(event in events)), [])
+    assert.deepStrictEqual([...awaited].filter((event) => event in events), [], "is built by now")
+  })
+
   it("is spoken through emit alone: nothing else logs or prints", () => {
     const offending = files.filter((file) => file !== "main.ts" && !file.startsWith(join("surfaces", "cli"))).flatMap((
       file
@@ -158,7 +186,7 @@ describe("the vocabulary", () => {
   it("names events and fields in lower-case words, the first of a closed list", () => {
     const first = new Set(
       ("account audit authz certificate challenge csr db eab filter ipam job jws key local metrics nonce order profile renewal "
-        + "request script server tls worker").split(" ")
+        + "request script server span tls worker").split(" ")
     )
     for (const name of [...Object.keys(events), ...Object.keys(fields)]) assert.match(name, /^[a-z][a-z0-9_]*$/)
     assert.deepStrictEqual(Object.keys(events).filter((name) => !first.has(name.split("_")[0] ?? "")), [])

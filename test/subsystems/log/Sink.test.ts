@@ -5,13 +5,19 @@ import { once } from "node:events"
 import { PassThrough } from "node:stream"
 import { text as readAll } from "node:stream/consumers"
 import { assert, describe } from "vitest"
-import { emit, enterSpan } from "../../../src/subsystems/log/EventLog.ts"
+import { emit, enterSpan, leaveSpan } from "../../../src/subsystems/log/EventLog.ts"
 import type { Span } from "../../../src/subsystems/log/EventLog.ts"
 import { parseFilter } from "../../../src/subsystems/log/Filter.ts"
 import type { SinkOptions } from "../../../src/subsystems/log/Sink.ts"
 import * as Sink from "../../../src/subsystems/log/Sink.ts"
 
-const human = { filter: parseFilter("trace"), json: false, flatten: false, colours: false }
+const human = {
+  filter: parseFilter("trace"),
+  json: false,
+  spanEvents: "none" as const,
+  flatten: false,
+  colours: false
+}
 const json = { ...human, json: true }
 
 /** Everything a body logs through a sink, as it was written. */
@@ -232,6 +238,18 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         const text = (yield* linesOf(options, body)).join("\n")
         assert.notInclude(text, "hunter2")
         assert.include(text, "redacted")
+      }))
+
+    it.effect("spans are told of as far as logging.span_events says", () =>
+      Effect.gen(function*() {
+        const told = { none: [], close: ["span_closed"], full: ["span_opened", "span_closed"] } as const
+        for (const spanEvents of ["none", "close", "full"] as const) {
+          const body = Effect.zipRight(enterSpan({ request_id: "r" }), leaveSpan(0))
+          const lines = yield* linesOf({ ...options, spanEvents }, body)
+          assert.deepStrictEqual(lines.map((line) => /span_\w+/.exec(line)?.[0]), [...told[spanEvents]])
+          const quiet = yield* linesOf({ ...options, spanEvents, filter: parseFilter("info") }, body)
+          assert.deepStrictEqual(quiet, [])
+        }
       }))
 
     it.effect("only what the filter lets pass is written", () =>

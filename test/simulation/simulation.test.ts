@@ -1,0 +1,62 @@
+import { rmSync } from "node:fs"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { readOptions } from "./Options.ts"
+import { guardsOf, plantedBugs } from "./Planted.ts"
+import { makeCa, simulate } from "./Simulation.ts"
+
+describe("simulation", () => {
+  let ca = ""
+  beforeAll(async () => {
+    ca = await makeCa()
+  })
+  afterAll(() => rmSync(ca, { recursive: true, force: true }))
+
+  it.each(Array.from({ length: 12 }, (_, at) => String(at + 1)))("seed %s breaks nothing", async (seed) => {
+    const { acknowledged, violations } = await simulate(seed, ca)
+    expect(violations).toEqual([])
+    expect(acknowledged).toBeGreaterThan(0)
+  })
+
+  it("does the same again for the same seed, and something else for another", async () => {
+    const lines: Array<string> = []
+    const first = await simulate("5", ca)
+    const second = await simulate("5", ca, (line) => void lines.push(line))
+    const other = await simulate("9", ca)
+    expect(second).toEqual(first)
+    expect(other.digest).not.toBe(first.digest)
+    expect(lines.length).toBeGreaterThan(100)
+  })
+
+  it("does the same with another CA, because no decision depends on a signature", async () => {
+    const another = await makeCa()
+    try {
+      expect(await simulate("9", another)).toEqual(await simulate("9", ca))
+    } finally {
+      rmSync(another, { recursive: true, force: true })
+    }
+  })
+
+  it.each(plantedBugs)("knows the guard to take away: $name", (bug) => {
+    expect(bug.without).not.toBe(bug.guard)
+    expect(guardsOf(bug)).toBe(1)
+  })
+})
+
+describe("options of npm run simulate", () => {
+  it("has defaults", () => {
+    expect(readOptions([])).toMatchObject({ from: 1, seeds: 100, trace: false, planted: false })
+  })
+
+  it("takes one seed", () => {
+    expect(readOptions(["--seed", "17", "--trace"])).toMatchObject({ from: 17, seeds: 1, trace: true })
+  })
+
+  it.each([
+    [["--seeds", "0"], "--seeds wants a whole number of at least 1, not \"0\""],
+    [["--seed"], "--seed wants a whole number of at least 0, not \"\""],
+    [["--from", "-1"], "--from wants a whole number of at least 0, not \"-1\""],
+    [["--sedes", "3"], "--sedes is no option: npm run simulate"]
+  ])("refuses %j", (words, sentence) => {
+    expect(() => readOptions(words)).toThrow(sentence)
+  })
+})
