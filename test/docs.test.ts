@@ -104,6 +104,8 @@ const lines = {
   migrate: "acme-svc migrate",
   backup:
     "node -e 'require(\"better-sqlite3\")(process.argv[1]).backup(process.argv[2])' /var/lib/acme-svc/sqlite.db /var/lib/acme-svc/backup.db",
+  migrateTarget: "ACME_SVC_DATABASE__URL=postgres://acme@db.example/acme acme-svc migrate",
+  transfer: "acme-svc transfer --to postgres://acme@db.example/acme --yes",
   completions: "acme-svc completions bash",
   profilesJson: "acme-svc profile list --json",
   ordersFailed: "acme-svc order list --status invalid",
@@ -500,6 +502,14 @@ describe("docs/operations.md", () => {
     cpSync(place.at("backup.db"), restored.at("sqlite.db"))
     writeFileSync(restored.at("config.toml"), "[profiles.default]\n")
     assert.strictEqual(await restored.succeed("migrateCheck"), "0 migration(s) pending.\n")
+  })
+
+  it("moves to another database", async () => {
+    const moving = await Place.make()
+    await moving.succeed("init")
+    moving.stand("postgres://acme@db.example/acme", `'${await freshPostgresUrl()}'`)
+    assert.match(await moving.succeed("migrateTarget"), /^[1-9]\d* migration\(s\) applied\.$/m)
+    assert.match(await moving.succeed("transfer"), /^0 row\(s\) copied\. Set database\.url/m)
   })
 
   it("completes", async () => {

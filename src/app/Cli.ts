@@ -12,6 +12,7 @@ import type { Host, Kit } from "./commands/Kit.ts"
 import * as Kits from "./commands/Kit.ts"
 import { orderCommand } from "./commands/order.ts"
 import { messageOf, serverCommands } from "./commands/server.ts"
+import { transferCommand } from "./commands/transfer.ts"
 import type { Streams } from "./Logging.ts"
 import * as Logging from "./Logging.ts"
 
@@ -20,6 +21,7 @@ const tree = (kit: Kit) => {
   const { commands, serveProgram } = serverCommands(kit)
   const all = [
     ...commands,
+    transferCommand(kit),
     eabCommand(kit),
     orderCommand(kit),
     crlCommand(kit),

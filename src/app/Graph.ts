@@ -29,12 +29,15 @@ import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 
 const sqlitePrefix = "sqlite://"
 
-/** The database of `database.url`: the scheme alone picks the engine. */
-export const database = ({ database: settings }: Pick<Config, "database">): Layer.Layer<Database, CommandFailed> => {
+/** The database of a URL, by default `database.url`: the scheme alone picks the engine. `name` is what gave the URL. */
+export const database = (
+  { database: settings }: Pick<Config, "database">,
+  { mustExist = false, name = "database.url" }: { readonly mustExist?: boolean; readonly name?: string } = {}
+): Layer.Layer<Database, CommandFailed> => {
   const url = Redacted.value(settings.url)
   const database_url = maskedDatabaseUrl(settings.url)
   const engine = url.startsWith(sqlitePrefix)
-    ? Sqlite.layer({ path: url.slice(sqlitePrefix.length), synchronous: settings.sqlite.synchronous })
+    ? Sqlite.layer({ path: url.slice(sqlitePrefix.length), synchronous: settings.sqlite.synchronous, mustExist })
     : Postgres.layer(settings)
   return engine.pipe(
     Layer.tap(() =>
@@ -42,7 +45,7 @@ export const database = ({ database: settings }: Pick<Config, "database">): Laye
     ),
     Layer.mapError((error) => {
       const cause = error.cause instanceof Error ? error.cause.message || error.cause.name : error.message
-      return new CommandFailed({ code: 1, message: `database.url: ${database_url} cannot be opened: ${cause}` })
+      return new CommandFailed({ code: 1, message: `${name}: ${database_url} cannot be opened: ${cause}` })
     })
   )
 }

@@ -14,7 +14,8 @@ const vocabulary = {
   crl_number_raised: { outcome: "success", actors: ["cli"] },
   eab_created: { outcome: "success", actors: ["admin", "cli"] },
   eab_revoked: { outcome: "success", actors: ["admin", "cli"] },
-  eab_deleted: { outcome: "success", actors: ["admin", "cli"] }
+  eab_deleted: { outcome: "success", actors: ["admin", "cli"] },
+  database_transferred: { outcome: "success", actors: ["cli"] }
 } as const satisfies {
   readonly [event: string]: {
     readonly outcome: "success" | "failure"
@@ -79,6 +80,7 @@ interface Details {
     readonly deactivated: number
     readonly deleted: number
   }
+  readonly database_transferred: { readonly tables: number; readonly rows: number }
 }
 
 /** One row to be written. Facts that are not known are left out; `reason` is a problem type or a reason code. */

@@ -26,6 +26,7 @@ describe("the command line", () => {
         "serve",
         "init",
         "migrate",
+        "transfer",
         "profile list",
         "health",
         "filter show",
@@ -56,6 +57,8 @@ describe("the command line", () => {
   it.each([
     { words: ["bogus"], names: "bogus|serve" },
     { words: ["migrate", "--bogus"], names: "--bogus" },
+    { words: ["transfer"], names: "--to" },
+    { words: ["transfer", "--to", "mysql://db/acme"], names: "--to" },
     { words: ["health", "--timeout-ms", "soon"], names: "timeout-ms|soon" },
     { words: ["health", "--role", "king"], names: "acme.*worker" },
     { words: ["--color", "mauve", "health"], names: "--color" },

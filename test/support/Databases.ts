@@ -50,7 +50,19 @@ export const builtServer = async (): Promise<void> => {
   await askRun("build")
 }
 
-const tables = ["audit_log", "jobs", "workers", "nonces", "accounts", "eab_keys", "revocations", "crls"]
+const tables = [
+  "audit_log",
+  "jobs",
+  "workers",
+  "nonces",
+  "accounts",
+  "eab_keys",
+  "revocations",
+  "crls",
+  "http01_tokens",
+  "admin_users",
+  "login_attempts"
+]
 
 /** What {@link useDatabase} gives a describe block. */
 export interface TestDatabase {

@@ -49,6 +49,7 @@ export const killedAfter = (driver: Driver, statements: number) =>
       killed,
       driver: {
         ...driver,
+        exclusive: (use) => driver.exclusive((connection) => use(mortal(connection))),
         single: (statement, params) => living(driver.single(statement, params)),
         transact: (body) => driver.transact((connection) => body(mortal(connection)))
       }

@@ -99,14 +99,24 @@ const behind = (pending: ReadonlyArray<Migration>) =>
     detail: `The database lacks ${pending.length} migration(s), from ${pending[0]?.name ?? "?"}; run acme-svc migrate.`
   })
 
+/** What was applied, in order, whether this build knows it or not. */
+const appliedRows = Effect.gen(function*() {
+  const [table] = yield* all(tableExists, {})
+  return table === undefined || table.count === 0 ? [] : yield* all(appliedStatement, {})
+})
+
+/** The names of all that was applied, in order; a newer build may have added some that this one does not know. */
+export const appliedNames: Effect.Effect<ReadonlyArray<string>, StorageFailed, Database> = Effect.map(
+  appliedRows,
+  (rows) => rows.map(({ name }) => name)
+)
+
 /** The migrations not yet applied; fails when an applied one differs from its file. */
 export const pending = (
   migrations: ReadonlyArray<Migration>
 ): Effect.Effect<ReadonlyArray<Migration>, SchemaUnusable | StorageFailed, Database> =>
   Effect.gen(function*() {
-    const [table] = yield* all(tableExists, {})
-    if (table === undefined || table.count === 0) return migrations
-    const done = new Map((yield* all(appliedStatement, {})).map((row) => [row.version, row]))
+    const done = new Map((yield* appliedRows).map((row) => [row.version, row]))
     for (const migration of migrations) {
       const row = done.get(migration.version)
       if (row !== undefined && row.checksum !== migration.checksum) {

@@ -12,6 +12,8 @@ import { makeGroupCommit } from "./GroupCommit.ts"
 export interface SqliteOptions {
   readonly path: string
   readonly synchronous: "normal" | "full"
+  /** Only a file that is there is opened. */
+  readonly mustExist?: boolean
 }
 
 const codeOf = (error: SqlError): string =>
@@ -76,11 +78,11 @@ const make = (options: SqliteOptions) =>
   })
 
 // The engine would create the file with the process's umask.
-const createPrivately = (path: string): Effect.Effect<void, SqlError> =>
+const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Effect<void, SqlError> =>
   path === ":memory:"
     ? Effect.void
     : Effect.try({
-      try: () => Fs.closeSync(Fs.openSync(path, Fs.constants.O_CREAT | Fs.constants.O_RDWR, 0o600)),
+      try: () => Fs.closeSync(Fs.openSync(path, Fs.constants.O_RDWR | (mustExist ? 0 : Fs.constants.O_CREAT), 0o600)),
       catch: (cause) => new SqlError({ cause, message: "cannot open the database file" })
     })
 
@@ -91,5 +93,5 @@ export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =
     Layer.catchAllCause((cause) =>
       Layer.fail(new SqlError({ cause: Cause.squash(cause), message: "cannot open the database file" }))
     ),
-    (opened) => Layer.unwrapEffect(Effect.as(createPrivately(options.path), opened))
+    (opened) => Layer.unwrapEffect(Effect.as(createPrivately(options), opened))
   )

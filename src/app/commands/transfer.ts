@@ -1,0 +1,94 @@
+import { Command, Options } from "@effect/cli"
+import { Console, Context, Effect, Layer, Redacted } from "effect"
+import * as transfer from "../../operations/admin/transfer.ts"
+import { databaseUrl, maskedDatabaseUrl } from "../../subsystems/config/DatabaseUrl.ts"
+import type { Loaded } from "../../subsystems/config/Load.ts"
+import { Database } from "../../subsystems/db/Database.ts"
+import * as Migrations from "../../subsystems/db/Migrations.ts"
+import type { Counted, TransferRefused } from "../../subsystems/db/Transfer.ts"
+import { renderTable } from "../../surfaces/cli/table.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import * as Graph from "../Graph.ts"
+import type { Host, Kit } from "./Kit.ts"
+import { described, jsonOption, print } from "./Kit.ts"
+
+const refused = {
+  StillServed: ({ owners }: transfer.StillServed) =>
+    new CommandFailed({
+      code: 3,
+      message: `Stop every server first: ${owners.join(", ")} was seen within the last 30 seconds.`
+    }),
+  SchemasDiffer: ({ isBehind, source, target }: transfer.SchemasDiffer) =>
+    new CommandFailed({
+      code: isBehind ? 1 : 3,
+      message: `The schemas differ: the source is at ${source}, the target at ${target}. ${
+        isBehind
+          ? "Run `acme-svc migrate` with database.url set to the target."
+          : "Use the version of the service that knows both."
+      }`
+    }),
+  SchemaUnusable: ({ detail }: Migrations.SchemaUnusable) => new CommandFailed({ code: 1, message: detail }),
+  TransferRefused: ({ detail, reason }: TransferRefused) =>
+    new CommandFailed({ code: reason === "differs" ? 1 : 3, message: detail })
+}
+
+/** One line for each table, written over while it grows; a terminal alone has it. */
+const progressOn = ({ stderr }: Host, isQuiet: boolean, plan: ReadonlyArray<Counted>) => {
+  const expected = new Map(plan.map(({ rows, table }) => [table, rows]))
+  return ({ rows, table }: Counted): Effect.Effect<void> =>
+    Effect.sync(() => {
+      if (isQuiet || !stderr.isTerminal || rows === 0) return
+      const of = expected.get(table) ?? rows
+      stderr.write(`\r${table}  ${rows} of ${of}${rows >= of ? "\n" : ""}`)
+    })
+}
+
+const program = (kit: Kit, { config }: Loaded, url: Redacted.Redacted<string>, json: boolean) =>
+  Effect.gen(function*() {
+    const { host } = kit
+    const settings = { database: { ...config.database, url } }
+    const target = Context.get(
+      yield* Layer.build(Graph.database(settings, { mustExist: true, name: "--to" })),
+      Database
+    )
+    const migrations = yield* Migrations.read(host.process.migrations, target.dialect)
+    yield* Effect.provideService(Migrations.pending(migrations), Database, target) // an applied one may have changed
+    const known = migrations.map(({ name }) => name)
+    const plan = yield* transfer.plan(target, known)
+    const rows = plan.reduce((sum, counted) => sum + counted.rows, 0)
+    const filled = plan.filter((counted) => counted.rows > 0).map((counted) => `${counted.table} ${counted.rows}`)
+    const what = `${rows} row(s) (${filled.join(", ") || "every table is empty"})`
+    yield* kit.confirm(`Stop every server first. Copy ${what} to ${maskedDatabaseUrl(url)}?`)
+    const { tables, total } = yield* transfer.run(kit.operator, target, known, progressOn(host, json, plan))
+    yield* print(json, { tables, total }, () =>
+      `${
+        renderTable(
+          ["table", "rows", "sha256"],
+          tables.map(({ rows, sha256, table }) => [table, String(rows), sha256]),
+          tables.length
+        )
+      }\n${total} row(s) copied. Set database.url to the target before a server starts.`)
+  }).pipe(Effect.scoped, Effect.catchTags(refused))
+
+const hasPassword = (url: string): boolean => URL.canParse(url) && new URL(url).password !== ""
+
+const warning =
+  "Warning: --to holds a password, which others on this host can read in the list of processes; PGPASSWORD is not read there."
+
+/** `transfer`: every row into another database. */
+export const transferCommand = (kit: Kit) =>
+  described(
+    Command.make("transfer", {
+      to: Options.text("to").pipe(
+        Options.withDescription("URL of a database that is migrated and empty; its password rather in PGPASSWORD.")
+      ),
+      json: jsonOption
+    }, ({ json, to }) => {
+      const fault = databaseUrl.fault(to)
+      if (fault !== undefined) return new CommandFailed({ code: 2, message: `--to ${fault}.` })
+      const url = Redacted.make(to)
+      const warned = hasPassword(to) ? Console.error(warning) : Effect.void
+      return Effect.zipRight(warned, kit.records((loaded) => program(kit, loaded, url, json)))
+    }),
+    "Copy every row of every table to another database. Example: acme-svc transfer --to postgres://acme@db.example/acme. Exit codes: 0, 1, 2, 3."
+  )

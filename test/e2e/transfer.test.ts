@@ -1,0 +1,229 @@
+import Sqlite from "better-sqlite3"
+import { base64url } from "jose"
+import { spawn } from "node:child_process"
+import { statSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { Client } from "pg"
+import { assert, beforeAll, describe, it, vi } from "vitest"
+import { openssl } from "../subsystems/crypto/Pki.ts"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { builtServer, databases, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
+import { leafOf } from "../support/Openssl.ts"
+import { freePort } from "../support/Ports.ts"
+import { runToEnd, startServer } from "../support/Server.ts"
+
+/* `transfer` as operators run it: two databases, the program between them, and a service on the one that was filled. */
+
+vi.setConfig({ testTimeout: 180_000 })
+
+const config = "[profiles.default]\n[challenge]\nbypass = true\n"
+const program = resolve(import.meta.dirname, "../../dist/main.js")
+
+interface Copied {
+  readonly tables: ReadonlyArray<{ readonly table: string; readonly rows: number; readonly sha256: string }>
+  readonly total: number
+}
+
+/** A place with a configuration, whose database is said at each command. */
+const place = () => {
+  const directory = freshDirectory()
+  const command = (databaseUrl: string, ...words: ReadonlyArray<string>) =>
+    runToEnd(words, {
+      config,
+      directory,
+      env: { ACME_SVC_DATABASE__URL: databaseUrl, USER: "olga", PGPASSWORD: undefined }
+    }, 120_000)
+  const ends = async (code: number, databaseUrl: string, ...words: ReadonlyArray<string>): Promise<string> => {
+    const ended = await command(databaseUrl, ...words)
+    assert.strictEqual(ended.code, code, `${words.join(" ")}\n${ended.stdout}\n${ended.stderr}`)
+    return code === 0 ? ended.stdout : ended.stderr
+  }
+  const transfer = async (from: string, to: string): Promise<Copied> =>
+    JSON.parse(await ends(0, from, "transfer", "--to", to, "--yes", "--json")) as Copied
+  /** What has to be the same on the way back: everything but the trail, which has the transfer itself too. */
+  const lasting = ({ tables }: Copied) => tables.filter(({ table }) => table !== "audit_log")
+  return { directory, command, ends, transfer, lasting }
+}
+
+const sqliteUrl = (): string => `sqlite://${join(freshDirectory(), "acme.db")}`
+
+describe("transfer", () => {
+  beforeAll(builtServer)
+
+  it("moves a service from SQLite to PostgreSQL, where it revokes and renews, and back", async () => {
+    const { directory, ends, lasting, transfer } = place()
+    const [small, large, again] = [sqliteUrl(), await freshPostgresUrl(), sqliteUrl()]
+    const port = await freePort()
+    const serve = (databaseUrl: string) => startServer({ config, directory, port, databaseUrl })
+    const begun = await serve(small)
+    const session = await AcmeSession.open(begun.directoryUrl)
+    await session.register()
+    const first = await session.issue(["one.example"], new Map())
+    const second = await session.issue(["two.example"], new Map())
+    await begun.stop()
+    session.close()
+
+    await ends(0, large, "migrate")
+    const there = await transfer(small, large)
+    assert.isAbove(there.tables.find(({ table }) => table === "orders")?.rows ?? 0, 1)
+
+    const moved = await serve(large)
+    const client = await AcmeSession.open(moved.directoryUrl, { key: session.key })
+    client.kid = session.kid
+    const { directory: { revokeCert = "" } } = client
+    const revoked = await client.post(revokeCert, { certificate: base64url.encode(leafOf(first.chain).raw), reason: 4 })
+    assert.strictEqual(revoked.status, 200, revoked.text)
+    const identifier = openssl(["x509", "-noout", "-ext", "authorityKeyIdentifier"], Buffer.from(second.chain))
+      .toString().split("\n").map((line) => line.trim().replace(/^keyid:/, "")).find((line) =>
+        /^[0-9A-F:]{59}$/.test(line)
+      )
+    const octets = Buffer.from(leafOf(second.chain).serialNumber, "hex")
+    const serial = (octets[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.alloc(1), octets]) : octets
+    const replaces = [Buffer.from(identifier?.replaceAll(":", "") ?? "", "hex"), serial].map((part) =>
+      base64url.encode(part)
+    )
+    const renewed = await client.issue(["two.example"], new Map(), { more: { replaces: replaces.join(".") } })
+    assert.notStrictEqual(leafOf(renewed.chain).serialNumber, leafOf(second.chain).serialNumber)
+    const list = await fetch(moved.directoryUrl.replace(/directory$/, "crl"))
+    assert.strictEqual(list.status, 200)
+    await moved.stop()
+    client.close()
+
+    await ends(0, again, "migrate")
+    const back = await transfer(large, again)
+    await ends(0, small, "migrate", "--check")
+    const third = sqliteUrl()
+    await ends(0, third, "migrate")
+    assert.deepStrictEqual(lasting(await transfer(again, third)), lasting(back), "copied again it is the same")
+    const trail = JSON.parse(await ends(0, again, "order", "list", "--json")) as { readonly total: number }
+    assert.strictEqual(trail.total, 3)
+
+    const returned = await serve(again)
+    const last = await AcmeSession.open(returned.directoryUrl, { key: session.key })
+    last.kid = session.kid
+    assert.strictEqual(await last.download(renewed.certificateUrl), renewed.chain)
+    last.close()
+    await returned.dispose()
+  })
+
+  it("asks first, with the counts, and copies nothing when nobody can be asked", async () => {
+    const { ends } = place()
+    const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
+    await ends(0, from, "migrate")
+    await ends(0, to, "migrate")
+    assert.include(await ends(2, from, "transfer", "--to", to), "--yes")
+    const said = await ends(0, from, "transfer", "--to", to, "--yes")
+    assert.match(said, /^TABLE +ROWS +SHA256\neab_keys +0 +[0-9a-f]{64}\n/)
+    assert.match(said, /^0 row\(s\) copied\. /m)
+    assert.include(await ends(3, from, "transfer", "--to", to, "--yes"), "its table audit_log has rows")
+  })
+
+  it("shows no password, and says that one was in sight", async () => {
+    const { command, ends } = place()
+    const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
+    await ends(0, from, "migrate")
+    await ends(0, to, "migrate")
+    const { password } = new URL(to)
+    const full = await command(from, "transfer", "--to", to, "--yes", "--log-level", "debug")
+    assert.strictEqual(full.code, 0, full.stderr)
+    assert.match(full.stderr, /^Warning: --to holds a password/m)
+    const wrong = to.replace(password, "not-the-one")
+    const refused = await command(from, "transfer", "--to", wrong, "--yes", "--json")
+    assert.strictEqual(refused.code, 1)
+    assert.include(refused.stderr, "--to: postgres://postgres:***@127.0.0.1")
+    for (const { stderr, stdout } of [full, refused]) {
+      assert.notInclude(`${stderr}${stdout}`, password)
+      assert.notInclude(`${stderr}${stdout}`, "not-the-one")
+    }
+  })
+
+  it("takes the password from where PostgreSQL's own clients take it", async () => {
+    const { directory, ends } = place()
+    const [from, to] = [sqliteUrl(), new URL(await freshPostgresUrl())]
+    await ends(0, from, "migrate")
+    await ends(0, to.href, "migrate")
+    const { password } = to
+    to.password = ""
+    const words = ["transfer", "--to", to.href, "--yes"]
+    const env = { ACME_SVC_DATABASE__URL: from }
+    const done = await runToEnd(words, { config, directory, env: { ...env, PGPASSWORD: password } })
+    assert.deepStrictEqual([done.code, done.stderr], [0, ""])
+    assert.strictEqual((await runToEnd(words, { config, directory, env })).code, 1)
+  })
+
+  it("refuses what is no database, none at all, one that is behind and the source itself", async () => {
+    const { directory, ends } = place()
+    const [from, absent, behind] = [sqliteUrl(), sqliteUrl(), await freshPostgresUrl()]
+    assert.include(
+      await ends(1, behind, "transfer", "--to", from, "--yes"),
+      "acme-svc migrate",
+      "a source that is behind"
+    )
+    await ends(0, from, "migrate")
+    assert.include(await ends(2, from, "transfer", "--to", "mysql://db/acme", "--yes"), "--to must begin with")
+    assert.match(await ends(1, from, "transfer", "--to", absent, "--yes"), /--to: sqlite:.* cannot be opened: ENOENT/)
+    assert.match(
+      await ends(1, from, "transfer", "--to", behind, "--yes"),
+      /The schemas differ: the source is at \d{4}_\w+, the target at no migration\. Run `acme-svc migrate`/
+    )
+    assert.include(
+      await ends(3, from, "transfer", "--to", from, "--yes"),
+      "The target is the configured database itself."
+    )
+    const closed = `postgres://postgres@127.0.0.1:${await freePort()}/acme`
+    assert.match(await ends(1, from, "transfer", "--to", closed, "--yes"), /--to: .* cannot be opened: .*ECONNREFUSED/)
+    assert.throws(() => statSync(absent.slice("sqlite://".length)))
+    const server = await startServer({ config, directory, databaseUrl: from })
+    const target = sqliteUrl()
+    await ends(0, target, "migrate")
+    const served = await ends(3, from, "transfer", "--to", target, "--yes")
+    assert.match(served, new RegExp(`^Stop every server first: \\S+:${server.pid()}:\\S+ was seen`))
+    await server.dispose()
+  })
+})
+
+describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshUrl }) => {
+  beforeAll(builtServer)
+
+  /** Done once the program has begun to write. */
+  const writes = async (to: string): Promise<void> => {
+    if (dialect === "sqlite") {
+      const log = `${to.slice("sqlite://".length)}-wal`
+      // Pages of an open transaction get there once they no longer fit into memory.
+      while ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) < 1_000_000) await delay(1)
+      return
+    }
+    const client = new Client({ connectionString: to })
+    await client.connect()
+    const locks = "SELECT 1 FROM pg_locks WHERE relation = 'jobs'::regclass AND mode = 'RowExclusiveLock'"
+    while ((await client.query(locks)).rowCount === 0) await delay(1)
+    await client.end()
+  }
+
+  it("leaves the target empty, and succeeds the second time", async () => {
+    const { directory, ends, transfer } = place()
+    const [from, to] = [sqliteUrl(), await freshUrl()]
+    await ends(0, from, "migrate")
+    await ends(0, to, "migrate")
+    const jobs = 40_000
+    const source = new Sqlite(from.slice("sqlite://".length))
+    source.exec(
+      `INSERT INTO jobs SELECT randomblob(16), 'x', value, hex(randomblob(200)), 'done', 1, 1, 1, NULL, NULL, NULL, NULL, 1, 1
+         FROM (WITH RECURSIVE counted (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted LIMIT ${jobs})
+           SELECT value FROM counted)`
+    )
+    source.close()
+    const child = spawn(process.execPath, [program, "transfer", "--to", to, "--yes"], {
+      cwd: directory,
+      env: { PATH: process.env["PATH"], ACME_SVC_DATABASE__URL: from },
+      stdio: "ignore"
+    })
+    const ended = new Promise((done) => child.once("close", (_, signal) => done(signal)))
+    await writes(to)
+    child.kill("SIGKILL")
+    assert.strictEqual(await ended, "SIGKILL")
+    const { total } = await transfer(from, to)
+    assert.strictEqual(total, jobs)
+  })
+})

@@ -1,0 +1,248 @@
+import { Effect } from "effect"
+import { Database } from "../../src/subsystems/db/Database.ts"
+import type { Canonical } from "../../src/subsystems/db/Tables.ts"
+import { encodeRow, insertText, tables } from "../../src/subsystems/db/Tables.ts"
+import { sql } from "./Graph.ts"
+
+/* A database with rows in every table: values of every column, absent ones, and odd ones. */
+
+const idOf = (table: number, row: number): string =>
+  `0190${table.toString(16).padStart(4, "0")}-0000-7000-8000-${row.toString(16).padStart(12, "0")}`
+
+/** Beyond the basic plane, combining, right to left, control characters, quotes; what both engines order by bytes. */
+const odd = "naïve \u{1F510} e\u0301 \u05D0\u202E \u0001\t\n\r\\ ' \" ; -- \uFFFD \u00A0"
+
+type Row = { readonly [column: string]: Canonical }
+
+/** More than a page of orders, with their names; one order has everything, the others as little as there can be. */
+export const orders = 1100
+
+const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
+  eab_keys: [
+    { kid: "00".repeat(16), secret: "", label: odd, profile: "default", status: "active", created_at: "0" },
+    { kid: "ff".repeat(16), secret: "00ff10", status: "revoked", created_at: "-1" }
+  ],
+  accounts: [
+    {
+      id: idOf(1, 1),
+      profile: "default",
+      pubkey: "00010203",
+      status: "valid",
+      contact: JSON.stringify([`mailto:${odd}`]),
+      terms_of_service_agreed: "true",
+      eab_kid: "00".repeat(16),
+      created_at: "1700000000",
+      created_ip: "2001:db8::1",
+      created_ptr: "client.example",
+      last_seen_at: "1700000001",
+      last_seen_ip: "192.0.2.1",
+      last_seen_ptr: odd
+    },
+    {
+      id: idOf(1, 2),
+      profile: "other",
+      pubkey: "",
+      status: "deactivated",
+      contact: "[]",
+      terms_of_service_agreed: "false",
+      created_at: "1"
+    },
+    { id: idOf(1, 3), profile: "other", pubkey: "aa", status: "revoked", contact: "[]", created_at: "2" }
+  ],
+  orders: [
+    {
+      id: idOf(2, 0),
+      profile: "default",
+      account_id: idOf(1, 1),
+      status: "valid",
+      identifiers: `[{"type":"dns","value":"a.example"}]`,
+      not_before: "1",
+      not_after: "2",
+      replaces: "AAA.BBB",
+      error: "{}",
+      certificate: `-----BEGIN CERTIFICATE-----\n${"QUJD".repeat(2000)}\n-----END CERTIFICATE-----\n`,
+      cert_serial: "0badcafe",
+      cert_pubkey: "3000",
+      cert_not_after: "9007199254740993",
+      revoked_at: "1700000000",
+      revocation_reason: "1",
+      created_at: "1700000000",
+      created_ip: "192.0.2.1",
+      created_ptr: ""
+    },
+    ...Array.from({ length: orders - 1 }, (_, index): Row => ({
+      id: idOf(2, index + 1),
+      profile: "default",
+      account_id: idOf(1, 1),
+      status: "pending",
+      identifiers: "[]",
+      created_at: `${index}`
+    }))
+  ],
+  order_identifiers: Array.from({ length: orders * 2 }, (_, index) => ({
+    order_id: idOf(2, Math.floor(index / 2)),
+    profile: "default",
+    name: ["Z.example", "a.example"][index % 2],
+    name_rev: "elpmaxe"
+  })),
+  authorizations: [
+    { id: idOf(3, 1), order_id: idOf(2, 0), identifier: `{"type":"dns"}`, status: "expired", created_at: "5" }
+  ],
+  challenges: ["http-01", "dns-01"].map((type, position) => ({
+    id: idOf(4, position),
+    authz_id: idOf(3, 1),
+    type,
+    position: `${position}`,
+    token: `token-${position}`,
+    status: position === 0 ? "valid" : "pending",
+    validated_at: position === 0 ? "1700000000" : undefined,
+    error: position === 0 ? undefined : `{"detail":"x"}`,
+    created_at: "6"
+  })),
+  nonces: ["_", "A", "a", "-", "é", "\u{1F510}", "\uFFFD"].map((value) => ({ value, created_at: "7" })),
+  upstream_orders: [
+    {
+      order_id: idOf(2, 0),
+      status: "processing",
+      upstream_order_url: "https://ca.example/o/1",
+      upstream_finalize_url: "https://ca.example/f/1",
+      upstream_certificate_url: "https://ca.example/c/1",
+      csr_der: "",
+      error: odd,
+      client_ip: "192.0.2.1",
+      client_ptr: "x",
+      user_agent: "agent/1",
+      request_id: "request-1",
+      started_at: "8",
+      created_at: "8",
+      updated_at: "9"
+    },
+    { order_id: idOf(2, 1), status: "invalid", csr_der: "00", created_at: "8", updated_at: "9" }
+  ],
+  revocations: [
+    { issuer: "ab", serial: "01", revoked_at: "10", reason: "4", not_after: "11" },
+    { issuer: "ab", serial: "02", revoked_at: "10" }
+  ],
+  crls: [{ issuer: "ab", crl_number: "9223372036854775807", der: "30", this_update: "1", next_update: "2" }],
+  http01_tokens: [{ token: "t", key_authorization: "t.k", created_at: "1", expires_at: "2" }],
+  jobs: ["ready", "running", "done"].map((status, index) => ({
+    id: idOf(5, index),
+    kind: "signer_issue",
+    dedup_key: `${index}`,
+    payload: `{"text":"\\u0000 escaped"}`,
+    status,
+    run_at: "1",
+    attempts: "0",
+    max_attempts: "3",
+    deadline: index === 0 ? undefined : "2",
+    lease_until: index === 1 ? "3" : undefined,
+    lease_owner: index === 1 ? "host:1:x" : undefined,
+    last_error: index === 2 ? odd : undefined,
+    created_at: "1",
+    updated_at: "1"
+  })),
+  workers: [{ owner: "host:1:x", roles: "acme,worker", version: "0.1.0", started_at: "1", last_seen_at: "2" }],
+  admin_users: [
+    {
+      id: idOf(6, 1),
+      username: "olga",
+      password_hash: "pbkdf2",
+      status: "active",
+      role: "admin",
+      contact_email: "olga@example.org",
+      totp_secret: "00",
+      totp_pending_secret: "",
+      totp_last_step: "-9223372036854775808",
+      known_login_ips: `["192.0.2.1"]`,
+      created_at: "1",
+      updated_at: "2",
+      last_login_at: "3"
+    },
+    {
+      id: idOf(6, 2),
+      username: "Olga",
+      password_hash: "x",
+      status: "disabled",
+      known_login_ips: "[]",
+      created_at: "1",
+      updated_at: "2"
+    }
+  ],
+  admin_sessions: [
+    {
+      token_hash: "h",
+      user_id: idOf(6, 1),
+      csrf_token: "c",
+      state: "active",
+      mfa_attempts: "0",
+      created_at: "1",
+      expires_at: "2",
+      last_seen_at: "1",
+      created_ip: "192.0.2.1",
+      user_agent: odd
+    }
+  ],
+  admin_recovery_codes: [
+    { id: idOf(7, 1), user_id: idOf(6, 1), code_hash: "h1", created_at: "1", used_at: "2" },
+    { id: idOf(7, 2), user_id: idOf(6, 1), code_hash: "h2", created_at: "1" }
+  ],
+  login_attempts: [{ key: "192.0.2.0/24", window_started_at: "1", attempts: "2" }],
+  audit_log: ["1", "2", "10", "40"].map((id) => ({
+    id,
+    created_at: "1",
+    event: "certificate_issued",
+    outcome: "success",
+    actor_kind: "acme",
+    actor_id: id === "1" ? "someone" : undefined,
+    profile: id === "1" ? "default" : undefined,
+    account_id: id === "1" ? idOf(1, 1) : undefined,
+    order_id: id === "1" ? idOf(2, 0) : undefined,
+    cert_serial: id === "1" ? "0badcafe" : undefined,
+    identifiers: "[]",
+    client_ip: id === "1" ? "192.0.2.1" : undefined,
+    client_ptr: id === "1" ? "x" : undefined,
+    user_agent: id === "1" ? odd : undefined,
+    request_id: id === "1" ? "request-1" : undefined,
+    reason: id === "1" ? "4" : undefined,
+    detail: id === "1" ? "{}" : undefined
+  }))
+}
+
+/** How many rows {@link populate} writes. */
+export const populatedRows: number = Object.values(rows).reduce((sum, { length }) => sum + length, 0)
+
+/** Fills an empty database. */
+export const populate: Effect.Effect<void, never, Database> = Effect.gen(function*() {
+  const { dialect } = yield* Database
+  for (const table of tables) {
+    const parameters = (rows[table.name] ?? []).map((row) =>
+      encodeRow(table, table.columns.map(([column]) => row[column]), dialect)
+    )
+    for (let at = 0; at < parameters.length; at += 20) {
+      const part = parameters.slice(at, at + 20)
+      yield* sql(insertText(table, dialect, part.length), part.flat())
+    }
+  }
+})
+
+const plain = (value: unknown): unknown =>
+  Buffer.isBuffer(value)
+    ? value.toString("hex")
+    : typeof value === "boolean"
+    ? String(Number(value))
+    : typeof value === "string" && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value)
+    ? value.replaceAll("-", "") // a uuid is bytes on one engine; as text inside a column it is the same on both
+    : typeof value === "number"
+    ? String(value)
+    : value
+
+/** Every row of a table as this module reads it, alike for both engines. */
+export const dump = (name: string) =>
+  Effect.gen(function*() {
+    const columns = tables.find((table) => table.name === name)?.columns ?? []
+    const list = columns.map(([column, kind]) => kind === "int" ? `CAST(${column} AS TEXT) AS "${column}"` : column)
+    const found = yield* sql(`SELECT ${list.join(", ")} FROM ${name}`)
+    return found.map((row) =>
+      JSON.stringify(Object.fromEntries(Object.entries(row).map(([column, value]) => [column, plain(value)])))
+    ).sort()
+  })
