@@ -238,7 +238,8 @@ export interface Percentiles {
   readonly p99: number
 }
 
-const percentilesOf = (values: ReadonlyArray<number>): Percentiles => {
+/** Percentiles of what was measured. */
+export const percentilesOf = (values: ReadonlyArray<number>): Percentiles => {
   const sorted = Float64Array.from(values).sort()
   const at = (fraction: number) => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * fraction) - 1)] ?? 0
   return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99) }

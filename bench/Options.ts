@@ -15,7 +15,11 @@ export interface Options {
   readonly pebble: boolean
   /** The part of the full size a grown database is built with; undefined for none. */
   readonly grown: number | undefined
+  /** The part of a full size that history is built with. */
+  readonly part: number
   readonly policy: boolean
+  readonly queue: boolean
+  readonly cluster: boolean
 }
 
 const usage = `Usage: npm run bench -- [options]
@@ -27,8 +31,10 @@ const usage = `Usage: npm run bench -- [options]
   --full              SQLite with synchronous = full
   --pebble            drive Debian's pebble in the same way, when it is installed
   --grown             measure what a grown database costs, and nothing else; builds it first, for some ten minutes
-  --part N            build only this part of it, such as 0.01
   --policy            measure what fifty filter rules cost, and nothing else
+  --queue             measure the queue by itself, beside up to a million done jobs, and nothing else
+  --cluster           measure two acme and two worker processes beside one of all roles, on PostgreSQL, and nothing else
+  --part N            build only this part of what --grown and --queue build, such as 0.01
   --service-only      leave out the floor and the statement counts
   --statements        list the statements of one issuance
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
@@ -56,6 +62,8 @@ const parse = (words: ReadonlyArray<string>) => {
         grown: { type: "boolean", default: false },
         part: { type: "string", default: "1" },
         policy: { type: "boolean", default: false },
+        queue: { type: "boolean", default: false },
+        cluster: { type: "boolean", default: false },
         "service-only": { type: "boolean", default: false },
         statements: { type: "boolean", default: false },
         "cpu-prof": { type: "string" },
@@ -105,6 +113,9 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     serviceOnly: given["service-only"],
     pebble: given.pebble,
     grown: given.grown ? number("part", given.part, 1, false) : undefined,
-    policy: given.policy
+    part: number("part", given.part, 1, false),
+    policy: given.policy,
+    queue: given.queue,
+    cluster: given.cluster
   }
 }

@@ -8,7 +8,8 @@ import { writingTransactions } from "./Statements.ts"
  * The figures as tables for people. Colours only where a terminal shows them.
  */
 
-interface Paint {
+/** How a terminal shows what matters. */
+export interface Paint {
   readonly strong: (text: string) => string
   readonly faint: (text: string) => string
   readonly good: (text: string) => string
@@ -31,7 +32,7 @@ export const paintFor = (isTerminal: boolean): Paint =>
 type Row = ReadonlyArray<string>
 
 /** First column to the left, figures to the right. */
-const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string => {
+export const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string => {
   const widths = head.map((title, column) => Math.max(widthOf(title), ...rows.map((row) => widthOf(row[column] ?? ""))))
   const line = (row: Row) =>
     row.map((text, column) => {
@@ -41,7 +42,9 @@ const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string => {
   return [paint.faint(line(head)), ...rows.map(line)].map((text) => `  ${text}`).join("\n")
 }
 
-const fixed = (value: number | undefined, digits: number): string => value === undefined ? "-" : value.toFixed(digits)
+/** So many digits; a figure that was not taken is a dash. */
+export const fixed = (value: number | undefined, digits: number): string =>
+  value === undefined ? "-" : value.toFixed(digits)
 const percent = (share: number): string => `${Math.round(share * 100)} %`
 
 /** The figure that counts. */

@@ -11,13 +11,20 @@ import { readOptions } from "./Options.ts"
 import { offer } from "./Peer.ts"
 import { measurePolicy, policyReport } from "./Policy.ts"
 import * as Procfs from "./Procfs.ts"
+import { measureQueue, queueReport } from "./Queue.ts"
+import { queueRun } from "./QueueRun.ts"
 import { paintFor, report } from "./Report.ts"
 
 /*
  * `npm run bench`: see docs/bench.md. The program runs once more for each process that takes part.
  */
 
-const roles: { readonly [role: string]: typeof load | typeof floor | typeof bareHttp } = { load, floor, http: bareHttp }
+const roles: { readonly [role: string]: typeof load | typeof floor | typeof bareHttp | typeof queueRun } = {
+  load,
+  floor,
+  http: bareHttp,
+  queue: queueRun
+}
 
 const conditions = (synchronous: string): string => {
   const processors = cpus()
@@ -45,6 +52,16 @@ const policyText = async (options: Options, progress: Progress): Promise<string>
   return options.json ? JSON.stringify(cost, undefined, 2) : policyReport(cost)
 }
 
+const queueText = async (options: Options, progress: Progress): Promise<string> => {
+  const costs = await measureQueue(options, progress)
+  return options.json
+    ? JSON.stringify(costs, undefined, 2)
+    : queueReport(paintFor(process.stdout.isTTY === true), costs)
+}
+
+const chosen = ({ grown, policy, queue }: Options) =>
+  policy ? policyText : queue ? queueText : grown === undefined ? serviceText : grownText
+
 const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const options = readOptions(words)
   if (!Procfs.isAvailable()) throw new Error("CPU figures are read from /proc, which this system does not have")
@@ -52,8 +69,7 @@ const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const progress = (text: string) => {
     process.stderr.write(isInteractive ? `\r\u001B[K${text} …` : `${text}\n`)
   }
-  const measured = options.policy ? policyText : options.grown === undefined ? serviceText : grownText
-  const text = await measured(options, progress)
+  const text = await chosen(options)(options, progress)
   if (isInteractive) process.stderr.write("\r\u001B[K")
   await new Promise((done) => process.stdout.write(`${text}\n`, done))
 }
