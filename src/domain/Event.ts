@@ -183,6 +183,7 @@ export const events = {
   job_lease_lost: warn("kind", "job_id", "attempts"),
   job_deadline_passed: warn("kind", "job_id"),
   job_runner_started: progress("owner"),
+  job_runner_polling: advisory("poll_interval_ms", "error"),
   job_runner_retuned: info(
     "poll_interval_ms",
     "lease_seconds",

@@ -139,6 +139,11 @@ export const Table = Schema.Struct({
     ),
     pool_max: integer(10, { min: 1, max: 1000 }, "Connections of one process."),
     acquire_timeout_ms: milliseconds(5000, "Time a request waits for a connection before it fails."),
+    pooling: word(
+      "session",
+      { offered: ["session", "transaction"] },
+      "transaction behind a proxy that gives a connection to each transaction; without effect on SQLite."
+    ),
     sqlite: Schema.Struct({
       synchronous: word(
         "normal",

@@ -56,9 +56,11 @@ export interface Driver {
   readonly commit: (connection: Connection) => Effect.Effect<void, SqlError>
   /**
    * Holds a connection of its own that hears what other processes notify on a channel; fails when it is lost. Undefined
-   * where an engine has no such thing.
+   * where there is no such thing.
    */
   readonly listen: ((channel: string, heard: (payload: string) => void) => Effect.Effect<never, SqlError>) | undefined
+  /** Whether a connection is the same session of the server from one transaction to the next. */
+  readonly keepsSession: boolean
   readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
   /** Every connection of this process, as it is now. */
   readonly connections: () => Connections

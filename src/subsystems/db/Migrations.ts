@@ -92,6 +92,10 @@ const insertText: { readonly [D in Dialect]: string } = {
 // One number for the whole service: processes that start together take turns.
 const advisoryKey = 4_738_219_001
 
+// Where a session lasts no longer than a transaction, each migration takes its turn by itself.
+const lockTransaction =
+  `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(${advisoryKey})`
+
 const behind = (pending: ReadonlyArray<Migration>) =>
   new SchemaUnusable({
     reason: "behind",
@@ -151,6 +155,7 @@ const appliedVersions = (connection: Connection, dialect: Dialect) =>
 const applyOne = (driver: Driver, connection: Connection, migration: Migration) =>
   Effect.gen(function*() {
     const begun = yield* Clock.currentTimeMillis
+    if (!driver.keepsSession) yield* connection.executeRaw(lockTransaction, [])
     const done = yield* appliedVersions(connection, driver.dialect)
     if (done?.includes(migration.version) === true) return false
     if (done === undefined) yield* connection.executeRaw(createTable[driver.dialect], [])
@@ -174,8 +179,8 @@ const locked = <A, E>(
   connection: Connection,
   body: Effect.Effect<A, E>
 ): Effect.Effect<A, E | SqlError> =>
-  driver.dialect === "sqlite"
-    ? body // BEGIN IMMEDIATE is the lock
+  driver.dialect === "sqlite" || !driver.keepsSession
+    ? body // BEGIN IMMEDIATE is the lock, or that of each transaction
     : Effect.acquireUseRelease(
       Effect.zipRight(
         connection.executeRaw("SET statement_timeout = 0; SET lock_timeout = 0", []),

@@ -15,6 +15,8 @@ export interface PostgresOptions {
   readonly url: Redacted.Redacted
   readonly pool_max: number
   readonly acquire_timeout_ms: number
+  /** `transaction`: a proxy gives a session of the server to each transaction, so that nothing may be left in one. */
+  readonly pooling?: "session" | "transaction"
 }
 
 // Bounds on the server, because a statement is never interrupted from here: a cancel may hit a neighbour's.
@@ -23,6 +25,15 @@ const lockTimeoutMillis = 10_000
 // Here too, for a server that is frozen or behind a dead network path.
 const lostAfterMillis = statementTimeoutMillis + 2000
 const idleInTransactionMillis = 30_000
+
+const bounds = {
+  statement_timeout: statementTimeoutMillis,
+  lock_timeout: lockTimeoutMillis,
+  idle_in_transaction_session_timeout: idleInTransactionMillis
+}
+
+/** The same where a session is not ours: such a proxy takes no parameters at the start of a connection. */
+const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join("; ")
 
 const names = new Map<string, string>()
 const nameOf = (text: string): string => {
@@ -36,11 +47,13 @@ const nameOf = (text: string): string => {
 
 type Callback = (error: Error | undefined, result: QueryResult) => void
 
-/**
- * Sends every parameterised statement under a name, so that the server plans it once per connection, and gives up a
- * connection whose server has not even kept its own bound on statements.
- */
-class PreparingClient extends Client {
+/** Gives up a connection whose server has not even kept its own bound on statements. */
+class BoundedClient extends Client {
+  /** What is sent for a statement with values. */
+  protected prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { text, values }
+  }
+
   // The overloads of `Client.query` cannot be restated one by one; whatever is not text with values passes through.
   override query(...args: Array<unknown>): never {
     const [text, values, callback] = args
@@ -48,7 +61,7 @@ class PreparingClient extends Client {
     return typeof text === "string" && Array.isArray(values) && typeof callback === "function"
       ? forward.call(
         this,
-        values.length > 0 ? { name: nameOf(text), text, values } : text,
+        values.length > 0 ? this.prepare(text, values) : text,
         this.#endingWhenLost(callback as Callback)
       )
       : forward.apply(this, args)
@@ -60,6 +73,13 @@ class PreparingClient extends Client {
       if (error?.message === "Query read timeout") this.end().catch(() => {})
       callback(error, result)
     }
+  }
+}
+
+/** Sends every parameterised statement under a name, so that the server plans it once per connection. */
+class PreparingClient extends BoundedClient {
+  protected override prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { name: nameOf(text), text, values }
   }
 }
 
@@ -90,16 +110,14 @@ const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError
     catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
   })
 
-const makePool = (server: ClientConfig, max: number): Pool => {
+const makePool = (server: ClientConfig, max: number, keepsSession: boolean): Pool => {
   const pool = new Pool({
     ...server,
     max,
     query_timeout: lostAfterMillis,
-    statement_timeout: statementTimeoutMillis,
-    lock_timeout: lockTimeoutMillis,
-    idle_in_transaction_session_timeout: idleInTransactionMillis,
+    ...(keepsSession ? bounds : {}),
     types,
-    Client: PreparingClient
+    Client: keepsSession ? PreparingClient : BoundedClient
   })
   pool.on("error", () => {}) // an idle connection that dies is replaced at its next use
   return pool
@@ -152,6 +170,7 @@ const describe: Driver["describe"] = (error) => {
 const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
   Effect.gen(function*() {
     let listening = 0
+    const keepsSession = options.pooling !== "transaction"
     const sql = yield* SqlClient.SqlClient
     const reserve = Effect.tapError(sql.reserve, (error) =>
       describe(error).detail.includes("timeout exceeded when trying to connect")
@@ -162,7 +181,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     const exclusive: Driver["exclusive"] = (use) =>
       Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
     const begin: Driver["begin"] = (connection) =>
-      connection.executeRaw("BEGIN", [])
+      connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${boundsOfTransaction}`, [])
     // A statement whose failure was swallowed aborts the transaction: COMMIT then answers ROLLBACK without an error.
     const commit: Driver["commit"] = (connection) =>
       Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
@@ -190,10 +209,10 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       transact,
       begin,
       commit,
-      listen: listen(
-        server,
-        Effect.acquireRelease(Effect.sync(() => listening++), () => Effect.sync(() => listening--))
-      ),
+      listen: keepsSession
+        ? listen(server, Effect.acquireRelease(Effect.sync(() => listening++), () => Effect.sync(() => listening--)))
+        : undefined,
+      keepsSession,
       describe,
       connections: () => ({ idle: pool.idleCount, busy: pool.totalCount - pool.idleCount + listening })
     })
@@ -204,7 +223,7 @@ export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError>
   Layer.unwrapScoped(Effect.gen(function*() {
     const server = yield* readUrl(options)
     const pool = yield* Effect.acquireRelease(
-      Effect.sync(() => makePool(server, options.pool_max)),
+      Effect.sync(() => makePool(server, options.pool_max, options.pooling !== "transaction")),
       (made) => Effect.promise(() => made.end())
     )
     return Layer.provide(

@@ -72,6 +72,7 @@ const make = (options: SqliteOptions) =>
       begin,
       commit,
       listen: undefined,
+      keepsSession: true,
       describe,
       connections: () => held ? { idle: 0, busy: 1 } : { idle: 1, busy: 0 }
     })

@@ -201,10 +201,16 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
 
     return {
       /** Wakes for work other processes enqueue, where the engine tells of it; while it cannot, the poll finds it. */
-      hearOthers: Effect.map(Database, ({ listen }) =>
-        listen === undefined
-          ? Effect.never
-          : Effect.retry(listen(jobs.wakeChannel, heard), listenRetries)),
+      hearOthers: Effect.map(Database, ({ describe, dialect, listen }) => {
+        const polling = (error: string) =>
+          emit("job_runner_polling", { poll_interval_ms: options.poll_interval_ms, error })
+        if (listen !== undefined) {
+          const told = Effect.tapError(listen(jobs.wakeChannel, heard), (error) => polling(describe(error).detail))
+          return Effect.retry(told, listenRetries)
+        }
+        const mute = "a proxy that pools transactions passes no notification on"
+        return Effect.zipRight(dialect === "postgres" ? polling(mute) : Effect.void, Effect.never)
+      }),
       /** Enqueues every periodic kind but these, due at once, where no live row exists. */
       enqueuePeriodic: (but: ReadonlyArray<JobKind> = []) =>
         Effect.forEach(

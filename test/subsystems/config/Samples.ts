@@ -170,6 +170,7 @@ export const others: Record<string, TextSamples> = {
       "postgres://u:a b@@h:port/d"
     ]
   },
+  "database.pooling": oneOf("session", ["session", "transaction"]),
   "database.sqlite.synchronous": oneOf("normal", ["normal", "full"]),
   "metrics.bind_address": {
     initial: "127.0.0.1:3002",
