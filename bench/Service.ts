@@ -18,6 +18,8 @@ export interface ServiceOptions {
   readonly directory?: string
   /** Further lines of the configuration file. */
   readonly configuration?: string
+  /** Its only role; every role when not given. */
+  readonly role?: "acme" | "worker"
 }
 
 /** A running server, bypassing validation, its JSON log in a file. */
@@ -25,6 +27,7 @@ export interface Service {
   readonly pid: number
   readonly directory: string
   readonly directoryUrl: string
+  readonly logFile: string
   /** Bytes logged so far. */
   readonly logged: () => number
   readonly stop: () => Promise<void>
@@ -110,16 +113,18 @@ export const startService = async (options: ServiceOptions): Promise<Service> =>
   const directory = options.directory ?? newDirectory(options.configuration)
   const port = await freePort()
   const logFile = join(directory, `log-${port}.jsonl`)
-  const server = startProcess(process.execPath, [...options.nodeWords, program, "serve"], {
+  const roles = options.role === undefined ? [] : ["--role", options.role]
+  const server = startProcess(process.execPath, [...options.nodeWords, program, "serve", ...roles], {
     cwd: directory,
     env: environment(directory, port, options),
     logFile
   })
-  await server.said(`"server_listening"`)
+  await server.said(options.role === "worker" ? `"job_runner_started"` : `"server_listening"`)
   return {
     pid: server.pid,
     directory,
     directoryUrl: `http://127.0.0.1:${port}/profile/default/directory`,
+    logFile,
     logged: () => statSync(logFile).size,
     stop: server.stop
   }

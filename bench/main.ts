@@ -1,6 +1,7 @@
 import { cpus } from "node:os"
 import { bareHttp } from "./BareHttp.ts"
 import { endOnSignals } from "./Cleanup.ts"
+import { clusterReport, measureCluster } from "./Cluster.ts"
 import { floor } from "./Floor.ts"
 import { grownReport, measureGrown } from "./Grown.ts"
 import { load } from "./Load.ts"
@@ -59,8 +60,15 @@ const queueText = async (options: Options, progress: Progress): Promise<string> 
     : queueReport(paintFor(process.stdout.isTTY === true), costs)
 }
 
-const chosen = ({ grown, policy, queue }: Options) =>
-  policy ? policyText : queue ? queueText : grown === undefined ? serviceText : grownText
+const clusterText = async (options: Options, progress: Progress): Promise<string> => {
+  const cost = await measureCluster(options, progress)
+  return options.json
+    ? JSON.stringify(cost, undefined, 2)
+    : clusterReport(paintFor(process.stdout.isTTY === true), cost)
+}
+
+const chosen = ({ cluster, grown, policy, queue }: Options) =>
+  cluster ? clusterText : policy ? policyText : queue ? queueText : grown === undefined ? serviceText : grownText
 
 const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const options = readOptions(words)
