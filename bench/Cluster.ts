@@ -35,8 +35,9 @@ export interface Division {
   readonly connections: number
   /** Certificates issued by each process that works. */
   readonly jobs: ReadonlyArray<number>
-  /** The slower half of the two load generators' 99th percentiles of a request, and the share of the machine in use. */
+  /** Milliseconds: 99th percentile of a request, as the load generator that fared worse saw it. */
   readonly p99: Percentiles["p99"]
+  /** Of the whole machine, whoever used it. */
   readonly machineShare: number
 }
 
