@@ -147,6 +147,7 @@ export const openStore = (
         begin,
         commit,
         listen: undefined,
+        keepsSession: true,
         describe: opened.describe,
         connections: opened.connections
       }))
