@@ -1,5 +1,3 @@
-import type { Socket } from "node:net"
-import { connect } from "node:net"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { builtServer } from "../support/Databases.ts"
@@ -7,32 +5,10 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { verifyChain } from "../support/Openssl.ts"
+import type { Raw } from "../support/RawClient.ts"
+import { drip, open } from "../support/RawClient.ts"
 
 /* The lines "slow head, slow body, 5000 idle connections" and their neighbours of attacks.md, "HTTP surface". */
-
-/** A connection that goes on as it likes; `ended` has everything the server said once it has closed. */
-interface Raw {
-  readonly socket: Socket
-  readonly ended: Promise<string>
-}
-
-const open = (port: number, first = ""): Raw => {
-  const socket = connect(port, "127.0.0.1")
-  let said = ""
-  socket.on("data", (chunk: Buffer) => {
-    said += chunk.toString("latin1")
-  })
-  socket.on("error", () => undefined)
-  if (first !== "") socket.write(first)
-  return { socket, ended: new Promise((done) => socket.once("close", () => done(said))) }
-}
-
-/** Sends one octet a second for as long as the server lets it. */
-const drip = (raw: Raw): Raw => {
-  const dripping = setInterval(() => raw.socket.write("x"), 1000)
-  void raw.ended.then(() => clearInterval(dripping))
-  return raw
-}
 
 describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }) => {
   let ground: Ground

@@ -9,7 +9,8 @@ import { runCommand } from "./Command.ts"
 
 const patienceMs = 20_000
 
-const download = (url: string, trust: string): Promise<Buffer> =>
+/** Reads something over HTTP, or HTTPS by the certificates of a file. */
+export const download = (url: string, trust: string): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(patienceMs)
     const request = url.startsWith("https:")

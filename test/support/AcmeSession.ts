@@ -315,6 +315,14 @@ export class AcmeSession {
     return this.expect([200], this.kid, { status: "deactivated" })
   }
 
+  /** Asks for another key in place of the session's; what comes after a 200 is for a session of the new one. */
+  rollOver(next: AcmeKey): Promise<HttpAnswer> {
+    const url = this.directory.keyChange ?? ""
+    const header = JSON.stringify({ alg: next.alg, jwk: next.jwk, url })
+    const inner = signJws(next, header, JSON.stringify({ account: this.kid, oldKey: this.key.jwk }))
+    return this.post(url, inner)
+  }
+
   async newOrder(names: ReadonlyArray<string>, more: object = {}): Promise<PlacedOrder> {
     const identifiers = names.map((value) => ({ type: "dns", value }))
     const answer = await this.expect([201], this.directory.newOrder, { identifiers, ...more })

@@ -8,18 +8,40 @@ import type { Server, ServerOptions } from "./Server.ts"
 import { startServer } from "./Server.ts"
 import { checkStoredCertificates } from "./StoredCertificates.ts"
 
-/** A running service with the world its validations need: names that resolve to loopback and a web server there. */
-export interface Ground {
-  readonly server: Server
+/** What validations need: names that resolve to loopback and a web server there. */
+export interface World {
   /** Every name resolves to 127.0.0.1 unless the zone says otherwise. */
   readonly dns: DnsAnswerer
   readonly responder: Http01Responder
+  /** Points a process of the service at both. */
+  readonly env: Readonly<Record<string, string>>
+  readonly stop: () => Promise<void>
+}
+
+/** Starts the answerer and the responder. */
+export const startWorld = async (web: Http01ResponderOptions = {}): Promise<World> => {
+  const dns = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] } })
+  const responder = await startHttp01Responder(web)
+  return {
+    dns,
+    responder,
+    env: { ACME_SVC_DNS__RESOLVER: dns.address, ACME_SVC_CHALLENGE__HTTP_01__PORT: `${responder.port}` },
+    stop: async () => {
+      await responder.stop()
+      await dns.stop()
+    }
+  }
+}
+
+/** A running service with the world its validations need. */
+export interface Ground extends Pick<World, "dns" | "responder"> {
+  readonly server: Server
   /** Ends everything, and fails when a certificate that was stored is a bad one. */
   readonly dispose: () => Promise<void>
 }
 
-/** What the server was told, from the directory it runs in. */
-const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
+/** The database a server was told of, seen from anywhere. */
+export const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
   const url = databaseUrl ?? env?.["ACME_SVC_DATABASE__URL"] ?? "sqlite://sqlite.db"
   return url.startsWith("sqlite://") ? `sqlite://${resolve(directory, url.slice("sqlite://".length))}` : url
 }
@@ -29,33 +51,21 @@ export const startGround = async (
   options: ServerOptions = {},
   web: Http01ResponderOptions = {}
 ): Promise<Ground> => {
-  const dns = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] } })
-  const responder = await startHttp01Responder(web)
-  const world = async () => {
-    await responder.stop()
-    await dns.stop()
-  }
+  const { dns, env, responder, stop } = await startWorld(web)
   try {
-    const server = await startServer({
-      ...options,
-      env: {
-        ACME_SVC_DNS__RESOLVER: dns.address,
-        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${responder.port}`,
-        ...options.env
-      }
-    })
+    const server = await startServer({ ...options, env: { ...env, ...options.env } })
     const dispose = async () => {
       try {
         await server.stop()
         if (existsSync(server.caFile)) await checkStoredCertificates(databaseUrlOf(server, options), server.caFile)
       } finally {
         await server.dispose()
-        await world()
+        await stop()
       }
     }
     return { server, dns, responder, dispose }
   } catch (error) {
-    await world()
+    await stop()
     throw error
   }
 }

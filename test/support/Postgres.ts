@@ -1,11 +1,23 @@
 import type { ChildProcessByStdio } from "node:child_process"
 import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
 import { createRequire } from "node:module"
 import { arch, platform, tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import type { Readable, Writable } from "node:stream"
+import { setTimeout as delay } from "node:timers/promises"
 import { Client, escapeIdentifier } from "pg"
 import { freePort } from "./Ports.ts"
 
@@ -18,11 +30,26 @@ export interface PostgresCluster {
   readonly url: (database: string) => string
   /** Creates an empty database, randomly named when no name is given, and answers its URL. */
   readonly createDatabase: (name?: string) => Promise<string>
-  /** Takes the server away at once, connections and all; the data stays for {@link resume}. */
-  readonly halt: () => Promise<void>
+  /** Takes the server away, connections and all; the data stays for {@link resume}. `immediate` is a crash, the default. */
+  readonly halt: (mode?: "immediate" | "fast") => Promise<void>
   /** Brings a halted server back on the same port with the same data. */
   readonly resume: () => Promise<void>
+  /** There is no server, by whatever cause. */
+  readonly isGone: () => boolean
+  /**
+   * Starts a second server, which follows this one; from then on no commit is answered here that it does not hold too.
+   * It has to be stopped first.
+   */
+  readonly follower: () => Promise<PostgresFollower>
   /** Ends the server and removes its data. */
+  readonly stop: () => Promise<void>
+}
+
+/** A server that follows another one and can take its place. */
+export interface PostgresFollower {
+  readonly port: number
+  /** Makes it the server to write to; what it follows has to be gone. */
+  readonly promote: () => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -30,6 +57,10 @@ export interface PostgresCluster {
 export interface PostgresOptions {
   /** Keep fsync and synchronous commits on: slower, what a production server does. */
   readonly durable?: boolean
+  /** Can be followed, see {@link PostgresCluster.follower}. */
+  readonly followed?: boolean
+  /** Where its data goes, in place of the system's directory for temporary files; kept as small as it can be. */
+  readonly within?: string
 }
 
 interface Credentials {
@@ -133,7 +164,7 @@ const launch = (command: string, parameters: ReadonlyArray<string>, as: Credenti
     })
     child.stderr.on("data", (chunk: Buffer) => {
       said = (said + chunk.toString()).slice(-8000)
-      if (said.includes("database system is ready to accept connections")) {
+      if (/database system is ready to accept (?:read-only )?connections/.test(said)) {
         resolve({ pid, supervisor: child, exited })
       }
     })
@@ -150,10 +181,13 @@ const within = (milliseconds: number, event: Promise<void>): Promise<boolean> =>
     })
   })
 
+const hasEnded = ({ supervisor: { exitCode, signalCode } }: Running): boolean =>
+  exitCode !== null || signalCode !== null
+
 /** Ends exactly the process we started, ever less politely. */
 const end = async (running: Running, first: "SIGINT" | "SIGQUIT"): Promise<void> => {
   for (const signal of [first, "SIGQUIT", "SIGKILL"] as const) {
-    if (running.supervisor.exitCode !== null || running.supervisor.signalCode !== null) return
+    if (hasEnded(running)) return
     try {
       process.kill(running.pid, signal)
     } catch {
@@ -178,17 +212,60 @@ const settings = [
   "log_checkpoints=off"
 ]
 
-/** Runs one statement on a connection of its own. */
-const execute = async (url: string, statement: string): Promise<void> => {
+// Shapes that can be followed, by a server whose log is not kept for it for ever.
+const followedSettings = ["wal_level=replica", "max_wal_senders=4", "wal_keep_size=256MB", "hot_standby=on"]
+
+// A log as short as it can be.
+const smallSettings = ["min_wal_size=2MB", "max_wal_size=4MB", "shared_buffers=8MB"]
+
+/** Does something on a connection of its own. */
+const connected = async <A>(url: string, use: (client: Client) => Promise<A>): Promise<A> => {
   const client = new Client({ connectionString: url })
   client.on("error", () => undefined)
   await client.connect()
   try {
-    await client.query(statement)
+    return await use(client)
   } finally {
     await client.end()
   }
 }
+
+/** Runs one statement on a connection of its own. */
+const execute = (url: string, statement: string): Promise<void> =>
+  connected(url, async (client) => {
+    await client.query(statement)
+  })
+
+/** Copies the data of a running server for one that follows it, as the manual's low-level backup does. */
+const copyData = (url: string, from: string, to: string): Promise<void> =>
+  connected(url, async (client) => {
+    await client.query("SELECT pg_backup_start('follower', true)")
+    execFileSync("cp", ["-a", from, to])
+    const { rows: [stopped] } = await client.query<{ readonly labelfile: string }>(
+      "SELECT labelfile FROM pg_backup_stop(false)"
+    )
+    const source = new URL(url)
+    const connection = `host=127.0.0.1 port=${source.port} user=postgres password=${source.password}`
+    for (const left of ["postmaster.pid", "postmaster.opts"]) rmSync(join(to, left), { force: true })
+    for (const segment of readdirSync(join(to, "pg_wal"))) {
+      rmSync(join(to, "pg_wal", segment), { recursive: true, force: true })
+    }
+    appendFileSync(join(to, "postgresql.auto.conf"), `primary_conninfo = '${connection} application_name=follower'\n`)
+    writeFileSync(join(to, "backup_label"), stopped?.labelfile ?? "")
+    writeFileSync(join(to, "standby.signal"), "")
+  })
+
+/** Waits until the one who follows has everything, and has the server wait for it at every commit from now on. */
+const awaitFollower = (url: string): Promise<void> =>
+  connected(url, async (client) => {
+    await client.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
+    await client.query("SELECT pg_reload_conf()")
+    for (const end = Date.now() + 30_000; Date.now() < end; await delay(50)) {
+      const { rows } = await client.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+      if (rows.length > 0) return
+    }
+    throw new Error("nobody follows the server")
+  })
 
 /** The same server as `url`, another database. */
 const withDatabase = (url: string, database: string): string => {
@@ -213,21 +290,37 @@ export const dropPostgresDatabase = async (adminUrl: string, url: string): Promi
 /** Starts a server of our own; {@link PostgresCluster.stop} ends it, and so does the end of this process. */
 export const startPostgres = async (options: PostgresOptions = {}): Promise<PostgresCluster> => {
   const as = unprivileged()
-  const scratch = mkdtempSync(join(tmpdir(), "acme-postgres-"))
+  const scratch = mkdtempSync(join(options.within ?? tmpdir(), "acme-postgres-"))
   const password = randomBytes(12).toString("hex")
   const data = join(scratch, "data")
   const passwordFile = join(scratch, "password")
+  const given = (path: string) => {
+    if (as.uid !== undefined && as.gid !== undefined) chownSync(path, as.uid, as.gid)
+  }
+  const urlOf = (port: number) => `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
   const remove = () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 })
+
+  const launcher = (binaries: string) => (directory: string, port: number): Promise<Running> =>
+    launch(
+      join(binaries, "postgres"),
+      ["-D", directory, "-p", `${port}`].concat(
+        [
+          ...settings,
+          ...options.durable === true ? [] : speed,
+          ...options.followed === true ? followedSettings : [],
+          ...options.within === undefined ? [] : smallSettings
+        ].flatMap((setting) => ["-c", setting])
+      ),
+      as
+    )
 
   const start = async () => {
     chmodSync(scratch, 0o755)
     const binaries = usableBinaries(as, scratch)
     writeFileSync(passwordFile, password, { mode: 0o600 })
-    if (as.uid !== undefined && as.gid !== undefined) {
-      chownSync(scratch, as.uid, as.gid)
-      chownSync(passwordFile, as.uid, as.gid)
-    }
+    given(scratch)
+    given(passwordFile)
     execFileSync(join(binaries, "initdb"), [
       `--pgdata=${data}`,
       "--username=postgres",
@@ -236,20 +329,15 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
       "--encoding=UTF8",
       "--no-locale",
       "--no-sync",
-      "--no-instructions"
+      "--no-instructions",
+      ...options.within === undefined ? [] : ["--wal-segsize=1"]
     ], { ...as, cwd: scratch, stdio: "pipe", env: { PATH: process.env["PATH"], LC_ALL: "C" } })
 
-    const launchOn = (port: number) =>
-      launch(
-        join(binaries, "postgres"),
-        ["-D", data, "-p", `${port}`]
-          .concat([...settings, ...(options.durable === true ? [] : speed)].flatMap((setting) => ["-c", setting])),
-        as
-      )
+    const launchOn = launcher(binaries)
     for (let attempt = 0;; attempt++) {
       const port = await freePort()
       try {
-        return { port, running: await launchOn(port), launchOn }
+        return { port, running: await launchOn(data, port), launchOn }
       } catch (error) {
         if (attempt === 4 || !String(error).includes("could not create any TCP/IP sockets")) throw error
       }
@@ -261,7 +349,7 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     throw error
   })
   let running: Running | undefined = first
-  const adminUrl = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
+  const adminUrl = urlOf(port)
 
   const finish = async (signal: "SIGINT" | "SIGQUIT") => {
     const current = running
@@ -269,15 +357,37 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     if (current !== undefined) await end(current, signal)
   }
 
+  const follower = async (): Promise<PostgresFollower> => {
+    const home = mkdtempSync(join(tmpdir(), "acme-postgres-"))
+    chmodSync(home, 0o755)
+    given(home)
+    const copy = join(home, "data")
+    await copyData(adminUrl, data, copy)
+    for (const made of ["backup_label", "standby.signal"]) given(join(copy, made))
+    const followerPort = await freePort()
+    const following = await launchOn(copy, followerPort)
+    await awaitFollower(adminUrl)
+    return {
+      port: followerPort,
+      promote: () => execute(urlOf(followerPort), "SELECT pg_promote(true, 60)"),
+      stop: async () => {
+        await end(following, "SIGINT")
+        rmSync(home, { recursive: true, force: true, maxRetries: 3 })
+      }
+    }
+  }
+
   return {
     adminUrl,
     port,
     url: (database) => withDatabase(adminUrl, database),
     createDatabase: (name) => createPostgresDatabase(adminUrl, name),
-    halt: () => finish("SIGQUIT"),
+    halt: (mode = "immediate") => finish(mode === "fast" ? "SIGINT" : "SIGQUIT"),
     resume: async () => {
-      running ??= await launchOn(port)
+      if (running === undefined || hasEnded(running)) running = await launchOn(data, port)
     },
+    isGone: () => running === undefined || hasEnded(running),
+    follower,
     stop: async () => {
       await finish("SIGINT")
       remove()

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { Database } from "../../src/subsystems/db/Database.ts"
-import { openDriver, sql } from "./Graph.ts"
+import { openDriver, sql } from "./OpenDatabase.ts"
 import { certificatesOf } from "./Openssl.ts"
 
 /** What a row says of its order, and what its certificate says for itself. */

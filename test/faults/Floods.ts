@@ -1,0 +1,102 @@
+import { once } from "node:events"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { makeHttpClient } from "../support/Http.ts"
+import { sqlAt } from "../support/OpenDatabase.ts"
+import type { Raw } from "../support/RawClient.ts"
+import { open } from "../support/RawClient.ts"
+import { patienceMs } from "./Load.ts"
+import type { Fault, Stage } from "./Stage.ts"
+import { siteOn, under } from "./Stage.ts"
+
+/** Each wave is accepted before the next one: what overflows the kernel's queue is closed by nobody. */
+const waveSize = 100
+
+/** One of five stays after a first request, as a client that may have another; the rest never say a word. */
+const isKept = (index: number): boolean => index % 5 === 0
+
+const fillUp = async ({ load, means: { clients, rounds }, site: { acme } }: Stage): Promise<number> => {
+  const first = `GET ${new URL(acme.directoryUrl).pathname} HTTP/1.1\r\nHost: x\r\n\r\n`
+  const idle: Array<Raw> = []
+  const flood = async () => {
+    while (idle.length < rounds) {
+      const more = Array.from({ length: Math.min(waveSize, rounds - idle.length) }, (_, index) => {
+        const at = idle.length + index
+        return open(acme.port, isKept(at) ? first : "", `127.0.0.${2 + at % 250}`)
+      })
+      await Promise.all(more.map(({ socket }) => Promise.race([once(socket, "connect"), once(socket, "close")])))
+      idle.push(...more)
+    }
+  }
+  await Promise.all([flood(), load.ledger.acknowledged.more(2 * clients)])
+  // The silent ones alone are more than may be open before their first request.
+  if (rounds >= 1000) await acme.waitForEvent("server_connection_refused")
+  // The silent ones are cut off; those that have asked something may stay, up to the bound, and are told goodbye here.
+  await Promise.all(idle.flatMap(({ ended }, index) => isKept(index) ? [] : [ended]))
+  const fresh = await AcmeSession.open(acme.directoryUrl, { patienceMs })
+  await fresh.register()
+  fresh.close()
+  for (const { socket } of idle) socket.destroy()
+  return idle.length
+}
+
+/** More connections than the service keeps, from many addresses. */
+export const idleConnections: Fault = {
+  name: "idle connections",
+  databases: ["SQLite"],
+  rounds: 10_000,
+  isSize: true,
+  run: async (means) => under(means, await siteOn(means), fillUp)
+}
+
+const writers = 16
+const largestBatch = 256
+const ttlSeconds = 10
+
+const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Stage): Promise<number> => {
+  const { databaseUrl } = site
+  const { directory: { newNonce } } = await load.another()
+  const http = makeHttpClient()
+  const seen = new Set<string>()
+  let asked = 0
+  const writer = async () => {
+    while (asked < rounds) {
+      asked++
+      const answer = await http.send(newNonce, { method: "HEAD" })
+      const nonce = answer.headers["replay-nonce"]
+      if (answer.status === 503) continue
+      if (answer.status !== 200 || nonce === undefined) throw new Error(`newNonce: ${answer.status}`)
+      if (seen.has(String(nonce))) throw new Error("a nonce was handed out twice")
+      seen.add(String(nonce))
+    }
+  }
+  try {
+    await Promise.all([...Array.from({ length: writers }, writer), load.ledger.acknowledged.more(2 * clients)])
+  } finally {
+    http.close()
+  }
+  const stored = async () => Number((await sqlAt(databaseUrl, "SELECT count(*) AS n FROM nonces"))[0]?.["n"])
+  // No more than were asked for, by the flood and by everybody else, and a batch ahead.
+  const [rows, most] = [await stored(), seen.size + load.answers.value + largestBatch]
+  if (rows > most) throw new Error(`${rows} nonces are stored, where ${most} were asked for`)
+  say(`${seen.size} nonces handed out, ${rows} stored`)
+  // And they go: the sweep is due now instead of in half a minute.
+  await (await load.another()).poll(
+    async () => {
+      await sqlAt(databaseUrl, "UPDATE jobs SET run_at = 0 WHERE kind = 'nonce_sweep' AND status = 'ready'")
+      return stored()
+    },
+    (left) => left < rows / 2,
+    patienceMs
+  )
+  return asked
+}
+
+/** Many ask for nonces and use none. */
+export const nonceFlood: Fault = {
+  name: "flood of newNonce",
+  databases: ["SQLite", "PostgreSQL"],
+  rounds: 10_000,
+  isSize: true,
+  run: async (means) =>
+    under(means, { ...await siteOn(means), env: { ACME_SVC_NONCE__TTL_SECONDS: `${ttlSeconds}` } }, askForNonces)
+}

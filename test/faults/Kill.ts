@@ -1,0 +1,40 @@
+import { setTimeout as delay } from "node:timers/promises"
+import type { Fault, Means } from "./Stage.ts"
+import { siteOn, under } from "./Stage.ts"
+
+/** Kills one of the processes and starts it again, at moments counted in answers, so that they fall into the work. */
+const killing = (workers: number | undefined) => async (means: Means) =>
+  under(
+    means,
+    { ...await siteOn(means), ...workers === undefined ? {} : { workers } },
+    async ({ chance, endLeases, load, means: { rounds }, site }) => {
+      for (let round = 0; round < rounds; round++) {
+        await load.answers.more(20 + chance(8 * means.clients))
+        await delay(chance(25))
+        const victim = site.processes[chance(site.processes.length)] ?? site.acme
+        const pid = victim.pid()
+        await victim.kill9()
+        await endLeases(pid)
+        await victim.restart()
+      }
+      // What was acknowledged is in the database, not in the processes.
+      for (const server of site.processes) await server.restart()
+      return rounds
+    }
+  )
+
+/** `kill -9` of the only process. */
+export const killOne: Fault = {
+  name: "kill -9 of the one process",
+  databases: ["SQLite", "PostgreSQL"],
+  rounds: 10,
+  run: killing(undefined)
+}
+
+/** `kill -9` of the process that serves or of the worker beside it. */
+export const killApart: Fault = {
+  name: "kill -9 of acme or worker",
+  databases: ["SQLite", "PostgreSQL"],
+  rounds: 10,
+  run: killing(1)
+}

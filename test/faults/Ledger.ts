@@ -1,0 +1,73 @@
+import type { AcmeSession } from "../support/AcmeSession.ts"
+import { Tally } from "./Tally.ts"
+
+/** What a client was told about its account. Each fact is there from the answer on that told it. */
+export interface AccountEntry {
+  readonly url: string
+  /** The session with the key the account has now. */
+  session: AcmeSession
+  keyChanges: number
+  isDeactivated: boolean
+  /** Something of this account was done by a request whose own answer never came. */
+  isHearsay: boolean
+}
+
+/** What a client was told about one order. */
+export interface OrderEntry {
+  readonly url: string
+  readonly name: string
+  readonly account: AccountEntry
+  /** Challenges whose trigger was answered. */
+  readonly challenges: Array<string>
+  isFinalized: boolean
+  /** The chain that was downloaded. */
+  chain: string | undefined
+  isRevoked: boolean
+  /** It was revoked by a request whose own answer never came. */
+  isRevokedByHearsay: boolean
+}
+
+/**
+ * Everything clients were answered, written down as the answers arrive. What is in here the service may not lose; what
+ * is not, it may have done or not.
+ */
+export class Ledger {
+  readonly accounts: Array<AccountEntry> = []
+  readonly orders: Array<OrderEntry> = []
+  /** Answers that acknowledged something. */
+  readonly acknowledged = new Tally()
+
+  account(url: string, session: AcmeSession): AccountEntry {
+    const entry = { url, session, keyChanges: 0, isDeactivated: false, isHearsay: false }
+    this.accounts.push(entry)
+    this.acknowledged.add()
+    return entry
+  }
+
+  order(url: string, name: string, account: AccountEntry): OrderEntry {
+    const entry: OrderEntry = {
+      url,
+      name,
+      account,
+      challenges: [],
+      isFinalized: false,
+      chain: undefined,
+      isRevoked: false,
+      isRevokedByHearsay: false
+    }
+    this.orders.push(entry)
+    this.acknowledged.add()
+    return entry
+  }
+
+  /** Writes a fact into an entry. */
+  note<E extends AccountEntry | OrderEntry>(entry: E, facts: Partial<E>): void {
+    Object.assign(entry, facts)
+    this.acknowledged.add()
+  }
+
+  challenge(entry: OrderEntry, url: string): void {
+    entry.challenges.push(url)
+    this.acknowledged.add()
+  }
+}

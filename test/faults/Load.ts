@@ -1,0 +1,173 @@
+import { AcmeSession, makeAcmeKey, problemType, UnexpectedAnswer } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import type { HttpAnswer, HttpClient } from "../support/Http.ts"
+import { makeHttpClient } from "../support/Http.ts"
+import type { Http01Responder } from "../support/Http01Responder.ts"
+import { leafOf } from "../support/Openssl.ts"
+import type { AccountEntry, OrderEntry } from "./Ledger.ts"
+import { Ledger } from "./Ledger.ts"
+import { Tally } from "./Tally.ts"
+
+/** How long one thing may take, faults and the leases they leave behind included. */
+export const patienceMs = 240_000
+
+/** Where honest clients go, and how many. */
+export interface LoadOptions {
+  readonly directoryUrl: string
+  readonly responder: Http01Responder
+  readonly clients: number
+  /** The port they go through in place of the service's own. */
+  readonly port?: number
+}
+
+/** Honest clients at work: everything is repeated until it is answered, and then believed. */
+export interface Load {
+  readonly ledger: Ledger
+  /** Answers of any kind. */
+  readonly answers: Tally
+  /** Answers that blame the service. */
+  readonly failures: Tally
+  /** Requests that were not answered. */
+  readonly broken: Tally
+  /** What was answered otherwise than it is documented. */
+  readonly oddities: ReadonlyArray<string>
+  /** Runs `work` unless a client gives up meanwhile, which fails it. */
+  readonly beside: <A>(work: Promise<A>) => Promise<A>
+  /** Lets every client finish what it is at. */
+  readonly finish: () => Promise<void>
+  /** A session of another account, over the same connections. */
+  readonly another: () => Promise<AcmeSession>
+  readonly close: () => void
+}
+
+const oddityOf = (answer: HttpAnswer, isHead: boolean): string | undefined => {
+  if (answer.status < 500) return undefined
+  const isProblem = /^application\/problem\+json\b/.test(answer.headers["content-type"] ?? "")
+  // The one failure whose problem has no type of its own (docs/protocol.md).
+  const isUnqueued = answer.text.includes("\"The validation could not be queued; ask again.\"")
+  const isKnown = isHead || isUnqueued || answer.status === 503 || problemType(answer) === "serverInternal"
+  return isProblem && isKnown ? undefined : `${answer.status} ${answer.text.slice(0, 200)}`
+}
+
+/** Starts the clients; each goes on from one account to the next until {@link Load.finish}. */
+export const startLoad = async (options: LoadOptions): Promise<Load> => {
+  const { clients, directoryUrl, port, responder: { tokens } } = options
+  const { origin } = new URL(directoryUrl)
+  const base = makeHttpClient()
+  const [answers, failures, broken] = [new Tally(), new Tally(), new Tally()]
+  const ledger = new Ledger()
+  const oddities: Array<string> = []
+  const stopping = new AbortController()
+
+  const http: HttpClient = {
+    close: base.close,
+    send: async (url, request) => {
+      const target = port === undefined ? url : url.replace(origin, `http://127.0.0.1:${port}`)
+      const answer = await base.send(target, request).catch((error: unknown) => {
+        broken.add()
+        throw error
+      })
+      answers.add()
+      if (answer.status >= 500) failures.add()
+      const odd = oddityOf(answer, request?.method === "HEAD")
+      if (odd !== undefined) oddities.push(odd)
+      return answer
+    }
+  }
+
+  const issue = async (account: AccountEntry, name: string): Promise<OrderEntry> => {
+    const { session } = account
+    const placed = await session.newOrder([name])
+    const entry = ledger.order(placed.url, name, account)
+    for (const url of placed.body.authorizations) {
+      const challenge = (await session.authorization(url)).challenges.find(({ type }) => type === "http-01")
+      if (challenge === undefined) throw new Error(`${url} has no http-01 challenge`)
+      tokens.set(challenge.token, session.keyAuthorization(challenge.token))
+      await session.trigger(challenge.url)
+      ledger.challenge(entry, challenge.url)
+    }
+    const ready = await session.awaitOrder(placed.url, ["ready", "valid", "invalid"], patienceMs)
+    if (ready.status === "invalid") return entry
+    const finalized = await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
+    // A finalize whose answer was lost has taken the order out of `ready`: the repetition is told so.
+    if (finalized.status !== 200 && problemType(finalized) !== "orderNotReady") {
+      throw new UnexpectedAnswer("finalize", finalized)
+    }
+    ledger.note(entry, { isFinalized: true })
+    const done = await session.awaitOrder(placed.url, ["valid", "invalid"], patienceMs)
+    if (done.certificate !== undefined) {
+      ledger.note(entry, { chain: await session.download(done.certificate) })
+    }
+    return entry
+  }
+
+  const revoke = async (entry: OrderEntry): Promise<void> => {
+    const { session } = entry.account
+    if (entry.chain === undefined) return
+    const certificate = leafOf(entry.chain).raw.toString("base64url")
+    const answer = await session.post(session.directory.revokeCert ?? "", { certificate })
+    const isRevokedByHearsay = answer.status !== 200
+    if (isRevokedByHearsay && problemType(answer) !== "alreadyRevoked") throw new UnexpectedAnswer("revoke", answer)
+    ledger.note(entry, { isRevoked: true, isRevokedByHearsay })
+  }
+
+  const rollOver = async (account: AccountEntry): Promise<void> => {
+    const key = await makeAcmeKey()
+    const answer = await account.session.rollOver(key)
+    const session = await account.session.another(key)
+    session.kid = account.url
+    const isHearsay = answer.status !== 200
+    // The old key no longer signs when the answer to the change was lost; the new one tells.
+    if (isHearsay) {
+      const told = await session.post(account.url)
+      if (told.status !== 200) throw new UnexpectedAnswer(`keyChange, then ${told.status}`, answer)
+    }
+    ledger.note(account, {
+      session,
+      keyChanges: account.keyChanges + 1,
+      isHearsay: account.isHearsay || isHearsay
+    })
+  }
+
+  const deactivate = async (account: AccountEntry): Promise<void> => {
+    const answer = await account.session.post(account.url, { status: "deactivated" })
+    const isHearsay = answer.status !== 200
+    if (isHearsay && problemType(answer) !== "unauthorized") throw new UnexpectedAnswer("deactivate", answer)
+    ledger.note(account, { isDeactivated: true, isHearsay: account.isHearsay || isHearsay })
+  }
+
+  const first = await AcmeSession.open(directoryUrl, { http, patienceMs, pollMs: 100 })
+  const work = async (index: number): Promise<void> => {
+    for (let round = 0; !stopping.signal.aborted; round++) {
+      const session = await first.another()
+      const account = ledger.account(await session.register(), session)
+      await issue(account, `a${round}.c${index}.example`)
+      if (stopping.signal.aborted) return
+      if (round % 2 === index % 2) await rollOver(account)
+      const second = await issue(account, `b${round}.c${index}.example`)
+      if (round % 3 === index % 3) await revoke(second)
+      if (round % 2 === index % 2) await deactivate(account)
+    }
+  }
+  const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
+  const gaveUp = new Promise<never>((_, reject) => working.catch(reject))
+  gaveUp.catch(() => undefined) // heard by whoever waits beside it
+
+  return {
+    ledger,
+    answers,
+    failures,
+    broken,
+    oddities,
+    beside: (one) => Promise.race([one, gaveUp]),
+    finish: async () => {
+      stopping.abort()
+      await working
+    },
+    another: () => first.another(),
+    close: () => {
+      stopping.abort()
+      http.close()
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import { randomInt } from "node:crypto"
+import { parseArgs } from "node:util"
+import type { Fault } from "./Stage.ts"
+
+/** The words of `npm run faults`. */
+export interface Options {
+  /** In place of what a fault that is repeated has for itself. */
+  readonly rounds: number | undefined
+  /** The part of their size that floods and waves have. */
+  readonly share: number
+  /** Parts of names of faults; all of them when there is none. */
+  readonly only: ReadonlyArray<string>
+  readonly json: boolean
+  readonly seed: string
+  readonly clients: number
+  readonly isHurried: boolean
+}
+
+const part = (text: string): number => {
+  const value = Number(text)
+  if (!(value > 0 && value <= 1)) throw new Error(`--share takes a number above 0 and up to 1, not ${text}`)
+  return value
+}
+
+const positive = (name: string, text: string): number => {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1) throw new Error(`--${name} takes a positive number, not ${text}`)
+  return value
+}
+
+/** Reads them; fails with what is wrong. */
+export const readOptions = (words: ReadonlyArray<string>): Options => {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      rounds: { type: "string" },
+      share: { type: "string", default: "1" },
+      only: { type: "string", multiple: true, default: [] },
+      json: { type: "boolean", default: false },
+      seed: { type: "string" },
+      clients: { type: "string", default: "12" },
+      hurry: { type: "boolean", default: false }
+    }
+  })
+  return {
+    rounds: values.rounds === undefined ? undefined : positive("rounds", values.rounds),
+    share: part(values.share),
+    only: values.only,
+    json: values.json,
+    seed: values.seed ?? `${randomInt(1_000_000)}`,
+    clients: positive("clients", values.clients),
+    isHurried: values.hurry
+  }
+}
+
+/** The faults that are asked for. */
+export const chosen = (faults: ReadonlyArray<Fault>, { only }: Options): ReadonlyArray<Fault> => {
+  for (const part of only) {
+    if (!faults.some(({ name }) => name.includes(part))) throw new Error(`no fault's name has ${part} in it`)
+  }
+  return faults.filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))
+}

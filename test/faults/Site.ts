@@ -1,0 +1,93 @@
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { World } from "../support/Ground.ts"
+import { startWorld } from "../support/Ground.ts"
+import type { Http01ResponderOptions } from "../support/Http01Responder.ts"
+import type { Server, ServerOptions } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
+
+/** The databases a fault can be tried on. */
+export type DatabaseName = "SQLite" | "PostgreSQL"
+
+/** How the service is laid out. */
+export interface SiteOptions {
+  /** A SQLite file of its own when not given. */
+  readonly databaseUrl?: string
+  /** This many worker processes, and one that serves; one process for everything when not given. */
+  readonly workers?: number
+  readonly tls?: boolean
+  readonly env?: Readonly<Record<string, string>>
+  readonly web?: Http01ResponderOptions
+  /** What is done to the database before the service starts. */
+  readonly prepare?: (databaseUrl: string, directory: string) => Promise<void>
+}
+
+/** A running service of one process or several, with its world. */
+export interface Site {
+  readonly world: World
+  readonly databaseUrl: string
+  /** Serves ACME clients. */
+  readonly acme: Server
+  /** Those that run jobs; the one that serves, when there is but one process. */
+  readonly workers: ReadonlyArray<Server>
+  readonly processes: ReadonlyArray<Server>
+  /** Ends the processes; databases and files stay until {@link dispose}. */
+  readonly stop: () => Promise<void>
+  readonly dispose: () => Promise<void>
+}
+
+// Retries soon, and validations whose lease is as short as leases get: the budget of 7 s and 30 s more.
+const haste = {
+  ACME_SVC_CHALLENGE__TIMEOUT_MS: "2000",
+  ACME_SVC_JOBS__RETRY_BASE_SECONDS: "1",
+  ACME_SVC_JOBS__POLL_INTERVAL_MS: "500"
+}
+
+/** Starts it. */
+export const startSite = async (options: SiteOptions): Promise<Site> => {
+  const directory = mkdtempSync(join(tmpdir(), "acme-faults-"))
+  const databaseUrl = options.databaseUrl ?? `sqlite://${join(directory, "acme.db")}`
+  const processes: Array<Server> = []
+  const world = await startWorld(options.web)
+  const stop = async () => {
+    // A stopped process would not hear that it is to end.
+    for (const server of processes) server.signal("SIGCONT")
+    await Promise.all(processes.map((server) => server.stop()))
+  }
+  const dispose = async () => {
+    await stop()
+    await world.stop()
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+  }
+  const start = async (home: string, more: ServerOptions = {}): Promise<Server> => {
+    const server = await startServer({
+      databaseUrl,
+      directory: home,
+      env: { ...world.env, ...haste, ...options.env },
+      ...options.tls === undefined ? {} : { tls: options.tls },
+      ...more
+    })
+    processes.push(server)
+    return server
+  }
+  try {
+    await options.prepare?.(databaseUrl, directory)
+    if (options.workers === undefined) {
+      const acme = await start(directory)
+      return { world, databaseUrl, acme, workers: [acme], processes, stop, dispose }
+    }
+    const workers: Array<Server> = []
+    for (let index = 0; index < options.workers; index++) {
+      workers.push(await start(directory, { flags: ["--role", "worker"], startedBy: "job_runner_started" }))
+    }
+    const front = join(directory, "front")
+    mkdirSync(front)
+    copyFileSync(join(directory, "ca.pem"), join(front, "ca.pem"))
+    const acme = await start(front, { flags: ["--role", "acme"] })
+    return { world, databaseUrl, acme, workers, processes, stop, dispose }
+  } catch (error) {
+    await dispose()
+    throw error
+  }
+}

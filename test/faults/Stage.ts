@@ -1,0 +1,124 @@
+import { createHash } from "node:crypto"
+import { sqlAt } from "../support/OpenDatabase.ts"
+import type { Server } from "../support/Server.ts"
+import type { Findings } from "./Auditor.ts"
+import { audit } from "./Auditor.ts"
+import type { Load } from "./Load.ts"
+import { startLoad } from "./Load.ts"
+import type { DatabaseName, Site, SiteOptions } from "./Site.ts"
+import { startSite } from "./Site.ts"
+
+/** What a run of one fault is given. */
+export interface Means {
+  readonly database: DatabaseName
+  /** How often it is injected: so many kills, resets, connections of a wave, jobs. */
+  readonly rounds: number
+  readonly seed: string
+  /** Honest clients at a time. */
+  readonly clients: number
+  /**
+   * Leases of processes that are stopped or dead are ended in the database, where the whole run waits for them: a
+   * signing's takes a minute and a half.
+   */
+  readonly isHurried: boolean
+  /** A PostgreSQL database nobody else uses. */
+  readonly freshPostgresUrl: () => Promise<string>
+  /** Tells how it goes. */
+  readonly say: (text: string) => void
+}
+
+/** How a fault went. */
+export interface Outcome extends Findings {
+  readonly injected: number
+  readonly acknowledged: number
+}
+
+/** A fault: what it is called, where it can be, and how it is done. */
+export interface Fault {
+  readonly name: string
+  readonly databases: ReadonlyArray<DatabaseName>
+  /** How often it is injected in a whole run. */
+  readonly rounds: number
+  /** What is counted is the size of one injection, such as the connections of a flood. */
+  readonly isSize?: true
+  /** Fails when the service did not do as it is documented, apart from what it lost or did twice. */
+  readonly run: (means: Means) => Promise<Outcome>
+}
+
+/** The fault cannot be injected on this machine, for the reason given. */
+export class NotPossible extends Error {}
+
+/** A running service under load, and what a fault needs to be done to it. */
+export interface Stage {
+  readonly site: Site
+  readonly load: Load
+  /** A number from 0 up to but not including `below`, drawn from the seed. */
+  readonly chance: (below: number) => number
+  /** Ends the leases of a process that is stopped or dead, when the run is hurried. */
+  readonly endLeases: (of: Server | number) => Promise<void>
+  readonly means: Means
+}
+
+/** Draws that are the same for the same seed. */
+const chanceOf = (seed: string): (below: number) => number => {
+  let drawn = 0
+  return (below) => createHash("sha256").update(`${seed} ${drawn++}`).digest().readUInt32BE(0) % below
+}
+
+/** The options of a site on the database that is asked for. */
+export const siteOn = async (means: Means): Promise<Pick<SiteOptions, "databaseUrl">> =>
+  means.database === "SQLite" ? {} : { databaseUrl: await means.freshPostgresUrl() }
+
+/** Starts the service and the load, has the fault injected, and audits what is left. */
+export const under = async (
+  means: Means,
+  options: SiteOptions & {
+    /** Honest clients go through this port, which stands for the service's own. */
+    readonly front?: (port: number) => Promise<number>
+  },
+  /** Answers how often it was injected. */
+  inject: (stage: Stage) => Promise<number>
+): Promise<Outcome> => {
+  const site = await startSite(options)
+  try {
+    const { acme: { directoryUrl, port }, world: { responder } } = site
+    const front = await options.front?.(port)
+    const load = await startLoad({
+      directoryUrl,
+      responder,
+      clients: means.clients,
+      ...front === undefined ? {} : { port: front }
+    })
+    try {
+      const endLeases = async (of: Server | number) => {
+        const pid = typeof of === "number" ? of : of.pid()
+        if (!means.isHurried) return
+        await sqlAt(
+          site.databaseUrl,
+          `UPDATE jobs SET lease_until = 0 WHERE status = 'running' AND lease_owner LIKE '%:${pid}:%'`
+        )
+      }
+      const stage: Stage = { site, load, chance: chanceOf(means.seed), endLeases, means }
+      await load.beside(load.ledger.acknowledged.more(means.clients))
+      const injected = await load.beside(inject(stage))
+      await load.finish()
+      const acknowledged = load.ledger.acknowledged.value
+      means.say(`${injected} injected, ${acknowledged} acknowledged; auditing`)
+      const findings = await audit(site, load.ledger)
+      for (const odd of load.oddities) throw new Error(`an answer that is not documented: ${odd}`)
+      if (!load.ledger.orders.some(({ chain }) => chain !== undefined)) throw new Error("nothing was issued")
+      return { injected, acknowledged, ...findings }
+    } catch (error) {
+      for (const { records, stderr } of site.processes) {
+        const bad = records().filter(({ level }) => level === "error" || level === "warn")
+        for (const record of bad.slice(-15)) means.say(JSON.stringify(record))
+        means.say(stderr().slice(-2000))
+      }
+      throw error
+    } finally {
+      load.close()
+    }
+  } finally {
+    await site.dispose()
+  }
+}

@@ -1,0 +1,59 @@
+import type { DatabaseName } from "./Site.ts"
+import type { Outcome } from "./Stage.ts"
+
+/** How one fault went on one database. */
+export interface Row {
+  readonly fault: string
+  readonly database: DatabaseName
+  readonly seconds: number
+  readonly outcome?: Outcome
+  /** What the service did otherwise than it should, apart from what it lost or did twice. */
+  readonly error?: string
+  /** Why it could not be tried here. */
+  readonly notRun?: string
+}
+
+/** Tried, and everything was there once. */
+export const hasPassed = ({ error, outcome }: Row): boolean =>
+  error === undefined && outcome !== undefined && outcome.lost.length === 0 && outcome.twice.length === 0
+
+const verdictOf = (row: Row): string => row.notRun !== undefined ? "not run" : hasPassed(row) ? "ok" : "FAILED"
+
+const columns = [
+  "fault",
+  "database",
+  "injected",
+  "acknowledged before",
+  "lost after",
+  "twice",
+  "verdict",
+  "seconds"
+] as const
+
+/** A line for every fault on every database, and below it what was not run and why. */
+export const tableOf = (rows: ReadonlyArray<Row>): string => {
+  const cells = rows.map((row) => {
+    const { outcome } = row
+    const figures = outcome === undefined
+      ? ["-", "-", "-", "-"]
+      : [outcome.injected, outcome.acknowledged, outcome.lost.length, outcome.twice.length].map(String)
+    return [row.fault, row.database, ...figures, verdictOf(row), row.seconds.toFixed(0)]
+  })
+  const all: ReadonlyArray<ReadonlyArray<string>> = [columns, ...cells]
+  const widths = columns.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)))
+  const isText = (column: number) => column < 2 || column === 6
+  const lines = all.map((row) =>
+    widths.map((width, column) => {
+      const cell = row[column] ?? ""
+      return isText(column) ? cell.padEnd(width) : cell.padStart(width)
+    }).join("  ").trimEnd()
+  )
+  const skipped = rows.flatMap(({ database, fault, notRun }) =>
+    notRun === undefined ? [] : `not run: ${fault} on ${database}, because ${notRun}`
+  )
+  const untold = rows.reduce((sum, { outcome }) => sum + (outcome?.untold ?? 0), 0)
+  const gaps = untold === 0
+    ? []
+    : [`certificates without their row in the audit trail, cut off between the two: ${untold}`]
+  return [...lines, ...skipped.length + gaps.length > 0 ? [""] : [], ...skipped, ...gaps].join("\n")
+}

@@ -1,0 +1,103 @@
+import type { PostgresCluster } from "../support/Postgres.ts"
+import { startPostgres } from "../support/Postgres.ts"
+import { faults } from "./faults.ts"
+import type { Options } from "./Options.ts"
+import { chosen, readOptions } from "./Options.ts"
+import type { DatabaseName } from "./Site.ts"
+import type { Fault } from "./Stage.ts"
+import { NotPossible } from "./Stage.ts"
+import type { Row } from "./Table.ts"
+import { hasPassed, tableOf } from "./Table.ts"
+
+/*
+ * `npm run faults`: processes of the built server are killed, stopped, cut off and overloaded while clients issue; what
+ * those were answered is looked for afterwards. See docs/faults.md.
+ */
+
+/** So many at a time: most of what they do is waiting. */
+const width = 2
+
+const say = (text: string): void => {
+  process.stderr.write(`${text}\n`)
+}
+
+const play = async (
+  fault: Fault,
+  database: DatabaseName,
+  options: Options,
+  cluster: () => Promise<PostgresCluster>
+): Promise<Row> => {
+  const begun = performance.now()
+  const title = `${fault.name}, ${database}`
+  const tell = (text: string) => say(`${title}: ${text}`)
+  tell("begins")
+  const row = { fault: fault.name, database }
+  const seconds = () => (performance.now() - begun) / 1000
+  try {
+    const outcome = await fault.run({
+      database,
+      rounds: fault.isSize ? Math.ceil(fault.rounds * options.share) : options.rounds ?? fault.rounds,
+      seed: options.seed,
+      clients: options.clients,
+      isHurried: options.isHurried,
+      freshPostgresUrl: async () => (await cluster()).createDatabase(),
+      say: tell
+    })
+    for (const one of outcome.lost) tell(`LOST ${one}`)
+    for (const one of outcome.twice) tell(`TWICE ${one}`)
+    tell(`ends after ${seconds().toFixed(0)} s`)
+    return { ...row, outcome, seconds: seconds() }
+  } catch (error) {
+    if (error instanceof NotPossible) return { ...row, notRun: error.message, seconds: seconds() }
+    const text = error instanceof Error ? error.stack ?? error.message : String(error)
+    tell(`FAILED ${text}`)
+    return { ...row, error: text, seconds: seconds() }
+  }
+}
+
+/** Runs `work` on all items, a few at a time, and answers in the order of the items. */
+const inParallel = async <A, B>(items: ReadonlyArray<A>, work: (item: A) => Promise<B>): Promise<ReadonlyArray<B>> => {
+  const results: Array<B> = []
+  const left = items.entries()
+  const worker = async () => {
+    for (const [index, item] of left) results[index] = await work(item)
+  }
+  await Promise.all(Array.from({ length: width }, worker))
+  return results
+}
+
+const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
+  const options = readOptions(words)
+  const runs = chosen(faults, options).flatMap((fault) => fault.databases.map((database) => ({ fault, database })))
+  say(`seed ${options.seed}`)
+  let shared: Promise<PostgresCluster> | undefined
+  const cluster = () => (shared ??= startPostgres())
+  try {
+    const rows = await inParallel(runs, ({ database, fault }) => play(fault, database, options, cluster))
+    const passed = rows.filter(hasPassed).length
+    const failed = rows.filter((row) => row.notRun === undefined && !hasPassed(row)).length
+    const text = options.json
+      ? JSON.stringify({ seed: options.seed, rows }, undefined, 2)
+      : `seed ${options.seed}\n\n${tableOf(rows)}`
+    process.stdout.write(`${text}\n\n${passed} passed, ${failed} failed\n`)
+    return failed === 0 && passed > 0
+  } finally {
+    await (await shared)?.stop()
+  }
+}
+
+// What is running and what is mounted ends with this process.
+for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+  process.once(signal, () => process.exit(code))
+}
+
+main(process.argv.slice(2)).then(
+  (passed) => {
+    process.exitCode = passed ? 0 : 1
+  },
+  (error: unknown) => {
+    say(error instanceof Error ? error.message : String(error))
+    process.stdout.write("0 passed, 1 failed\n")
+    process.exitCode = 1
+  }
+)

@@ -1,0 +1,54 @@
+import type { SqlError } from "@effect/sql/SqlError"
+import { Context, Effect, Layer, Redacted } from "effect"
+import type { Scope } from "effect"
+import type { Driver } from "../../src/subsystems/db/Database.ts"
+import { Database } from "../../src/subsystems/db/Database.ts"
+import * as Postgres from "../../src/subsystems/db/Postgres.ts"
+import * as Sqlite from "../../src/subsystems/db/Sqlite.ts"
+
+/* A database looked at from outside the service, by tests and by programs that are no tests. */
+
+/** A database as the service opens it. */
+const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000): Layer.Layer<Database, SqlError> =>
+  url.startsWith("sqlite://")
+    ? Sqlite.layer({ path: url.slice("sqlite://".length), synchronous: "normal" })
+    : Postgres.layer({ url: Redacted.make(url), pool_max: poolMax, acquire_timeout_ms: acquireMillis })
+
+/** The driver of a database, open as long as the scope. */
+export const openDriver = (
+  url: string,
+  poolMax?: number,
+  acquireMillis?: number
+): Effect.Effect<Driver, never, Scope.Scope> =>
+  Effect.orDie(Effect.map(Layer.build(openDatabase(url, poolMax, acquireMillis)), Context.get(Database)))
+
+/** A row as the engine gives it. */
+export interface RawRow {
+  readonly [column: string]: unknown
+}
+
+/** Rows of a statement sent as it is, undecoded. */
+export const sql = (
+  text: string,
+  params: ReadonlyArray<unknown> = []
+): Effect.Effect<ReadonlyArray<RawRow>, never, Database> =>
+  Effect.orDie(Effect.flatMap(
+    Database,
+    (driver) =>
+      driver.single({ text: text, order: [], reads: /^\s*SELECT/i.test(text) }, params) as Effect.Effect<
+        ReadonlyArray<RawRow>,
+        SqlError
+      >
+  ))
+
+/** {@link sql} on a database opened for it. */
+export const sqlAt = (url: string, text: string, params?: ReadonlyArray<unknown>): Promise<ReadonlyArray<RawRow>> =>
+  Effect.runPromise(Effect.scoped(
+    Effect.flatMap(openDriver(url, 1), (driver) => Effect.provideService(sql(text, params), Database, driver))
+  ))
+
+/** An id as an engine stores it, as URLs and the log have it. */
+export const idText = (raw: unknown): string => {
+  const hex = raw instanceof Uint8Array ? Buffer.from(raw).toString("hex") : String(raw).replaceAll("-", "")
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+}

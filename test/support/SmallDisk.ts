@@ -1,0 +1,60 @@
+import { execFileSync } from "node:child_process"
+import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+/** A file system of a few megabytes. */
+export interface SmallDisk {
+  readonly directory: string
+  /** Takes all that is free but these octets, at least a block. */
+  readonly fill: (but: number) => void
+  /** Gives back what {@link fill} took. */
+  readonly clear: () => void
+  readonly free: () => number
+  readonly remove: () => void
+}
+
+/** Nothing can be mounted here, for the reason given. */
+export class NotMountable extends Error {}
+
+/** Mounts one, which takes root; fails with {@link NotMountable}. */
+export const makeSmallDisk = (megabytes: number): SmallDisk => {
+  const directory = mkdtempSync(join(tmpdir(), "acme-disk-"))
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", directory], { stdio: "pipe" })
+  } catch (error) {
+    rmSync(directory, { recursive: true })
+    throw new NotMountable(`a tmpfs cannot be mounted: ${String(error).split("\n").slice(0, 2).join(" ")}`)
+  }
+  const ballast = join(directory, "ballast")
+  const free = () => {
+    const { bavail, bsize } = statfsSync(directory)
+    return bavail * bsize
+  }
+  let isMounted = true
+  const remove = () => {
+    if (!isMounted) return
+    isMounted = false
+    process.off("exit", remove)
+    // Lazily: whoever was killed may not be gone altogether.
+    execFileSync("umount", ["--lazy", directory], { stdio: "pipe" })
+    rmSync(directory, { recursive: true, force: true })
+  }
+  process.once("exit", remove)
+  return {
+    directory,
+    free,
+    remove,
+    clear: () => rmSync(ballast, { force: true }),
+    fill: (but) => {
+      const file = openSync(ballast, "a")
+      try {
+        for (let left = free() - but; left > 0; left = free() - but) {
+          writeSync(file, Buffer.alloc(Math.min(left, 1_048_576)))
+        }
+      } finally {
+        closeSync(file)
+      }
+    }
+  }
+}
