@@ -142,6 +142,10 @@ const lines = {
 
 type Line = keyof typeof lines
 
+/** Runs of the fault suite at full length, in whatever words: they are run with the least of one fault. */
+const isFaultRun = (command: string): boolean =>
+  /^npm run faults(?: -- |$)/.test(command) && !ofTheGate.includes(command)
+
 /** Benchmarks, in whatever words: they are run with a few issuances instead of a few minutes, and without the floor. */
 const isBenchmark = (command: string): boolean => /^npm run bench(?: -- |$)/.test(command)
 
@@ -153,7 +157,14 @@ const shortened = (command: string): string => {
 }
 
 /** Commands that install, that are the test run itself or that need the network: steps of `.ci/run`. */
-const ofTheGate = ["npm ci", "npm run check", "npm test", "npm run interop", "npm test -- docs.test.ts"]
+const ofTheGate = [
+  "npm ci",
+  "npm run check",
+  "npm test",
+  "npm run interop",
+  "npm run faults -- --hurry --rounds 2 --share 0.1",
+  "npm test -- docs.test.ts"
+]
 
 // Clients that may be absent.
 const isInstalled = (client: "certbot" | "lego"): boolean =>
@@ -322,9 +333,12 @@ describe("the documents", () => {
     }
   })
 
-  it.each(all.filter(({ command }) => !isBenchmark(command)))("$document: $command", ({ command }) => {
-    assert.include([...Object.values(lines), ...ofTheGate] as ReadonlyArray<string>, command)
-  })
+  it.each(all.filter(({ command }) => !isBenchmark(command) && !isFaultRun(command)))(
+    "$document: $command",
+    ({ command }) => {
+      assert.include([...Object.values(lines), ...ofTheGate] as ReadonlyArray<string>, command)
+    }
+  )
 
   it("have every command that is run for them", () => {
     const written = all.map(({ command }) => command)
@@ -857,6 +871,18 @@ describe("docs/development.md and docs/bench.md", () => {
     const { code, stderr, stdout } = await place.run(shortened(command))
     assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
     assert.match(stdout, /issuances|jobs\/s/)
+  })
+
+  it.each([...new Set(documents.flatMap(commandsOf).filter(isFaultRun))])("%s", async (command) => {
+    const place = await Place.make()
+    cloneInto(place)
+    const [, words = ""] = command.split(" -- ")
+    const kept = words.replaceAll(/--(?:only|rounds|share) (?:"[^"]*"|\S+)/g, "")
+    const { code, stderr, stdout } = await place.run(
+      `npm run faults -- ${kept} --only "newNonce" --share 0.02 --clients 2`
+    )
+    assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
+    assert.match(stdout, /^2 passed, 0 failed$/m)
   })
 
   it("formats, and nothing is left to format", async () => {

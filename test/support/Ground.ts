@@ -41,7 +41,7 @@ export interface Ground extends Pick<World, "dns" | "responder"> {
 }
 
 /** The database a server was told of, seen from anywhere. */
-export const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
+const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
   const url = databaseUrl ?? env?.["ACME_SVC_DATABASE__URL"] ?? "sqlite://sqlite.db"
   return url.startsWith("sqlite://") ? `sqlite://${resolve(directory, url.slice("sqlite://".length))}` : url
 }

@@ -1,0 +1,56 @@
+import { assert, beforeAll, describe, it } from "vitest"
+import { failedOver, restartedDatabase } from "../faults/DatabaseServer.ts"
+import { fullDisk } from "../faults/Disk.ts"
+import { nonceFlood } from "../faults/Floods.ts"
+import { killApart } from "../faults/Kill.ts"
+import { longQueue } from "../faults/LongQueue.ts"
+import { clientResets, databaseResets } from "../faults/Resets.ts"
+import { slowHandshakes } from "../faults/SlowLoris.ts"
+import type { Fault } from "../faults/Stage.ts"
+import { NotPossible } from "../faults/Stage.ts"
+import { stopWorker } from "../faults/Stop.ts"
+import { builtServer, freshPostgresUrl } from "../support/Databases.ts"
+
+/* What `npm run faults` does at length, each a little of it; leases of the dead are ended instead of waited for. */
+
+const little: ReadonlyArray<readonly [Fault, rounds: number]> = [
+  [killApart, 2],
+  [stopWorker, 1],
+  [fullDisk, 1],
+  [restartedDatabase, 2],
+  [failedOver, 1],
+  [databaseResets, 6],
+  [clientResets, 10],
+  [slowHandshakes, 20],
+  [nonceFlood, 500],
+  [longQueue, 500]
+]
+
+const runs = little.flatMap(([fault, rounds]) =>
+  fault.databases.map((database) => ({ fault, rounds, database, name: fault.name }))
+)
+
+describe.concurrent("nothing acknowledged is lost and nothing happens twice", () => {
+  beforeAll(builtServer)
+
+  it.each(runs)("$name, $database", async ({ database, fault, rounds }) => {
+    const said: Array<string> = []
+    const outcome = await fault.run({
+      database,
+      rounds,
+      seed: "1",
+      clients: 4,
+      isHurried: true,
+      freshPostgresUrl,
+      say: (text) => said.push(text)
+    }).catch((error: unknown) => {
+      // A disk cannot be filled where nothing can be mounted; `npm run faults` says so in its table.
+      if (error instanceof NotPossible) return undefined
+      throw new Error(said.join("\n"), { cause: error })
+    })
+    if (outcome === undefined) return
+    assert.deepStrictEqual([outcome.lost, outcome.twice], [[], []])
+    assert.isAbove(outcome.acknowledged, 0)
+    assert.isAtLeast(outcome.injected, rounds)
+  }, 180_000)
+})
