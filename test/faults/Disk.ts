@@ -53,7 +53,7 @@ const onPostgres = async (means: Means): Promise<Outcome> => {
       means,
       { databaseUrl: await createDatabase() },
       // A server that could not write its log has ended itself, and has to be started again.
-      filling(disk, 1_048_576, async () => {
+      filling(disk, 65_536, async () => {
         if (isGone()) means.say("PostgreSQL has ended itself")
         await resume()
       })

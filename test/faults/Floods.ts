@@ -53,7 +53,7 @@ const largestBatch = 256
 const ttlSeconds = 10
 
 const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Stage): Promise<number> => {
-  const { databaseUrl } = site
+  const { begun, databaseUrl } = site
   const { directory: { newNonce } } = await load.another()
   const http = makeHttpClient()
   const seen = new Set<string>()
@@ -75,8 +75,11 @@ const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Sta
     http.close()
   }
   const stored = async () => Number((await sqlAt(databaseUrl, "SELECT count(*) AS n FROM nonces"))[0]?.["n"])
-  // No more than were asked for, by the flood and by everybody else, and a batch ahead.
-  const [rows, most] = [await stored(), seen.size + load.answers.value + largestBatch]
+  const rows = await stored()
+  // No more than were asked for, by the flood and by everybody else, and batches ahead: one is given up, however much of it
+  // is left, when a tenth of its life is over.
+  const batches = 2 + Math.floor((performance.now() - begun) / (ttlSeconds * 100))
+  const most = seen.size + load.answers.value + batches * largestBatch
   if (rows > most) throw new Error(`${rows} nonces are stored, where ${most} were asked for`)
   say(`${seen.size} nonces handed out, ${rows} stored`)
   // And they go: the sweep is due now instead of in half a minute.

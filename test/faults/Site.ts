@@ -27,6 +27,8 @@ export interface SiteOptions {
 export interface Site {
   readonly world: World
   readonly databaseUrl: string
+  /** When its processes were started, by this process's clock. */
+  readonly begun: number
   /** Serves ACME clients. */
   readonly acme: Server
   /** Those that run jobs; the one that serves, when there is but one process. */
@@ -49,6 +51,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-faults-"))
   const databaseUrl = options.databaseUrl ?? `sqlite://${join(directory, "acme.db")}`
   const processes: Array<Server> = []
+  const begun = performance.now()
   const world = await startWorld(options.web)
   const stop = async () => {
     // A stopped process would not hear that it is to end.
@@ -75,7 +78,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     await options.prepare?.(databaseUrl, directory)
     if (options.workers === undefined) {
       const acme = await start(directory)
-      return { world, databaseUrl, acme, workers: [acme], processes, stop, dispose }
+      return { world, databaseUrl, begun, acme, workers: [acme], processes, stop, dispose }
     }
     const workers: Array<Server> = []
     for (let index = 0; index < options.workers; index++) {
@@ -85,7 +88,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     mkdirSync(front)
     copyFileSync(join(directory, "ca.pem"), join(front, "ca.pem"))
     const acme = await start(front, { flags: ["--role", "acme"] })
-    return { world, databaseUrl, acme, workers, processes, stop, dispose }
+    return { world, databaseUrl, begun, acme, workers, processes, stop, dispose }
   } catch (error) {
     await dispose()
     throw error
