@@ -162,7 +162,7 @@ const ofTheGate = [
   "npm run check",
   "npm test",
   "npm run interop",
-  "npm run faults -- --hurry --rounds 2 --share 0.1",
+  "npm run faults -- --hurry --rounds 1 --share 0.05",
   "npm test -- docs.test.ts"
 ]
 

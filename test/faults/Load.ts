@@ -9,7 +9,7 @@ import { Ledger } from "./Ledger.ts"
 import { Tally } from "./Tally.ts"
 
 /** How long one thing may take, faults and the leases they leave behind included. */
-export const patienceMs = 240_000
+export const patienceMs = 480_000
 
 /** Where honest clients go, and how many. */
 export interface LoadOptions {
