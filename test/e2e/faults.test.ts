@@ -45,7 +45,10 @@ describe.concurrent("nothing acknowledged is lost and nothing happens twice", ()
       say: (text) => said.push(text)
     }).catch((error: unknown) => {
       // A disk cannot be filled where nothing can be mounted; `npm run faults` says so in its table.
-      if (error instanceof NotPossible) return undefined
+      if (error instanceof NotPossible) {
+        process.stdout.write(`not run: ${fault.name} on ${database}, because ${error.message}\n`)
+        return undefined
+      }
       throw new Error(said.join("\n"), { cause: error })
     })
     if (outcome === undefined) return

@@ -14,8 +14,9 @@ const killing = (workers: number | undefined) => async (means: Means) =>
         const victim = site.processes[chance(site.processes.length)] ?? site.acme
         const pid = victim.pid()
         await victim.kill9()
-        await endLeases(pid)
         await victim.restart()
+        // By now PostgreSQL has ended what the dead process had begun, a claim among it.
+        await endLeases(pid)
       }
       // What was acknowledged is in the database, not in the processes.
       for (const server of site.processes) await server.restart()
