@@ -70,6 +70,8 @@ export const events = {
   db_statement_failed: error("statement", "error"),
   db_statement_slow: advisory("statement", "elapsed_ms"),
   db_pool_timeout: error("waited_ms"),
+  db_listen_lost: warn("error"),
+  db_listen_restored: info(),
   db_job_leases_reclaimed: warn("rows_updated"),
 
   // one request
@@ -183,7 +185,6 @@ export const events = {
   job_lease_lost: warn("kind", "job_id", "attempts"),
   job_deadline_passed: warn("kind", "job_id"),
   job_runner_started: progress("owner"),
-  job_runner_polling: advisory("poll_interval_ms", "error"),
   job_runner_retuned: info(
     "poll_interval_ms",
     "lease_seconds",

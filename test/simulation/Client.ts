@@ -69,7 +69,7 @@ export class Client {
     this.#nonce = nonce
   }
 
-  readonly #freshNonce = Effect.gen(this, function*() {
+  private readonly freshNonce = Effect.gen(this, function*() {
     for (let tries = 0; tries < patience; tries++) {
       const kept = this.#nonce
       this.#nonce = undefined
@@ -115,7 +115,7 @@ export class Client {
   ): Effect.Effect<Answer | undefined> {
     return Effect.gen(this, function*() {
       for (let tries = 0; tries < patience; tries++) {
-        const nonce = yield* this.#freshNonce
+        const nonce = yield* this.freshNonce
         if (nonce === undefined) return undefined
         const header = by.kid === undefined ? { jwk: by.key.jwk } : { kid: by.kid }
         const body = signed(by.key, { ...header, url: urlOf(path), nonce }, payload)
@@ -132,7 +132,7 @@ export class Client {
     })
   }
 
-  readonly #register = Effect.gen(this, function*() {
+  private readonly register = Effect.gen(this, function*() {
     const answer = yield* this.#post(this.#target("/newAccount"), { termsOfServiceAgreed: true }, {
       key: this.#key,
       kid: undefined
@@ -243,7 +243,7 @@ export class Client {
     if (answer?.status === 200) ledger.revoked.add(serialOf(new X509Certificate(der)))
   })
 
-  readonly #rollKey = Effect.gen(this, function*() {
+  private readonly rollKey = Effect.gen(this, function*() {
     const [before, after] = [this.#key, this.#nextKey()]
     const path = this.#target("/keyChange")
     const inner = signed(after, { jwk: after.jwk, url: urlOf(path) }, { account: this.#kid, oldKey: before.jwk })
@@ -265,7 +265,7 @@ export class Client {
     if (old?.status === 200) this.#at.violated("the key an account had before is still its key")
   })
 
-  readonly #deactivate = Effect.gen(this, function*() {
+  private readonly deactivate = Effect.gen(this, function*() {
     const kid = this.#kid ?? ""
     const answer = yield* this.#post(pathOf(kid), { status: "deactivated" })
     if (answer?.status === 200) this.#at.ledger.deactivated.add(idOf(kid))
@@ -276,16 +276,16 @@ export class Client {
   /** Its whole life: some orders and what comes to its mind between them. */
   readonly life: Effect.Effect<void> = Effect.gen(this, function*() {
     const { random } = this.#at
-    if (!(yield* this.#register)) return
+    if (!(yield* this.register)) return
     const errands = random.between(2, 6)
     for (let done = 0; done < errands; done++) {
       if (random.chance(0.2)) {
         yield* Effect.all([this.#order, random.chance(0.5) ? this.#order : this.#revoke], { concurrency: 2 })
       } else yield* this.#order
       if (random.chance(0.5)) yield* this.#revoke
-      if (random.chance(0.15)) yield* this.#rollKey
+      if (random.chance(0.15)) yield* this.rollKey
       yield* this.#pause(0, 3000)
     }
-    if (random.chance(0.2)) yield* this.#deactivate
+    if (random.chance(0.2)) yield* this.deactivate
   })
 }

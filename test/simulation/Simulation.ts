@@ -267,7 +267,7 @@ ttl_seconds = ${settings.pick([30, 300])}
       else judge.atRest()
     }
   } finally {
-    for (const process of [...machine.processes]) {
+    for (const process of machine.processes.values()) {
       process.onKilled.clear()
       process.kill()
     }

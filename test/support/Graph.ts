@@ -1,5 +1,4 @@
-import type { SqlError } from "@effect/sql/SqlError"
-import { Context, Effect, Either, Layer, Redacted, Scope } from "effect"
+import { Effect, Either, Layer } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createPublicKey, generateKeyPairSync } from "node:crypto"
 import { fileURLToPath } from "node:url"
@@ -14,11 +13,8 @@ import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
 import type { AccountKey } from "../../src/subsystems/crypto/Jwk.ts"
 import { importSpki } from "../../src/subsystems/crypto/Jwk.ts"
 import { AuditAllowance } from "../../src/subsystems/db/AuditAllowance.ts"
-import type { Driver } from "../../src/subsystems/db/Database.ts"
 import { Database } from "../../src/subsystems/db/Database.ts"
 import * as Migrations from "../../src/subsystems/db/Migrations.ts"
-import * as Postgres from "../../src/subsystems/db/Postgres.ts"
-import * as Sqlite from "../../src/subsystems/db/Sqlite.ts"
 import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
@@ -34,6 +30,9 @@ import { PublishedCrls } from "../../src/subsystems/signing/PublishedCrls.ts"
 import type { Signer } from "../../src/subsystems/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
 import { Validator } from "../../src/subsystems/validation/Validator.ts"
+import { sql } from "./OpenDatabase.ts"
+
+export { openDriver, sql } from "./OpenDatabase.ts"
 
 /*
  * The service's own layers over databases of a test's own: everything real but the outside world, which is scripted,
@@ -46,39 +45,11 @@ export const migrationsFolder: string = fileURLToPath(new URL("../../migrations"
 /** The migrations of an engine. */
 export const migrationsOf = (dialect: "sqlite" | "postgres") => Effect.orDie(Migrations.read(migrationsFolder, dialect))
 
-/** A database as the service opens it. */
-const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000): Layer.Layer<Database, SqlError> =>
-  url.startsWith("sqlite://")
-    ? Sqlite.layer({ path: url.slice("sqlite://".length), synchronous: "normal" })
-    : Postgres.layer({ url: Redacted.make(url), pool_max: poolMax, acquire_timeout_ms: acquireMillis })
-
-/** The driver of a database, open as long as the scope. */
-export const openDriver = (
-  url: string,
-  poolMax?: number,
-  acquireMillis?: number
-): Effect.Effect<Driver, never, Scope.Scope> =>
-  Effect.orDie(Effect.map(Layer.build(openDatabase(url, poolMax, acquireMillis)), Context.get(Database)))
-
 /** Brings the schema up to date. */
 export const migrated: Effect.Effect<void, never, Database> = Effect.orDie(Effect.gen(function*() {
   const { dialect } = yield* Database
   yield* Migrations.migrate(yield* migrationsOf(dialect))
 }))
-
-/** Rows of a statement sent as it is, undecoded. */
-export const sql = (
-  text: string,
-  params: ReadonlyArray<unknown> = []
-): Effect.Effect<ReadonlyArray<{ readonly [column: string]: unknown }>, never, Database> =>
-  Effect.orDie(Effect.flatMap(
-    Database,
-    (driver) =>
-      driver.single({ text: text, order: [], reads: /^\s*SELECT/i.test(text) }, params) as Effect.Effect<
-        ReadonlyArray<{ readonly [column: string]: unknown }>,
-        SqlError
-      >
-  ))
 
 /** The first column of the first row, as a number. */
 export const count = (text: string): Effect.Effect<number, never, Database> =>

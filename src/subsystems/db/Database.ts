@@ -30,6 +30,12 @@ class Transaction extends Context.Tag("acme/subsystems/db/Transaction")<
   { readonly connection: Connection } & Plans
 >() {}
 
+/** Who hears notifications: each as it comes, and when it can be heard at all. */
+export interface Ear {
+  readonly heard: (payload: string) => void
+  readonly listening: Effect.Effect<void>
+}
+
 /** Connections of a process to its database. */
 export interface Connections {
   readonly idle: number
@@ -58,7 +64,7 @@ export interface Driver {
    * Holds a connection of its own that hears what other processes notify on a channel; fails when it is lost. Undefined
    * where there is no such thing.
    */
-  readonly listen: ((channel: string, heard: (payload: string) => void) => Effect.Effect<never, SqlError>) | undefined
+  readonly listen: ((channel: string, ear: Ear) => Effect.Effect<never, SqlError>) | undefined
   /** Whether a connection is the same session of the server from one transaction to the next. */
   readonly keepsSession: boolean
   readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }

@@ -1,7 +1,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Effect, Layer, Redacted } from "effect"
+import { Deferred, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
 import { createHash } from "node:crypto"
 import { Client, Pool, types as pgTypes } from "pg"
@@ -144,17 +144,17 @@ const listen = (
   server: ClientConfig,
   counted: Effect.Effect<unknown, never, Scope.Scope>
 ): NonNullable<Driver["listen"]> =>
-(channel, heard) =>
-  Effect.scoped(
-    Effect.flatMap(Effect.zipLeft(connectListener(server), counted), (client) =>
-      Effect.async<never, SqlError>((resume) => {
-        const fail = (cause: unknown) =>
-          resume(Effect.fail(lost(cause)))
-        client.on("notification", ({ payload }) => heard(payload ?? ""))
-        client.on("error", fail).on("end", () => fail("ended"))
-        client.query(`LISTEN ${channel}`).catch(fail)
-      }))
-  )
+(channel, { heard, listening }) =>
+  Effect.scoped(Effect.gen(function*() {
+    const client = yield* Effect.zipLeft(connectListener(server), counted)
+    const over = yield* Deferred.make<never, SqlError>()
+    const fail = (cause: unknown) => Deferred.unsafeDone(over, Effect.fail(lost(cause)))
+    client.on("notification", ({ payload }) => heard(payload ?? ""))
+    client.on("error", fail).on("end", () => fail("ended"))
+    yield* Effect.tryPromise({ try: () => client.query(`LISTEN ${channel}`), catch: lost })
+    yield* listening
+    return yield* Deferred.await(over)
+  }))
 
 const transientCodes = new Set(["40001", "40P01"])
 

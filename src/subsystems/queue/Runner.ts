@@ -1,3 +1,4 @@
+import type { SqlError } from "@effect/sql/SqlError"
 import { Clock, Effect, Exit, Fiber, FiberSet, Schedule } from "effect"
 import type { BackoffPolicy, Job, JobKind } from "../../domain/Job.ts"
 import { periodicKey } from "../../domain/Job.ts"
@@ -201,15 +202,22 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
 
     return {
       /** Wakes for work other processes enqueue, where the engine tells of it; while it cannot, the poll finds it. */
-      hearOthers: Effect.map(Database, ({ describe, dialect, listen }) => {
-        const polling = (error: string) =>
-          emit("job_runner_polling", { poll_interval_ms: options.poll_interval_ms, error })
-        if (listen !== undefined) {
-          const told = Effect.tapError(listen(jobs.wakeChannel, heard), (error) => polling(describe(error).detail))
-          return Effect.retry(told, listenRetries)
-        }
-        const mute = "a proxy that pools transactions passes no notification on"
-        return Effect.zipRight(dialect === "postgres" ? polling(mute) : Effect.void, Effect.never)
+      hearOthers: Effect.map(Database, ({ describe, listen }) => {
+        if (listen === undefined) return Effect.never
+        let isLost = false
+        // What was notified meanwhile is looked for.
+        const listening = Effect.suspend(() => {
+          if (!isLost) return Effect.void
+          isLost = false
+          return Effect.zipRight(emit("db_listen_restored", {}), queue.wake)
+        })
+        const lost = (error: SqlError) =>
+          Effect.suspend(() => {
+            if (isLost) return Effect.void
+            isLost = true
+            return emit("db_listen_lost", { error: describe(error).detail })
+          })
+        return Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), listenRetries)
       }),
       /** Enqueues every periodic kind but these, due at once, where no live row exists. */
       enqueuePeriodic: (but: ReadonlyArray<JobKind> = []) =>

@@ -5,12 +5,14 @@ import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import * as jobs from "../../../src/subsystems/db/jobs.ts"
+import type { Record } from "../../../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
 import type { Outcome } from "../../../src/subsystems/queue/Handler.ts"
 import { Queue } from "../../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
 import { start } from "../../../src/subsystems/queue/Running.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
-import { sql } from "../../support/Graph.ts"
+import { eventsOf, sql } from "../../support/Graph.ts"
 
 const done: Outcome<Database> = { _tag: "Done" }
 
@@ -60,6 +62,7 @@ describe("work another process enqueues on PostgreSQL", () => {
       const elsewhere = yield* queueOf(other)
       assert.notStrictEqual(queue.origin, elsewhere.origin)
       let ran = yield* Deferred.make<void>()
+      const records: Array<Record> = []
       const handlers = [validation(Effect.suspend(() => Deferred.succeed(ran, undefined)))]
       const listeners = () =>
         sql(
@@ -79,6 +82,14 @@ describe("work another process enqueues on PostgreSQL", () => {
         yield* enqueueAt(elsewhere, "two")
         yield* Deferred.await(ran)
         yield* stop
-      }).pipe(Effect.provide(Layer.merge(Layer.succeed(Queue, queue), Entropy.layer)))
+        assert.deepStrictEqual(eventsOf(records).filter((event) => event.startsWith("db_listen")), [
+          "db_listen_lost",
+          "db_listen_restored"
+        ])
+      }).pipe(Effect.provide(Layer.mergeAll(
+        Layer.succeed(Queue, queue),
+        Entropy.layer,
+        EventLog.layerMemory(records)
+      )))
     })))
 })
