@@ -146,6 +146,10 @@ type Line = keyof typeof lines
 const isFaultRun = (command: string): boolean =>
   /^npm run faults(?: -- |$)/.test(command) && !ofTheGate.includes(command)
 
+/** Simulations, of however many seeds: they are run with a few, and with the first of the planted bugs. */
+const isSimulation = (command: string): boolean =>
+  /^npm run simulate(?: -- |$)/.test(command) && !ofTheGate.includes(command)
+
 /** Benchmarks, in whatever words: they are run with a few issuances instead of a few minutes, and without the floor. */
 const isBenchmark = (command: string): boolean => /^npm run bench(?: -- |$)/.test(command)
 
@@ -162,6 +166,7 @@ const ofTheGate = [
   "npm run check",
   "npm test",
   "npm run interop",
+  "npm run simulate -- --seeds 100",
   "npm run faults -- --hurry --rounds 1 --share 0.05",
   "npm test -- docs.test.ts"
 ]
@@ -333,7 +338,7 @@ describe("the documents", () => {
     }
   })
 
-  it.each(all.filter(({ command }) => !isBenchmark(command) && !isFaultRun(command)))(
+  it.each(all.filter(({ command }) => !isBenchmark(command) && !isFaultRun(command) && !isSimulation(command)))(
     "$document: $command",
     ({ command }) => {
       assert.include([...Object.values(lines), ...ofTheGate] as ReadonlyArray<string>, command)
@@ -883,6 +888,17 @@ describe("docs/development.md and docs/bench.md", () => {
     )
     assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
     assert.match(stdout, /^2 passed, 0 failed$/m)
+  })
+
+  it.each([...new Set(documents.flatMap(commandsOf).filter(isSimulation))])("%s", async (command) => {
+    const place = await Place.make()
+    cloneInto(place)
+    const [, words = ""] = command.split(" -- ")
+    const kept = words.replace(/--seeds \S+/, "")
+    const few = words.includes("--planted") ? "--bug 1 --seeds 30" : words.includes("--seed ") ? "" : "--seeds 2"
+    const { code, stderr, stdout } = await place.run(`npm run simulate -- ${kept} ${few}`)
+    assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
+    assert.match(stdout, /^[12] passed, 0 failed$/m)
   })
 
   it("formats, and nothing is left to format", async () => {

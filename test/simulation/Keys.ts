@@ -6,7 +6,7 @@ import { acmeKey } from "../support/Handle.ts"
 const made = new Map<string, KeyObject>()
 
 /** A P-256 key that is the same for the same name, in every run. */
-export const privateKeyOf = (name: string): KeyObject => {
+const privateKeyOf = (name: string): KeyObject => {
   const known = made.get(name)
   if (known !== undefined) return known
   const pair = createECDH("prime256v1")

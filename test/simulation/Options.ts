@@ -9,17 +9,19 @@ export interface Options {
   readonly trace: boolean
   /** Looks for the planted bugs in place of running the tree as it is. */
   readonly planted: boolean
+  /** The one planted bug to look for, from 1; 0 for all. */
+  readonly bug: number
   readonly json: boolean
   /** Processes that share the seeds. */
   readonly processes: number
 }
 
 const usage =
-  `npm run simulate -- [--seeds N] [--from N] [--seed N] [--trace] [--first] [--planted] [--processes N] [--json]`
+  `npm run simulate -- [--seeds N] [--from N] [--seed N] [--trace] [--first] [--planted [--bug N]] [--processes N] [--json]`
 
 /** Reads the words of a command line; throws, in a sentence, what is wrong with them. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
-  const options = { from: 1, seeds: 100, first: false, trace: false, planted: false, json: false, processes: 2 }
+  const options = { from: 1, seeds: 100, first: false, trace: false, planted: false, bug: 0, json: false, processes: 2 }
   const rest = [...words]
   const number = (word: string, least: number): number => {
     const given = rest.shift() ?? ""
@@ -40,6 +42,9 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
       case "--seed":
         options.from = number(word, 0)
         options.seeds = 1
+        break
+      case "--bug":
+        options.bug = number(word, 1)
         break
       case "--processes":
         options.processes = number(word, 1)

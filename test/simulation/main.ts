@@ -2,6 +2,7 @@ import { fork, spawnSync } from "node:child_process"
 import { rmSync } from "node:fs"
 import type { Options } from "./Options.ts"
 import { readOptions } from "./Options.ts"
+import type { PlantedBug } from "./Planted.ts"
 import { plant, plantedBugs } from "./Planted.ts"
 import type { Outcome } from "./Simulation.ts"
 import { makeCa, simulate } from "./Simulation.ts"
@@ -80,15 +81,13 @@ const report = (outcomes: ReadonlyArray<Outcome>): string => {
       `seed ${seed}: ${violations[0] ?? ""}`,
       `  npm run simulate -- --seed ${seed} --trace`
     ]),
-    `${failing.length} seeds with a violation`
+    `${outcomes.length - failing.length} passed, ${failing.length} failed`
   ]
   return lines.join("\n")
 }
 
 /** Looks for one planted bug in a copy of the tree; the seed that found it and what it saw. */
-const hunt = (index: number, options: Options) => {
-  const bug = plantedBugs[index]
-  if (bug === undefined) throw new Error("there is no such bug")
+const hunt = (bug: PlantedBug, options: Options) => {
   const { folder, remove } = plant(bug)
   try {
     const words = [
@@ -117,9 +116,11 @@ const hunt = (index: number, options: Options) => {
 const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const options = readOptions(words)
   if (options.planted) {
-    const found = plantedBugs.map((bug, index) => {
-      progress(bug.name)
-      return hunt(index, options)
+    if (options.bug > plantedBugs.length) throw new Error(`there are ${plantedBugs.length} planted bugs`)
+    const wanted = options.bug === 0 ? plantedBugs : plantedBugs.slice(options.bug - 1, options.bug)
+    const found = wanted.map((bug) => {
+      progress(`planted: ${bug.name}`)
+      return hunt(bug, options)
     })
     if (isInteractive) process.stderr.write("\r\u001B[K")
     const text = found.map(({ bug, saw, seed }) =>
@@ -129,7 +130,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
     process.stdout.write(
       options.json
         ? `${JSON.stringify(found, undefined, 2)}\n`
-        : `${text.join("\n")}\n${found.length - missed} of ${found.length} planted bugs found\n`
+        : `${text.join("\n")}\n${found.length - missed} passed, ${missed} failed\n`
     )
     return missed === 0
   }

@@ -13,6 +13,8 @@ export interface Fragments {
   readonly idText: (column: string) => string
   /** Behind `orders`: go by their status. SQLite knows of no statistics and would go by profile, to nearly all of them. */
   readonly byStatus: string
+  /** Behind `jobs`: go by when they are due, for the same reason. */
+  readonly byDue: string
   /** A type for a parameter that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
@@ -27,6 +29,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
       [[1, 8], [9, 4], [13, 4], [17, 4], [21, 12]]
         .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
     byStatus: "INDEXED BY orders_status_created_at",
+    byDue: "INDEXED BY jobs_due",
     typed: (parameter) => parameter
   },
   postgres: {
@@ -36,6 +39,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     at: (index, type) => `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`,
     idText: (column) => `${column}::text`,
     byStatus: "",
+    byDue: "",
     typed: (parameter, type) => `${parameter}::${type}`
   }
 }

@@ -57,11 +57,11 @@ const claimStatement = statement({
   name: "job_claim",
   params: { now: int, owner: text(), limit: int, kinds: rows },
   row: job,
-  sql: ({ at, each, skipLocked }) =>
+  sql: ({ at, byDue, each, skipLocked }) =>
     `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now,
        lease_until = :now + (SELECT ${at(1, "int")} FROM ${each(":kinds")} WHERE ${at(0, "text")} = jobs.kind),
        attempts = attempts + 1
-     WHERE id IN (SELECT id FROM jobs WHERE status = 'ready' AND run_at <= :now
+     WHERE id IN (SELECT id FROM jobs ${byDue} WHERE status = 'ready' AND run_at <= :now
        AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
        ORDER BY run_at, id LIMIT :limit ${skipLocked})
      RETURNING ${select(job)}`

@@ -1,4 +1,3 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import { Clock, Effect, Exit, Fiber, FiberSet, Schedule } from "effect"
 import type { BackoffPolicy, Job, JobKind } from "../../domain/Job.ts"
 import { periodicKey } from "../../domain/Job.ts"
@@ -211,7 +210,7 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
           isLost = false
           return Effect.zipRight(emit("db_listen_restored", {}), queue.wake)
         })
-        const lost = (error: SqlError) =>
+        const lost = (error: Parameters<typeof describe>[0]) =>
           Effect.suspend(() => {
             if (isLost) return Effect.void
             isLost = true
