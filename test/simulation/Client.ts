@@ -88,7 +88,8 @@ export class Client {
       this.#heard(answer)
       const isStale = String(answer.body).includes("acme:error:badNonce")
       note(`${this.#at.name} ${request.path.replace(/[^/]{20,}/, "*")} ${answer.status}${isStale ? " badNonce" : ""}`)
-      if (!isStale && answer.status < 500) {
+      // A refusal may have come before the nonce was looked at.
+      if (answer.status < 300) {
         if (ledger.spent.has(nonce)) violated(`the nonce ${nonce} was accepted twice`)
         ledger.spent.add(nonce)
       }

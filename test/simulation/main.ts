@@ -150,10 +150,12 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
 const words = process.argv.slice(2)
 if (words[0] === shardOption) await shard()
 else {
+  // What the simulated processes wait for would keep this one alive.
+  const end = (code: number) => process.stdout.write("", () => process.exit(code))
   try {
-    process.exitCode = await main(words) ? 0 : 1
+    end(await main(words) ? 0 : 1)
   } catch (error) {
     process.stderr.write(`simulate: ${error instanceof Error ? error.message : String(error)}\n`)
-    process.exitCode = 2
+    end(2)
   }
 }
