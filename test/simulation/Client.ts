@@ -202,7 +202,9 @@ export class Client {
           csr: makeCsr({ names, key: key.privateKey }).csr.toString("base64url")
         }),
         (answer) => {
-          if (answer?.status === 200) ledger.finalized.add(id)
+          if (answer?.status !== 200) return
+          if (ledger.finalized.has(id)) this.#at.violated(`the order ${id} was finalized twice`)
+          ledger.finalized.add(id)
         }
       )
     const asking = random.chance(mischief * 2) ? keys : keys.slice(0, 1)
@@ -238,10 +240,17 @@ export class Client {
     const { ledger, random } = this.#at
     if (this.#certificates.length === 0) return
     const { der, key } = random.pick(this.#certificates)
-    const by = random.chance(0.5) ? { key, kid: undefined } : undefined
-    const payload = { certificate: der.toString("base64url"), ...(random.chance(0.5) ? { reason: 4 } : {}) }
-    const answer = yield* this.#post(this.#target("/revokeCert"), payload, by)
-    if (answer?.status === 200) ledger.revoked.add(serialOf(new X509Certificate(der)))
+    const serial = serialOf(new X509Certificate(der))
+    const revoke = (by: { readonly key: AcmeKey; readonly kid: string | undefined } | undefined) => {
+      const payload = { certificate: der.toString("base64url"), ...(random.chance(0.5) ? { reason: 4 } : {}) }
+      return Effect.map(this.#post(this.#target("/revokeCert"), payload, by), (answer) => {
+        if (answer?.status !== 200) return
+        if (ledger.revoked.has(serial)) this.#at.violated(`the certificate ${serial} was revoked twice`)
+        ledger.revoked.add(serial)
+      })
+    }
+    const both = [undefined, { key, kid: undefined }]
+    yield* Effect.forEach(both.slice(...random.pick([[0, 2], [0, 1], [1, 2]] as const)), revoke, { concurrency: 2 })
   })
 
   private readonly rollKey = Effect.gen(this, function*() {

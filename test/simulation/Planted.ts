@@ -53,10 +53,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     without: "if (yield* settle(job, Effect.asVoid(Effect.succeed(abandon)), row)) {"
   },
   {
-    name: "a revocation list is stored over one that is newer",
-    file: "src/subsystems/db/crls.ts",
-    guard: "WHERE issuer = :issuer AND crl_number = :before RETURNING issuer`\n})\n\nconst raise",
-    without: "WHERE issuer = :issuer AND :before >= 0 RETURNING issuer`\n})\n\nconst raise"
+    name: "a revocation asks for no new list",
+    file: "src/operations/revocation.ts",
+    guard:
+      "    return yield* queue.enqueue({ kind: \"local_ca_crl_regenerate\", dedupKey: issuer, payload: { issuer } })\n",
+    without: "    return queue.origin\n"
   },
   {
     name: "a revocation that came while a list was signed is not looked for",
