@@ -78,12 +78,13 @@ const headOf = (said: string): { readonly status: number; readonly headers: Read
   return { status: Number(line.split(" ")[1]), headers: new Map(headers) }
 }
 
-/** Every record, and who waits for one. */
+/** Every record that is not of a span, or those too, and who waits for one. */
 const makeRecords = () => {
+  const wanted = { spans: false }
   const records: Array<Record> = []
   const waiting = new Set<() => void>()
   const layer = Layer.succeed(EventLog, {
-    enabled: () => true,
+    enabled: (event) => wanted.spans || !event.startsWith("span_"),
     write: (record) => {
       records.push(record)
       waiting.forEach((look) => look())
@@ -101,7 +102,7 @@ const makeRecords = () => {
       waiting.add(look)
       look()
     })
-  return { records, layer, of }
+  return { records, layer, of, wanted }
 }
 
 const log = makeRecords()
@@ -110,6 +111,7 @@ const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | S
   it.scoped(name, () =>
     Effect.suspend(() => {
       log.records.length = 0
+      log.wanted.spans = false
       return body()
     }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))), timeout)
 
@@ -173,6 +175,19 @@ describe("the access record", () => {
       })
       assert.deepInclude(second?.span, { request_id: "two", uri: `/${"x".repeat(511)}` })
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "request_completed"])
+    }))
+
+  test("comes before the end of its span", () =>
+    Effect.gen(function*() {
+      log.wanted.spans = true
+      const { port } = yield* serving(appOf(() => Effect.succeed({ status: 200, headers: {} })))
+      yield* exchange(port, get("/", `X-Request-Id: one\r\n${once}`))
+      yield* log.of("span_closed")
+      assert.deepStrictEqual(log.records.map(({ event, span }) => [event, span["request_id"]]), [
+        ["span_opened", "one"],
+        ["request_completed", "one"],
+        ["span_closed", "one"]
+      ])
     }))
 
   test("and handlers name the client the app makes out, and the app is asked once", () =>
