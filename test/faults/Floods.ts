@@ -74,7 +74,9 @@ const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Sta
   } finally {
     http.close()
   }
-  const stored = async () => Number((await sqlAt(databaseUrl, "SELECT count(*) AS n FROM nonces"))[0]?.["n"])
+  const lastAt = Math.floor(Date.now() / 1000)
+  const stored = async () =>
+    Number((await sqlAt(databaseUrl, `SELECT count(*) AS n FROM nonces WHERE created_at <= ${lastAt}`))[0]?.["n"])
   const rows = await stored()
   // No more than were asked for, by the flood and by everybody else, and batches ahead: one is given up, however much of it
   // is left, when a tenth of its life is over.
@@ -88,7 +90,7 @@ const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Sta
       await sqlAt(databaseUrl, "UPDATE jobs SET run_at = 0 WHERE kind = 'nonce_sweep' AND status = 'ready'")
       return stored()
     },
-    (left) => left < rows / 2,
+    (left) => left === 0,
     patienceMs
   )
   return asked

@@ -93,9 +93,12 @@ export const under = async (
       const endLeases = async (of: Server | number) => {
         const pid = typeof of === "number" ? of : of.pid()
         if (!means.isHurried) return
+        // A process that was stopped in the middle of a transaction keeps its rows locked.
+        const free = site.databaseUrl.startsWith("sqlite://") ? "" : "FOR UPDATE SKIP LOCKED"
         await sqlAt(
           site.databaseUrl,
-          `UPDATE jobs SET lease_until = 0 WHERE status = 'running' AND lease_owner LIKE '%:${pid}:%'`
+          `UPDATE jobs SET lease_until = 0 WHERE id IN
+             (SELECT id FROM jobs WHERE status = 'running' AND lease_owner LIKE '%:${pid}:%' ${free})`
         )
       }
       const stage: Stage = { site, load, chance: chanceOf(means.seed), endLeases, means }

@@ -1,3 +1,4 @@
+import { inspect } from "node:util"
 import type { PostgresCluster } from "../support/Postgres.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import { faults } from "./faults.ts"
@@ -49,7 +50,7 @@ const play = async (
     return { ...row, outcome, seconds: seconds() }
   } catch (error) {
     if (error instanceof NotPossible) return { ...row, notRun: error.message, seconds: seconds() }
-    const text = error instanceof Error ? error.stack ?? error.message : String(error)
+    const text = inspect(error, { depth: 4 })
     tell(`FAILED ${text}`)
     return { ...row, error: text, seconds: seconds() }
   }

@@ -92,9 +92,10 @@ const reclaimStatement = statement({
   name: "job_reclaim",
   params: { now: int },
   row: { id: job.id },
-  sql: () =>
+  // A row whose process stands still in the middle of its transaction is left for later; the others do not wait for it.
+  sql: ({ skipLocked }) =>
     `UPDATE jobs SET status = 'ready', run_at = :now, lease_until = NULL, lease_owner = NULL, updated_at = :now
-     WHERE status = 'running' AND lease_until < :now RETURNING id`
+     WHERE id IN (SELECT id FROM jobs WHERE status = 'running' AND lease_until < :now ${skipLocked}) RETURNING id`
 })
 
 const unknownKindsStatement = statement({

@@ -6,6 +6,7 @@ import { assert, describe } from "vitest"
 import { int, text } from "../../../src/subsystems/db/Column.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { afterCommit, all, Database, run, StorageFailed, transaction } from "../../../src/subsystems/db/Database.ts"
+import { reclaim } from "../../../src/subsystems/db/jobs.ts"
 import { statement } from "../../../src/subsystems/db/Statement.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/subsystems/log/EventLog.ts"
@@ -31,6 +32,13 @@ const read = statement({
   params: { value: text() },
   row: { createdAt: int },
   sql: () => `SELECT created_at AS "createdAt" FROM nonces WHERE value = :value`
+})
+
+const touch = statement({
+  name: "test_touch",
+  params: { dedupKey: text() },
+  row: {},
+  sql: () => "UPDATE jobs SET updated_at = 1 WHERE dedup_key = :dedupKey"
 })
 
 const broken = statement({ name: "test_broken", params: {}, row: {}, sql: () => "SELECT * FROM no_such_table" })
@@ -396,6 +404,34 @@ describe("PostgreSQL alone", () => {
       assert.deepStrictEqual(yield* all(read, { value: "x" }), [{ createdAt: 2 }])
       assert.deepStrictEqual(yield* all(read, { value: "y" }), [{ createdAt: 2 }])
     })))
+
+  it.live("rows that a process keeps locked while it stands still do not keep the others from being reclaimed", () =>
+    Effect.gen(function*() {
+      const other = yield* database.another
+      const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      yield* database.use(sql(
+        `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, lease_until, created_at, updated_at)
+           SELECT gen_random_uuid(), 'nonce_sweep', k, '{}', 'running', 0, 1, 3, 9, 0, 0 FROM unnest(ARRAY['locked', 'free']) k`
+      ))
+      const holder = yield* Effect.fork(Effect.provideService(
+        transaction(Effect.gen(function*() {
+          yield* run(touch, { dedupKey: "locked" })
+          yield* Deferred.succeed(held, undefined)
+          yield* Deferred.await(go)
+        })),
+        Database,
+        other
+      ))
+      yield* Deferred.await(held)
+      assert.strictEqual(yield* database.use(reclaim(10)), 1)
+      assert.deepStrictEqual(
+        yield* database.use(sql("SELECT dedup_key FROM jobs WHERE status = 'ready'")),
+        [{ dedup_key: "free" }]
+      )
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(holder)
+      assert.strictEqual(yield* database.use(reclaim(10)), 1)
+    }).pipe(Effect.scoped))
 
   it.live("statements, locks and idle transactions are bounded by the server", () =>
     database.use(Effect.gen(function*() {
