@@ -43,8 +43,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "leases of dead workers stay",
     file: "src/subsystems/db/jobs.ts",
-    guard: "WHERE status = 'running' AND lease_until < :now RETURNING id",
-    without: "WHERE status = 'running' AND lease_until < 0 AND :now > 0 RETURNING id"
+    guard: "WHERE status = 'running' AND lease_until < :now ${skipLocked}",
+    without: "WHERE status = 'running' AND lease_until < 0 AND :now > 0 ${skipLocked}"
   },
   {
     name: "a job is given up without its abandon step",
