@@ -205,6 +205,18 @@ export class Judge {
     return this.unfinished().length === 0
   }
 
+  /** Whether a list was left to the daily sweep, because every attempt to sign it was lost. */
+  isLeftToSweep(): boolean {
+    return this.#store().rows("SELECT id FROM jobs WHERE kind = 'local_ca_crl_regenerate' AND status = 'failed'")
+      .length > 0
+  }
+
+  /** The second the daily sweep of the lists is due; `undefined` while it runs. */
+  sweepIsDueAt(): number | undefined {
+    const [row] = this.#store().rows("SELECT run_at FROM jobs WHERE kind = 'local_ca_crl_sweep' AND status = 'ready'")
+    return row === undefined ? undefined : Number(row["run_at"])
+  }
+
   /** Jobs that are live, as a person would name them. */
   unfinished(): ReadonlyArray<string> {
     return this.#store().rows(

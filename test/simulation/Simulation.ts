@@ -261,8 +261,21 @@ ttl_seconds = ${settings.pick([30, 300])}
     if (machine.now - checkedAt < 1000) return false
     checkedAt = machine.now
     restUntil ??= machine.now + restMillis
-    return judge.isAtRest() || machine.now >= restUntil
+    if (machine.now >= restUntil) return true
+    if (!judge.isAtRest()) return false
+    if (!judge.isLeftToSweep()) return true
+    // Then the sweep has a day, and no more.
+    const dueAt = judge.sweepIsDueAt()
+    if (dueAt === undefined) return false
+    if (sweptAt === undefined) {
+      sweptAt = dueAt
+      machine.note("the lists are left to the daily sweep")
+      machine.pass(Math.max(0, dueAt * 1000 - machine.now))
+      restUntil = machine.now + restMillis
+    }
+    return dueAt > sweptAt
   }
+  let sweptAt: number | undefined
   let restUntil: number | undefined
 
   try {
