@@ -3,12 +3,17 @@ import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
+import { isExecutable } from "../subsystems/outside/Files.ts"
 import { advise as policies } from "../subsystems/policy/advisories.ts"
 
 /** What an operator should see at start, and at each reload: nothing failed, but it may not be what was meant. */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })
+    for (const { enabled, name, signer } of config.profiles) {
+      if (!enabled || signer.backend !== "custom" || (yield* isExecutable(signer.custom.script_path))) continue
+      yield* emit("script_not_executable", { key: `profiles.${name}.signer.custom.script_path` })
+    }
     if (!roles.has("acme")) return
     const { base_url, tls } = config.server
     if (!tls.enabled) yield* emit("tls_disabled", { base_url })

@@ -20,9 +20,11 @@ import { ReverseNames } from "../subsystems/outside/ReverseNames.ts"
 import { Scripts } from "../subsystems/outside/Scripts.ts"
 import { Policies } from "../subsystems/policy/Policies.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
+import { Waits } from "../subsystems/queue/Waits.ts"
 import * as Backends from "../subsystems/signing/Backends.ts"
 import { Issuers } from "../subsystems/signing/Issuers.ts"
 import { PublishedCrls } from "../subsystems/signing/PublishedCrls.ts"
+import { ReadHooks } from "../subsystems/signing/ReadHooks.ts"
 import type { Signers } from "../subsystems/signing/Signer.ts"
 import { Validator } from "../subsystems/validation/Validator.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
@@ -85,13 +87,15 @@ export interface Before {
 
 const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => enabled)
 
-/** What the ACME surface asks of one configuration: certificates of CAs alone, never a key. */
+/** What the ACME surface asks of one configuration: certificates of CAs and the hooks that only read, never a key. */
 export const acme = (config: Config, version: string, before: Before) => {
   const mounted = mountedOf(config)
   return Layer.mergeAll(
     policiesOf(config, mounted, version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
-    Layer.mapError(Issuers.layer(mounted, before.issuers), filesFailed)
+    Layer.mapError(Issuers.layer(mounted, before.issuers), filesFailed),
+    Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
+    Waits.layer(config.server)
   )
 }
 
@@ -102,5 +106,5 @@ export const worker = (config: Config, version: string, before: Before) =>
       Validator.layer,
       Layer.mergeAll(Resolver.layer(config.dns.resolver), HttpGet.layer(version), AlpnPeer.layer)
     ),
-    Layer.mapError(Backends.layer(mountedOf(config), before.signers), filesFailed)
+    Layer.mapError(Layer.provide(Backends.layer(mountedOf(config), before.signers), Scripts.layer), filesFailed)
   )

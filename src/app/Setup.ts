@@ -50,7 +50,7 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
   Effect.gen(function*() {
     const made: Array<string> = []
     for (const { enabled, signer } of config.profiles) {
-      if (!enabled) continue
+      if (!enabled || signer.backend !== "local_ca") continue
       const { cert_path, key_path } = signer.local_ca
       if (yield* generateIfAbsent(signer.local_ca)) made.push(`CA            ${cert_path}, ${key_path}`)
     }

@@ -61,6 +61,8 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retr
 // What went wrong here.
 export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}
 export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFailed") {}
+/** The revocation goes on after this answer, or its last attempt failed; asking again waits for it. */
+export class RevocationPending extends Data.TaggedError("RevocationPending") {}
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
 export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
@@ -116,6 +118,7 @@ export type AcmeError =
   | RateLimited
   | ServerInternal
   | ChallengeEnqueueFailed
+  | RevocationPending
   | CrlNotReady
   | HandlerPanicked
   | Shed

@@ -36,9 +36,17 @@ export type IssueFailureCause =
   | "order_expired"
   | "chain_rejected"
   | "lint_failed"
+  | "script_failed"
 
 /** Why a revocation failed, in one word. */
-export type RevokeFailureCause = "unauthorized" | "already_revoked" | "bad_reason" | "issuer_mismatch"
+export type RevokeFailureCause =
+  | "unauthorized"
+  | "already_revoked"
+  | "bad_reason"
+  | "issuer_mismatch"
+  | "cancelled"
+  | "script_failed"
+  | "signer_failed"
 
 /** What becomes of the accounts of a credential that is deleted. */
 export type AccountsMode = "keep" | "deactivate" | "delete"
@@ -65,7 +73,7 @@ interface Details {
   readonly account_deactivated: { readonly via: "account" | "eab_delete" }
   readonly account_deleted: { readonly orders: number; readonly authorizations: number; readonly via: "eab_delete" }
   readonly certificate_revoked: { readonly authorized_by: "account" | "certificate_key" | "operator" }
-  readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause }
+  readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause; readonly error?: string }
   readonly job_cancelled: JobDetail
   readonly job_advanced: JobDetail
   readonly audit_pruned: { readonly cutoff: string; readonly removed: number }

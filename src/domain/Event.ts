@@ -103,6 +103,7 @@ export const events = {
   order_replaces_accepted: info("order_id", "cert_serial"),
   order_replaces_rejected: warn("reason"),
   renewal_info_rejected: debug("reason"),
+  renewal_info_hook_failed: warn("error"),
   order_rejected: warn("reason", "identifiers"),
   order_finalize_queued: info("order_id"),
   order_finalize_rejected: warn("order_id", "reason"),
@@ -161,8 +162,14 @@ export const events = {
   order_finalize_authority_withdrawn: warn("order_id"),
   order_finalize_abandoned: warn("order_id", "error"),
 
+  signer_script_failed: warn("hook", "exit_code", "elapsed_ms", "error"),
+  signer_script_timeout: warn("hook", "exit_code", "elapsed_ms", "error"),
+
   // revocation
   certificate_revoked: info("order_id", "cert_serial", "code"),
+  certificate_revoke_queued: info("order_id", "cert_serial", "code"),
+  certificate_revoke_signer_failed: error("order_id", "job_id", "error"),
+  certificate_revoke_abandoned: error("order_id", "job_id", "error"),
   certificate_revoke_rejected: warn("cert_serial", "reason"),
   local_ca_issuer_mismatch: error("order_id", "issuer"),
   local_ca_crl_republished: info("issuer", "crl_number", "entries"),

@@ -28,6 +28,14 @@ export const payloads = {
     csr: Schema.String,
     client: Client
   }),
+  signer_revoke: Schema.Struct({
+    order_id: Schema.String,
+    profile: Schema.String,
+    /** RFC 5280 code */
+    reason: Schema.optional(Schema.Int),
+    actor: Schema.Struct({ kind: Schema.Literal("acme", "admin", "cli"), id: Schema.optional(Schema.String) }),
+    client: Client
+  }),
   local_ca_crl_regenerate: Schema.Struct({ issuer: Schema.String }),
   local_ca_crl_sweep: Schema.Struct({}),
   nonce_sweep: Schema.Struct({}),

@@ -108,6 +108,12 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   },
   ServerInternal: { type: "serverInternal", status: 500, detail: () => `The request failed here; ${logHasReason}` },
   ChallengeEnqueueFailed: { status: 500, detail: () => "The validation could not be queued; ask again." },
+  RevocationPending: {
+    type: "serverInternal",
+    status: 503,
+    detail: () => "The revocation has not come through yet; ask again.",
+    retryAfter: () => 1
+  },
   CrlNotReady: {
     type: "serverInternal",
     status: 503,

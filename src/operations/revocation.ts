@@ -2,6 +2,7 @@ import { Data, Effect } from "effect"
 import type { AuditRow } from "../domain/Audit.ts"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import type { OrderIdentifier } from "../domain/Order.ts"
+import type { ProfileConfig } from "../subsystems/config/AppConfig.ts"
 import { readStoredChain } from "../subsystems/crypto/Chain.ts"
 import * as audit from "../subsystems/db/audit.ts"
 import * as crls from "../subsystems/db/crls.ts"
@@ -16,7 +17,7 @@ import { currentSeconds } from "./acme/caller.ts"
 export const isAcceptedReason = (code: number): boolean => code >= 0 && code <= 10 && code !== 7
 
 /** The certificate was revoked before; by whoever came first. */
-class WasRevoked extends Data.TaggedError("WasRevoked") {}
+export class WasRevoked extends Data.TaggedError("WasRevoked") {}
 
 /** No worker has met the CA that signed the certificate, so no list would ever name it. */
 class IssuerUnknown extends Data.TaggedError("IssuerUnknown")<{ readonly issuer: string | undefined }> {}
@@ -40,20 +41,15 @@ export type RevokedBy = Pick<
 
 /**
  * Revokes a certificate of a local CA: the order's stamp, the row of the list and the job that signs it are one
- * transaction. The first revocation wins, whatever reason another one brings. The certificate is listed by the CA that
- * signed it, whichever CA the profile names today. Answers the id of the signing job.
+ * transaction. The first revocation wins, whatever reason another one brings. Answers the id of the signing job.
  */
-export const revokeLocally = Effect.fnUntraced(function*(
+const revokeLocally = Effect.fnUntraced(function*(
   found: Revocable,
+  issuer: string,
   reason: number | undefined,
   by: RevokedBy
 ) {
   const { accountId, identifiers, orderId, profile, serial } = found
-  const issuer = readStoredChain(found.certificate)?.issuerId
-  if (issuer === undefined || (yield* crls.findHead(issuer)) === undefined) {
-    yield* emit("local_ca_issuer_mismatch", { order_id: orderId, issuer })
-    return yield* new IssuerUnknown({ issuer })
-  }
   const now = yield* currentSeconds
   const database = yield* Database
   const row = audit.record({
@@ -83,4 +79,46 @@ export const revokeLocally = Effect.fnUntraced(function*(
     return yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
   }))
   return job ?? (yield* new WasRevoked())
+})
+
+/** Queues the question to the signer; one that is queued already, or under way, is joined with the reason it has. */
+const queueRevocation = Effect.fnUntraced(function*(found: Revocable, reason: number | undefined, by: RevokedBy) {
+  const { orderId, profile, serial } = found
+  const queue = yield* Queue
+  return yield* transaction(Effect.zipLeft(
+    queue.enqueue({
+      kind: "signer_revoke",
+      dedupKey: orderId,
+      payload: {
+        order_id: orderId,
+        profile,
+        ...(reason === undefined ? {} : { reason }),
+        actor: { kind: by.actorKind, ...(by.actorId === undefined ? {} : { id: by.actorId }) },
+        client: { ip: by.clientIp, ptr: by.clientPtr, user_agent: by.userAgent, request_id: by.requestId }
+      }
+    }),
+    afterCommit(emit("certificate_revoke_queued", { order_id: orderId, cert_serial: serial, code: reason }))
+  ))
+})
+
+/**
+ * Revokes a certificate, or has it revoked. One that a CA of this service signed is listed by that CA, whatever signs for
+ * the profile today, and reads revoked at once: `job` signs the list. Any other is for the profile's signer to revoke:
+ * `job` asks it, and the order reads revoked when it has said yes.
+ */
+export const revoke = Effect.fnUntraced(function*(
+  found: Revocable,
+  backend: ProfileConfig["signer"]["backend"],
+  reason: number | undefined,
+  by: RevokedBy
+) {
+  const issuer = readStoredChain(found.certificate)?.issuerId
+  if (issuer !== undefined && (yield* crls.findHead(issuer)) !== undefined) {
+    return { isRevoked: true, job: yield* revokeLocally(found, issuer, reason, by) }
+  }
+  if (backend === "local_ca") {
+    yield* emit("local_ca_issuer_mismatch", { order_id: found.orderId, issuer })
+    return yield* new IssuerUnknown({ issuer })
+  }
+  return { isRevoked: false, job: yield* queueRevocation(found, reason, by) }
 })

@@ -7,7 +7,7 @@ import { assert, describe } from "vitest"
 import type { Caller } from "../../src/operations/acme/caller.ts"
 import * as admin from "../../src/operations/admin/crls.ts"
 import * as crl from "../../src/operations/crl.ts"
-import { revokeLocally } from "../../src/operations/revocation.ts"
+import * as revocation from "../../src/operations/revocation.ts"
 import { listedSerials } from "../../src/subsystems/crypto/Crl.ts"
 import { LeafNotSigned } from "../../src/subsystems/crypto/Leaf.ts"
 import * as crls from "../../src/subsystems/db/crls.ts"
@@ -92,7 +92,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     )
 
   const revoke = ({ caller, chain, orderId, serial }: IssuedHere & { readonly caller: Caller }) =>
-    revokeLocally(
+    revocation.revoke(
       {
         orderId,
         accountId: caller.accountId,
@@ -101,6 +101,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         certificate: chain,
         serial
       },
+      "local_ca",
       4,
       { actorKind: "cli", detail: { authorized_by: "operator" } }
     )

@@ -12,14 +12,17 @@ import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
 import { ReverseNames } from "../../src/subsystems/outside/ReverseNames.ts"
+import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
 import { Policies } from "../../src/subsystems/policy/Policies.ts"
 import * as Presence from "../../src/subsystems/queue/Presence.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import { start } from "../../src/subsystems/queue/Running.ts"
+import { Waits } from "../../src/subsystems/queue/Waits.ts"
 import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
 import * as Backends from "../../src/subsystems/signing/Backends.ts"
 import { Issuers } from "../../src/subsystems/signing/Issuers.ts"
 import { PublishedCrls } from "../../src/subsystems/signing/PublishedCrls.ts"
+import { ReadHooks } from "../../src/subsystems/signing/ReadHooks.ts"
 import { Validator } from "../../src/subsystems/validation/Validator.ts"
 import type { Answer, Request } from "../../src/surfaces/http/Message.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
@@ -71,7 +74,13 @@ export const startMember = (installation: Installation, process: Process, roles:
 
   const serving = Effect.gen(function*() {
     const services = yield* Layer.build(
-      Layer.mergeAll(Policies.layerNone, ReverseNames.layerNone, Issuers.layer(profiles))
+      Layer.mergeAll(
+        Policies.layerNone,
+        ReverseNames.layerNone,
+        Issuers.layer(profiles),
+        Layer.provide(ReadHooks.layer(profiles), Scripts.layer),
+        Waits.layer(config.server)
+      )
     )
     const surface = yield* Effect.provide(surfaceOf(config), services)
     const around = yield* Effect.context<Kept>()
@@ -80,7 +89,10 @@ export const startMember = (installation: Installation, process: Process, roles:
 
   const working = Effect.gen(function*() {
     const services = yield* Layer.build(
-      Layer.merge(Layer.provide(Validator.layer, world.layer()), Backends.layer(profiles))
+      Layer.merge(
+        Layer.provide(Validator.layer, world.layer()),
+        Layer.provide(Backends.layer(profiles), Scripts.layer)
+      )
     )
     yield* recover(config)
     yield* Effect.provide(crl.initialize, services)

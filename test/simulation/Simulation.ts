@@ -7,7 +7,7 @@ import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
 import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { generateIfAbsent } from "../../src/subsystems/signing/CaFiles.ts"
 import { configOf } from "../support/Graph.ts"
-import { madeAt, settingsIn } from "../support/LocalCa.ts"
+import { madeAt, settingsIn, signerOf } from "../support/LocalCa.ts"
 import { Client } from "./Client.ts"
 import { Judge } from "./Judge.ts"
 import { Ledger } from "./Ledger.ts"
@@ -155,7 +155,7 @@ retention_days = 0
 [nonce]
 ttl_seconds = ${settings.pick([30, 300])}
 `),
-    profiles: ["default", "other"].map((name) => ({ name, signer: { local_ca: settingsIn(directory) } })),
+    profiles: ["default", "other"].map((name) => ({ name, signer: signerOf(settingsIn(directory)) })),
     store,
     world,
     logged: (process, { event, fields }) => {

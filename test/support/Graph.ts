@@ -21,12 +21,15 @@ import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
 import type { ResolveFailed } from "../../src/subsystems/outside/Resolver.ts"
 import { Resolver } from "../../src/subsystems/outside/Resolver.ts"
 import { ReverseNames } from "../../src/subsystems/outside/ReverseNames.ts"
+import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
 import { Policies } from "../../src/subsystems/policy/Policies.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
+import { Waits } from "../../src/subsystems/queue/Waits.ts"
 import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
 import * as Backends from "../../src/subsystems/signing/Backends.ts"
 import { Issuers } from "../../src/subsystems/signing/Issuers.ts"
 import { PublishedCrls } from "../../src/subsystems/signing/PublishedCrls.ts"
+import { ReadHooks } from "../../src/subsystems/signing/ReadHooks.ts"
 import type { Signer } from "../../src/subsystems/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
 import { Validator } from "../../src/subsystems/validation/Validator.ts"
@@ -74,20 +77,20 @@ export const profileOf = (config: Config, name = "default"): ProfileConfig => {
 }
 
 /** A signer that decides by a function; `profiles` are the ones it serves. */
-const manualSigners = (issue: Signer["issue"], profiles = ["default", "other"]): Layer.Layer<Signers> =>
+const manualSigners = (signer: Signer, profiles = ["default", "other"]): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
     bySection: new Map(),
     crlIssuers: [],
-    of: (profile) => profiles.includes(profile) ? Effect.succeed({ issue }) : new ProfileNotMounted({ profile })
+    of: (profile) => profiles.includes(profile) ? Effect.succeed(signer) : new ProfileNotMounted({ profile })
   })
 
 const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
   Layer.orDie(
     Layer.flatMap(
       Backends.layer(profiles),
-      (made) => Layer.merge(Layer.succeedContext(made), Issuers.layer(profiles))
+      (made) => Layer.mergeAll(Layer.succeedContext(made), Issuers.layer(profiles), ReadHooks.layer(profiles))
     )
-  )
+  ).pipe(Layer.provide(Scripts.layer))
 
 /** The certificate of {@link signsAtOnce}; nothing of the service reads it back. */
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
@@ -100,11 +103,15 @@ export const signsAtOnce: Signer["issue"] = () =>
 export interface Script {
   readonly validate?: Parameters<(typeof Validator)["layerScripted"]>[0]
   readonly issue?: Signer["issue"]
+  readonly revoke?: NonNullable<Signer["revoke"]>
   /** Signs with these profiles' own CAs in place of `issue`. */
   readonly profiles?: ReadonlyArray<SigningProfile>
   /** PTR names of addresses; without them nothing is looked up. */
   readonly names?: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed }
+  /** What the operator's signer says while clients wait; nothing without it. */
+  readonly hooks?: Partial<ReadHooks["Type"]>
   readonly maxAttempts?: number
+  readonly server?: Parameters<(typeof Waits)["layer"]>[0]
   readonly nonceTtlSeconds?: number
   /** Takes every log record. */
   readonly records?: Array<Record>
@@ -123,6 +130,7 @@ export const world = (script: Script = {}) =>
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
     PublishedCrls.layer,
+    Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100 }),
     script.names === undefined
       ? ReverseNames.layerNone
       : Layer.provide(
@@ -130,9 +138,17 @@ export const world = (script: Script = {}) =>
         Resolver.layerStatic({}, {}, script.names)
       ),
     script.profiles === undefined
-      ? Layer.merge(
-        manualSigners(script.issue ?? signsAtOnce),
-        Layer.succeed(Issuers, { bySection: new Map(), of: () => undefined })
+      ? Layer.mergeAll(
+        manualSigners({
+          issue: script.issue ?? signsAtOnce,
+          ...script.revoke === undefined ? {} : { revoke: script.revoke }
+        }),
+        Layer.succeed(Issuers, { bySection: new Map(), of: () => undefined }),
+        Layer.succeed(ReadHooks, {
+          crl: () => Effect.succeed(undefined),
+          window: () => Effect.succeed(undefined),
+          ...script.hooks
+        })
       )
       : realSigners(script.profiles)
   ).pipe(

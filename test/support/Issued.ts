@@ -1,4 +1,5 @@
 import { Effect, TestClock } from "effect"
+import type { Scope } from "effect"
 import type { KeyObject } from "node:crypto"
 import { X509Certificate } from "node:crypto"
 import { join } from "node:path"
@@ -6,17 +7,19 @@ import type { JobKind } from "../../src/domain/Job.ts"
 import type { Caller } from "../../src/operations/acme/caller.ts"
 import { finalize } from "../../src/operations/acme/finalize.ts"
 import * as crl from "../../src/operations/crl.ts"
+import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
 import * as certificates from "../../src/subsystems/db/certificates.ts"
 import type { Database } from "../../src/subsystems/db/Database.ts"
 import * as Runner from "../../src/subsystems/queue/Runner.ts"
 import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
 import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
+import * as LocalCa from "../../src/subsystems/signing/LocalCa.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
 import { makeCsr } from "./Csr.ts"
 import { freshDirectory } from "./Databases.ts"
-import type { World } from "./Graph.ts"
+import type { Script, World } from "./Graph.ts"
 import { configOf, count, newPrivateKey, orderOf, sql, world } from "./Graph.ts"
-import { madeAt, settingsIn } from "./LocalCa.ts"
+import { madeAt, settingsIn, signerOf } from "./LocalCa.ts"
 
 /* Certificates the service itself has signed and stored, and the jobs that follow them. */
 
@@ -25,7 +28,7 @@ export const profilesIn = (
   directory: string,
   more: Partial<LocalCaSettings> = {}
 ): ReadonlyArray<SigningProfile & { readonly name: string }> =>
-  ["default", "other"].map((name) => ({ name, signer: { local_ca: settingsIn(directory, more) } }))
+  ["default", "other"].map((name) => ({ name, signer: signerOf(settingsIn(directory, more)) }))
 
 /** Where {@link profilesIn} has its revocation list exported to, and its old ledger. */
 export const filesIn = (directory: string) => ({ crl: join(directory, "ca.crl"), ledger: join(directory, "ca.json") })
@@ -55,6 +58,16 @@ export const withOwnCa = <A, E>(seed: string, body: () => Effect.Effect<A, E, Da
     Effect.provide(world({ seed, profiles: profilesIn(freshDirectory()) })),
     (whole) => Effect.zipRight(TestClock.setTime(madeAt * 1000), whole)
   )
+
+/** Runs over a {@link world} whose signer is somebody else: a CA that no worker has met, revoking as `revoke` does. */
+export const withForeignSigner = <A, E>(
+  script: Omit<Script, "issue" | "profiles">,
+  body: () => Effect.Effect<A, E, Database | World | Scope.Scope>
+) =>
+  Effect.flatMap(
+    Effect.provide(LocalCa.make(settingsIn(freshDirectory())), Entropy.layerSeeded("foreign")),
+    ({ issue }) => Effect.provide(Effect.suspend(body), world({ ...script, issue }))
+  ).pipe((whole) => Effect.zipRight(TestClock.setTime(madeAt * 1000), whole))
 
 /** A certificate that is stored here. */
 export interface IssuedHere {

@@ -3,6 +3,7 @@ import type { KeyObject } from "node:crypto"
 import { createHash, sign } from "node:crypto"
 import { join } from "node:path"
 import { parseCsr } from "../../src/subsystems/crypto/Csr.ts"
+import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
 import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
 import type { IssueRequest } from "../../src/subsystems/signing/Signer.ts"
 import {
@@ -27,6 +28,13 @@ import { newPrivateKey } from "./Graph.ts"
 /** 2026-01-01, when these CAs are made. */
 export const madeAt = Date.UTC(2026, 0, 1) / 1000
 export const daySeconds = 86_400
+
+/** A `signer` section that signs with a local CA. */
+export const signerOf = (local_ca: LocalCaSettings): SigningProfile["signer"] => ({
+  backend: "local_ca",
+  local_ca,
+  custom: { script_path: "", args: [], timeout_ms: 5000, supports_crl: false, supports_renewal_info: false }
+})
 
 /** `signer.local_ca` with its files in a directory. */
 export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {}): LocalCaSettings => ({

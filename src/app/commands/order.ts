@@ -4,6 +4,7 @@ import { currentSeconds } from "../../operations/acme/caller.ts"
 import { orderDetailObject } from "../../operations/admin/objects.ts"
 import * as orders from "../../operations/admin/orders.ts"
 import { isAcceptedReason } from "../../operations/revocation.ts"
+import { settledJob } from "../../subsystems/queue/Waits.ts"
 import { renderOrder } from "../../surfaces/cli/order.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import type { Kit } from "./Kit.ts"
@@ -49,6 +50,20 @@ const chainCommand = (kit: Kit) =>
     "Print the certificate chain of an order, PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
   )
 
+/** What is said of the two ways a revocation goes, and how many seconds are waited for unless said otherwise. */
+const saidOf = {
+  list: {
+    begun: (job: string) => `Revoked. The list is signed by job ${job}.`,
+    ended: "The list is signed.",
+    usualWait: 0
+  },
+  signer: {
+    begun: (job: string) => `The signer is asked to revoke it by job ${job}.`,
+    ended: "Revoked.",
+    usualWait: 30
+  }
+}
+
 const revokeCommand = (kit: Kit) =>
   described(
     Command.make("revoke", {
@@ -58,8 +73,10 @@ const revokeCommand = (kit: Kit) =>
         Options.withDescription("RFC 5280 code, 0 to 6 and 8 to 10.")
       ),
       wait: Options.integer("wait").pipe(
-        Options.withDefault(0),
-        Options.withDescription("Seconds to wait for the list to be signed.")
+        Options.optional,
+        Options.withDescription(
+          "Seconds to wait for the list to be signed (by default 0), or for the signer that is asked (30)."
+        )
       )
     }, (options) =>
       kit.records(({ config }) =>
@@ -68,20 +85,23 @@ const revokeCommand = (kit: Kit) =>
           if (reason !== undefined && !isAcceptedReason(reason)) {
             return yield* new CommandFailed({ code: 2, message: "--reason takes 0 to 6 and 8 to 10." })
           }
-          const job = yield* Effect.catchTags(
+          const { isRevoked, job } = yield* Effect.catchTags(
             orders.revoke(config, kit.operator, options.id, reason),
             revocationRefused
           )
-          yield* Console.log(`Revoked. The list is signed by job ${job}.`)
-          if (options.wait <= 0) return
-          const ended = yield* orders.awaitSigning(job, options.wait)
-          if (ended?.status === "failed") {
-            return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} failed: ${ended.lastError ?? ""}` })
+          const say = isRevoked ? saidOf.list : saidOf.signer
+          yield* Console.log(say.begun(job))
+          const seconds = Option.getOrElse(options.wait, () => say.usualWait)
+          if (seconds <= 0) return
+          const ended = yield* settledJob(job, seconds * 1000)
+          if (ended?.status === "failed" || ended?.status === "cancelled") {
+            const why = ended.lastError === undefined ? "" : `: ${ended.lastError}`
+            return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} is ${ended.status}${why}` })
           }
           yield* Console.log(
             ended === undefined || ended.status === "done"
-              ? "The list is signed."
-              : `Job ${ended.id} has not run yet: is a worker running?`
+              ? say.ended
+              : `Job ${ended.id} has not ended yet: is a worker running?`
           )
         })
       )),

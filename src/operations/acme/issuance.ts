@@ -161,7 +161,9 @@ const store = Effect.fnUntraced(
 // A failed signing says in its first word what the audit trail calls it.
 const causeOf = (lastError: string): IssueFailureCause => {
   if (lastError === deadlinePassed) return "order_expired"
-  return (["lint_failed", "chain_rejected"] as const).find((word) => lastError.startsWith(`${word}:`)) ??
+  return (["lint_failed", "chain_rejected", "script_failed"] as const).find((word) =>
+    lastError.startsWith(`${word}:`)
+  ) ??
     "attempts_exhausted"
 }
 

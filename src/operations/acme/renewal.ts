@@ -2,8 +2,10 @@ import { Effect } from "effect"
 import { Malformed, NotFound } from "../../domain/AcmeError.ts"
 import type { NamedLeaf } from "../../subsystems/crypto/CertId.ts"
 import { namedLeaf, parseCertId } from "../../subsystems/crypto/CertId.ts"
+import { readStoredChain } from "../../subsystems/crypto/Chain.ts"
 import * as certificates from "../../subsystems/db/certificates.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
+import { ReadHooks } from "../../subsystems/signing/ReadHooks.ts"
 import { currentSeconds } from "./caller.ts"
 
 /** When to renew a certificate, in epoch seconds; `isRevoked` asks for haste. */
@@ -11,6 +13,8 @@ export interface RenewalWindow {
   readonly start: number
   readonly end: number
   readonly isRevoked: boolean
+  /** Why then, for people: an `http` or `https` URL. */
+  readonly explanationUrl?: string | undefined
 }
 
 /** The certificate a certID names at a profile; `undefined` when there is none, "malformed" when it is no certID. */
@@ -34,7 +38,20 @@ const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
   return { start, end: Math.max(start + 1, notBefore + Math.floor(lifetime * 3 / 4)), isRevoked: false }
 }
 
-/** Renewal information (RFC 9773): a window that is over for a revoked certificate, else the estimate. */
+/** What the signer suggests; a failure is logged, and no opinion like any other. */
+const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string) {
+  const leaf = readStoredChain(chainPem)?.leaf
+  if (leaf === undefined) return undefined
+  return yield* Effect.catchAll(
+    (yield* ReadHooks).window(profile, leaf),
+    ({ detail }) => Effect.as(emit("renewal_info_hook_failed", { error: detail }), undefined)
+  )
+})
+
+/**
+ * Renewal information (RFC 9773): a window that is over for a revoked certificate, else what the signer suggests, else
+ * the estimate.
+ */
 export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
   const found = yield* locate(profile, certId)
   if (found === "malformed") {
@@ -45,7 +62,10 @@ export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: 
     yield* emit("renewal_info_rejected", { reason: "unknown" })
     return yield* new NotFound()
   }
-  if (found.revokedAt === undefined) return estimate(found.leaf)
+  if (found.revokedAt === undefined) {
+    const window = yield* suggested(profile, found.certificate)
+    return window === undefined ? estimate(found.leaf) : { ...window, isRevoked: false } satisfies RenewalWindow
+  }
   const now = yield* currentSeconds
   return { start: now - daySeconds, end: now, isRevoked: true } satisfies RenewalWindow
 })

@@ -6,6 +6,7 @@ import {
   BadRevocationReason,
   Malformed,
   NotFound,
+  RevocationPending,
   ServerInternal,
   Unauthorized
 } from "../../domain/AcmeError.ts"
@@ -13,6 +14,7 @@ import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import type { ClientFacts } from "../../domain/Job.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { serialText } from "../../domain/Serial.ts"
+import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import { decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
 import { readCertificate } from "../../subsystems/crypto/Certificate.ts"
 import { readStoredChain } from "../../subsystems/crypto/Chain.ts"
@@ -22,12 +24,15 @@ import * as audit from "../../subsystems/db/audit.ts"
 import { AuditAllowance } from "../../subsystems/db/AuditAllowance.ts"
 import * as certificates from "../../subsystems/db/certificates.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
-import { isAcceptedReason, revokeLocally } from "../revocation.ts"
+import { Waits } from "../../subsystems/queue/Waits.ts"
+import { isAcceptedReason, revoke } from "../revocation.ts"
 import { auditFacts } from "./caller.ts"
 
 /** A revokeCert request whose signature and nonce have been checked. */
 export interface RevocationRequest {
   readonly profile: string
+  /** What signs for the profile. */
+  readonly backend: ProfileConfig["signer"]["backend"]
   /** The account that signed, whatever its status, or the key the request carries. */
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   /** base64url DER. */
@@ -75,7 +80,8 @@ const refused = Effect.fnUntraced(function*(
 
 /**
  * revokeCert (RFC 8555 section 7.6; "Revocation rules"): the stored leaf must be the submitted one octet for octet.
- * Authorization is judged before anything that would tell whether the certificate is revoked.
+ * Authorization is judged before anything that would tell whether the certificate is revoked. Where somebody else has to
+ * revoke it, the request waits for that.
  */
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
   const { client, profile, reason, signer } = request
@@ -112,8 +118,11 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
     userAgent,
     detail: { authorized_by: "account" in signer ? "account" : "certificate_key" }
   } as const
-  yield* Effect.catchTags(revokeLocally({ ...found, profile }, reason, by), {
+  const { isRevoked, job } = yield* Effect.catchTags(revoke({ ...found, profile }, request.backend, reason, by), {
     WasRevoked: () => refuse(new AlreadyRevoked(), "already_revoked"),
     IssuerUnknown: () => refuse(new ServerInternal({}), "issuer_mismatch")
   })
+  if (isRevoked) return
+  const ended = yield* (yield* Waits).settled(job)
+  if (ended?.status !== "done") return yield* new RevocationPending()
 })

@@ -10,6 +10,7 @@ import { decodePayload } from "../../subsystems/queue/Queue.ts"
 import { currentSeconds } from "../acme/caller.ts"
 import * as issuance from "../acme/issuance.ts"
 import * as verdicts from "../acme/verdicts.ts"
+import * as signerRevocation from "../signerRevocation.ts"
 import type { Operator } from "./operator.ts"
 import { actorOf } from "./operator.ts"
 
@@ -50,6 +51,12 @@ const abandon = (job: JobRecord, operator: Operator) => {
   if (job.kind === "signer_issue") {
     const payload = decodePayload(job.kind, job.payload)
     return payload === undefined ? Effect.void : issuance.abandon(payload, byOperator, actorOf(operator))
+  }
+  if (job.kind === "signer_revoke") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined
+      ? Effect.void
+      : signerRevocation.abandon(payload, byOperator, job.id, actorOf(operator))
   }
   if (job.kind !== "challenge_validate") return Effect.void
   const payload = decodePayload(job.kind, job.payload)

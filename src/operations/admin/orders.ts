@@ -3,7 +3,6 @@ import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyRevoked, ServerInternal } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { explain } from "../../domain/Explanation.ts"
-import type { JobId } from "../../domain/Id.ts"
 import { isId, OrderId } from "../../domain/Id.ts"
 import { statusShown } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
@@ -11,12 +10,12 @@ import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { namedLeafOf } from "../../subsystems/crypto/CertId.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import * as jobRecords from "../../subsystems/db/jobRecords.ts"
-import * as jobs from "../../subsystems/db/jobs.ts"
 import * as orderDetail from "../../subsystems/db/orderDetail.ts"
 import type { OrderFilters, OrderRecord } from "../../subsystems/db/orderSearch.ts"
 import * as orderSearch from "../../subsystems/db/orderSearch.ts"
 import { currentSeconds } from "../acme/caller.ts"
-import { revokeLocally } from "../revocation.ts"
+import * as revocation from "../revocation.ts"
+import { WasRevoked } from "../revocation.ts"
 import type { Operator } from "./operator.ts"
 import { actorOf } from "./operator.ts"
 
@@ -113,18 +112,17 @@ export const chain = Effect.fnUntraced(function*(id: string) {
   return certificate ?? (yield* new NotIssued({ id }))
 })
 
-/** Revokes an order's certificate for the operator; answers the job that publishes it. */
+/** Revokes an order's certificate for the operator, or has it revoked; answers what `revocation.revoke` does. */
 export const revoke = Effect.fnUntraced(function*(
   config: Pick<Config, "profiles">,
   operator: Operator,
   id: string,
   reason: number | undefined
 ) {
-  const { accountId, certificate, certSerial, id: orderId, identifiers, profile } = yield* find(id)
+  const { accountId, certificate, certSerial, id: orderId, identifiers, profile, revokedAt } = yield* find(id)
   if (certificate === undefined || certSerial === undefined) return yield* new NotIssued({ id })
-  if (!config.profiles.some(({ enabled, name }) => enabled && name === profile)) {
-    return yield* new NotServed({ profile })
-  }
+  const served = config.profiles.find(({ enabled, name }) => enabled && name === profile)
+  if (served === undefined) return yield* new NotServed({ profile })
   const actor = actorOf(operator)
   const refused = (error: AcmeError, cause: RevokeFailureCause) =>
     audit.record({
@@ -138,32 +136,17 @@ export const revoke = Effect.fnUntraced(function*(
       reason: problemType(error),
       detail: { cause }
     })
-  return yield* revokeLocally(
+  if (revokedAt !== undefined) {
+    yield* refused(new AlreadyRevoked(), "already_revoked")
+    return yield* new WasRevoked()
+  }
+  return yield* revocation.revoke(
     { orderId, accountId, profile, identifiers, certificate, serial: certSerial },
+    served.signer.backend,
     reason,
     { ...actor, detail: { authorized_by: "operator" } }
   ).pipe(
     Effect.tapErrorTag("WasRevoked", () => refused(new AlreadyRevoked(), "already_revoked")),
     Effect.tapErrorTag("IssuerUnknown", () => refused(new ServerInternal({}), "issuer_mismatch"))
   )
-})
-
-const settled = new Set(["done", "failed", "cancelled"])
-
-/**
- * The job that signs a list once it has ended, or as it is when the time is up; `undefined` when its row is gone. A job
- * that was under way when the revocation joined it may have left that to a successor, which is waited for too.
- */
-export const awaitSigning = Effect.fnUntraced(function*(first: JobId, seconds: number) {
-  const until = (yield* currentSeconds) + seconds
-  let id = first
-  for (;;) {
-    const job = yield* jobRecords.find(id)
-    const successor = job?.status === "done"
-      ? yield* jobs.findLive("local_ca_crl_regenerate", job.dedupKey)
-      : undefined
-    if (successor !== undefined) id = successor.id
-    else if (job === undefined || settled.has(job.status) || (yield* currentSeconds) >= until) return job
-    else yield* Effect.sleep("250 millis")
-  }
 })

@@ -39,6 +39,27 @@ const someProfile = ({ config: { profiles }, written }: Subject): ReadonlyArray<
     involves: profiles.map(({ name }) => written(`profiles.${name}.enabled`))
   }]
 
+const signerScripts = ({ config, written }: Subject): ReadonlyArray<Finding> =>
+  config.profiles.filter(({ signer }) => signer.backend === "custom").flatMap(({ name, signer: { custom } }) => {
+    const at = (key: string) => written(`profiles.${name}.signer.${key}`)
+    const limit = config.server.request_timeout_ms
+    const [hook] = (["supports_crl", "supports_renewal_info"] as const).filter((hook) => custom[hook])
+    return [
+      ...custom.script_path !== "" ? [] : [{
+        key: at("custom.script_path"),
+        message: `must name a program while ${at("backend")} is "custom"`,
+        involves: [at("custom.script_path"), at("backend")]
+      }],
+      ...hook === undefined || custom.timeout_ms < limit ? [] : [{
+        key: at("custom.timeout_ms"),
+        message: `must be less than server.request_timeout_ms, which is ${limit}, while ${
+          at(`custom.${hook}`)
+        } is true`,
+        involves: [at("custom.timeout_ms"), at("backend"), at(`custom.${hook}`), "server.request_timeout_ms"]
+      }]
+    ]
+  })
+
 const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   const limit = config.server.request_timeout_ms
   return scopes(config).flatMap(([scope, { challenge }]) => {
@@ -78,7 +99,9 @@ const writtenFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const { cert_path, key_path } = subject.config.server.tls
   return [
     ...different("server.tls", { cert_path, key_path }),
-    ...scopes(subject.config).flatMap(([scope, { signer: { local_ca } }]) =>
+    ...scopes(subject.config).filter(([, { signer }]) => signer.backend === "local_ca").flatMap((
+      [scope, { signer: { local_ca } }]
+    ) =>
       different(`${scope}signer.local_ca`, {
         cert_path: local_ca.cert_path,
         key_path: local_ca.key_path,
@@ -101,9 +124,11 @@ const differences = (left: object, right: object, at = ""): ReadonlyArray<string
   })
 }
 
+const withLocalCa = ({ profiles }: Config) => profiles.filter(({ signer }) => signer.backend === "local_ca")
+
 /** Profiles with one CA key share one CA, so their whole sections must agree: decision `local-ca.md`. */
 const sharedKeys = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
-  const holders = config.profiles.map(({ name, signer }) => ({
+  const holders = withLocalCa(config).map(({ name, signer }) => ({
     name,
     signer,
     file: absolute(cwd, signer.local_ca.key_path),
@@ -131,7 +156,7 @@ const caFiles = ["cert_path", "key_path", "crl_path"] as const
  * key, and an old ledger would be taken over twice.
  */
 const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
-  const files = config.profiles.flatMap(({ name, signer: { local_ca } }) =>
+  const files = withLocalCa(config).flatMap(({ name, signer: { local_ca } }) =>
     caFiles.map((file) => ({
       file,
       key: absolute(cwd, local_ca.key_path),
@@ -153,4 +178,6 @@ const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> 
 
 /** Every rule over several keys, process-wide and for each profile. */
 export const findings = (subject: Subject): ReadonlyArray<Finding> =>
-  [someProfile, timeouts, writtenFiles, sharedKeys, separateCas, policyFindings].flatMap((rule) => rule(subject))
+  [someProfile, timeouts, signerScripts, writtenFiles, sharedKeys, separateCas, policyFindings].flatMap((rule) =>
+    rule(subject)
+  )

@@ -82,7 +82,7 @@ const subject = Schema.Struct({
 })
 
 const signer = Schema.Struct({
-  backend: word("local_ca", { offered: ["local_ca"], unoffered: ["relay", "custom"] }, "What signs certificates."),
+  backend: word("local_ca", { offered: ["local_ca", "custom"], unoffered: ["relay"] }, "What signs certificates."),
   local_ca: Schema.Struct({
     cert_path: text(
       "ca.pem",
@@ -105,6 +105,13 @@ const signer = Schema.Struct({
     ca_issuer_urls: texts([], normalUrl, "URLs of the CA certificate, put into certificates issued from then on."),
     key_source: word("file", { offered: ["file"], unoffered: ["pkcs11"] }, "Where the key of the CA is held."),
     subject
+  }),
+  custom: Schema.Struct({
+    script_path: text("", orEmpty(path), "Program that signs and revokes; needed with that backend."),
+    args: texts([], anyText, "Its arguments."),
+    timeout_ms: milliseconds(5000, "Time for one run of it."),
+    supports_crl: flag(false, "It answers the hook crl: GET /crl serves what it prints."),
+    supports_renewal_info: flag(false, "It answers the hook renewal_info, which then says when to renew.")
   })
 })
 

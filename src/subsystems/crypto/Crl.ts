@@ -101,3 +101,18 @@ export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string
     }
     return serials
   })
+
+/** Whether octets are a DER revocation list, of whichever version and CA. */
+export const isRevocationList = (der: Uint8Array): boolean =>
+  Either.isRight(decode(der, (whole) => {
+    const list = whole.enter(Tag.sequence)
+    const signed = list.enter(Tag.sequence)
+    if (signed.next === Tag.integer) signed.skip()
+    signed.skip(Tag.sequence)
+    signed.skip(Tag.sequence)
+    signed.time()
+    while (signed.more) signed.skip()
+    list.skip(Tag.sequence)
+    list.skip(Tag.bitString)
+    list.end()
+  }))

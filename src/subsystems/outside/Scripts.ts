@@ -16,8 +16,8 @@ export interface ScriptRequest {
   readonly timeoutMillis: number
   /** Bytes of standard output and, apart from that, of standard error that are read. */
   readonly maxOutputBytes: number
-  /** Turns of the scripts that are run for one purpose. */
-  readonly turns: Effect.Semaphore
+  /** Turns of the scripts that are run for one purpose; `undefined` where who asks is bounded already. */
+  readonly turns: Effect.Semaphore | undefined
 }
 
 /** How a program ended by itself. */
@@ -27,6 +27,19 @@ export interface ScriptOutcome {
   readonly stdout: Buffer
   readonly stderr: Buffer
 }
+
+const longestLine = 500
+
+const firstLine = (output: Buffer): string | undefined =>
+  output.toString("utf8").split(/\r?\n/)
+    .map((line) => line.replaceAll(/\p{Cc}/gu, " ").trim())
+    .find((line) => line !== "")?.slice(0, longestLine)
+
+/**
+ * What a program says of its end: its first line with anything on it, cut and without what a terminal or a log would act
+ * on; of standard output, else of standard error.
+ */
+export const wordsOf = ({ stderr, stdout }: ScriptOutcome): string | undefined => firstLine(stdout) ?? firstLine(stderr)
 
 /** The program could not be started, or did not end in time and was killed. `detail` holds nothing it was given. */
 export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
@@ -124,7 +137,7 @@ export class Scripts extends Context.Tag("acme/subsystems/outside/Scripts")<Scri
   /** Runs them. */
   static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
     run: (request) =>
-      request.turns.withPermits(1)(start(request)).pipe(Effect.timeoutFail({
+      (request.turns?.withPermits(1)(start(request)) ?? start(request)).pipe(Effect.timeoutFail({
         duration: request.timeoutMillis,
         onTimeout: () =>
           new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })

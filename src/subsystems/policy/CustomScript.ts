@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { ScriptOutcome, Scripts } from "../outside/Scripts.ts"
+import { wordsOf } from "../outside/Scripts.ts"
 import type { Check, CheckAnswer, CheckConfig, Question } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"
 
@@ -7,7 +8,6 @@ import { passed, refused, undecided } from "./Check.ts"
 export const maxScriptOutput = 1_048_576
 
 const usualTimeout = 5000
-const longestReason = 500
 
 /** Where filter scripts are run, and their turns. */
 export interface ScriptHost {
@@ -41,14 +41,8 @@ const document = (question: Question): string => {
   )
 }
 
-/** The first line that says something, without what a terminal or a log would act on. */
-const firstLine = (output: Buffer): string | undefined =>
-  output.toString("utf8").split(/\r?\n/)
-    .map((line) => line.replaceAll(/\p{Cc}/gu, " ").trim())
-    .find((line) => line !== "")?.slice(0, longestReason)
-
-const judge = ({ exit, stderr, stdout }: ScriptOutcome): CheckAnswer =>
-  exit === 0 ? passed : refused(firstLine(stdout) ?? firstLine(stderr) ?? "refused by a script")
+const judge = (outcome: ScriptOutcome): CheckAnswer =>
+  outcome.exit === 0 ? passed : refused(wordsOf(outcome) ?? "refused by a script")
 
 /** `custom`: a program's exit code. */
 export const customScript = (name: string, config: CheckConfig, { scripts, turns }: ScriptHost): Check => ({

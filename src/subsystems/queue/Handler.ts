@@ -27,7 +27,7 @@ export interface Handler<K extends JobKind, R> {
   readonly periodic: boolean
   readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R>, StorageFailed, R>
   /** Runs in the transaction that gives the job up. `undefined` when the payload could not be read. */
-  readonly abandon: (payload: PayloadOf<K>, error: string) => Commit<R>
+  readonly abandon: (payload: PayloadOf<K>, error: string, job: Job) => Commit<R>
 }
 
 /** A handler whose kind no longer matters: what the runner keeps in its table. */

@@ -34,7 +34,7 @@ export const handler = <K extends JobKind, R>(self: Handler<K, R>): AnyHandler<R
     return payload === undefined ? undefined : {
       budgetMillis: self.budgetMillis(payload),
       run: self.run(payload, job),
-      abandon: (error) => self.abandon(payload, error)
+      abandon: (error) => self.abandon(payload, error, job)
     }
   }
 })

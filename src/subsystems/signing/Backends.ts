@@ -1,15 +1,22 @@
 import { Data, Effect, Layer } from "effect"
 import { Entropy } from "../crypto/Entropy.ts"
 import { emit } from "../log/EventLog.ts"
+import type { Scripts } from "../outside/Scripts.ts"
+import * as Custom from "./Custom.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
 import type { CrlIssuer, Signer } from "./Signer.ts"
 import { ProfileNotMounted, Signers } from "./Signer.ts"
+import type { CustomSettings } from "./SignerScript.ts"
 
 /** A profile as far as signing concerns it. */
 export interface SigningProfile {
   readonly name: string
-  readonly signer: { readonly local_ca: LocalCaSettings }
+  readonly signer: {
+    readonly backend: "local_ca" | "custom"
+    readonly local_ca: LocalCaSettings
+    readonly custom: CustomSettings
+  }
 }
 
 /** A profile's backend could not be made; nothing is served. */
@@ -24,6 +31,12 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   }
 }
 
+const backendOf = ({ name, signer }: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Entropy | Scripts> =>
+  signer.backend === "custom" ? Custom.make(signer.custom) : LocalCa.make(signer.local_ca).pipe(
+    Effect.mapError(({ detail, unwritable = false }) => new ProfileUnusable({ profile: name, detail, unwritable })),
+    Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: name, error: detail }))
+  )
+
 /**
  * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Those of `before` whose
  * section has not changed are used again as they are (`process.md`, "Reload").
@@ -31,7 +44,7 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,
   before: Signers["Type"]["bySection"] = new Map()
-): Layer.Layer<Signers, ProfileUnusable, Entropy> =>
+): Layer.Layer<Signers, ProfileUnusable, Entropy | Scripts> =>
   Layer.effect(
     Signers,
     Effect.gen(function*() {
@@ -39,13 +52,7 @@ export const layer = (
       const byProfile = new Map<string, Signer>()
       for (const profile of profiles) {
         const section = JSON.stringify(profile.signer)
-        const signer = bySection.get(section) ?? before.get(section) ??
-          (yield* LocalCa.make(profile.signer.local_ca).pipe(
-            Effect.mapError(({ detail, unwritable = false }) =>
-              new ProfileUnusable({ profile: profile.name, detail, unwritable })
-            ),
-            Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
-          ))
+        const signer = bySection.get(section) ?? before.get(section) ?? (yield* backendOf(profile))
         bySection.set(section, signer)
         byProfile.set(profile.name, signer)
       }

@@ -45,6 +45,7 @@ export class Issuers extends Context.Tag("acme/subsystems/signing/Issuers")<Issu
         const bySection = new Map<string, Issuer>()
         const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
         for (const { name, signer } of profiles) {
+          if (signer.backend !== "local_ca") continue
           const { cert_path, crl_path } = signer.local_ca
           const section = JSON.stringify(signer)
           const known = bySection.get(section) ?? before.get(section)

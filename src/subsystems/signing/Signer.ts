@@ -28,7 +28,7 @@ export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly deta
 
 /** Anything else went wrong; the attempt may be repeated. `cause` is the word for the audit trail. */
 export class SigningFailed extends Data.TaggedError("SigningFailed")<{
-  readonly cause: "lint_failed" | "chain_rejected" | "signer_failed"
+  readonly cause: "lint_failed" | "chain_rejected" | "script_failed" | "signer_failed"
   readonly detail: string
 }> {}
 
@@ -44,6 +44,11 @@ export interface CrlIssuer {
 /** One backend. Only a process with the worker role holds one. */
 export interface Signer {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
+  /**
+   * Present where somebody else keeps what was revoked. Takes the DER of a leaf and an RFC 5280 code; succeeds for a leaf
+   * that is revoked already.
+   */
+  readonly revoke?: (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
   /** Present where this service itself publishes what was revoked. */
   readonly crl?: CrlIssuer
 }

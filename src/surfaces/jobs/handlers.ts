@@ -4,8 +4,9 @@ import { currentSeconds } from "../../operations/acme/caller.ts"
 import * as issuance from "../../operations/acme/issuance.ts"
 import * as verdicts from "../../operations/acme/verdicts.ts"
 import * as crl from "../../operations/crl.ts"
+import * as signerRevocation from "../../operations/signerRevocation.ts"
 import * as passes from "../../operations/sweeps.ts"
-import type { Config } from "../../subsystems/config/AppConfig.ts"
+import type { Config, ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import type { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
@@ -21,6 +22,7 @@ export type Needs = Database | Entropy | Queue | Signers | Validator
 const daySeconds = 86_400
 const validationMarginMillis = 5000
 const localCaBudgetMillis = 60_000
+const scriptMarginMillis = 5000
 
 type ReaperFailed = Extract<EventName, `${string}_reaper_failed`>
 
@@ -51,11 +53,16 @@ const sweep = (leaseSeconds: number, { everySeconds, failure, idle = false, kind
     abandon: () => Effect.void
   })
 
+/** Milliseconds for one question to the signer of a profile. */
+const signingBudget = (profile: ProfileConfig | undefined): number =>
+  profile?.signer.backend === "custom" ? profile.signer.custom.timeout_ms + scriptMarginMillis : localCaBudgetMillis
+
 /** Every kind this build runs: kind → operation. */
 export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
   const profiles = new Map(config.profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
   const timeouts = [...profiles.values()].map(({ challenge }) => challenge.timeout_ms)
   const budgetOf = (timeout: number): number => timeout + validationMarginMillis
+  const longestSigning = Math.max(localCaBudgetMillis, ...[...profiles.values()].map(signingBudget))
   const { audit, jobs, nonce } = config
   const sweeps: ReadonlyArray<Sweep> = [
     { kind: "local_ca_crl_sweep", everySeconds: daySeconds, idle: profiles.size === 0, run: crl.sweep },
@@ -94,10 +101,18 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     handler<"signer_issue", Needs>({
       kind: "signer_issue",
       periodic: false,
-      longestBudgetMillis: localCaBudgetMillis,
-      budgetMillis: () => localCaBudgetMillis,
+      longestBudgetMillis: longestSigning,
+      budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: issuance.issue,
       abandon: (payload, error) => issuance.abandon(payload, error)
+    }),
+    handler<"signer_revoke", Needs>({
+      kind: "signer_revoke",
+      periodic: false,
+      longestBudgetMillis: longestSigning,
+      budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
+      run: signerRevocation.revoke,
+      abandon: (payload, error, { id }) => signerRevocation.abandon(payload, error, id)
     }),
     handler<"local_ca_crl_regenerate", Needs>({
       kind: "local_ca_crl_regenerate",

@@ -6,6 +6,7 @@ import * as orders from "../../../src/operations/admin/orders.ts"
 import * as crl from "../../../src/operations/crl.ts"
 import type { Database } from "../../../src/subsystems/db/Database.ts"
 import * as jobs from "../../../src/subsystems/db/jobs.ts"
+import { settledJob } from "../../../src/subsystems/queue/Waits.ts"
 import { Signers } from "../../../src/subsystems/signing/Signer.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
@@ -70,16 +71,16 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
-      const first = yield* revoke(one.orderId)
+      const { job: first } = yield* revoke(one.orderId)
       yield* jobs.claim({ now: madeAt, owner: "w", limit: 1, leases: [["local_ca_crl_regenerate", 60]] })
       const [issuer = { id: "" }] = (yield* Signers).crlIssuers
       const outcome = yield* crl.regenerate({ issuer: issuer.id })
-      const joined = yield* revoke(two.orderId)
+      const { job: joined } = yield* revoke(two.orderId)
       assert.strictEqual(joined, first)
       // The job ends, and leaves what it lacks to a successor.
       yield* sql("UPDATE jobs SET status = 'done' WHERE status = 'running'")
       if (outcome._tag === "Done") yield* outcome.after
-      const waiting = yield* Effect.fork(orders.awaitSigning(joined, 30))
+      const waiting = yield* Effect.fork(settledJob(joined, 30_000))
       yield* TestClock.adjust("1 second")
       assert.isTrue((yield* Fiber.poll(waiting))._tag === "None")
       yield* work("local_ca_crl_regenerate")

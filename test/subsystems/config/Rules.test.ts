@@ -36,6 +36,39 @@ describe("challenge.timeout_ms", () => {
   })
 })
 
+describe("signer.custom", () => {
+  const custom = (more: string) => `[profiles.a.signer]\nbackend = "custom"\n${more}`
+
+  it("needs a program while it is the backend, of the profile or of all", () => {
+    assert.deepStrictEqual(refusedFor({ fileText: custom("") }), {
+      key: "signer.custom.script_path",
+      message: "must name a program while profiles.a.signer.backend is \"custom\""
+    })
+    const everybody = refusedFor({ fileText: `signer.backend = "custom"\n${minimal}` })
+    assert.strictEqual(everybody.key, "signer.custom.script_path")
+    accepted({ fileText: custom("custom.script_path = \"sign\"") })
+    accepted({ fileText: `signer.custom.script_path = "sign"\n${custom("")}` })
+  })
+
+  it("stays below server.request_timeout_ms while a hook runs in requests", () => {
+    for (const hook of ["supports_crl", "supports_renewal_info"]) {
+      const text = custom(`custom.script_path = "sign"\ncustom.timeout_ms = 60000\n`)
+      accepted({ fileText: text })
+      assert.deepStrictEqual(refusedFor({ fileText: `${text}custom.${hook} = true` }), {
+        key: "profiles.a.signer.custom.timeout_ms",
+        message: "must be less than server.request_timeout_ms, which is 60000, while "
+          + `profiles.a.signer.custom.${hook} is true`
+      })
+      accepted({ fileText: `server.request_timeout_ms = 60001\n${text}custom.${hook} = true` })
+    }
+  })
+
+  it("is free to name one CA key twice, since it has none", () => {
+    const own = "[profiles.b.signer]\nlocal_ca.leaf_validity_days = 30\n"
+    accepted({ fileText: custom("custom.script_path = \"sign\"\n") + own })
+  })
+})
+
 const twoProfiles = (first: string, second: string) =>
   `[profiles.a.signer.local_ca]\n${first}\n[profiles.b.signer.local_ca]\n${second}\n`
 

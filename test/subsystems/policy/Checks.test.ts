@@ -390,7 +390,7 @@ describe("custom", () => {
     Effect.gen(function*() {
       let [running, most] = [0, 0]
       const scripts = Scripts.layerScripted(({ turns }) =>
-        turns.withPermits(1)(Effect.gen(function*() {
+        (turns ?? Effect.unsafeMakeSemaphore(99)).withPermits(1)(Effect.gen(function*() {
           most = Math.max(most, ++running)
           yield* Effect.yieldNow()
           running--

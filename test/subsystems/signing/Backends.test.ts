@@ -8,18 +8,22 @@ import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
+import { Scripts } from "../../../src/subsystems/outside/Scripts.ts"
 import type { SigningProfile } from "../../../src/subsystems/signing/Backends.ts"
 import * as Backends from "../../../src/subsystems/signing/Backends.ts"
 import type { LocalCaSettings } from "../../../src/subsystems/signing/LocalCa.ts"
 import { Signers } from "../../../src/subsystems/signing/Signer.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
-import { issueRequest, settingsIn } from "../../support/LocalCa.ts"
+import { issueRequest, settingsIn, signerOf } from "../../support/LocalCa.ts"
 
-const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ name, signer: { local_ca } })
+const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ name, signer: signerOf(local_ca) })
 
 const signersOf = (profiles: ReadonlyArray<SigningProfile>) =>
-  Effect.map(Layer.build(Layer.provide(Backends.layer(profiles), Entropy.layer)), Context.get(Signers))
+  Effect.map(
+    Layer.build(Layer.provide(Backends.layer(profiles), Layer.merge(Entropy.layer, Scripts.layer))),
+    Context.get(Signers)
+  )
 
 const test = (
   name: string,

@@ -24,6 +24,9 @@ import { accountObject, authorizationObject, challengeObject, orderObject, time 
 
 const pendingRetryAfter = "1"
 
+/** A local CA signs in milliseconds; whoever else signs takes longer. */
+const processingRetryAfter = ({ profile }: Endpoint): string => profile.signer.backend === "local_ca" ? "1" : "5"
+
 /** The id of the path as an id of this service; anything else is a record that does not exist. */
 const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, NotFound> =>
   isId(id) ? Effect.succeed(make(id)) : new NotFound()
@@ -141,7 +144,7 @@ const orderAnswer = (status: number, endpoint: Endpoint, order: OrderView): Effe
     const shown = statusShown(order, endpoint.profile.order.validity_seconds, now)
     return json(status, orderObject(endpoint, order, now), {
       location: endpoint.order(order.id),
-      ...(shown === "processing" ? { "retry-after": pendingRetryAfter } : {})
+      ...(shown === "processing" ? { "retry-after": processingRetryAfter(endpoint) } : {})
     })
   })
 
@@ -186,6 +189,7 @@ export const revocation = ({ client, endpoint, payload, signer }: BySomeone<type
   Effect.as(
     revokeCert({
       profile: endpoint.profile.name,
+      backend: endpoint.profile.signer.backend,
       signer,
       certificate: payload.certificate,
       reason: payload.reason,
@@ -214,10 +218,11 @@ const retryAfterSeconds = { usual: "21600", revoked: "60" }
 export const renewalInformation = ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) =>
   Effect.map(
     renewalInfo(endpoint.profile.name, id),
-    ({ end, isRevoked, start }) =>
-      json(200, { suggestedWindow: { start: time(start), end: time(end) } }, {
-        "retry-after": isRevoked ? retryAfterSeconds.revoked : retryAfterSeconds.usual
-      })
+    ({ end, explanationUrl, isRevoked, start }) =>
+      json(200, {
+        suggestedWindow: { start: time(start), end: time(end) },
+        ...(explanationUrl === undefined ? {} : { explanationURL: explanationUrl })
+      }, { "retry-after": isRevoked ? retryAfterSeconds.revoked : retryAfterSeconds.usual })
   )
 
 export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deactivated") })

@@ -1,0 +1,59 @@
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import type { JobId } from "../../domain/Id.ts"
+import type { Database, StorageFailed } from "../db/Database.ts"
+import type { JobRecord } from "../db/jobRecords.ts"
+import * as jobRecords from "../db/jobRecords.ts"
+import * as jobs from "../db/jobs.ts"
+
+const settled = new Set(["done", "failed", "cancelled"])
+const lookEvery = "250 millis"
+
+/**
+ * A job once it has ended, or as it is when the time is up; `undefined` when its row is gone. The signing of a list that
+ * was under way when another reason for it came may have left that to a successor, which is waited for too.
+ */
+export const settledJob = (
+  first: JobId,
+  limitMillis: number
+): Effect.Effect<JobRecord | undefined, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const until = (yield* Clock.currentTimeMillis) + limitMillis
+    let id = first
+    for (;;) {
+      const job = yield* jobRecords.find(id)
+      const successor = job?.status === "done" && job.kind === "local_ca_crl_regenerate"
+        ? yield* jobs.findLive(job.kind, job.dedupKey)
+        : undefined
+      if (successor !== undefined) id = successor.id
+      else if (job === undefined || settled.has(job.status) || (yield* Clock.currentTimeMillis) >= until) return job
+      else yield* Effect.sleep(lookEvery)
+    }
+  })
+
+// Each holds a slot of a request: the rest is for requests that are answered at once.
+const shareOfSlots = 4
+const answerMillis = 1000
+
+/** Requests that wait for a job (`jobs.md`, "Wake-up"), a bounded number of them at a time. */
+export class Waits extends Context.Tag("acme/subsystems/queue/Waits")<Waits, {
+  /** As {@link settledJob}, until shortly before the request's own deadline; at once when too many wait already. */
+  readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed, Database>
+}>() {
+  /** `server.*`. */
+  static readonly layer = (server: {
+    readonly request_timeout_ms: number
+    readonly max_concurrent_requests: number
+  }): Layer.Layer<Waits> =>
+    Layer.effect(
+      this,
+      Effect.map(
+        Effect.makeSemaphore(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots))),
+        (turns) => ({
+          settled: (id) =>
+            turns.withPermitsIfAvailable(1)(settledJob(id, Math.max(0, server.request_timeout_ms - answerMillis))).pipe(
+              Effect.flatMap(Option.match({ onNone: () => settledJob(id, 0), onSome: Effect.succeed }))
+            )
+        })
+      )
+    )
+}

@@ -1,0 +1,187 @@
+import { execFileSync } from "node:child_process"
+import { X509Certificate } from "node:crypto"
+import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import type { OrderBody } from "../support/AcmeSession.ts"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
+import type { Ground } from "../support/Ground.ts"
+import { startGround } from "../support/Ground.ts"
+import { shellScript } from "../support/Script.ts"
+import { runToEnd } from "../support/Server.ts"
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+/* `signer.backend = "custom"`: the script of docs/recipes, and scripts that misbehave in every way. */
+
+const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
+
+/** Files to print, by which some scripts go wrong: made once for a key and a name of the test. */
+const wrongKeyChain = (): string => {
+  const directory = freshDirectory()
+  const [key, chain] = [join(directory, "key"), join(directory, "chain")]
+  execFileSync("openssl", [
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-noenc",
+    "-keyout",
+    key,
+    "-out",
+    chain,
+    "-subj",
+    "/CN=x",
+    "-addext",
+    "subjectAltName=DNS:wrong-key.example"
+  ], { stdio: "ignore" })
+  return chain
+}
+
+/** What a script does when it is to issue, and what becomes of the order. */
+const misbehaviours: ReadonlyArray<{
+  readonly name: string
+  readonly body: string
+  /** Of the order, suffix of the problem type, and what its log says of each attempt. */
+  readonly ends: readonly [status: OrderBody["status"], problem: string, log: string]
+}> = [
+  { name: "hangs", body: "trap '' TERM; while :; do sleep 1; done", ends: ["invalid", "serverInternal", "timeout"] },
+  { name: "floods", body: "exec yes", ends: ["invalid", "serverInternal", "timeout"] },
+  { name: "prints-too-much", body: "head -c 70000 /dev/zero", ends: ["invalid", "serverInternal", "failed"] },
+  { name: "forks", body: "sleep 600 & exit 0", ends: ["invalid", "serverInternal", "rejected"] },
+  { name: "closes-stdin", body: "exec <&-; exit 1", ends: ["invalid", "serverInternal", "failed"] },
+  { name: "prints-garbage", body: "head -c 1000 /dev/urandom", ends: ["invalid", "serverInternal", "rejected"] },
+  { name: "prints-nothing", body: "exit 0", ends: ["invalid", "serverInternal", "rejected"] },
+  { name: "wrong-key", body: `cat '${wrongKeyChain()}'`, ends: ["invalid", "serverInternal", "rejected"] },
+  { name: "kills-itself", body: "kill -9 $$", ends: ["invalid", "serverInternal", "failed"] },
+  { name: "exit-1", body: "echo no; exit 1", ends: ["invalid", "serverInternal", "failed"] },
+  { name: "exit-2", body: "echo no; exit 2", ends: ["invalid", "serverInternal", "failed"] },
+  { name: "exit-3", body: "echo 'that name is taken'; exit 3", ends: ["invalid", "badCSR", ""] },
+  { name: "exit-4", body: "exit 4", ends: ["invalid", "serverInternal", "failed"] },
+  { name: "exit-127", body: "exit 127", ends: ["invalid", "serverInternal", "failed"] }
+]
+
+const profileFor = (name: string, script: string, more = "") =>
+  `[profiles.${name}.signer]\nbackend = "custom"\n[profiles.${name}.signer.custom]\nscript_path = "${script}"\n${more}\n`
+
+describe.each(databases)("a script that signs on $name", (backend) => {
+  let ground: Ground
+  const [first, second] = [freshDirectory(), freshDirectory()]
+  let [fails, config, databaseUrl] = ["", "", ""]
+  beforeAll(async () => {
+    await builtServer()
+    fails = join(freshDirectory(), "fails")
+    const flaky = shellScript(
+      `if [ "$ACME_SIGNER_HOOK" = revoke ] && [ -e '${fails}' ]; then echo 'the HSM is away'; exit 1; fi; exec '${recipe}' '${second}'`
+    )
+    config = [
+      "[server]\nrequest_timeout_ms = 5500\n[jobs]\nmax_attempts = 2\nretry_base_seconds = 1\n",
+      profileFor("default", recipe, `args = ["${first}"]\nsupports_crl = true`),
+      profileFor("flaky", flaky),
+      ...misbehaviours.map(({ body, name }) => profileFor(name, shellScript(body), "timeout_ms = 1000"))
+    ].join("\n")
+    databaseUrl = await backend.freshUrl()
+    ground = await startGround({ databaseUrl, config })
+  })
+  afterAll(async () => {
+    await ground.dispose()
+  })
+
+  const sessionAt = (profile: string) =>
+    AcmeSession.open(ground.server.directoryUrl.replace("/default/", `/${profile}/`))
+
+  const finalized = async (session: AcmeSession, ...names: ReadonlyArray<string>) => {
+    await session.register()
+    const { body, url } = await session.newOrder(names)
+    await session.authorize(body, ground.responder.tokens)
+    await session.awaitOrder(url, ["ready"])
+    const { csr } = makeCsr({ names })
+    const answer = await session.finalize(body, csr)
+    assert.deepStrictEqual([answer.status, answer.headers["retry-after"]], [200, "5"])
+    return session.awaitOrder(url, ["valid", "invalid"])
+  }
+
+  it("has its certificates stored, revoked and listed: the recipe with OpenSSL", async () => {
+    const session = await sessionAt("default")
+    const order = await finalized(session, "a.example", "b.example")
+    assert.strictEqual(order.status, "valid")
+    const chain = await session.download(order.certificate ?? "")
+    const leaf = new X509Certificate(chain)
+    const ca = join(first, "ca.pem")
+    assert.isTrue(leaf.verify(new X509Certificate(readFileSync(ca)).publicKey))
+    const directory = freshDirectory()
+    writeFileSync(join(directory, "leaf"), chain)
+    execFileSync("openssl", ["verify", "-x509_strict", "-CAfile", ca, join(directory, "leaf")], { stdio: "ignore" })
+    assert.strictEqual(leaf.subjectAltName, "DNS:a.example, DNS:b.example")
+
+    const list = async () => {
+      const answer = await fetch(ground.server.directoryUrl.replace("/directory", "/crl"))
+      assert.strictEqual(answer.status, 200)
+      const body = Buffer.from(await answer.arrayBuffer())
+      return execFileSync("openssl", ["crl", "-inform", "DER", "-noout", "-text"], { input: body }).toString()
+    }
+    assert.notInclude(await list(), leaf.serialNumber)
+    const revoke = { certificate: leaf.raw.toString("base64url"), reason: 4 }
+    assert.strictEqual((await session.post(session.directory.revokeCert ?? "", revoke)).status, 200)
+    const again = await session.post(session.directory.revokeCert ?? "", revoke)
+    assert.deepStrictEqual([again.status, (again.json as { readonly type: string }).type], [
+      400,
+      "urn:ietf:params:acme:error:alreadyRevoked"
+    ])
+    assert.include(readFileSync(join(first, "books"), "utf8"), leaf.serialNumber)
+    session.close()
+  })
+
+  it("that fails to revoke keeps the certificate as it was; asked again it is revoked, and the command waits for that", async () => {
+    const session = await sessionAt("flaky")
+    const order = await finalized(session, "a.example")
+    const leaf = new X509Certificate(await session.download(order.certificate ?? ""))
+    writeFileSync(fails, "")
+    const revoke = { certificate: leaf.raw.toString("base64url") }
+    const pending = await session.post(session.directory.revokeCert ?? "", revoke)
+    assert.deepStrictEqual([pending.status, pending.headers["retry-after"]], [503, "1"])
+    const command = { config, env: { ACME_SVC_DATABASE__URL: databaseUrl } }
+    const id = order.finalize.split("/").at(-2) ?? ""
+    const failed = await runToEnd(["order", "revoke", id], command)
+    assert.strictEqual(failed.code, 1, failed.stdout)
+    assert.match(failed.stderr, /^Job \S+ is failed: script_failed: the HSM is away\n$/)
+    rmSync(fails)
+    const revoked = await runToEnd(["order", "revoke", id, "--reason", "4"], command)
+    assert.deepStrictEqual([revoked.code, revoked.stderr], [0, ""])
+    assert.match(revoked.stdout, /^The signer is asked to revoke it by job \S+\.\nRevoked\.\n$/)
+    const again = await runToEnd(["order", "revoke", id], command)
+    assert.deepStrictEqual([again.code, again.stderr], [3, "The certificate is revoked already.\n"])
+    session.close()
+  })
+
+  it("may misbehave: the order ends, nothing is stored, and nothing of it is left running", async () => {
+    const ended = await Promise.all(misbehaviours.map(async ({ name }) => {
+      const session = await sessionAt(name)
+      const order = await finalized(session, `${name}.example`)
+      session.close()
+      return { name, order }
+    }))
+    const records = ground.server.records()
+    for (const { ends: [status, problem, log], name } of misbehaviours) {
+      const order = ended.find((one) => one.name === name)?.order
+      assert.strictEqual(order?.status, status, name)
+      assert.isUndefined(order?.certificate, name)
+      assert.strictEqual(order?.error?.type, `urn:ietf:params:acme:error:${problem}`, name)
+      const id = order?.finalize.split("/").at(-2)
+      const rejected = records.filter(({ fields }) =>
+        fields["event"] === "order_finalize_chain_rejected" && fields["order_id"] === id
+      )
+      assert.strictEqual(rejected.length, log === "rejected" ? 2 : 0, name)
+    }
+    assert.strictEqual(
+      ended.find(({ name }) => name === "exit-3")?.order.error?.detail,
+      "that name is taken"
+    )
+    const scripts = execFileSync("ps", ["-eo", "args"]).toString()
+    assert.notMatch(scripts, /^sleep 600$/m)
+  })
+})
