@@ -5,6 +5,7 @@ import type { Config } from "../subsystems/config/AppConfig.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import { isExecutable } from "../subsystems/outside/Files.ts"
 import { advise as policies } from "../subsystems/policy/advisories.ts"
+import { proxiesOf } from "./Graph.ts"
 
 /** What an operator should see at start, and at each reload: nothing failed, but it may not be what was meant. */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
@@ -13,6 +14,11 @@ export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
     for (const { enabled, name, signer } of config.profiles) {
       if (!enabled || signer.backend !== "custom" || (yield* isExecutable(signer.custom.script_path))) continue
       yield* emit("script_not_executable", { key: `profiles.${name}.signer.custom.script_path` })
+    }
+    const { shown } = proxiesOf(config)
+    if (shown !== undefined) {
+      const { http, https, noProxyEntries, source } = shown
+      yield* emit("proxy_configured", { http, https, no_proxy_entries: noProxyEntries, source })
     }
     if (!roles.has("acme")) return
     const { base_url, tls } = config.server

@@ -1,4 +1,5 @@
-import { Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
+import { makeProxies } from "../domain/Proxy.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
@@ -15,6 +16,7 @@ import { Nonces } from "../subsystems/nonce/Nonces.ts"
 import { AlpnPeer } from "../subsystems/outside/AlpnPeer.ts"
 import { HttpGet } from "../subsystems/outside/HttpGet.ts"
 import { JsonGet } from "../subsystems/outside/JsonGet.ts"
+import { throughProxies } from "../subsystems/outside/Reach.ts"
 import { Resolver } from "../subsystems/outside/Resolver.ts"
 import { ReverseNames } from "../subsystems/outside/ReverseNames.ts"
 import { Scripts } from "../subsystems/outside/Scripts.ts"
@@ -52,11 +54,19 @@ export const database = (
   )
 }
 
+/** The proxies of a configuration. */
+export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
+  makeProxies({
+    http_url: Redacted.value(proxy.http_url),
+    https_url: Redacted.value(proxy.https_url),
+    no_proxy: proxy.no_proxy
+  }, proxyVariables)
+
 /** The filter policies of profiles, with what they look at the world with. */
 export const policiesOf = (config: Config, profiles: Config["profiles"], version: string) => {
   const resolver = Resolver.layer(config.dns.resolver)
   return Policies.layer(profiles).pipe(
-    Layer.provide(Layer.mergeAll(JsonGet.layer(version), Scripts.layer)),
+    Layer.provide(Layer.mergeAll(JsonGet.layer(version, proxiesOf(config).outbound), Scripts.layer)),
     Layer.provide(resolver),
     Layer.mapError(filesFailed)
   )
@@ -102,9 +112,9 @@ export const acme = (config: Config, version: string, before: Before) => {
 /** What the jobs ask of one configuration. The only place that opens keys; a CA that does not exist yet is made. */
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.merge(
-    Layer.provide(
-      Validator.layer,
-      Layer.mergeAll(Resolver.layer(config.dns.resolver), HttpGet.layer(version), AlpnPeer.layer)
-    ),
+    Layer.unwrapEffect(Effect.map(throughProxies(proxiesOf(config).validation), (dialer) =>
+      Layer.provide(Validator.layer, Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))))).pipe(
+        Layer.provide(Resolver.layer(config.dns.resolver))
+      ),
     Layer.mapError(Layer.provide(Backends.layer(mountedOf(config), before.signers), Scripts.layer), filesFailed)
   )

@@ -55,6 +55,7 @@ export const events = {
   profile_mounted: info("profile", "backend"),
   profile_unmounted: warn("profile"),
   profile_init_failed: error("profile", "error"),
+  proxy_configured: info("http", "https", "no_proxy_entries", "source"),
   tls_disabled: advisory("base_url"),
   tls_base_url_mismatch: advisory("base_url"),
   tls_pair_generated: info("listener", "sha256", "set_aside"),

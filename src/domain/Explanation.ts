@@ -43,6 +43,7 @@ const challengeWords: { readonly [type: string]: Words } = {
 
 const causeWords: { readonly [cause: string]: Words } = {
   attempts_exhausted: ["The signer failed each time.", "See the job's last error; repair the backend, order again."],
+  script_failed: ["The signing script failed each time.", "See the job's last error; repair it, order again."],
   lint_failed: ["The signer made a certificate that fails the checks.", "Report it with the job's last error."],
   chain_rejected: [
     "The signer returned a certificate for another key or other names.",

@@ -1,4 +1,5 @@
 import { Context, Layer } from "effect"
+import type { ProxySource } from "../../domain/Proxy.ts"
 import type { Table } from "./Table.ts"
 
 type Read = typeof Table.Type
@@ -15,6 +16,8 @@ export interface ProfileConfig extends ReadProfile {
 /** The whole configuration, checked and with defaults; profiles sorted by name, parked ones included. */
 export interface Config extends Omit<Read, "profiles"> {
   readonly profiles: ReadonlyArray<ProfileConfig>
+  /** Proxies as the variables name them that programs share; `proxy.*` comes before them. */
+  readonly proxyVariables: ProxySource
 }
 
 /** The configuration in force. */

@@ -1,6 +1,7 @@
 import { Option } from "effect"
 import { parseCidr, parseNameserver } from "../../domain/Address.ts"
 import { namePattern, reservedNames } from "../../domain/policy/Condition.ts"
+import { isExemption, parseProxy } from "../../domain/Proxy.ts"
 import { isDnsName, parseBindAddress } from "./Address.ts"
 
 /** What a text value must look like. Ranges and forms: decision `configuration.md` and the two specifications. */
@@ -89,6 +90,20 @@ export const serviceUrl: Form = form(
   "absolute http or https URL without query, fragment and user part",
   (text) => httpUrl.fault(text) === undefined && !/[?#]/.test(text) && !/^https?:\/\/[^/]*@/.test(text),
   "must be an absolute http or https URL without query, fragment and user part"
+)
+
+/** URL of a forward proxy. */
+export const proxyUrl: Form = form(
+  "`http://` URL of a proxy",
+  (text) => parseProxy(text) !== undefined,
+  "must be the http:// URL of a proxy, such as http://proxy.example.org:3128"
+)
+
+/** One entry of a list of what is reached without a proxy. */
+export const exemption: Form = form(
+  "`*`, domains, addresses or CIDR blocks",
+  isExemption,
+  "must be *, a domain, an address or a CIDR block, without a port"
 )
 
 /** The name of a check or rule. */

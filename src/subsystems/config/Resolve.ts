@@ -42,7 +42,20 @@ const check = (written: Written): Either.Either<unknown, Fault> =>
 
 const decode = Schema.decodeUnknownEither(Table, { errors: "all", onExcessProperty: "error" })
 
-const decodeTree = (tree: unknown): Either.Either<Config, ReadonlyArray<Fault>> =>
+// HTTP_PROXY is never read: a CGI host makes it of a header.
+const readVariables = (env: Environment): Config["proxyVariables"] => {
+  const first = (...names: ReadonlyArray<string>) =>
+    names.map((name) => env[name]?.trim() ?? "").find((value) => value !== "") ?? ""
+  // Other programs take them without a scheme too.
+  const url = (text: string) => text === "" || text.includes("://") ? text : `http://${text}`
+  return {
+    http_url: url(first("http_proxy")),
+    https_url: url(first("https_proxy", "HTTPS_PROXY")),
+    no_proxy: first("no_proxy", "NO_PROXY").split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
+  }
+}
+
+const decodeTree = (tree: unknown, env: Environment): Either.Either<Config, ReadonlyArray<Fault>> =>
   Either.mapBoth(decode(tree), {
     onLeft: (error) =>
       ParseResult.ArrayFormatter.formatErrorSync(error).map(({ message, path }) => ({
@@ -54,7 +67,8 @@ const decodeTree = (tree: unknown): Either.Either<Config, ReadonlyArray<Fault>> 
       profiles: Object.entries(profiles).sort(([left], [right]) => byName(left, right)).map(([name, profile]) => ({
         name,
         ...profile
-      }))
+      })),
+      proxyVariables: readVariables(env)
     })
   })
 
@@ -92,7 +106,10 @@ export const resolveConfig = (sources: Sources): Either.Either<Resolved, ConfigR
   const unusable = new Set([...badValues, ...badLayers].map(({ key }) => key))
   const assembled = assemble(table, layers, unusable)
   return Either.flatMap(
-    Either.mapLeft(decodeTree(assembled.tree), (faults) => ConfigRefused.of([...badLayers, ...badValues, ...faults])),
+    Either.mapLeft(
+      decodeTree(assembled.tree, env),
+      (faults) => ConfigRefused.of([...badLayers, ...badValues, ...faults])
+    ),
     (config) => {
       const crossed = Either.isRight(file) ? crossFaults(config, assembled, unusable, cwd) : []
       const faults = [...badLayers, ...badValues, ...crossed]

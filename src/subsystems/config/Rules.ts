@@ -1,4 +1,6 @@
+import { Redacted } from "effect"
 import * as nodePath from "node:path"
+import { parseProxy } from "../../domain/Proxy.ts"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
 import { policyFindings } from "./PolicyRules.ts"
 
@@ -71,6 +73,18 @@ const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
     }]
   })
 }
+
+/** A variable that cannot be followed is refused rather than passed over: requests would go where nobody meant them to. */
+const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): ReadonlyArray<Finding> =>
+  ([["http_url", "http_proxy"], ["https_url", "https_proxy"]] as const).flatMap(([key, variable]) =>
+    Redacted.value(proxy[key]) !== "" || proxyVariables[key] === "" || parseProxy(proxyVariables[key]) !== undefined
+      ? []
+      : [{
+        key: `proxy.${key}`,
+        message: `is not set, and the variable ${variable} is not the http:// URL of a proxy`,
+        involves: [`proxy.${key}`]
+      }]
+  )
 
 /** One path for all its spellings. */
 const absolute = (cwd: string | undefined, path: string): string =>
@@ -178,6 +192,6 @@ const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> 
 
 /** Every rule over several keys, process-wide and for each profile. */
 export const findings = (subject: Subject): ReadonlyArray<Finding> =>
-  [someProfile, timeouts, signerScripts, writtenFiles, sharedKeys, separateCas, policyFindings].flatMap((rule) =>
-    rule(subject)
+  [someProfile, timeouts, signerScripts, proxyVariables, writtenFiles, sharedKeys, separateCas, policyFindings].flatMap(
+    (rule) => rule(subject)
   )

@@ -8,11 +8,13 @@ import {
   commonName,
   country,
   dnsName,
+  exemption,
   httpUrl,
   logFilter,
   normalUrl,
   orEmpty,
   path,
+  proxyUrl,
   resolver
 } from "./Form.ts"
 import type { Names, Node } from "./Key.ts"
@@ -184,6 +186,15 @@ export const Table = Schema.Struct({
   challenge,
   dns: Schema.Struct({
     resolver: text("", orEmpty(resolver), "DNS server, port 53 by default. Empty: the servers of the system.")
+  }),
+  proxy: Schema.Struct({
+    http_url: secret("", orEmpty(proxyUrl), "Forward proxy for http:// targets. Empty: the variable http_proxy."),
+    https_url: secret(
+      "",
+      orEmpty(proxyUrl),
+      "Forward proxy for https:// targets. Empty: the variable https_proxy or HTTPS_PROXY."
+    ),
+    no_proxy: texts([], exemption, "What is reached directly. Empty: the variable no_proxy or NO_PROXY.")
   }),
   signer,
   filter,

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import type * as Net from "node:net"
-import type { ConnectFailed, ConnectRequest } from "./Connect.ts"
-import { connect, secure, sni, TlsFailed } from "./Connect.ts"
+import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
+import { direct, secure, sni, TlsFailed } from "./Connect.ts"
 
 /** One handshake and where to make it. */
 export interface AlpnPeerRequest extends ConnectRequest {
@@ -47,9 +47,11 @@ export class AlpnPeer extends Context.Tag("acme/subsystems/outside/AlpnPeer")<Al
   readonly meet: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
 }>() {
   /** Over sockets. */
-  static readonly layer: Layer.Layer<AlpnPeer> = Layer.succeed(this, {
-    meet: (request) => Effect.scoped(Effect.flatMap(connect(request), (socket) => shake(socket, request)))
-  })
+  static readonly layer = (dialer: Dialer = direct): Layer.Layer<AlpnPeer> =>
+    Layer.succeed(this, {
+      meet: (request) =>
+        Effect.scoped(Effect.flatMap(dialer(request, "https", request.name), (socket) => shake(socket, request)))
+    })
 
   /** Answers from a function, which sees every request. */
   static readonly layerScripted = (

@@ -41,6 +41,16 @@ export const connect = (request: ConnectRequest): Effect.Effect<Net.Socket, Conn
     onTimeout: () => new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` })
   }))
 
+/** How a validation comes by its connection; the scheme and the name are those of what is validated. */
+export type Dialer = (
+  request: ConnectRequest,
+  scheme: "http" | "https",
+  name: string
+) => Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope>
+
+/** Straight to the address. */
+export const direct: Dialer = (request) => connect(request)
+
 /** SNI carries names only, without the root dot (RFC 6066 §3). */
 const serverName = (host: string): string | undefined => {
   const name = host.replace(/:[0-9]+$/, "").replace(/\.$/, "")

@@ -1,8 +1,8 @@
 import { Context, Data, Effect, Layer } from "effect"
 import * as Http from "node:http"
 import type * as Net from "node:net"
-import type { ConnectRequest } from "./Connect.ts"
-import { connect, ConnectFailed, ignore, secure, sni, TlsFailed } from "./Connect.ts"
+import type { ConnectRequest, Dialer } from "./Connect.ts"
+import { ConnectFailed, direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
 
 /** One GET and where to send it. The address has been checked by the caller and is the one dialled. */
 export interface HttpGetRequest extends ConnectRequest {
@@ -108,10 +108,13 @@ export class HttpGet extends Context.Tag("acme/subsystems/outside/HttpGet")<Http
   readonly get: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
 }>() {
   /** Over sockets, calling itself `acme-svc/<version>`. */
-  static readonly layer = (version: string): Layer.Layer<HttpGet> =>
+  static readonly layer = (version: string, dialer: Dialer = direct): Layer.Layer<HttpGet> =>
     Layer.succeed(this, {
       get: (request) =>
-        Effect.scoped(Effect.flatMap(connect(request), (socket) => exchange(socket, request, `acme-svc/${version}`)))
+        Effect.scoped(Effect.flatMap(
+          dialer(request, request.secure ? "https" : "http", request.host.replace(/:[0-9]+$/, "")),
+          (socket) => exchange(socket, request, `acme-svc/${version}`)
+        ))
     })
 
   /** Answers from a function, which sees every request. */

@@ -1,10 +1,12 @@
-import { Array, Context, Data, Effect, Layer } from "effect"
+import { Array, Context, Data, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
 import * as Http from "node:http"
 import type * as Net from "node:net"
 import * as Tls from "node:tls"
-import { candidates, comparable } from "../../domain/Address.ts"
-import { connect, ignore, sni } from "./Connect.ts"
+import type { ForwardProxy, ProxyOf } from "../../domain/Proxy.ts"
+import { noProxies } from "../../domain/Proxy.ts"
+import { ignore, sni } from "./Connect.ts"
+import { reach, reachThrough } from "./Reach.ts"
 import { Resolver } from "./Resolver.ts"
 
 /** One GET of a JSON document from a service the operator trusts. */
@@ -32,25 +34,22 @@ export class JsonGetFailed extends Data.TaggedError("JsonGetFailed")<{ readonly 
 
 const failed = (detail: string) => new JsonGetFailed({ detail })
 
-/** Addresses of a host: a literal is its own, a name is asked for in the DNS. */
-const addressesOf = Effect.fnUntraced(function*(host: string) {
-  const literal = comparable(host.replace(/^\[|\]$/g, ""))
-  if (literal !== undefined) return [literal.text]
-  const resolver = yield* Resolver
-  const found = yield* Effect.mapError(resolver.addresses(host), ({ code }) => failed(`its name is not known: ${code}`))
-  return candidates(found)
-})
-
-const connectMillis = 2000
-
-/** A connection to the service itself; a forward proxy would be put in here. */
-const reach = Effect.fnUntraced(function*({ url }: JsonGetRequest) {
-  const port = Number(url.port === "" ? url.protocol === "https:" ? 443 : 80 : url.port)
-  const addresses = yield* addressesOf(url.hostname)
-  if (!Array.isNonEmptyReadonlyArray(addresses)) return yield* failed("its name has no address")
-  return yield* Effect.firstSuccessOf(addresses.map((address) => connect({ address, port, connectMillis }))).pipe(
-    Effect.mapError(({ detail }) => failed(detail))
+/** A connection to the service, and the proxy it goes to instead where the request has to say so itself. */
+const reached = Effect.fnUntraced(function*({ url }: JsonGetRequest, proxyOf: ProxyOf) {
+  const isSecure = url.protocol === "https:"
+  const host = url.hostname.replace(/^\[|\]$/g, "")
+  const port = Number(url.port === "" ? isSecure ? 443 : 80 : url.port)
+  const proxy = proxyOf(isSecure ? "https" : "http", url.hostname)
+  const over = proxy === undefined || isSecure ? undefined : proxy
+  const socket = yield* Effect.mapError(
+    over !== undefined
+      ? reach(over.host, over.port)
+      : proxy !== undefined
+      ? reachThrough(proxy, host, port)
+      : reach(host, port),
+    ({ detail }) => failed(over === undefined ? detail : `the proxy: ${detail}`)
   )
+  return { socket, over }
 })
 
 const overTls = (socket: Net.Socket, request: JsonGetRequest): Tls.TLSSocket => {
@@ -65,18 +64,23 @@ const overTls = (socket: Net.Socket, request: JsonGetRequest): Tls.TLSSocket => 
   })
 }
 
-const exchange = (socket: Net.Socket, request: JsonGetRequest, userAgent: string) =>
+const exchange = (
+  { over, socket }: { readonly socket: Net.Socket; readonly over: ForwardProxy | undefined },
+  request: JsonGetRequest,
+  userAgent: string
+) =>
   Effect.async<JsonAnswer, JsonGetFailed>((resume) => {
     const { maxBytes, url } = request
     const stream = url.protocol === "https:" ? overTls(socket, request).on("error", ignore) : socket
     const ask = () =>
       Http.request({
         createConnection: () => stream,
-        path: `${url.pathname}${url.search}`,
+        path: over === undefined ? `${url.pathname}${url.search}` : url.href,
         setHost: false,
         insecureHTTPParser: false,
         headers: {
           ...request.headers,
+          ...(over?.authorization === undefined ? {} : { "Proxy-Authorization": Redacted.value(over.authorization) }),
           Host: url.host,
           "User-Agent": userAgent,
           Accept: "application/json",
@@ -126,20 +130,20 @@ const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
     catch: () => failed("answers with something that is no JSON")
   })
 
-/** Questions to inventories: one connection each, no redirect followed, nothing decompressed, no bound of its own. */
+/** Questions to inventories: one connection each, through a forward proxy where `proxyOf` names one, no redirect followed, nothing decompressed, no bound of its own. */
 export class JsonGet extends Context.Tag("acme/subsystems/outside/JsonGet")<JsonGet, {
   readonly get: (request: JsonGetRequest) => Effect.Effect<JsonAnswer, JsonGetFailed>
 }>() {
   /** Over sockets, calling itself `acme-svc/<version>`. */
-  static readonly layer = (version: string): Layer.Layer<JsonGet, never, Resolver> =>
+  static readonly layer = (version: string, proxyOf: ProxyOf = noProxies): Layer.Layer<JsonGet, never, Resolver> =>
     Layer.effect(
       this,
       Effect.map(Resolver, (resolver) => ({
         get: (request) =>
           Effect.scoped(Effect.flatMap(
-            reach(request),
-            (socket): Effect.Effect<JsonAnswer, JsonGetFailed, Scope.Scope> =>
-              exchange(socket, request, `acme-svc/${version}`)
+            reached(request, proxyOf),
+            (connection): Effect.Effect<JsonAnswer, JsonGetFailed, Scope.Scope> =>
+              exchange(connection, request, `acme-svc/${version}`)
           )).pipe(Effect.provideService(Resolver, resolver))
       }))
     )

@@ -69,6 +69,34 @@ describe("signer.custom", () => {
   })
 })
 
+describe("the variables of proxies", () => {
+  const variablesOf = (env: Record<string, string>) => accepted({ env }).config.proxyVariables
+
+  it("are read by the names programs share, but HTTP_PROXY", () => {
+    const none = { http_url: "", https_url: "", no_proxy: [] }
+    assert.deepStrictEqual(variablesOf({ HTTP_PROXY: "http://p:1" }), none)
+    assert.deepStrictEqual(variablesOf({ http_proxy: " http://p:1 " }), { ...none, http_url: "http://p:1" })
+    for (const name of ["https_proxy", "HTTPS_PROXY"]) {
+      assert.deepStrictEqual(variablesOf({ [name]: "http://p:1" }), { ...none, https_url: "http://p:1" })
+    }
+    for (const name of ["no_proxy", "NO_PROXY"]) {
+      assert.deepStrictEqual(variablesOf({ [name]: "a, b:80,,c " }), { ...none, no_proxy: ["a", "b:80", "c"] })
+    }
+    assert.strictEqual(variablesOf({ http_proxy: "p.example:3128" }).http_url, "http://p.example:3128")
+    assert.strictEqual(variablesOf({ https_proxy: "http://a", HTTPS_PROXY: "http://b" }).https_url, "http://a")
+  })
+
+  it("are refused when they cannot be followed, unless the key comes before them", () => {
+    for (const value of ["https://p:1", "socks5://p:1", "p:1/x"]) {
+      assert.deepStrictEqual(refusedFor({ env: { https_proxy: value } }), {
+        key: "proxy.https_url",
+        message: "is not set, and the variable https_proxy is not the http:// URL of a proxy"
+      })
+      accepted({ fileText: `proxy.https_url = "http://p:1"\n${minimal}`, env: { https_proxy: value } })
+    }
+  })
+})
+
 const twoProfiles = (first: string, second: string) =>
   `[profiles.a.signer.local_ca]\n${first}\n[profiles.b.signer.local_ca]\n${second}\n`
 

@@ -148,6 +148,19 @@ const serviceUrl: TextSamples = {
   good: ["", "https://ipam.example.org", "http://[::1]:8000/netbox/"],
   bad: ["ipam.example.org", "ftp://x/", "https://x/?a", "https://x/#a", "https://u:p@x/"]
 }
+const proxy: TextSamples = {
+  initial: "",
+  good: ["", "http://proxy.example.org:3128", "http://user:p%40ss@[::1]:8080/", "http://10.0.0.1"],
+  bad: [
+    "proxy.example.org",
+    "https://proxy.example.org",
+    "socks5://p:1",
+    "http://",
+    "http://p/path",
+    "http://p?x",
+    "http://a%@p"
+  ]
+}
 const optionalPath: TextSamples = { initial: "", good: ["", "roots.pem", "/etc/x y"], bad: [] }
 const field = (initial: string): TextSamples => ({ initial, good: ["acme-names", "X_1"], bad: ["", "a b", "a/b", "ä"] })
 
@@ -237,6 +250,13 @@ export const others: Record<string, TextSamples> = {
     bad: ["localhost", "dns.example.org:53", "9.9.9.9:0", "9.9.9.9:", "[9.9.9.9]:53", "[::1]"]
   },
   "signer.backend": { initial: "local_ca", good: ["local_ca", "custom"], bad: ["", "relay", "acm"] },
+  "proxy.http_url": proxy,
+  "proxy.https_url": proxy,
+  "proxy.no_proxy": {
+    initial: [],
+    good: [[], ["*"], ["example.org", ".lab.example", "10.0.0.0/8", "2001:db8::1", "localhost"]],
+    bad: [["example.org:80"], ["10.0.0.1:80"], ["[::1]"], ["http://x"], ["*.example.org"], ["a b"], ["10.0.0.0/33"]]
+  },
   "signer.custom.script_path": optionalPath,
   "signer.custom.args": { initial: [], good: [[], ["-x", "$HOME", "a b"]], bad: [] },
   "signer.local_ca.cert_path": paths("ca.pem"),

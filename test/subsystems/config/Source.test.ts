@@ -111,8 +111,8 @@ describe("unknown keys", () => {
   })
 
   it("every leaf of an unknown table is refused by name, an empty table too", () => {
-    const keys = refused({ fileText: `[metrics]\na = 1\nb.c = 2\n[proxy]\n${minimal}` }).map(({ key }) => key)
-    assert.deepStrictEqual(keys, ["metrics.a", "metrics.b.c", "proxy"])
+    const keys = refused({ fileText: `[metrics]\na = 1\nb.c = 2\n[proxies]\n${minimal}` }).map(({ key }) => key)
+    assert.deepStrictEqual(keys, ["metrics.a", "metrics.b.c", "proxies"])
   })
 
   it("keys and sections are not taken for one another", () => {

@@ -30,7 +30,7 @@ const meet = (port: number, request: Partial<AlpnPeerRequest> = {}) =>
       name: "a.example",
       protocol: "acme-tls/1",
       ...request
-    })).pipe(Effect.provide(AlpnPeer.layer))
+    })).pipe(Effect.provide(AlpnPeer.layer()))
 
 describe("the handshake", () => {
   it.scopedLive("is not made in a group of the server's making, which may take a second to compute in", () =>

@@ -224,7 +224,7 @@ it.effect("stalled handshake: failure within challenge.timeout_ms, and it is end
 describe("over the network", () => {
   const asking = (port: number, challenge: Policy = {}) =>
     Effect.map(
-      validate(Layer.merge(Resolver.layerStatic({ [name]: ["127.0.0.1"] }), AlpnPeer.layer), {
+      validate(Layer.merge(Resolver.layerStatic({ [name]: ["127.0.0.1"] }), AlpnPeer.layer()), {
         timeout_ms: 20_000,
         tls_alpn_01: { port },
         ...challenge

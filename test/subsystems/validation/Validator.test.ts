@@ -27,7 +27,7 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
       Effect.succeed
     ))
     const layer = Validator.layer.pipe(
-      Layer.provide(Layer.mergeAll(Resolver.layer(answerer.address), HttpGet.layer("0.0.0"), AlpnPeer.layer))
+      Layer.provide(Layer.mergeAll(Resolver.layer(answerer.address), HttpGet.layer("0.0.0"), AlpnPeer.layer()))
     )
     return yield* Effect.flatMap(Validator, (validator) =>
       validator.validate({

@@ -1,0 +1,122 @@
+import { Redacted } from "effect"
+import { comparable, makeAddressSet, parseAddress, parseCidr } from "./Address.ts"
+
+/* Forward proxies ("dns, proxy" of `configuration.md`): how they are written, and which requests go through one. */
+
+/** A forward proxy. */
+export interface ForwardProxy {
+  /** A name or a literal, an IPv6 one without brackets. */
+  readonly host: string
+  readonly port: number
+  /** Value of Proxy-Authorization, where the URL has a user part. */
+  readonly authorization: Redacted.Redacted<string> | undefined
+}
+
+const bare = (host: string): string => host.replace(/^\[(.*)\]$/, "$1")
+
+/** Reads the `http://` URL of a forward proxy; `undefined` for anything else. */
+export const parseProxy = (text: string): ForwardProxy | undefined => {
+  if (!/^http:\/\/[^/?#\s]+\/?$/i.test(text) || !URL.canParse(text)) return undefined
+  const { hostname, password, port, username } = new URL(text)
+  const user = username === "" && password === "" ? undefined : [username, password].map(unescaped)
+  if (user?.includes(undefined) === true) return undefined
+  return {
+    host: bare(hostname),
+    port: port === "" ? 80 : Number(port),
+    authorization: user && Redacted.make(`Basic ${Buffer.from(user.join(":")).toString("base64")}`)
+  }
+}
+
+const unescaped = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The URL of a proxy without its user part. */
+export const maskedProxy = (text: string): string => text.replace(/^(http:\/\/)[^/]*@/i, "$1")
+
+const domain = /^\.?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i
+
+/** Whether a text may stand in a list of what is reached directly: `*`, a domain, an address or a range, without a port. */
+export const isExemption = (text: string): boolean =>
+  text === "*" || parseCidr(text)._tag === "Some" || (domain.test(text) && parseAddress(text)._tag === "None")
+
+/**
+ * Whether a host is reached directly. A domain stands for itself and what is below it, with a dot in front for what is
+ * below it alone; ranges are compared with literal addresses. Entries that are none of that are nobody's.
+ */
+export const makeExempt = (entries: ReadonlyArray<string>): (host: string) => boolean => {
+  const isAll = entries.includes("*")
+  const inRange = makeAddressSet(entries)
+  const isLoopback = makeAddressSet(["127.0.0.0/8", "::1/128"])
+  const domains = entries.filter((entry) => domain.test(entry)).map((entry) => entry.toLowerCase())
+  return (host) => {
+    const address = comparable(bare(host))
+    if (address !== undefined) return isAll || isLoopback(address) || inRange(address)
+    const name = host.toLowerCase().replace(/\.$/, "")
+    return isAll || name === "localhost" || name.endsWith(".localhost") ||
+      domains.some((entry) =>
+        entry.startsWith(".") ? name.endsWith(entry) : name === entry || name.endsWith(`.${entry}`)
+      )
+  }
+}
+
+/** Where proxies are named: the keys `proxy.*`, or the variables programs share. */
+export interface ProxySource {
+  readonly http_url: string
+  readonly https_url: string
+  readonly no_proxy: ReadonlyArray<string>
+}
+
+/** The proxies in force, as an operator is told of them. */
+export interface ProxiesShown {
+  readonly http: string | undefined
+  readonly https: string | undefined
+  readonly noProxyEntries: number
+  readonly source: "config" | "environment" | "both"
+}
+
+/** Which proxy a request goes through, by its scheme and the host it is for. */
+export type ProxyOf = (scheme: "http" | "https", host: string) => ForwardProxy | undefined
+
+const routes = ({ http_url, https_url, no_proxy }: ProxySource): ProxyOf => {
+  const proxies = { http: parseProxy(http_url), https: parseProxy(https_url) }
+  const isExempt = makeExempt(no_proxy)
+  return (scheme, host) => proxies[scheme] !== undefined && !isExempt(host) ? proxies[scheme] : undefined
+}
+
+/**
+ * The routes of outbound requests: key by key the configuration's, else the environment's. Validations of challenges go
+ * through a proxy only when the configuration itself names one.
+ */
+export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
+  const taken: Array<"config" | "environment"> = []
+  const pick = <A extends string | ReadonlyArray<string>>(own: A, shared: A): A => {
+    if (own.length === 0 && shared.length === 0) return own
+    taken.push(own.length > 0 ? "config" : "environment")
+    return own.length > 0 ? own : shared
+  }
+  const [http_url, https_url] = [pick(keys.http_url, variables.http_url), pick(keys.https_url, variables.https_url)]
+  const isUsed = http_url !== "" || https_url !== ""
+  const no_proxy = pick(keys.no_proxy, variables.no_proxy)
+  const shown = (url: string) => url === "" ? undefined : maskedProxy(url)
+  const shownAs: ProxiesShown | undefined = isUsed
+    ? {
+      http: shown(http_url),
+      https: shown(https_url),
+      noProxyEntries: no_proxy.length,
+      source: taken.includes("config") ? taken.includes("environment") ? "both" : "config" : "environment"
+    }
+    : undefined
+  return {
+    outbound: routes({ http_url, https_url, no_proxy }),
+    validation: routes(keys),
+    shown: shownAs
+  }
+}
+
+/** {@link makeProxies} without any. */
+export const noProxies: ProxyOf = () => undefined
