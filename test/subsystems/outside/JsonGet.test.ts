@@ -1,12 +1,9 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Layer } from "effect"
-import type { Scope } from "effect"
-import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import type { RequestListener, Server } from "node:http"
+import type { RequestListener } from "node:http"
 import { createServer } from "node:http"
 import { createServer as createSecureServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
@@ -15,20 +12,7 @@ import { JsonGet } from "../../../src/subsystems/outside/JsonGet.ts"
 import { Resolver } from "../../../src/subsystems/outside/Resolver.ts"
 import * as TlsFiles from "../../../src/surfaces/http/TlsFiles.ts"
 import { freshDirectory } from "../../support/Databases.ts"
-
-const listening = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      server.listen(0, "127.0.0.1")
-      await once(server, "listening")
-      return (server.address() as AddressInfo).port
-    }),
-    () =>
-      Effect.sync(() => {
-        server.closeAllConnections()
-        server.close()
-      })
-  )
+import { listening } from "../../support/Listening.ts"
 
 const plain = (listener: RequestListener) => listening(createServer(listener))
 

@@ -1,12 +1,8 @@
 import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import type { Scope } from "effect"
-import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import type { Server } from "node:http"
 import { createServer } from "node:http"
 import { createServer as createSecureServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { IpAddress } from "../../../src/domain/Address.ts"
@@ -21,24 +17,11 @@ import { Resolver } from "../../../src/subsystems/outside/Resolver.ts"
 import * as TlsFiles from "../../../src/surfaces/http/TlsFiles.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { startForwardProxy } from "../../support/ForwardProxy.ts"
+import { listening } from "../../support/Listening.ts"
 
 /* Requests through a real forward proxy ("dns, proxy" of `configuration.md`). */
 
 const none: ProxySource = { http_url: "", https_url: "", no_proxy: [] }
-
-const listening = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      server.listen(0, "127.0.0.1")
-      await once(server, "listening")
-      return (server.address() as AddressInfo).port
-    }),
-    () =>
-      Effect.sync(() => {
-        server.closeAllConnections()
-        server.close()
-      })
-  )
 
 const proxyWith = (options?: Parameters<typeof startForwardProxy>[0]) =>
   Effect.acquireRelease(Effect.promise(() => startForwardProxy(options)), ({ stop }) => Effect.promise(stop))

@@ -1,0 +1,20 @@
+import { Effect } from "effect"
+import type { Scope } from "effect"
+import { once } from "node:events"
+import type { Server } from "node:http"
+import type { AddressInfo } from "node:net"
+
+/** The port of 127.0.0.1 an HTTP server listens at, until the scope ends. */
+export const listening = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      server.listen(0, "127.0.0.1")
+      await once(server, "listening")
+      return (server.address() as AddressInfo).port
+    }),
+    () =>
+      Effect.sync(() => {
+        server.closeAllConnections()
+        server.close()
+      })
+  )
