@@ -12,7 +12,9 @@ export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })
     for (const { enabled, name, signer } of config.profiles) {
-      if (!enabled || signer.backend !== "custom" || (yield* isExecutable(signer.custom.script_path))) continue
+      const { script_path, supports_crl, supports_renewal_info } = signer.custom
+      const isRun = roles.has("worker") || (roles.has("acme") && (supports_crl || supports_renewal_info))
+      if (!enabled || signer.backend !== "custom" || !isRun || (yield* isExecutable(script_path))) continue
       yield* emit("script_not_executable", { key: `profiles.${name}.signer.custom.script_path` })
     }
     const { shown } = proxiesOf(config)

@@ -99,9 +99,9 @@ const revokeCommand = (kit: Kit) =>
             return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} is ${ended.status}${why}` })
           }
           yield* Console.log(
-            ended === undefined || ended.status === "done"
+            ended?.status === "done" || (ended === undefined && isRevoked)
               ? say.ended
-              : `Job ${ended.id} has not ended yet: is a worker running?`
+              : `Job ${ended?.id ?? job} has not ended yet: is a worker running?`
           )
         })
       )),

@@ -130,7 +130,10 @@ const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
     catch: () => failed("answers with something that is no JSON")
   })
 
-/** Questions to inventories: one connection each, through a forward proxy where `proxyOf` names one, no redirect followed, nothing decompressed, no bound of its own. */
+/**
+ * Questions to inventories: one connection each, through a forward proxy where there is one for them, no redirect followed,
+ * nothing decompressed, no bound of its own.
+ */
 export class JsonGet extends Context.Tag("acme/subsystems/outside/JsonGet")<JsonGet, {
   readonly get: (request: JsonGetRequest) => Effect.Effect<JsonAnswer, JsonGetFailed>
 }>() {

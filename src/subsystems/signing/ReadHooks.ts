@@ -1,4 +1,4 @@
-import { Cache, Context, Data, Effect, Either, Exit, Layer } from "effect"
+import { Cache, Context, Data, Effect, Either, Exit, Fiber, Layer } from "effect"
 import { isRevocationList } from "../crypto/Crl.ts"
 import { Scripts } from "../outside/Scripts.ts"
 import type { SigningProfile } from "./Backends.ts"
@@ -73,11 +73,14 @@ const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Effe
             Effect.mapError(readWindow(printed.toString("utf8")), (detail) => new HookFailed({ exit: 0, detail }))
         )
     })
+    const scope = yield* Effect.scope
+    // A cache whose first asker goes away interrupts all who wait with it: nobody's own fiber runs the program.
+    const apart = <A, E>(asked: Effect.Effect<A, E>) => Effect.flatMap(Effect.forkIn(asked, scope), Fiber.join)
     return {
-      crl: settings.supports_crl ? crls.get("crl") : Effect.succeed(undefined),
+      crl: settings.supports_crl ? apart(crls.get("crl")) : Effect.succeed(undefined),
       window: (leaf: Uint8Array) =>
         settings.supports_renewal_info
-          ? windows.get(new Leaf({ base64: Buffer.from(leaf).toString("base64") }))
+          ? apart(windows.get(new Leaf({ base64: Buffer.from(leaf).toString("base64") })))
           : Effect.succeed(undefined)
     }
   })
@@ -94,7 +97,7 @@ export class ReadHooks extends Context.Tag("acme/subsystems/signing/ReadHooks")<
 }>() {
   /** Of the profiles whose signer is a script; every other one has no answers. */
   static readonly layer = (profiles: ReadonlyArray<SigningProfile>): Layer.Layer<ReadHooks, never, Scripts> =>
-    Layer.effect(
+    Layer.scoped(
       this,
       Effect.gen(function*() {
         const scripts = yield* Scripts

@@ -163,6 +163,24 @@ describe("the hook crl", () => {
   )
 })
 
+describe("a client that goes away", () => {
+  const goes = (ask: Effect.Effect<unknown, unknown, ReadHooks>) => (seen: ReadonlyArray<ScriptRequest>) =>
+    Effect.gen(function*() {
+      const first = yield* Effect.fork(ask)
+      yield* TestClock.adjust("500 millis")
+      const second = yield* Effect.fork(ask)
+      yield* TestClock.adjust("100 millis")
+      yield* Fiber.interrupt(first)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(second)
+      assert.lengthOf(seen, 1)
+    })
+  const slowly = (printed: string) => () => Effect.delay(Effect.succeed(exits(0, printed)), "1 second")
+
+  test("from a list leaves the others their answer, and the program running", {}, slowly(""), goes(crlOf("p")))
+  test("from a window likewise", {}, slowly("100 200"), goes(windowOf("p")))
+})
+
 describe("the hook renewal_info", () => {
   for (
     const [printed, window] of [
