@@ -20,6 +20,7 @@ import { throughProxies } from "../subsystems/outside/Reach.ts"
 import { Resolver } from "../subsystems/outside/Resolver.ts"
 import { ReverseNames } from "../subsystems/outside/ReverseNames.ts"
 import { Scripts } from "../subsystems/outside/Scripts.ts"
+import { Web } from "../subsystems/outside/Web.ts"
 import { Policies } from "../subsystems/policy/Policies.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
 import { Waits } from "../subsystems/queue/Waits.ts"
@@ -66,7 +67,9 @@ export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
 export const policiesOf = (config: Config, profiles: Config["profiles"], version: string) => {
   const resolver = Resolver.layer(config.dns.resolver)
   return Policies.layer(profiles).pipe(
-    Layer.provide(Layer.mergeAll(JsonGet.layer(version, proxiesOf(config).outbound), Scripts.layer)),
+    Layer.provide(
+      Layer.merge(Layer.provide(JsonGet.layer, Web.layer(version, proxiesOf(config).outbound)), Scripts.layer)
+    ),
     Layer.provide(resolver),
     Layer.mapError(filesFailed)
   )

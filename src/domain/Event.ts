@@ -163,6 +163,9 @@ export const events = {
   order_finalize_authority_withdrawn: warn("order_id"),
   order_finalize_abandoned: warn("order_id", "error"),
 
+  upstream_registered: info("profile", "target_host"),
+  upstream_account_reused: info("profile", "target_host"),
+  upstream_bad_nonce_retry: debug("target_host"),
   signer_script_failed: warn("hook", "exit_code", "elapsed_ms", "error"),
   signer_script_timeout: warn("hook", "exit_code", "elapsed_ms", "error"),
 

@@ -90,6 +90,7 @@ export const fields = {
   statement: "word",
   status: "int",
   base_url: "text",
+  target_host: "text",
   tls: "bool",
   type: "word",
   version: "text",

@@ -4,6 +4,7 @@ import type { Config } from "../../src/subsystems/config/AppConfig.ts"
 import { JsonGet } from "../../src/subsystems/outside/JsonGet.ts"
 import { Resolver } from "../../src/subsystems/outside/Resolver.ts"
 import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
+import { Web } from "../../src/subsystems/outside/Web.ts"
 import type { IdentifiersQuestion } from "../../src/subsystems/policy/Check.ts"
 import { Policies } from "../../src/subsystems/policy/Policies.ts"
 
@@ -13,7 +14,7 @@ export const policiesOf = (
   resolver: Layer.Layer<Resolver> = Resolver.layer(dns.resolver)
 ): Layer.Layer<Policies> =>
   Policies.layer(profiles).pipe(
-    Layer.provide(Layer.mergeAll(JsonGet.layer("1"), Scripts.layer)),
+    Layer.provide(Layer.mergeAll(Layer.provide(JsonGet.layer, Web.layer("1")), Scripts.layer)),
     Layer.provide(resolver),
     Layer.orDie
   )

@@ -10,6 +10,7 @@ import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import type { JsonGetRequest } from "../../../src/subsystems/outside/JsonGet.ts"
 import { JsonGet } from "../../../src/subsystems/outside/JsonGet.ts"
 import { Resolver } from "../../../src/subsystems/outside/Resolver.ts"
+import { Web } from "../../../src/subsystems/outside/Web.ts"
 import * as TlsFiles from "../../../src/surfaces/http/TlsFiles.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { listening } from "../../support/Listening.ts"
@@ -22,7 +23,12 @@ const get = (url: string, more: Partial<JsonGetRequest> = {}) =>
     (client) =>
       client.get({ url: new URL(url), headers: {}, roots: [], anyCertificate: false, maxBytes: 1000, ...more })
   ).pipe(
-    Effect.provide(Layer.provide(JsonGet.layer("1"), Resolver.layerStatic({ "ipam.example": ["127.0.0.1"] })))
+    Effect.provide(
+      Layer.provide(
+        Layer.provide(JsonGet.layer, Web.layer("1")),
+        Resolver.layerStatic({ "ipam.example": ["127.0.0.1"] })
+      )
+    )
   )
 
 const detailOf = (...parameters: Parameters<typeof get>) =>

@@ -14,6 +14,7 @@ import { HttpGet } from "../../../src/subsystems/outside/HttpGet.ts"
 import { JsonGet } from "../../../src/subsystems/outside/JsonGet.ts"
 import { throughProxies } from "../../../src/subsystems/outside/Reach.ts"
 import { Resolver } from "../../../src/subsystems/outside/Resolver.ts"
+import { Web } from "../../../src/subsystems/outside/Web.ts"
 import * as TlsFiles from "../../../src/surfaces/http/TlsFiles.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { startForwardProxy } from "../../support/ForwardProxy.ts"
@@ -50,7 +51,7 @@ const get = (source: ProxySource, url: string, roots: ReadonlyArray<string> = []
   ).pipe(
     Effect.provide(
       Layer.provide(
-        JsonGet.layer("1", makeProxies(source, none).outbound),
+        Layer.provide(JsonGet.layer, Web.layer("1", makeProxies(source, none).outbound)),
         Resolver.layerStatic({ localhost: ["127.0.0.1"] })
       )
     )

@@ -1,0 +1,134 @@
+import { Data, Effect, Redacted } from "effect"
+import type { KeyObject } from "node:crypto"
+import { createPrivateKey, generateKeyPairSync } from "node:crypto"
+import { Entropy } from "../../crypto/Entropy.ts"
+import type { FileUnusable } from "../../crypto/KeyFile.ts"
+import { readTextFile, said, writeNewFile } from "../../crypto/KeyFile.ts"
+import { emit } from "../../log/EventLog.ts"
+import type { AcmeClient } from "./AcmeClient.ts"
+import { bindingOf } from "./AcmeClient.ts"
+import type { UpstreamFailed } from "./UpstreamFailed.ts"
+
+/* The relay's own account at the upstream: a key, and beside it the account's URL in a `.kid` file. */
+
+/** A credential of the upstream's (external account binding). */
+export interface UpstreamCredential {
+  readonly kid: string
+  readonly hmacKey: Redacted.Redacted<Uint8Array>
+}
+
+/** The account cannot be used or made. `detail` is a sentence naming the file or what the upstream said. */
+export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
+  readonly detail: string
+  /** The host did not let its files be made. */
+  readonly unwritable: boolean
+}> {}
+
+const unusable = (detail: string, unwritable = false) => new AccountUnusable({ detail, unwritable })
+const keyName = "signer.relay.account_key_path"
+const about = (error: FileUnusable) => unusable(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
+
+/** Where the account's URL is kept. */
+export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
+
+const readIfPresent = (path: string) =>
+  readTextFile(path).pipe(
+    Effect.map(({ text }) => text),
+    Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
+    Effect.mapError(about)
+  )
+
+const parseKey = (path: string, text: string): Effect.Effect<KeyObject, AccountUnusable> =>
+  Effect.try({
+    try: () => createPrivateKey(text),
+    catch: () => unusable(`${keyName}: ${path} holds no private key in PEM.`)
+  }).pipe(Effect.filterOrFail(
+    (key) => key.asymmetricKeyType === "ec" && key.asymmetricKeyDetails?.namedCurve === "prime256v1",
+    () => unusable(`${keyName}: ${path} holds a key that is not an ECDSA P-256 key.`)
+  ))
+
+/** The account key, made when there is neither key nor account. An account without its key is refused, never replaced. */
+export const loadKey = (path: string): Effect.Effect<KeyObject, AccountUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const text = yield* readIfPresent(path)
+    if (text !== undefined) return yield* parseKey(path, text)
+    if ((yield* readIfPresent(kidPathOf(path))) !== undefined) {
+      return yield* unusable(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
+    }
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+    const entropy = yield* Entropy
+    const suffix = yield* entropy.token
+    const content = privateKey.export({ type: "pkcs8", format: "pem" })
+    yield* Effect.mapError(
+      writeNewFile({ path, content, mode: 0o600, suffix }),
+      (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+    )
+    return privateKey
+  })
+
+/** The account's URL as it was kept; `undefined` before it was registered. */
+export const readKid = (keyPath: string): Effect.Effect<string | undefined, AccountUnusable> =>
+  Effect.map(readIfPresent(kidPathOf(keyPath)), (text) => text?.trim())
+
+/** Registers the key at the upstream (RFC 8555 section 7.3), or finds the account it has; answers the account's URL. */
+export const register = (
+  client: AcmeClient,
+  contact: ReadonlyArray<string>,
+  credential: UpstreamCredential | undefined
+): Effect.Effect<string, UpstreamFailed | AccountUnusable> =>
+  Effect.gen(function*() {
+    const { newAccount, termsOfService } = yield* client.directory
+    const { location } = yield* client.post(newAccount, {
+      ...(contact.length === 0 ? {} : { contact }),
+      ...(termsOfService === undefined ? {} : { termsOfServiceAgreed: true }),
+      ...(credential === undefined ? {} : {
+        externalAccountBinding: bindingOf(client.key, newAccount, {
+          kid: credential.kid,
+          hmacKey: Redacted.value(credential.hmacKey)
+        })
+      })
+    }, "jwk")
+    return location ??
+      (yield* unusable("signer.relay.directory_url: the upstream made an account and does not say where."))
+  })
+
+/** Keeps the account's URL. */
+export const writeKid = (keyPath: string, kid: string): Effect.Effect<void, AccountUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const entropy = yield* Entropy
+    const suffix = yield* entropy.token
+    const path = kidPathOf(keyPath)
+    yield* Effect.mapError(
+      writeNewFile({ path, content: `${kid}\n`, mode: 0o600, suffix }),
+      (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+    )
+  })
+
+/** The account's URL: what was kept, else what the upstream gives for a registration, which is kept from then on. */
+export const open = (options: {
+  readonly client: AcmeClient
+  readonly profile: string
+  readonly keyPath: string
+  readonly directoryUrl: string
+  readonly contact: ReadonlyArray<string>
+  readonly credential: UpstreamCredential | undefined
+}): Effect.Effect<string, AccountUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const { client, contact, credential, directoryUrl, keyPath, profile } = options
+    const kept = yield* readKid(keyPath)
+    const facts = { profile, target_host: new URL(directoryUrl).host }
+    if (kept !== undefined && kept !== "") {
+      yield* emit("upstream_account_reused", facts)
+      return kept
+    }
+    const kid = yield* Effect.mapError(
+      register(client, contact, credential),
+      (error) =>
+        error._tag === "AccountUnusable"
+          ? error
+          : unusable(`signer.relay.directory_url: the upstream makes no account: ${error.detail}.`)
+    )
+    yield* writeKid(keyPath, kid)
+    yield* emit("upstream_registered", facts)
+    return kid
+  })

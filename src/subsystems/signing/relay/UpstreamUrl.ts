@@ -1,0 +1,28 @@
+import { comparable, makeAddressSet } from "../../../domain/Address.ts"
+
+/** What no upstream is asked to be reached at by an answer of its own: this host, its link, and nothing. */
+const isLocal = makeAddressSet([
+  "0.0.0.0/8",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+  "::/127",
+  "fe80::/10",
+  "ff00::/8",
+  "fd00:ec2::254/128"
+])
+
+/**
+ * A URL an upstream has named, when a request may go there: it has the scheme of the directory, no user part, and the
+ * directory's host or one that is not on this host or its link. `undefined` otherwise.
+ */
+export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
+  if (typeof text !== "string" || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  if (url.protocol !== directory.protocol || url.username !== "" || url.password !== "") return undefined
+  if (url.hostname === directory.hostname) return url
+  const address = comparable(url.hostname.replace(/^\[|\]$/g, ""))
+  if (address !== undefined) return isLocal(address) ? undefined : url
+  return /(?:^|\.)localhost\.?$/i.test(url.hostname) ? undefined : url
+}
