@@ -30,7 +30,7 @@ import * as Backends from "../../src/subsystems/signing/Backends.ts"
 import { Issuers } from "../../src/subsystems/signing/Issuers.ts"
 import { PublishedCrls } from "../../src/subsystems/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../src/subsystems/signing/ReadHooks.ts"
-import type { Signer } from "../../src/subsystems/signing/Signer.ts"
+import type { DirectSigner, Signer } from "../../src/subsystems/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
 import { Validator } from "../../src/subsystems/validation/Validator.ts"
 import { sql } from "./OpenDatabase.ts"
@@ -96,13 +96,13 @@ const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
 
 /** Signs everything with a handmade chain. */
-export const signsAtOnce: Signer["issue"] = () =>
+export const signsAtOnce: DirectSigner["issue"] = () =>
   Effect.succeed({ chain: handmadeChain, serial: "0badcafe", notAfter: 7_776_000 })
 
 /** What a {@link world} does in place of the outside. */
 export interface Script {
   readonly validate?: Parameters<(typeof Validator)["layerScripted"]>[0]
-  readonly issue?: Signer["issue"]
+  readonly issue?: DirectSigner["issue"]
   readonly revoke?: NonNullable<Signer["revoke"]>
   /** Signs with these profiles' own CAs in place of `issue`. */
   readonly profiles?: ReadonlyArray<SigningProfile>

@@ -23,7 +23,7 @@ import {
   spkiOf,
   utf8
 } from "../subsystems/crypto/Pki.ts"
-import { newPrivateKey } from "./Graph.ts"
+import { configOf, newPrivateKey } from "./Graph.ts"
 
 /** 2026-01-01, when these CAs are made. */
 export const madeAt = Date.UTC(2026, 0, 1) / 1000
@@ -33,7 +33,8 @@ export const daySeconds = 86_400
 export const signerOf = (local_ca: LocalCaSettings): SigningProfile["signer"] => ({
   backend: "local_ca",
   local_ca,
-  custom: { script_path: "", args: [], timeout_ms: 5000, supports_crl: false, supports_renewal_info: false }
+  custom: { script_path: "", args: [], timeout_ms: 5000, supports_crl: false, supports_renewal_info: false },
+  relay: configOf().signer.relay
 })
 
 /** `signer.local_ca` with its files in a directory. */

@@ -16,7 +16,7 @@ import { count } from "../../subsystems/metrics/Metrics.ts"
 import type { Outcome } from "../../subsystems/queue/Handler.ts"
 import { deadlinePassed } from "../../subsystems/queue/Settlement.ts"
 import type { Issued } from "../../subsystems/signing/Signer.ts"
-import { Signers } from "../../subsystems/signing/Signer.ts"
+import { Signers, SigningFailed } from "../../subsystems/signing/Signer.ts"
 import { auditFacts } from "./caller.ts"
 
 type Payload = PayloadOf<"signer_issue">
@@ -95,8 +95,9 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const signed = yield* Effect.either(
     Effect.flatMap(
       signers.of(payload.profile),
-      (signer) =>
-        signer.issue({ orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter })
+      ({ issue }) =>
+        issue?.({ orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter }) ??
+          new SigningFailed({ cause: "signer_failed", detail: "the profile relays to an upstream now" })
     )
   )
   if (signed._tag === "Left") {

@@ -106,6 +106,56 @@ export const exemption: Form = form(
   "must be *, a domain, an address or a CIDR block, without a port"
 )
 
+/** A contact of an account. */
+export const contactUri: Form = form(
+  "`mailto:` URIs",
+  (text) => /^mailto:[^@\s,?]+@[^@\s,?]+$/.test(text),
+  "must be a mailto: URI of one address"
+)
+
+/** A secret of an upstream: base64url, padded or not, or standard base64. */
+export const hmacKey: Form = form(
+  "base64url or base64",
+  (text) => /^(?:[\w-]+|[A-Za-z0-9+/]+)={0,2}$/.test(text),
+  "must be base64url or base64"
+)
+
+/** A secret in standard base64. */
+export const base64Secret: Form = form(
+  "standard base64",
+  (text) => text !== "" && Buffer.from(text, "base64").toString("base64") === text,
+  "must be standard base64"
+)
+
+const labels = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.?$/i
+
+/** A name that stands for others in the DNS. */
+export const aliasName: Form = {
+  says: "DNS name",
+  fault: (text) => {
+    if (text.startsWith("*.")) return "must not be a wildcard"
+    if (/^_acme-challenge\./i.test(text)) return "must be without _acme-challenge in front, which is put there"
+    return labels.test(text) && text.length <= 230 ? undefined : "must be a DNS name"
+  }
+}
+
+/** The name of a zone. */
+export const zoneName: Form = form(
+  "DNS name with a final dot",
+  (text) => text.endsWith(".") && labels.test(text) && text.length <= 254,
+  "must be a DNS name with a final dot"
+)
+
+/** The name of a key. */
+export const keyName: Form = form("DNS name", (text) => labels.test(text) && text.length <= 254, "must be a DNS name")
+
+/** `host:port` of a server to send to. */
+export const hostPort: Form = form(
+  "`host:port`",
+  (text) => (parseBindAddress(text)?.port ?? 0) > 0,
+  "must be host:port, where an IPv6 address stands in brackets"
+)
+
 /** The name of a check or rule. */
 export const entryName: Form = form(
   "names",

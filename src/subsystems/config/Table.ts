@@ -2,16 +2,12 @@ import { Schema } from "effect"
 import { databaseUrl } from "./DatabaseUrl.ts"
 import {
   addressOrCidr,
-  anyText,
   baseUrl,
   bindAddress,
-  commonName,
-  country,
   dnsName,
   exemption,
   httpUrl,
   logFilter,
-  normalUrl,
   orEmpty,
   path,
   proxyUrl,
@@ -20,6 +16,7 @@ import {
 import type { Names, Node } from "./Key.ts"
 import { count, entries, flag, integer, milliseconds, nodeOf, port, secret, text, texts, word, words } from "./Key.ts"
 import { filter, ipam } from "./PolicyTable.ts"
+import { signer } from "./SignerTable.ts"
 
 /**
  * The keys of the service, one line each: default, range and meaning. Whatever is added here is at once read from
@@ -71,49 +68,6 @@ const challenge = Schema.Struct({
   }),
   tls_alpn_01: Schema.Struct({
     port: port(443, "Port connected to; 443 is the standard.")
-  })
-})
-
-const subject = Schema.Struct({
-  common_name: text("ACME Service Local CA", commonName, "Common name of a generated CA."),
-  organization: text("", anyText, "Organization of a generated CA; empty is left out, here and below."),
-  organizational_unit: text("", anyText, "Organizational unit of a generated CA."),
-  country: text("", orEmpty(country), "Country code of a generated CA."),
-  state: text("", anyText, "State or province of a generated CA."),
-  locality: text("", anyText, "Locality of a generated CA.")
-})
-
-const signer = Schema.Struct({
-  backend: word("local_ca", { offered: ["local_ca", "custom"], unoffered: ["relay"] }, "What signs certificates."),
-  local_ca: Schema.Struct({
-    cert_path: text(
-      "ca.pem",
-      path,
-      "CA certificate, PEM, followed by its chain. Either it and the key both exist or neither."
-    ),
-    key_path: text("ca.key", path, "CA key, PEM. Both are generated when neither exists."),
-    key_type: word(
-      "ecdsa-p256",
-      { offered: ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "rsa-3072", "rsa-4096"] },
-      "Kind of a generated key; without effect on a key that exists."
-    ),
-    leaf_validity_days: integer(90, { min: 1, max: 3653 }, "Lifetime of issued certificates."),
-    crl_path: text("ca.crl", path, "File the revocation list is exported to, PEM."),
-    crl_distribution_points: texts(
-      [],
-      normalUrl,
-      "URLs of the revocation list, put into certificates issued from then on."
-    ),
-    ca_issuer_urls: texts([], normalUrl, "URLs of the CA certificate, put into certificates issued from then on."),
-    key_source: word("file", { offered: ["file"], unoffered: ["pkcs11"] }, "Where the key of the CA is held."),
-    subject
-  }),
-  custom: Schema.Struct({
-    script_path: text("", orEmpty(path), "Program that signs and revokes; needed with that backend."),
-    args: texts([], anyText, "Its arguments."),
-    timeout_ms: milliseconds(5000, "Time for one run of it."),
-    supports_crl: flag(false, "It answers the hook crl: GET /crl serves what it prints."),
-    supports_renewal_info: flag(false, "It answers the hook renewal_info, which then says when to renew.")
   })
 })
 

@@ -1,10 +1,12 @@
 import { Data, Effect, Layer } from "effect"
+import { sectionText } from "../config/Section.ts"
 import { Entropy } from "../crypto/Entropy.ts"
 import { emit } from "../log/EventLog.ts"
 import type { Scripts } from "../outside/Scripts.ts"
 import * as Custom from "./Custom.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
+import type { RelaySettings } from "./relay/Relay.ts"
 import type { CrlIssuer, Signer } from "./Signer.ts"
 import { ProfileNotMounted, Signers } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
@@ -13,9 +15,10 @@ import type { CustomSettings } from "./SignerScript.ts"
 export interface SigningProfile {
   readonly name: string
   readonly signer: {
-    readonly backend: "local_ca" | "custom"
+    readonly backend: "local_ca" | "relay" | "custom"
     readonly local_ca: LocalCaSettings
     readonly custom: CustomSettings
+    readonly relay: RelaySettings
   }
 }
 
@@ -51,7 +54,7 @@ export const layer = (
       const bySection = new Map<string, Signer>()
       const byProfile = new Map<string, Signer>()
       for (const profile of profiles) {
-        const section = JSON.stringify(profile.signer)
+        const section = sectionText(profile.signer)
         const signer = bySection.get(section) ?? before.get(section) ?? (yield* backendOf(profile))
         bySection.set(section, signer)
         byProfile.set(profile.name, signer)

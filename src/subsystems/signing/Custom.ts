@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Scripts } from "../outside/Scripts.ts"
 import { accept, maxChainBytes } from "./ForeignChain.ts"
-import type { Signer } from "./Signer.ts"
+import type { DirectSigner } from "./Signer.ts"
 import { CsrRejected, SigningFailed } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 import { ask, badCsrExit } from "./SignerScript.ts"
@@ -12,7 +12,7 @@ const maxIgnoredBytes = 65_536
 const base64 = (der: Uint8Array): string => Buffer.from(der).toString("base64")
 
 /** Signs and revokes with a program of the operator's. */
-export const make = (settings: CustomSettings): Effect.Effect<Signer, never, Scripts> =>
+export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, never, Scripts> =>
   Effect.map(Scripts, (scripts) => ({
     issue: (request) =>
       Effect.gen(function*() {

@@ -1,4 +1,5 @@
 import { Clock, Context, Effect, Layer } from "effect"
+import { sectionText } from "../config/Section.ts"
 import type { CaMaterial } from "../crypto/CaMaterial.ts"
 import { loadCa } from "../crypto/CaMaterial.ts"
 import { readTextFile, said } from "../crypto/KeyFile.ts"
@@ -47,7 +48,7 @@ export class Issuers extends Context.Tag("acme/subsystems/signing/Issuers")<Issu
         for (const { name, signer } of profiles) {
           if (signer.backend !== "local_ca") continue
           const { cert_path, crl_path } = signer.local_ca
-          const section = JSON.stringify(signer)
+          const section = sectionText(signer)
           const known = bySection.get(section) ?? before.get(section)
           if (known !== undefined) {
             bySection.set(section, known)

@@ -10,7 +10,7 @@ import { encodePem } from "../crypto/Pem.ts"
 import { emit } from "../log/EventLog.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
 import { CaFilesUnusable, generateIfAbsent, isSuppliedRoot, loadForSigning } from "./CaFiles.ts"
-import type { Signer } from "./Signer.ts"
+import type { DirectSigner } from "./Signer.ts"
 import { CsrRejected, SigningFailed } from "./Signer.ts"
 
 /** `signer.local_ca`. */
@@ -29,7 +29,7 @@ const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).
  * Signs with a locally held key (`local-ca.md`), generating the CA first when it does not exist. Whatever belongs to the
  * issuer is encoded once; a leaf is read back and checked against the profile before it is handed out.
  */
-export const make = (settings: LocalCaSettings): Effect.Effect<Signer, CaFilesUnusable, Entropy> =>
+export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
     const entropy = yield* Entropy
     yield* generateIfAbsent(settings)
@@ -58,7 +58,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<Signer, CaFilesUn
       yield* emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter) })
     }
 
-    const issue: Signer["issue"] = Effect.fnUntraced(function*(request) {
+    const issue: DirectSigner["issue"] = Effect.fnUntraced(function*(request) {
       const { csr, names, orderId } = request
       const foreign = nameConstraintsViolation(ca.nameConstraints, names)
       if (foreign !== undefined) {

@@ -1,4 +1,5 @@
 import { Cache, Context, Data, Effect, Either, Exit, Fiber, Layer } from "effect"
+import { sectionText } from "../config/Section.ts"
 import { isRevocationList } from "../crypto/Crl.ts"
 import { Scripts } from "../outside/Scripts.ts"
 import type { SigningProfile } from "./Backends.ts"
@@ -106,7 +107,7 @@ export class ReadHooks extends Context.Tag("acme/subsystems/signing/ReadHooks")<
         const byProfile = new Map<string, Effect.Effect.Success<ReturnType<typeof hooksOf>>>()
         for (const { name, signer } of profiles) {
           if (signer.backend !== "custom") continue
-          const section = JSON.stringify(signer)
+          const section = sectionText(signer)
           const hooks = bySection.get(section) ?? (yield* hooksOf(scripts, signer.custom, turns))
           bySection.set(section, hooks)
           byProfile.set(name, hooks)

@@ -2,6 +2,8 @@ import { Context, Data } from "effect"
 import type { Effect } from "effect"
 import type { CrlSigner } from "../crypto/Crl.ts"
 import type { Csr } from "../crypto/Csr.ts"
+import type { TokenStore } from "./relay/Strategy.ts"
+import type { Keeper, StoredUpstreamOrder } from "./relay/UpstreamOrder.ts"
 
 /** What a backend is asked to sign. The CSR has been checked against the order; times are epoch seconds. */
 export interface IssueRequest {
@@ -28,8 +30,16 @@ export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly deta
 
 /** Anything else went wrong; the attempt may be repeated. `cause` is the word for the audit trail. */
 export class SigningFailed extends Data.TaggedError("SigningFailed")<{
-  readonly cause: "lint_failed" | "chain_rejected" | "script_failed" | "signer_failed"
+  readonly cause:
+    | "lint_failed"
+    | "chain_rejected"
+    | "script_failed"
+    | "upstream_refused"
+    | "poll_timeout"
+    | "signer_failed"
   readonly detail: string
+  /** Of a definite refusal, the suffix of the problem type it came with. */
+  readonly problemType?: string
 }> {}
 
 /** A CA that publishes a revocation list. */
@@ -41,17 +51,46 @@ export interface CrlIssuer {
   readonly path: string
 }
 
-/** One backend. Only a process with the worker role holds one. */
-export interface Signer {
+/** What a relay knows of its order at the upstream from attempts before, and where it keeps what it learns. */
+export interface Relaying<E> {
+  readonly stored: StoredUpstreamOrder
+  /** Epoch seconds of the first attempt. */
+  readonly startedAt: number
+  /** This is not the first attempt. */
+  readonly wasBegun: boolean
+  readonly keeper: Keeper<E>
+  readonly tokens: TokenStore
+}
+
+/**
+ * Has a certificate revoked by whoever keeps what was. Takes the DER of a leaf and an RFC 5280 code; succeeds for a leaf that
+ * is revoked already.
+ */
+export type Revoke = (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
+
+/** A backend that signs by itself: the service's own CA, or a program of the operator's. */
+export interface DirectSigner {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
-  /**
-   * Present where somebody else keeps what was revoked. Takes the DER of a leaf and an RFC 5280 code; succeeds for a leaf
-   * that is revoked already.
-   */
-  readonly revoke?: (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
+  readonly relay?: undefined
+  /** Present where somebody else keeps what was revoked. */
+  readonly revoke?: Revoke
   /** Present where this service itself publishes what was revoked. */
   readonly crl?: CrlIssuer
 }
+
+/** A backend that has orders fulfilled by an upstream. */
+export interface RelaySigner {
+  readonly issue?: undefined
+  readonly relay: <E>(
+    request: IssueRequest,
+    relaying: Relaying<E>
+  ) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
+  readonly revoke: Revoke
+  readonly crl?: undefined
+}
+
+/** One backend. Only a process with the worker role holds one. */
+export type Signer = DirectSigner | RelaySigner
 
 /** The profile is not served by this process. */
 export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ readonly profile: string }> {}

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Scope } from "effect"
+import { isInZone } from "../../../domain/Zone.ts"
 import { keyAuthorizationDigest } from "../../crypto/KeyAuthorization.ts"
 import type { DnsUpdate, UpdateServer } from "../../outside/DnsUpdate.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
@@ -78,12 +79,6 @@ export interface Dns01Settings {
   readonly alias: string
   /** Seconds to wait before the upstream is asked to look; 0 for none. */
   readonly delaySeconds: number
-}
-
-/** Whether a name is a zone's own or below it. */
-export const isInZone = (name: string, zone: string): boolean => {
-  const [bare, apex] = [name, zone].map((one) => one.replace(/\.$/, "").toLowerCase())
-  return bare === apex || (bare ?? "").endsWith(`.${apex ?? ""}`)
 }
 
 /** The digest is published as a TXT value, and taken away by its value. */

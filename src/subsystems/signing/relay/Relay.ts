@@ -1,0 +1,132 @@
+import { Clock, Effect, Redacted } from "effect"
+import type { Entropy } from "../../crypto/Entropy.ts"
+import { DnsUpdate } from "../../outside/DnsUpdate.ts"
+import type { Web } from "../../outside/Web.ts"
+import { accept } from "../ForeignChain.ts"
+import type { RelaySigner } from "../Signer.ts"
+import { CsrRejected, SigningFailed } from "../Signer.ts"
+import * as AcmeClient from "./AcmeClient.ts"
+import type { Strategy, TokenStore } from "./Strategy.ts"
+import { bypass, dns01, http01 } from "./Strategy.ts"
+import type { AccountUnusable } from "./UpstreamAccount.ts"
+import { loadKey, open } from "./UpstreamAccount.ts"
+import type { UpstreamFailed } from "./UpstreamFailed.ts"
+import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
+import type { Keeper, Wanted } from "./UpstreamOrder.ts"
+import { fulfil } from "./UpstreamOrder.ts"
+
+/** `signer.relay`. */
+export interface RelaySettings {
+  readonly directory_url: string
+  readonly account_key_path: string
+  readonly contact: ReadonlyArray<string>
+  readonly challenge_strategy: "bypass" | "http01" | "dns01"
+  readonly poll_interval_ms: number
+  readonly poll_timeout_secs: number
+  readonly eab: { readonly kid: string; readonly hmac_key: Redacted.Redacted<string> }
+  readonly dns01: {
+    readonly challenge_alias: string
+    readonly propagation: { readonly mode: "none" | "delay"; readonly delay_secs: number }
+    readonly rfc2136: {
+      readonly server: string
+      readonly zone: string
+      readonly tsig_key_name: string
+      readonly tsig_key_secret: Redacted.Redacted<string>
+      readonly tsig_algorithm: "" | "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
+    }
+  }
+}
+
+/** The octets of a secret in base64url or standard base64, padded or not. */
+export const hmacKeyOf = (text: string): Uint8Array =>
+  Buffer.from(text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, ""), "base64")
+
+const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens: TokenStore): Strategy => {
+  if (settings.challenge_strategy === "bypass") return bypass
+  if (settings.challenge_strategy === "http01") return http01(tokens)
+  const { challenge_alias, propagation, rfc2136 } = settings.dns01
+  const { server, tsig_algorithm, tsig_key_name, tsig_key_secret, zone } = rfc2136
+  const colon = server.lastIndexOf(":")
+  return dns01(updates, {
+    zone,
+    alias: challenge_alias,
+    delaySeconds: propagation.mode === "delay" ? propagation.delay_secs : 0,
+    server: {
+      host: server.slice(0, colon).replace(/^\[(.*)\]$/, "$1"),
+      port: Number(server.slice(colon + 1)),
+      key: {
+        name: tsig_key_name,
+        algorithm: tsig_algorithm === "" ? "hmac-sha256" : tsig_algorithm,
+        secret: Buffer.from(Redacted.value(tsig_key_secret), "base64")
+      }
+    }
+  })
+}
+
+/** A failure of the upstream as one of signing. */
+const asSigning = (error: UpstreamFailed): CsrRejected | SigningFailed =>
+  error._tag === "UpstreamRefused"
+    ? error.type === "badCSR"
+      ? new CsrRejected({ detail: error.detail })
+      : new SigningFailed({ cause: "upstream_refused", detail: error.detail, problemType: error.type })
+    : new SigningFailed({ cause: "signer_failed", detail: error.detail })
+
+/** Fulfils orders at an upstream ACME CA, with an account of its own there, made at the first start. */
+export const make = (
+  profile: string,
+  settings: RelaySettings
+): Effect.Effect<RelaySigner, AccountUnusable, Entropy | Web | DnsUpdate> =>
+  Effect.gen(function*() {
+    const { account_key_path, contact, directory_url, eab, poll_interval_ms, poll_timeout_secs } = settings
+    const updates = yield* DnsUpdate
+    const key = yield* loadKey(account_key_path)
+    const client = yield* AcmeClient.make(directory_url, key)
+    const hmacKey = Redacted.value(eab.hmac_key)
+    const kid = yield* open({
+      client,
+      profile,
+      keyPath: account_key_path,
+      directoryUrl: directory_url,
+      contact,
+      credential: hmacKey === "" ? undefined : { kid: eab.kid, hmacKey: Redacted.make(hmacKeyOf(hmacKey)) }
+    })
+    return {
+      relay: (request, { keeper, startedAt, stored, tokens, wasBegun }) =>
+        Effect.gen(function*() {
+          const wanted: Wanted = {
+            names: request.names,
+            csr: request.csr.der,
+            stored,
+            wasBegun,
+            deadline: (startedAt + poll_timeout_secs) * 1000
+          }
+          if ((yield* Clock.currentTimeMillis) >= wanted.deadline) {
+            return yield* new SigningFailed({ cause: "poll_timeout", detail: "the upstream was not done in time" })
+          }
+          const strategy = strategyOf(settings, updates, tokens)
+          const chain = yield* Effect.mapError(
+            fulfil({ client, kid, strategy, pollMillis: poll_interval_ms }, wanted, keeper),
+            (error) =>
+              error instanceof UpstreamRefused || error instanceof UpstreamUnavailable ? asSigning(error) : error
+          )
+          return yield* accept(`${chain.trimEnd()}\n`, request)
+        }),
+      revoke: (leaf, reason) =>
+        Effect.gen(function*() {
+          const { revokeCert } = yield* client.directory
+          yield* client.post(revokeCert, {
+            certificate: Buffer.from(leaf).toString("base64url"),
+            ...(reason === undefined ? {} : { reason })
+          }, { kid })
+        }).pipe(
+          // Somebody else was quicker, or a crash came between the answer and its record.
+          Effect.catchIf(
+            (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",
+            () => Effect.void
+          ),
+          Effect.mapError(({ detail }) => new SigningFailed({ cause: "signer_failed", detail }))
+        )
+    } satisfies RelaySigner
+  })
+
+export type { Keeper, TokenStore }
