@@ -108,10 +108,17 @@ const acmeSurface = Effect.fnUntraced(function*(
   const services = yield* Layer.build(Graph.acme(config, version, before))
   const mounted = config.profiles.filter(({ enabled }) => enabled)
   const endpoints = new Map(mounted.map((profile) => [profile.name, new Endpoint(profile, config.server.base_url)]))
+  const relaying = mounted.filter(({ signer }) =>
+    signer.backend === "relay" && signer.relay.challenge_strategy === "http01"
+  )
+  const respondsForRelay = relaying.length > 0
   const { admission_wait_ms, base_url, max_concurrent_requests, tls } = config.server
   const admission = yield* Admission.make({ slots: max_concurrent_requests, waitMillis: admission_wait_ms })
   const app = yield* Effect.provide(
-    Effect.map(Policies, (policies) => acme.make(endpoints, { admission, policies, proxies: config.filter })),
+    Effect.map(
+      Policies,
+      (policies) => acme.make(endpoints, { admission, policies, proxies: config.filter, respondsForRelay })
+    ),
     services
   )
   const { cert_path, enabled, handshake_timeout_ms, key_path } = tls
@@ -140,7 +147,11 @@ const acmeSurface = Effect.fnUntraced(function*(
       maxBodyBytes: max_body_bytes,
       maxBodies: 4 * max_concurrent_requests
     },
-    listening: (address) => emit("server_listening", { address, tls: enabled, base_url })
+    listening: (address) =>
+      Effect.zipRight(
+        emit("server_listening", { address, tls: enabled, base_url }),
+        Effect.forEach(relaying, ({ name }) => emit("http_01_responder_mounted", { profile: name }), { discard: true })
+      )
   }
   return { surface, issuers: yield* Effect.provide(Issuers, services) }
 })

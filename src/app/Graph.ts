@@ -14,6 +14,7 @@ import { emit } from "../subsystems/log/EventLog.ts"
 import { Metrics } from "../subsystems/metrics/Metrics.ts"
 import { Nonces } from "../subsystems/nonce/Nonces.ts"
 import { AlpnPeer } from "../subsystems/outside/AlpnPeer.ts"
+import { DnsUpdate } from "../subsystems/outside/DnsUpdate.ts"
 import { HttpGet } from "../subsystems/outside/HttpGet.ts"
 import { JsonGet } from "../subsystems/outside/JsonGet.ts"
 import { throughProxies } from "../subsystems/outside/Reach.ts"
@@ -119,5 +120,8 @@ export const worker = (config: Config, version: string, before: Before) =>
       Layer.provide(Validator.layer, Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))))).pipe(
         Layer.provide(Resolver.layer(config.dns.resolver))
       ),
-    Layer.mapError(Layer.provide(Backends.layer(mountedOf(config), before.signers), Scripts.layer), filesFailed)
+    Layer.mapError(Backends.layer(mountedOf(config), before.signers), filesFailed).pipe(
+      Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer(version, proxiesOf(config).outbound), DnsUpdate.layer)),
+      Layer.provide(Resolver.layer(config.dns.resolver))
+    )
   )

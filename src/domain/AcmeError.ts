@@ -84,6 +84,10 @@ export class AlpnCertificateMismatched
 export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
+/** The upstream refused the order; `detail` is its own text. */
+export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<Detailed> {}
+/** The upstream refused a name of the order. */
+export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")<Detailed> {}
 
 export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | MalformedIdentifier
 
@@ -132,3 +136,5 @@ export type AcmeError =
   | ValidationAbandoned
   | AuthorityWithdrawn
   | IssuanceAbandoned
+  | UpstreamRefusedOrder
+  | UpstreamRefusedName

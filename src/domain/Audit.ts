@@ -37,6 +37,8 @@ export type IssueFailureCause =
   | "chain_rejected"
   | "lint_failed"
   | "script_failed"
+  | "upstream_refused"
+  | "poll_timeout"
 
 /** Why a revocation failed, in one word. */
 export type RevokeFailureCause =

@@ -166,6 +166,10 @@ export const events = {
   upstream_registered: info("profile", "target_host"),
   upstream_account_reused: info("profile", "target_host"),
   upstream_bad_nonce_retry: debug("target_host"),
+  upstream_relay_succeeded: info("order_id", "profile"),
+  upstream_relay_failed: warn("order_id", "profile", "error"),
+  http_01_responder_mounted: info("profile"),
+  http_01_token_store_failed: error("error"),
   signer_script_failed: warn("hook", "exit_code", "elapsed_ms", "error"),
   signer_script_timeout: warn("hook", "exit_code", "elapsed_ms", "error"),
 
@@ -210,6 +214,7 @@ export const events = {
 
   // sweeps
   nonce_reaper_swept: debug("rows_removed"),
+  http_01_token_reaper_swept: debug("rows_removed"),
   nonce_reaper_failed: error("error"),
   order_reaper_swept: info("profile", "rows_removed"),
   order_reaper_failed: error("error"),

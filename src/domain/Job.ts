@@ -28,6 +28,7 @@ export const payloads = {
     csr: Schema.String,
     client: Client
   }),
+  signer_relay_issue: Schema.Struct({ order_id: Schema.String, profile: Schema.String }),
   signer_revoke: Schema.Struct({
     order_id: Schema.String,
     profile: Schema.String,
@@ -38,6 +39,7 @@ export const payloads = {
   }),
   local_ca_crl_regenerate: Schema.Struct({ issuer: Schema.String }),
   local_ca_crl_sweep: Schema.Struct({}),
+  http01_token_sweep: Schema.Struct({}),
   nonce_sweep: Schema.Struct({}),
   order_sweep: Schema.Struct({}),
   audit_sweep: Schema.Struct({}),

@@ -177,6 +177,16 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     status: 403,
     detail: () => "The account or an authorization was withdrawn before the certificate was signed."
   },
+  UpstreamRefusedOrder: {
+    type: "serverInternal",
+    status: 500,
+    detail: ({ detail }) => `The upstream authority refused the order: ${detail}`
+  },
+  UpstreamRefusedName: {
+    type: "rejectedIdentifier",
+    status: 403,
+    detail: ({ detail }) => `The upstream authority refused a name: ${detail}`
+  },
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
 }
 

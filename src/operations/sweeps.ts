@@ -8,6 +8,7 @@ import * as audit from "../subsystems/db/audit.ts"
 import * as authorizations from "../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
 import { Database, transaction } from "../subsystems/db/Database.ts"
+import * as http01Tokens from "../subsystems/db/http01Tokens.ts"
 import * as jobs from "../subsystems/db/jobs.ts"
 import * as nonces from "../subsystems/db/nonces.ts"
 import * as orders from "../subsystems/db/orders.ts"
@@ -32,6 +33,13 @@ export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFail
     const rows_removed = yield* inBatches(1000, (limit) => nonces.sweep(now - ttlSeconds, limit))
     yield* emit("nonce_reaper_swept", { rows_removed })
   })
+
+/** Deletes tokens of the relay that nobody took away. */
+export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const rows_removed = yield* inBatches(1000, (limit) => http01Tokens.sweep(now, limit))
+  yield* emit("http_01_token_reaper_swept", { rows_removed })
+})
 
 const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
   Effect.gen(function*() {

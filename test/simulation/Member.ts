@@ -11,8 +11,10 @@ import { Database } from "../../src/subsystems/db/Database.ts"
 import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
+import { DnsUpdate } from "../../src/subsystems/outside/DnsUpdate.ts"
 import { ReverseNames } from "../../src/subsystems/outside/ReverseNames.ts"
 import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
+import { Web } from "../../src/subsystems/outside/Web.ts"
 import { Policies } from "../../src/subsystems/policy/Policies.ts"
 import * as Presence from "../../src/subsystems/queue/Presence.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
@@ -91,7 +93,10 @@ export const startMember = (installation: Installation, process: Process, roles:
     const services = yield* Layer.build(
       Layer.merge(
         Layer.provide(Validator.layer, world.layer()),
-        Layer.provide(Backends.layer(profiles), Scripts.layer)
+        Backends.layer(profiles).pipe(
+          Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer("0"), DnsUpdate.layer)),
+          Layer.provide(world.layer())
+        )
       )
     )
     yield* recover(config)

@@ -18,10 +18,12 @@ import * as Migrations from "../../src/subsystems/db/Migrations.ts"
 import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import { Nonces } from "../../src/subsystems/nonce/Nonces.ts"
+import { DnsUpdate } from "../../src/subsystems/outside/DnsUpdate.ts"
 import type { ResolveFailed } from "../../src/subsystems/outside/Resolver.ts"
 import { Resolver } from "../../src/subsystems/outside/Resolver.ts"
 import { ReverseNames } from "../../src/subsystems/outside/ReverseNames.ts"
 import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
+import { Web } from "../../src/subsystems/outside/Web.ts"
 import { Policies } from "../../src/subsystems/policy/Policies.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import { Waits } from "../../src/subsystems/queue/Waits.ts"
@@ -90,7 +92,10 @@ const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
       Backends.layer(profiles),
       (made) => Layer.mergeAll(Layer.succeedContext(made), Issuers.layer(profiles), ReadHooks.layer(profiles))
     )
-  ).pipe(Layer.provide(Scripts.layer))
+  ).pipe(
+    Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer("1"), DnsUpdate.layer)),
+    Layer.provide(Resolver.layerStatic({}))
+  )
 
 /** The certificate of {@link signsAtOnce}; nothing of the service reads it back. */
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"

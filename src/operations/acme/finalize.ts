@@ -10,6 +10,7 @@ import * as audit from "../../subsystems/db/audit.ts"
 import * as certificates from "../../subsystems/db/certificates.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
+import * as upstreamOrders from "../../subsystems/db/upstreamOrders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { Queue } from "../../subsystems/queue/Queue.ts"
 import type { Caller } from "./caller.ts"
@@ -95,17 +96,15 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   const claimed = yield* orders.claim({ id, createdAfter: now - profile.order.validity_seconds, ...scopeOf(caller) })
   if (claimed === undefined) return yield* new OrderNotReady()
   const queue = yield* Queue
-  yield* queue.enqueue({
-    kind: "signer_issue",
-    dedupKey: id,
-    payload: {
-      order_id: id,
-      profile: profile.name,
-      csr: Buffer.from(csr.der).toString("base64url"),
-      client: caller.client
-    },
-    deadline: expiresAt(order.createdAt, profile.order.validity_seconds)
-  })
+  const subject = { order_id: id, profile: profile.name }
+  const ends = { dedupKey: id, deadline: expiresAt(order.createdAt, profile.order.validity_seconds) }
+  if (profile.signer.backend === "relay") {
+    yield* upstreamOrders.insert({ orderId: id, csr: csr.der, client: caller.client, now })
+    yield* queue.enqueue({ kind: "signer_relay_issue", payload: subject, ...ends })
+  } else {
+    const payload = { ...subject, csr: Buffer.from(csr.der).toString("base64url"), client: caller.client }
+    yield* queue.enqueue({ kind: "signer_issue", payload, ...ends })
+  }
   yield* afterCommit(emit("order_finalize_queued", { order_id: id }))
 })
 

@@ -9,6 +9,7 @@ import * as queueState from "../../subsystems/db/queueState.ts"
 import { decodePayload } from "../../subsystems/queue/Queue.ts"
 import { currentSeconds } from "../acme/caller.ts"
 import * as issuance from "../acme/issuance.ts"
+import * as relaying from "../acme/relaying.ts"
 import * as verdicts from "../acme/verdicts.ts"
 import * as signerRevocation from "../signerRevocation.ts"
 import type { Operator } from "./operator.ts"
@@ -42,7 +43,7 @@ export const list = Effect.fnUntraced(function*(
 
 /** Kinds whose job ends an order with it when it is given up while it waits. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
-  status === "ready" && (kind === "signer_issue" || kind === "challenge_validate")
+  status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
 
 const byOperator = "cancelled by an operator"
 
@@ -51,6 +52,10 @@ const abandon = (job: JobRecord, operator: Operator) => {
   if (job.kind === "signer_issue") {
     const payload = decodePayload(job.kind, job.payload)
     return payload === undefined ? Effect.void : issuance.abandon(payload, byOperator, actorOf(operator))
+  }
+  if (job.kind === "signer_relay_issue") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined ? Effect.void : relaying.abandon(payload, byOperator, actorOf(operator))
   }
   if (job.kind === "signer_revoke") {
     const payload = decodePayload(job.kind, job.payload)

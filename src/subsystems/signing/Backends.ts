@@ -2,11 +2,16 @@ import { Data, Effect, Layer } from "effect"
 import { sectionText } from "../config/Section.ts"
 import { Entropy } from "../crypto/Entropy.ts"
 import { emit } from "../log/EventLog.ts"
+import type { DnsUpdate } from "../outside/DnsUpdate.ts"
 import type { Scripts } from "../outside/Scripts.ts"
+import type { Web } from "../outside/Web.ts"
+import type { CaFilesUnusable } from "./CaFiles.ts"
 import * as Custom from "./Custom.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
 import type { RelaySettings } from "./relay/Relay.ts"
+import * as Relay from "./relay/Relay.ts"
+import type { AccountUnusable } from "./relay/UpstreamAccount.ts"
 import type { CrlIssuer, Signer } from "./Signer.ts"
 import { ProfileNotMounted, Signers } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
@@ -34,10 +39,22 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   }
 }
 
-const backendOf = ({ name, signer }: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Entropy | Scripts> =>
-  signer.backend === "custom" ? Custom.make(signer.custom) : LocalCa.make(signer.local_ca).pipe(
-    Effect.mapError(({ detail, unwritable = false }) => new ProfileUnusable({ profile: name, detail, unwritable })),
-    Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: name, error: detail }))
+/** What backends reach the world with. */
+type Needs = Entropy | Scripts | Web | DnsUpdate
+
+const made = ({ name, signer }: SigningProfile): Effect.Effect<Signer, AccountUnusable | CaFilesUnusable, Needs> =>
+  signer.backend === "custom"
+    ? Custom.make(signer.custom)
+    : signer.backend === "relay"
+    ? Relay.make(name, signer.relay)
+    : LocalCa.make(signer.local_ca)
+
+const backendOf = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Needs> =>
+  made(profile).pipe(
+    Effect.mapError(({ detail, unwritable = false }) =>
+      new ProfileUnusable({ profile: profile.name, detail, unwritable })
+    ),
+    Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
   )
 
 /**
@@ -47,7 +64,7 @@ const backendOf = ({ name, signer }: SigningProfile): Effect.Effect<Signer, Prof
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,
   before: Signers["Type"]["bySection"] = new Map()
-): Layer.Layer<Signers, ProfileUnusable, Entropy | Scripts> =>
+): Layer.Layer<Signers, ProfileUnusable, Needs> =>
   Layer.effect(
     Signers,
     Effect.gen(function*() {

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { EventName } from "../../domain/Event.ts"
 import { currentSeconds } from "../../operations/acme/caller.ts"
 import * as issuance from "../../operations/acme/issuance.ts"
+import * as relaying from "../../operations/acme/relaying.ts"
 import * as verdicts from "../../operations/acme/verdicts.ts"
 import * as crl from "../../operations/crl.ts"
 import * as signerRevocation from "../../operations/signerRevocation.ts"
@@ -27,7 +28,13 @@ const scriptMarginMillis = 5000
 type ReaperFailed = Extract<EventName, `${string}_reaper_failed`>
 
 interface Sweep {
-  readonly kind: "nonce_sweep" | "order_sweep" | "audit_sweep" | "job_retention_sweep" | "local_ca_crl_sweep"
+  readonly kind:
+    | "nonce_sweep"
+    | "http01_token_sweep"
+    | "order_sweep"
+    | "audit_sweep"
+    | "job_retention_sweep"
+    | "local_ca_crl_sweep"
   readonly everySeconds: number
   /** What tells of a pass that failed, where the operation does not know more itself. */
   readonly failure?: ReaperFailed
@@ -53,9 +60,16 @@ const sweep = (leaseSeconds: number, { everySeconds, failure, idle = false, kind
     abandon: () => Effect.void
   })
 
+const usesHttp01 = ({ backend, relay }: ProfileConfig["signer"]): boolean =>
+  backend === "relay" && relay.challenge_strategy === "http01"
+
 /** Milliseconds for one question to the signer of a profile. */
 const signingBudget = (profile: ProfileConfig | undefined): number =>
   profile?.signer.backend === "custom" ? profile.signer.custom.timeout_ms + scriptMarginMillis : localCaBudgetMillis
+
+/** Milliseconds for one attempt at an upstream; that ends by itself a little earlier. */
+const relayBudget = (profile: ProfileConfig | undefined): number =>
+  (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
 
 /** Every kind this build runs: kind → operation. */
 export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
@@ -71,6 +85,12 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       everySeconds: Math.max(30, Math.floor(nonce.ttl_seconds / 2)),
       failure: "nonce_reaper_failed",
       run: passes.sweepNonces(nonce.ttl_seconds)
+    },
+    {
+      kind: "http01_token_sweep",
+      everySeconds: 3600,
+      idle: ![...profiles.values()].some(({ signer }) => usesHttp01(signer)),
+      run: passes.sweepHttp01Tokens
     },
     { kind: "order_sweep", everySeconds: daySeconds, failure: "order_reaper_failed", run: passes.sweepOrders(config) },
     {
@@ -105,6 +125,14 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: issuance.issue,
       abandon: (payload, error) => issuance.abandon(payload, error)
+    }),
+    handler<"signer_relay_issue", Needs>({
+      kind: "signer_relay_issue",
+      periodic: false,
+      longestBudgetMillis: Math.max(relayBudget(undefined), ...[...profiles.values()].map(relayBudget)),
+      budgetMillis: ({ profile }) => relayBudget(profiles.get(profile)),
+      run: relaying.relay,
+      abandon: (payload, error) => relaying.abandon(payload, error)
     }),
     handler<"signer_revoke", Needs>({
       kind: "signer_revoke",

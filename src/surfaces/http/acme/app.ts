@@ -13,6 +13,8 @@ import { clientAddress } from "../../../domain/ClientAddress.ts"
 import type { ProblemDocument } from "../../../domain/Problem.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../../domain/Problem.ts"
 import { admitConnection } from "../../../operations/acme/filter.ts"
+import { keyAuthorization } from "../../../operations/acme/relayTokens.ts"
+import type { Database } from "../../../subsystems/db/Database.ts"
 import { emit } from "../../../subsystems/log/EventLog.ts"
 import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
 import type { Policies } from "../../../subsystems/policy/Policies.ts"
@@ -73,9 +75,11 @@ const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): string 
 /** The ACME surface of the mounted profiles, layers 4 to 12 of `process.md`. */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
-  { admission, policies, proxies }: {
+  { admission, policies, proxies, respondsForRelay = false }: {
     readonly admission: Admission
     readonly policies: Policies["Type"]
+    /** Whether tokens of the relay's http01 strategy are answered for. */
+    readonly respondsForRelay?: boolean
     /** For requests outside every profile. */
     readonly proxies: ProxySettings
   }
@@ -146,6 +150,9 @@ export const make = (
   const handle = (request: Request): Effect.Effect<Answer, never, Needs | Nonces> => {
     const root = rootRoutes.get(request.path)
     if (root !== undefined) return Effect.succeed(root(request))
+    if (respondsForRelay && request.path.startsWith(tokenPrefix)) {
+      return onlyRead(request, () => tokenAnswer(request.path.slice(tokenPrefix.length)))
+    }
     const at = reached(endpoints, request.path)
     return respond(request, at).pipe(
       Effect.catchAll((error) =>
@@ -167,6 +174,7 @@ export const make = (
     profileOf: (request) => reached(endpoints, request.path)?.endpoint.profile.name,
     routeOf: ({ path }) => {
       if (rootRoutes.has(path)) return path
+      if (respondsForRelay && path.startsWith(tokenPrefix)) return `${tokenPrefix}{token}`
       const at = reached(endpoints, path)
       return at === undefined ? unmatched : match(at.rest)?.pattern ?? unmatched
     },
@@ -179,10 +187,32 @@ type Failure = Effect.Effect.Error<ReturnType<NonNullable<NonNullable<ReturnType
 const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
   Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
 
-const onlyGet = (answer: Answer) => (request: Request): Answer =>
-  request.method === "GET" || request.method === "HEAD"
-    ? answer
-    : problemAnswer(new MethodNotAllowed({ allow: "GET, HEAD" }))
+const isRead = ({ method }: Request): boolean => method === "GET" || method === "HEAD"
+
+const notRead: Answer = problemAnswer(new MethodNotAllowed({ allow: "GET, HEAD" }))
+
+const onlyGet = (answer: Answer) => (request: Request): Answer => isRead(request) ? answer : notRead
+
+const onlyRead = <R>(
+  request: Request,
+  answer: () => Effect.Effect<Answer, never, R>
+): Effect.Effect<Answer, never, R> => isRead(request) ? answer() : Effect.succeed(notRead)
+
+const tokenPrefix = "/.well-known/acme-challenge/"
+
+/** What an upstream is answered that looks for a token of the relay's (RFC 8555 section 8.3), plain in every case. */
+const tokenAnswer = (token: string): Effect.Effect<Answer, never, Database> =>
+  Effect.match(keyAuthorization(token), {
+    onSuccess: (found): Answer =>
+      found === undefined
+        ? { status: 404, headers: { "content-type": "text/plain" }, body: "There is no such token.\n" }
+        : { status: 200, headers: { "content-type": "application/octet-stream" }, body: found },
+    onFailure: (): Answer => ({
+      status: 500,
+      headers: { "content-type": "text/plain" },
+      body: "It cannot be looked up.\n"
+    })
+  })
 
 /** Outside every profile: no admission, no nonce, no Link, no database. */
 const rootRoutes: ReadonlyMap<string, (request: Request) => Answer> = new Map([

@@ -1,0 +1,145 @@
+import { Effect, Either } from "effect"
+import { IssuanceAbandoned, UpstreamRefusedName, UpstreamRefusedOrder } from "../../domain/AcmeError.ts"
+import { OrderId } from "../../domain/Id.ts"
+import type { Job, PayloadOf } from "../../domain/Job.ts"
+import { reopenCsr } from "../../subsystems/crypto/Csr.ts"
+import { Database, StorageFailed, transaction } from "../../subsystems/db/Database.ts"
+import * as http01Tokens from "../../subsystems/db/http01Tokens.ts"
+import * as orders from "../../subsystems/db/orders.ts"
+import * as upstreamOrders from "../../subsystems/db/upstreamOrders.ts"
+import { emit } from "../../subsystems/log/EventLog.ts"
+import type { Outcome } from "../../subsystems/queue/Handler.ts"
+import type { TokenStore } from "../../subsystems/signing/relay/Relay.ts"
+import { UpstreamUnavailable } from "../../subsystems/signing/relay/UpstreamFailed.ts"
+import type { Relaying } from "../../subsystems/signing/Signer.ts"
+import { Signers, SigningFailed } from "../../subsystems/signing/Signer.ts"
+import { currentSeconds } from "./caller.ts"
+import { causeOf } from "./issuance.ts"
+import type { GivenUpBy, Issuance } from "./issuanceEnds.ts"
+import { abandoned, rejected, stored, withdrawn } from "./issuanceEnds.ts"
+
+type Payload = PayloadOf<"signer_relay_issue">
+type Row = NonNullable<Effect.Effect.Success<ReturnType<typeof upstreamOrders.find>>>
+
+const issuanceOf = ({ order_id, profile }: Payload, row: Row | undefined): Issuance => ({
+  order_id,
+  profile,
+  client: { ip: row?.clientIp, ptr: row?.clientPtr, user_agent: row?.userAgent, request_id: row?.requestId }
+})
+
+/** A writer with the database put in. */
+const through = <A, E>(database: Database["Type"], write: (now: number) => Effect.Effect<A, E, Database>) =>
+  Effect.provideService(Effect.flatMap(currentSeconds, write), Database, database)
+
+const tokenLifeSeconds = 3600
+
+const tokensIn = (database: Database["Type"]): TokenStore => ({
+  put: (token, keyAuthorization) =>
+    through(
+      database,
+      (now) => transaction(http01Tokens.put({ token, keyAuthorization, now, expiresAt: now + tokenLifeSeconds }))
+    )
+      .pipe(
+        Effect.tapError(({ message }) => emit("http_01_token_store_failed", { error: message })),
+        Effect.mapError(() => new UpstreamUnavailable({ detail: "the token could not be stored", status: undefined }))
+      ),
+  remove: (token) => Effect.ignore(through(database, () => transaction(http01Tokens.remove(token))))
+})
+
+const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<StorageFailed>["keeper"] => ({
+  opened: (orderUrl, finalizeUrl) =>
+    through(database, (now) => transaction(upstreamOrders.opened({ orderId, orderUrl, finalizeUrl, now }))),
+  issued: (certificateUrl) =>
+    through(database, (now) => transaction(upstreamOrders.issued({ orderId, certificateUrl, now }))),
+  unclaimed: (urls) =>
+    through(
+      database,
+      () => Effect.map(upstreamOrders.claimed(urls), (claimed) => urls.filter((url) => !claimed.includes(url)))
+    )
+})
+
+/**
+ * One attempt to have an order fulfilled by the upstream (`jobs.md`, "signer_relay_issue"). The account and every
+ * authorization must be valid before it begins and in the write that stores the certificate, as for any signing. An order
+ * the upstream has opened is continued; the time for it runs from the first attempt.
+ */
+export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
+  type Ended = Outcome<Database>
+  const id = OrderId(payload.order_id)
+  const order = yield* orders.findForIssuance(payload.profile, id)
+  const row = yield* upstreamOrders.find(id)
+  if (order === undefined || order.status !== "processing" || row === undefined) return { _tag: "Done" } satisfies Ended
+  const issuance = issuanceOf(payload, row)
+  const endUpstream = (status: "valid" | "invalid", error?: string) =>
+    Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
+  if (order.accountStatus !== "valid" || order.unvalidated > 0) {
+    const commit = Effect.zipRight(withdrawn(issuance, order), endUpstream("invalid", "authority withdrawn"))
+    return { _tag: "Done", commit } satisfies Ended
+  }
+  const refused = (detail: string): Ended => ({
+    _tag: "Done",
+    commit: Effect.zipRight(rejected(issuance, order, detail), endUpstream("invalid", detail))
+  })
+  const csr = reopenCsr(row.csr)
+  if (Either.isLeft(csr)) return refused(csr.left.detail)
+  const startedAt = yield* transaction(Effect.flatMap(currentSeconds, (now) => upstreamOrders.start(id, now)))
+  if (startedAt === undefined) return { _tag: "Done" } satisfies Ended
+  const database = yield* Database
+  const names = order.identifiers.map(({ value }) => value)
+  const request = { orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter }
+  const signers = yield* Signers
+  const relayed = yield* Effect.either(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>
+    relay?.(request, {
+      stored: row,
+      startedAt,
+      wasBegun: row.startedAt !== undefined,
+      keeper: keeperIn(database, id),
+      tokens: tokensIn(database)
+    }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
+  if (relayed._tag === "Right") {
+    yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
+    const commit = Effect.zipRight(stored(issuance, job, order, csr.right, relayed.right), endUpstream("valid"))
+    return { _tag: "Done", commit } satisfies Ended
+  }
+  const failure = relayed.left
+  switch (failure._tag) {
+    case "StorageFailed":
+      return yield* failure
+    case "CsrRejected":
+      return refused(failure.detail)
+    case "ProfileNotMounted":
+      return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+    case "SigningFailed": {
+      const { cause, detail, problemType } = failure
+      yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
+      const isName = problemType === "rejectedIdentifier" ? "rejectedIdentifier: " : ""
+      const error = `${cause}: ${isName}${detail}`
+      return {
+        _tag: cause === "upstream_refused" || cause === "poll_timeout" ? "Failed" : "Retry",
+        error
+      } satisfies Ended
+    }
+  }
+})
+
+/** The problem an order ends with, by the last error of its job. */
+const problemBy = (error: string) => {
+  const [, name, detail] = /^upstream_refused: (rejectedIdentifier: )?(.*)$/s.exec(error) ?? []
+  if (detail === undefined) return new IssuanceAbandoned()
+  return name === undefined ? new UpstreamRefusedOrder({ detail }) : new UpstreamRefusedName({ detail })
+}
+
+/** The relaying is given up, by the queue or an operator: the order and what is known of the upstream's end `invalid`. */
+export const abandon = (payload: Payload, error: string, by?: GivenUpBy) =>
+  Effect.gen(function*() {
+    const orderId = OrderId(payload.order_id)
+    const row = yield* upstreamOrders.find(orderId)
+    yield* abandoned(
+      issuanceOf(payload, row),
+      error,
+      causeOf(error),
+      by,
+      by === undefined ? problemBy(error) : undefined
+    )
+    yield* upstreamOrders.end({ orderId, status: "invalid", error, now: yield* currentSeconds })
+  })
