@@ -35,8 +35,15 @@ const roomOf = (path: string, storey: string) => path.startsWith(`${storey}/`) ?
 
 /** What may import a package or runtime module; everything not listed is refused. `effect` itself is everywhere. */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "node:crypto": ["subsystems/crypto", "subsystems/db", "subsystems/signing", "surfaces/http/TlsFiles.ts"],
+  "node:crypto": [
+    "subsystems/crypto",
+    "subsystems/db",
+    "subsystems/outside/dns",
+    "subsystems/signing",
+    "surfaces/http/TlsFiles.ts"
+  ],
   "node:child_process": ["subsystems/outside/Scripts.ts"],
+  "node:dgram": ["subsystems/outside"],
   "node:dns": ["subsystems/outside"],
   "node:fs": [
     "subsystems/config",

@@ -144,7 +144,9 @@ const withRecord = (plain: Buffer, record: Buffer): Buffer => {
 /** Starts one that knows these keys. */
 export const startDnsUpdateServer = async (
   zone: string,
-  keys: ReadonlyArray<ServerKey>
+  keys: ReadonlyArray<ServerKey>,
+  /** Told of every change: a name and the values it has now. */
+  changed: (name: string, values: ReadonlyArray<string>) => void = () => {}
 ): Promise<DnsUpdateServer> => {
   const made: Array<DnsUpdateServer["made"][number]> = []
   const texts = new Map<string, Array<string>>()
@@ -163,6 +165,7 @@ export const startDnsUpdateServer = async (
       if (action === "add") values.push(value)
       if (values.length === 0) texts.delete(name)
       else texts.set(name, values)
+      changed(name, values)
     }
   }
 

@@ -84,6 +84,9 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "challenge.tls_alpn_01.port": { initial: 443, range: port },
   "challenge.http_01.max_redirects": { initial: 5, range: atLeast(1) },
   "challenge.http_01.max_response_bytes": { initial: 4096, range: atLeast(1) },
+  "signer.relay.poll_interval_ms": { initial: 2000, range: milliseconds },
+  "signer.relay.poll_timeout_secs": { initial: 300, range: [1, 2147483647] },
+  "signer.relay.dns01.propagation.delay_secs": { initial: 30, range: [0, 2147483647] },
   "signer.custom.timeout_ms": { initial: 5000, range: milliseconds },
   "signer.local_ca.leaf_validity_days": { initial: 90, range: [1, 3653] },
   "ipam.timeout_ms": { initial: 5000, range: milliseconds },
@@ -249,13 +252,55 @@ export const others: Record<string, TextSamples> = {
     good: ["", "9.9.9.9", "9.9.9.9:5353", "2620:fe::fe", "[2620:fe::fe]:53"],
     bad: ["localhost", "dns.example.org:53", "9.9.9.9:0", "9.9.9.9:", "[9.9.9.9]:53", "[::1]"]
   },
-  "signer.backend": { initial: "local_ca", good: ["local_ca", "custom"], bad: ["", "relay", "acm"] },
+  "signer.backend": { initial: "local_ca", good: ["local_ca", "relay", "custom"], bad: ["", "acm"] },
   "proxy.http_url": proxy,
   "proxy.https_url": proxy,
   "proxy.no_proxy": {
     initial: [],
     good: [[], ["*"], ["example.org", ".lab.example", "10.0.0.0/8", "2001:db8::1", "localhost"]],
     bad: [["example.org:80"], ["10.0.0.1:80"], ["[::1]"], ["http://x"], ["*.example.org"], ["a b"], ["10.0.0.0/33"]]
+  },
+  "signer.relay.directory_url": publicUrl,
+  "signer.relay.account_key_path": paths("upstream_account.key"),
+  "signer.relay.contact": {
+    initial: [],
+    good: [[], ["mailto:pki@example.org", "mailto:a+b@example.org"]],
+    bad: [["pki@example.org"], ["mailto:"], ["mailto:a@b,c@d"], ["mailto:a@b?cc=x"], ["tel:1"]]
+  },
+  "signer.relay.challenge_strategy": oneOf("bypass", ["bypass", "http01", "dns01"]),
+  "signer.relay.eab.kid": { ...anything, good: [""] },
+  "signer.relay.eab.hmac_key": { initial: "", good: [""], bad: ["a b", "a*"] },
+  "signer.relay.dns01.provider": oneOf("rfc2136", ["rfc2136"]),
+  "signer.relay.dns01.challenge_alias": {
+    initial: "",
+    good: ["", "acme.example.org", "a_b.example.org."],
+    bad: ["*.example.org", "_acme-challenge.example.org", "a..b", "a b"]
+  },
+  "signer.relay.dns01.propagation.mode": oneOf("none", ["none", "delay"]),
+  "signer.relay.dns01.rfc2136.server": {
+    initial: "",
+    good: ["", "192.0.2.1:53", "[2001:db8::1]:5353", "ns.example.org:53"],
+    bad: ["192.0.2.1", "ns.example.org", ":53", "192.0.2.1:0", "2001:db8::1:53"]
+  },
+  "signer.relay.dns01.rfc2136.zone": {
+    initial: "",
+    good: ["", "example.org.", "1.168.192.in-addr.arpa."],
+    bad: ["example.org", ".", "a..b."]
+  },
+  "signer.relay.dns01.rfc2136.tsig_key_name": {
+    initial: "",
+    good: ["", "acme-key", "acme.example.org."],
+    bad: ["a b", "a..b"]
+  },
+  "signer.relay.dns01.rfc2136.tsig_key_secret": {
+    initial: "",
+    good: ["", "MDEyMzQ1Njc4OWFiY2RlZg=="],
+    bad: ["a", "a b", "-_-_"]
+  },
+  "signer.relay.dns01.rfc2136.tsig_algorithm": {
+    initial: "",
+    good: ["", "hmac-sha256", "hmac-sha384", "hmac-sha512"],
+    bad: ["hmac-md5", "HMAC-SHA256"]
   },
   "signer.custom.script_path": optionalPath,
   "signer.custom.args": { initial: [], good: [[], ["-x", "$HOME", "a b"]], bad: [] },

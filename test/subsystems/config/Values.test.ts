@@ -30,7 +30,12 @@ const room = (key: string): Record<string, string> => ({
   ...key === "server.request_timeout_ms"
     ? envWith("challenge.timeout_ms", 1)
     : envWith("server.request_timeout_ms", 2147483647),
-  ...key === "signer.backend" ? envWith("signer.custom.script_path", "sign") : {}
+  ...key === "signer.backend" ?
+    {
+      ...envWith("signer.custom.script_path", "sign"),
+      ...envWith("signer.relay.directory_url", "https://ca.example/directory")
+    } :
+    {}
 })
 /** The largest challenge timeout still has to be below the largest request timeout, and that above the least. */
 const usable = (key: string, [least, most]: readonly [number, number]): readonly [number, number] => [
@@ -165,11 +170,7 @@ describe("values", () => {
 
   it("names the known words, and says which this build does not offer", () => {
     const messageOf = (key: string, value: Sample) => refusedFor({ fileText: fileWith(key, value) }).message
-    assert.strictEqual(
-      messageOf("signer.backend", "relay"),
-      "\"relay\" is not offered by this build, which offers \"local_ca\", \"custom\""
-    )
-    assert.strictEqual(messageOf("signer.backend", "acm"), "must be one of \"local_ca\", \"custom\", \"relay\"")
+    assert.strictEqual(messageOf("signer.backend", "acm"), "must be one of \"local_ca\", \"relay\", \"custom\"")
     assert.include(messageOf("signer.local_ca.key_source", "pkcs11"), "not offered by this build")
     assert.strictEqual(
       messageOf("challenge.enabled", ["dns-01", "x"]),

@@ -104,7 +104,7 @@ const jwkOf = (key: KeyObject): { readonly [member: string]: string } => {
 }
 
 /** base64url SHA-256 of a key's JWK. */
-export const thumbprintOf = (key: KeyObject): string =>
+const thumbprintOf = (key: KeyObject): string =>
   createHash("sha256").update(JSON.stringify(jwkOf(key))).digest("base64url")
 
 /** The binding of a key to a credential of the upstream's (RFC 8555 section 7.3.4). */

@@ -12,7 +12,7 @@ import type { AccountUnusable } from "./UpstreamAccount.ts"
 import { loadKey, open } from "./UpstreamAccount.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
-import type { Keeper, Wanted } from "./UpstreamOrder.ts"
+import type { Wanted } from "./UpstreamOrder.ts"
 import { fulfil } from "./UpstreamOrder.ts"
 
 /** `signer.relay`. */
@@ -38,7 +38,7 @@ export interface RelaySettings {
 }
 
 /** The octets of a secret in base64url or standard base64, padded or not. */
-export const hmacKeyOf = (text: string): Uint8Array =>
+const hmacKeyOf = (text: string): Uint8Array =>
   Buffer.from(text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, ""), "base64")
 
 const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens: TokenStore): Strategy => {
@@ -128,5 +128,3 @@ export const make = (
         )
     } satisfies RelaySigner
   })
-
-export type { Keeper, TokenStore }

@@ -1,0 +1,224 @@
+import { X509Certificate } from "node:crypto"
+import { existsSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import type { OrderBody } from "../support/AcmeSession.ts"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { builtServer, databases } from "../support/Databases.ts"
+import type { DnsAnswerer } from "../support/DnsAnswerer.ts"
+import { startDnsAnswerer } from "../support/DnsAnswerer.ts"
+import type { DnsUpdateServer } from "../support/DnsUpdateServer.ts"
+import { startDnsUpdateServer } from "../support/DnsUpdateServer.ts"
+import { sqlAt } from "../support/OpenDatabase.ts"
+import { freePort } from "../support/Ports.ts"
+import type { Server } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+/* `signer.backend = "relay"`, with a second instance of this service as the upstream. */
+
+const secret = Buffer.from("0123456789abcdef0123456789abcdef").toString("base64")
+
+/** What the upstream is, and what signs for a profile that relays to it. */
+const upstreamConfig = (port: number): string =>
+  [
+    "[challenge]\nenabled = [\"http-01\", \"dns-01\"]",
+    "[profiles.trusting]\nchallenge.bypass = true",
+    `[profiles.web]\nchallenge.http_01.port = ${port}`,
+    "[profiles.zone]\nchallenge.enabled = [\"dns-01\"]",
+    "[profiles.strict]\nfilter.rules = [\"no\"]",
+    "[profiles.strict.filter.check.names]\ntype = \"identifiers\"\nallow = [\"*.allowed.example\"]",
+    "[profiles.strict.filter.rule.no]\nwhen = \"not names\"\nthen = \"deny\""
+  ].join("\n")
+
+const relaying = (name: string, upstream: string, more = ""): string =>
+  [
+    `[profiles.${name}.signer]`,
+    "backend = \"relay\"",
+    `[profiles.${name}.signer.relay]`,
+    `directory_url = "${upstream}"`,
+    `account_key_path = "${name}.key"`,
+    "poll_interval_ms = 50",
+    more
+  ].join("\n")
+
+describe.each(databases)("a relay on $name", (backend) => {
+  let upstream: Server
+  let server: Server
+  let dns: DnsAnswerer
+  let updates: DnsUpdateServer
+  let databaseUrl = ""
+  beforeAll(async () => {
+    await builtServer()
+    const [port, upstreamPort] = [await freePort(), await freePort()]
+    const at = (profile: string) => `http://127.0.0.1:${upstreamPort}/profile/${profile}/directory`
+    databaseUrl = await backend.freshUrl()
+    dns = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] } })
+    updates = await startDnsUpdateServer(
+      "example.",
+      [{ name: "relay.", algorithm: "hmac-sha256", secret }],
+      (name, values) => {
+        dns.zone.set(name, { TXT: values })
+      }
+    )
+    upstream = await startServer({
+      config: upstreamConfig(port),
+      port: upstreamPort,
+      env: { ACME_SVC_DNS__RESOLVER: dns.address }
+    })
+    const dns01 = [
+      "challenge_strategy = \"dns01\"",
+      "[profiles.zone.signer.relay.dns01.rfc2136]",
+      `server = "127.0.0.1:${updates.port}"`,
+      "zone = \"example.\"",
+      "tsig_key_name = \"relay.\"",
+      `tsig_key_secret = "${secret}"`
+    ].join("\n")
+    server = await startServer({
+      databaseUrl,
+      port,
+      config: [
+        "[challenge]\nbypass = true\nenabled = [\"http-01\", \"dns-01\"]",
+        relaying("default", at("trusting")),
+        relaying("web", at("web"), "challenge_strategy = \"http01\""),
+        relaying("zone", at("zone"), dns01),
+        relaying("strict", at("strict"))
+      ].join("\n")
+    })
+  })
+  afterAll(async () => {
+    await server.dispose()
+    await upstream.dispose()
+    await updates.stop()
+    await dns.stop()
+  })
+
+  const sessionAt = (profile: string) => AcmeSession.open(server.directoryUrl.replace("/default/", `/${profile}/`))
+
+  const ordered = async (profile: string, ...names: ReadonlyArray<string>) => {
+    const session = await sessionAt(profile)
+    await session.register()
+    const { body, url } = await session.newOrder(names)
+    for (const authorization of body.authorizations) {
+      const { challenges } = await session.authorization(authorization)
+      await session.trigger(challenges[0]?.url ?? "")
+    }
+    await session.awaitOrder(url, ["ready"])
+    const answer = await session.finalize(body, makeCsr({ names }).csr)
+    assert.deepStrictEqual([answer.status, answer.headers["retry-after"]], [200, "5"])
+    const order: OrderBody = await session.awaitOrder(url, ["valid", "invalid"])
+    return { session, order }
+  }
+
+  const issued = async (profile: string, ...names: ReadonlyArray<string>) => {
+    const { order, session } = await ordered(profile, ...names)
+    assert.strictEqual(order.status, "valid", JSON.stringify(order.error))
+    const chain = await session.download(order.certificate ?? "")
+    const leaf = new X509Certificate(chain)
+    assert.isTrue(leaf.verify(new X509Certificate(readFileSync(upstream.caFile)).publicKey), "the upstream signed it")
+    return { session, leaf }
+  }
+
+  it("registers at its first start, and keeps key and account in files of its own", () => {
+    for (const name of ["default", "web", "zone", "strict"]) {
+      const key = join(server.directory, `${name}.key`)
+      assert.strictEqual(statSync(key).mode & 0o777, 0o600)
+      assert.match(
+        readFileSync(`${key}.kid`, "utf8"),
+        /^http:\/\/127\.0\.0\.1:\d+\/profile\/\w+\/acct\/[0-9a-f-]{36}\n$/
+      )
+    }
+    assert.isFalse(existsSync(join(server.directory, "ca.key")), "no CA of its own")
+  })
+
+  it("bypass: has the upstream sign, and revoke", async () => {
+    const { leaf, session } = await issued("default", "a.example", "*.a.example")
+    const revoke = { certificate: leaf.raw.toString("base64url"), reason: 4 }
+    const answer = await session.post(session.directory.revokeCert ?? "", revoke)
+    assert.strictEqual(answer.status, 200, answer.text)
+    const upstreamRows = await sqlAt(
+      `sqlite://${join(upstream.directory, "sqlite.db")}`,
+      "SELECT revocation_reason FROM orders WHERE revoked_at IS NOT NULL"
+    )
+    assert.deepStrictEqual(upstreamRows.map((row) => Number(row["revocation_reason"])), [4])
+    const rows = await sqlAt(databaseUrl, "SELECT status, error FROM upstream_orders")
+    assert.deepStrictEqual(rows.map(({ error, status }) => [status, error]), [["valid", null]])
+  })
+
+  it("http01: serves the upstream's token while it is looked for, and no longer", async () => {
+    await issued("web", "c.example", "d.example")
+    assert.deepStrictEqual(await sqlAt(databaseUrl, "SELECT token FROM http01_tokens"), [])
+    const { order } = await ordered("web", "*.c.example")
+    assert.match(
+      order.error?.detail ?? "",
+      /http01 cannot prove \*\.c\.example; a wildcard needs challenge_strategy dns01/
+    )
+    const asked = async (path: string, method = "GET") =>
+      (await fetch(`${server.baseUrl}/.well-known/acme-challenge/${path}`, { method })).status
+    assert.deepStrictEqual([await asked(""), await asked("unknown"), await asked("a/b"), await asked("x", "POST")], [
+      404,
+      404,
+      404,
+      405
+    ])
+  })
+
+  it("dns01: publishes values beside others at the name, a wildcard's too, and takes them away", async () => {
+    updates.texts.set("_acme-challenge.e.example", ["somebody's"])
+    await issued("zone", "e.example", "*.e.example")
+    assert.deepStrictEqual(updates.texts.get("_acme-challenge.e.example"), ["somebody's"])
+    assert.deepStrictEqual(updates.made.map(({ action }) => action), ["add", "delete", "add", "delete"])
+    const { order } = await ordered("zone", "outside.test")
+    assert.match(order.error?.detail ?? "", /_acme-challenge\.outside\.test is not in the zone example\./)
+  })
+
+  it("carries the upstream's refusal of a name into the order", async () => {
+    const { order } = await ordered("strict", "b.example")
+    assert.strictEqual(order.status, "invalid")
+    assert.strictEqual(order.error?.type, "urn:ietf:params:acme:error:rejectedIdentifier")
+    assert.match(order.error?.detail ?? "", /^The upstream authority refused a name: /)
+  })
+
+  it("killed at random points, it opens one upstream order for each of its own, and none is stuck", async () => {
+    const countUpstream = async () => {
+      const [row] = await sqlAt(
+        `sqlite://${join(upstream.directory, "sqlite.db")}`,
+        "SELECT count(*) AS n FROM orders WHERE profile = 'zone'"
+      )
+      return Number(row?.["n"])
+    }
+    const [before, count] = [await countUpstream(), 24]
+    const session = await sessionAt("zone")
+    await session.register()
+    const urls: Array<string> = []
+    for (let index = 0; index < count; index++) {
+      const names = [`k${index}.example`]
+      const { body, url } = await session.newOrder(names)
+      const { challenges } = await session.authorization(body.authorizations[0] ?? "")
+      await session.trigger(challenges[0]?.url ?? "")
+      await session.awaitOrder(url, ["ready"])
+      await session.finalize(body, makeCsr({ names }).csr)
+      urls.push(url)
+      // Every third time while some of them are under way, at a moment nobody chose.
+      if (index % 3 === 2) {
+        await delay(Math.random() * 120)
+        await server.kill9()
+        await server.restart()
+        await sqlAt(databaseUrl, "UPDATE jobs SET lease_until = 0 WHERE status = 'running'")
+      }
+    }
+    for (const url of urls) {
+      const order = await session.awaitOrder(url, ["valid", "invalid"], 90_000)
+      assert.strictEqual(order.status, "valid", JSON.stringify(order.error))
+    }
+    assert.strictEqual(await countUpstream() - before, count)
+    assert.deepStrictEqual(
+      await sqlAt(databaseUrl, "SELECT order_id FROM upstream_orders WHERE status = 'processing'"),
+      []
+    )
+    session.close()
+  })
+})
