@@ -54,7 +54,7 @@ const json = (body: Buffer): { readonly [member: string]: unknown } | undefined 
 const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
 /** Remote text without what a terminal or a log would act on. */
-export const plain = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ").trim().slice(0, longestText)
+export const plain = (text: string): string => text.replaceAll(/[\p{Cc} ]+/gu, " ").trim().slice(0, longestText)
 
 const urn = /^urn:ietf:params:acme:error:/
 

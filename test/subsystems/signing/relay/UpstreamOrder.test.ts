@@ -1,0 +1,337 @@
+import { it } from "@effect/vitest"
+import { Effect, Fiber, Layer, TestClock } from "effect"
+import { flattenedVerify, importJWK } from "jose"
+import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import { assert, describe } from "vitest"
+import type { Record as LogRecord } from "../../../../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../../../../src/subsystems/log/EventLog.ts"
+import type { WebAnswer, WebRequest } from "../../../../src/subsystems/outside/Web.ts"
+import { Web, WebFailed } from "../../../../src/subsystems/outside/Web.ts"
+import * as AcmeClient from "../../../../src/subsystems/signing/relay/AcmeClient.ts"
+import { bypass } from "../../../../src/subsystems/signing/relay/Strategy.ts"
+import type { UpstreamFailed } from "../../../../src/subsystems/signing/relay/UpstreamFailed.ts"
+import type { Wanted } from "../../../../src/subsystems/signing/relay/UpstreamOrder.ts"
+import { fulfil } from "../../../../src/subsystems/signing/relay/UpstreamOrder.ts"
+
+/* An upstream that lies, dawdles or fails ("Scripts, relay, notifications" of the list of attacks), played by a function. */
+
+const ca = "https://ca.example"
+const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+
+type Json = { readonly [member: string]: unknown }
+
+/** How one path answers: a status with a body and headers. */
+interface Said {
+  readonly status?: number
+  readonly json?: Json
+  readonly text?: string
+  readonly headers?: { readonly [name: string]: string }
+}
+
+const directory: Json = {
+  newNonce: `${ca}/nonce`,
+  newAccount: `${ca}/account`,
+  newOrder: `${ca}/order`,
+  revokeCert: `${ca}/revoke`
+}
+
+const order = (status: string, more: Json = {}): Json => ({
+  status,
+  identifiers: [{ type: "dns", value: "a.example" }],
+  authorizations: [`${ca}/authz`],
+  finalize: `${ca}/finalize`,
+  ...more
+})
+
+const challenge = { type: "http-01", url: `${ca}/chall`, status: "pending", token: "token" }
+const authorization = (status: string, more: Json = {}): Json => ({
+  status,
+  identifier: { type: "dns", value: "a.example" },
+  challenges: [challenge],
+  ...more
+})
+
+/** An honest upstream: every path and the answers it gives in turn, the last one for ever. */
+const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
+  "/directory": [{ json: directory }],
+  "/nonce": [{}],
+  "/order": [{ status: 201, json: order("pending"), headers: { location: `${ca}/order/1` } }],
+  "/order/1": [
+    { json: order("pending") },
+    { json: order("ready") },
+    { json: order("processing") },
+    { json: order("valid", { certificate: `${ca}/cert` }) }
+  ],
+  "/authz": [{ json: authorization("pending") }, { json: authorization("valid") }],
+  "/chall": [{ json: challenge }],
+  "/finalize": [{ json: order("processing") }],
+  "/cert": [{ text: "the chain" }]
+}
+
+/** What a run against an upstream comes to. */
+const play = (
+  paths: { readonly [path: string]: ReadonlyArray<Said> },
+  more: Partial<Wanted> & { readonly claimed?: ReadonlyArray<string> } = {}
+) =>
+  Effect.gen(function*() {
+    const [asked, kept, records] = [new Array<WebRequest>(), new Array<string>(), new Array<LogRecord>()]
+    const said = { ...honest, ...paths }
+    const turns = new Map<string, number>()
+    const web = Web.layerScripted((request) => {
+      asked.push(request)
+      const path = request.url.href.startsWith(ca) ? request.url.pathname : request.url.href
+      const answers = said[path]
+      if (answers === undefined) return new WebFailed({ detail: `nobody at ${path}` })
+      const turn = turns.get(path) ?? 0
+      turns.set(path, turn + 1)
+      const { headers = {}, json, status = 200, text = "" } = answers[Math.min(turn, answers.length - 1)] ?? {}
+      const answer: WebAnswer = {
+        status,
+        headers: { "replay-nonce": `nonce${asked.length}`, ...headers },
+        body: Buffer.from(json === undefined ? text : JSON.stringify(json)),
+        truncated: false
+      }
+      return Effect.succeed(answer)
+    })
+    const wanted: Wanted = {
+      names: ["a.example"],
+      csr: Buffer.from("csr"),
+      stored: { orderUrl: undefined, finalizeUrl: undefined, certificateUrl: undefined },
+      wasBegun: false,
+      deadline: 300_000,
+      ...more
+    }
+    const running = Effect.gen(function*() {
+      const client = yield* AcmeClient.make(`${ca}/directory`, privateKey)
+      return yield* fulfil({ client, kid: `${ca}/acct/1`, strategy: bypass, pollMillis: 2000 }, wanted, {
+        opened: (url, finalize) => Effect.sync(() => kept.push(`opened ${url} ${finalize}`)),
+        issued: (url) => Effect.sync(() => kept.push(`issued ${url}`)),
+        unclaimed: (urls) => Effect.succeed(urls.filter((url) => !(more.claimed ?? []).includes(url)))
+      })
+    }).pipe(Effect.provide(Layer.merge(web, EventLog.layerMemory(records))))
+    const fiber = yield* Effect.fork(Effect.either(running))
+    yield* TestClock.adjust("10 minutes")
+    const ended = yield* Fiber.join(fiber)
+    const posts = asked.filter(({ method }) => method === "POST").map(({ url }) => url.href.replace(ca, ""))
+    return { ended, asked, kept, posts, records, endedAt: yield* TestClock.currentTimeMillis }
+  })
+
+const failureOf = (...parameters: Parameters<typeof play>) =>
+  Effect.map(play(...parameters), (played) => {
+    const { ended } = played
+    if (ended._tag === "Right") throw new Error("it was fulfilled")
+    return { ...played, failure: ended.left as UpstreamFailed }
+  })
+
+describe("an order at an honest upstream", () => {
+  it.effect("goes from newOrder to its certificate, what outlives the attempt kept on the way", () =>
+    Effect.gen(function*() {
+      const { ended, kept, posts } = yield* play({})
+      assert.deepInclude(ended, { _tag: "Right", right: "the chain" })
+      assert.deepStrictEqual(kept, [`opened ${ca}/order/1 ${ca}/finalize`, `issued ${ca}/cert`])
+      assert.deepStrictEqual(posts, [
+        "/order",
+        "/order/1",
+        "/authz",
+        "/chall",
+        "/authz",
+        "/order/1",
+        "/finalize",
+        "/order/1",
+        "/order/1",
+        "/cert"
+      ])
+    }))
+
+  it.effect("signs every request for its URL, with the account's URL and a nonce of its own", () =>
+    Effect.gen(function*() {
+      const { asked } = yield* play({})
+      const key = yield* Effect.promise(() => importJWK(createPublicKey(privateKey).export({ format: "jwk" }), "ES256"))
+      const nonces = new Set<unknown>()
+      for (const { body, headers, method, url } of asked.filter((one) => one.method === "POST")) {
+        assert.strictEqual(headers["Content-Type"], "application/jose+json", method)
+        const verified = yield* Effect.promise(() => flattenedVerify(JSON.parse(String(body)) as never, key))
+        assert.deepInclude(verified.protectedHeader, { alg: "ES256", url: url.href, kid: `${ca}/acct/1` })
+        nonces.add(verified.protectedHeader?.["nonce"])
+      }
+      assert.strictEqual(nonces.size, 10)
+    }))
+
+  it.effect("is continued where it is known, without another newOrder", () =>
+    Effect.gen(function*() {
+      const stored = { orderUrl: `${ca}/order/1`, finalizeUrl: `${ca}/finalize`, certificateUrl: undefined }
+      const { ended, posts } = yield* play({ "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }] }, {
+        stored
+      })
+      assert.strictEqual(ended._tag, "Right")
+      assert.deepStrictEqual(posts, ["/order/1", "/cert"])
+    }))
+
+  it.effect("that an attempt opened and did not live to write down is found in the account's list", () =>
+    Effect.gen(function*() {
+      const paths = {
+        "/acct/1": [{ json: { orders: `${ca}/orders` } }],
+        "/orders": [{ json: { orders: [`${ca}/order/7`, `${ca}/order/8`, `${ca}/order/1`] } }],
+        "/order/8": [{ json: order("pending", { identifiers: [{ type: "dns", value: "b.example" }] }) }],
+        "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }]
+      }
+      const { kept, posts } = yield* play(paths, { wasBegun: true, claimed: [`${ca}/order/7`] })
+      assert.notInclude(posts, "/order")
+      assert.strictEqual(kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
+    }))
+
+  it.effect("goes on past nonces that are refused", () =>
+    Effect.gen(function*() {
+      const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }
+      const { ended, records } = yield* play({ "/order": [bad, bad, ...honest["/order"] ?? []] })
+      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(records.filter(({ event }) => event === "upstream_bad_nonce_retry").length, 2)
+    }))
+})
+
+describe("an upstream that lies", () => {
+  for (
+    const url of [
+      "http://ca.example/x",
+      "ftp://ca.example/x",
+      "https://u:p@ca.example/x",
+      "https://169.254.169.254/x",
+      "https://[fe80::1]/x",
+      "https://127.0.0.1/x",
+      "https://localhost/x",
+      "https://0.0.0.0/x",
+      "/relative",
+      "javascript:alert(1)"
+    ]
+  ) {
+    it.effect(`is not followed to ${url}, wherever it names it`, () =>
+      Effect.gen(function*() {
+        const paths: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
+          { "/directory": [{ json: { ...directory, newOrder: url } }] },
+          { "/order": [{ status: 201, json: order("pending"), headers: { location: url } }] },
+          {
+            "/order": [{
+              status: 201,
+              json: order("pending", { finalize: url }),
+              headers: { location: `${ca}/order/1` }
+            }]
+          },
+          { "/order/1": [{ json: order("pending", { authorizations: [url] }) }] },
+          { "/authz": [{ json: authorization("pending", { challenges: [{ ...challenge, url }] }) }] },
+          { "/order/1": [{ json: order("ready", { finalize: url }) }] },
+          { "/order/1": [{ json: order("valid", { certificate: url }) }] }
+        ]
+        for (const path of paths) {
+          const { asked, failure } = yield* failureOf(path)
+          assert.deepInclude(failure, { _tag: "UpstreamRefused", type: "untrusted" })
+          assert.isTrue(asked.every((one) => one.url.href.startsWith(ca)))
+        }
+      }))
+  }
+
+  it.effect("about the names is refused: of the order, or of what is to be proved", () =>
+    Effect.gen(function*() {
+      const other = { identifiers: [{ type: "dns", value: "b.example" }] }
+      const wrong = yield* failureOf({
+        "/order": [{ status: 201, json: order("pending", other), headers: { location: `${ca}/order/1` } }]
+      })
+      assert.strictEqual(wrong.failure.detail, "the upstream's order has other names")
+      const proof = authorization("pending", { identifier: { type: "dns", value: "b.example" } })
+      const { failure, posts } = yield* failureOf({ "/authz": [{ json: proof }] })
+      assert.strictEqual(failure.detail, "the upstream wants a name proved that nobody ordered")
+      assert.notInclude(posts, "/chall")
+    }))
+
+  it.effect("with challenges nobody knows and none that has a token is still told to look, under bypass", () =>
+    Effect.gen(function*() {
+      const challenges = [{ type: "future-01", url: `${ca}/chall`, status: "pending" }]
+      const paths = { "/authz": [{ json: authorization("pending", { challenges }) }, { json: authorization("valid") }] }
+      assert.strictEqual((yield* play(paths)).ended._tag, "Right")
+    }))
+
+  it.effect("redirects on POST, answers without a nonce, and bodies that are no JSON are failures to be tried again", () =>
+    Effect.gen(function*() {
+      for (
+        const [paths, says] of [
+          [{ "/order": [{ status: 302, headers: { location: `${ca}/elsewhere` } }] }, /^answers 302/],
+          [{
+            "/nonce": [{ headers: { "replay-nonce": "" } }],
+            "/directory": [{ json: directory, headers: { "replay-nonce": "" } }]
+          }, /without a nonce$/],
+          [{ "/order": [{ status: 201, text: "no JSON", headers: { location: `${ca}/order/1` } }] }, /no JSON object$/],
+          [{ "/order": [{ status: 500, text: "<h1>oops</h1>" }] }, /^status 500$/],
+          [
+            { "/order": [{ status: 429, json: { type: "urn:ietf:params:acme:error:rateLimited", detail: "later" } }] },
+            /^later$/
+          ],
+          [
+            { "/order/1": [{ json: order("strange\u001b[31m") }] },
+            /^the upstream answers with an order that is strange \[31m$/
+          ]
+        ] as const
+      ) {
+        const { failure } = yield* failureOf(paths)
+        assert.strictEqual(failure._tag, "UpstreamUnavailable")
+        assert.match(failure.detail, says)
+      }
+    }))
+
+  it.effect("that refuses every nonce is asked eight times", () =>
+    Effect.gen(function*() {
+      const { failure, posts } = yield* failureOf({
+        "/order": [{ status: 400, json: { type: "urn:ietf:params:acme:error:badNonce", detail: "no" } }]
+      })
+      assert.deepInclude(failure, { _tag: "UpstreamUnavailable", detail: "no" })
+      assert.strictEqual(posts.length, 8)
+    }))
+
+  for (
+    const [what, retryAfter] of [["a thousand million seconds", "1000000000"], ["less than nothing", "-5"], [
+      "a year",
+      "Fri, 01 Jan 1971 00:00:00 GMT"
+    ], ["nothing", "soon"]]
+  ) {
+    it.effect(`and says ${what} for Retry-After is asked within bounds, and given up when its time is over`, () =>
+      Effect.gen(function*() {
+        const headers = { "retry-after": retryAfter ?? "" }
+        const { failure, posts } = yield* failureOf({ "/order/1": [{ json: order("processing"), headers }] })
+        assert.strictEqual(failure.detail, "the upstream was not done in time")
+        assert.isAtLeast(posts.length, 10)
+        assert.isAtMost(posts.length, 160)
+      }))
+  }
+})
+
+describe("a refusal", () => {
+  it.effect("carries the upstream's words, without what a terminal would act on, and names", () =>
+    Effect.gen(function*() {
+      const { failure } = yield* failureOf({
+        "/order": [{
+          status: 403,
+          json: {
+            type: "urn:ietf:params:acme:error:rejectedIdentifier",
+            detail: "no \u001b[31m<script>\r\nhere",
+            subproblems: [{ detail: "on the list", identifier: { type: "dns", value: "a.example" } }]
+          }
+        }]
+      })
+      assert.deepInclude(failure, {
+        _tag: "UpstreamRefused",
+        type: "rejectedIdentifier",
+        status: 403,
+        detail: "no [31m<script> here; a.example: on the list"
+      })
+    }))
+
+  it.effect("of a challenge or of the order is told by its own error", () =>
+    Effect.gen(function*() {
+      const error = { type: "urn:ietf:params:acme:error:connection", detail: "no route" }
+      const failed = authorization("invalid", { challenges: [{ ...challenge, status: "invalid", error }] })
+      const one = yield* failureOf({ "/authz": [{ json: authorization("pending") }, { json: failed }] })
+      assert.deepInclude(one.failure, { _tag: "UpstreamRefused", type: "connection", detail: "a.example: no route" })
+      const two = yield* failureOf({
+        "/order/1": [{ json: order("invalid", { error: { type: "urn:ietf:params:acme:error:caa", detail: "CAA" } }) }]
+      })
+      assert.deepInclude(two.failure, { _tag: "UpstreamRefused", type: "caa", detail: "CAA" })
+    }))
+})
