@@ -13,6 +13,7 @@ import * as Kits from "./commands/Kit.ts"
 import { orderCommand } from "./commands/order.ts"
 import { messageOf, serverCommands } from "./commands/server.ts"
 import { transferCommand } from "./commands/transfer.ts"
+import { upstreamCommand } from "./commands/upstream.ts"
 import type { Streams } from "./Logging.ts"
 import * as Logging from "./Logging.ts"
 
@@ -27,7 +28,8 @@ const tree = (kit: Kit) => {
     crlCommand(kit),
     jobsCommand(kit),
     workerCommand(kit),
-    filterCommand(kit)
+    filterCommand(kit),
+    upstreamCommand(kit)
   ] as const
   const withoutCompletions = Command.make("acme-svc", {}, () => serveProgram).pipe(Command.withSubcommands(all))
   const shells = {

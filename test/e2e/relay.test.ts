@@ -1,12 +1,12 @@
 import { X509Certificate } from "node:crypto"
-import { existsSync, readFileSync, statSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
-import { builtServer, databases } from "../support/Databases.ts"
+import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import type { DnsAnswerer } from "../support/DnsAnswerer.ts"
 import { startDnsAnswerer } from "../support/DnsAnswerer.ts"
 import type { DnsUpdateServer } from "../support/DnsUpdateServer.ts"
@@ -14,7 +14,7 @@ import { startDnsUpdateServer } from "../support/DnsUpdateServer.ts"
 import { sqlAt } from "../support/OpenDatabase.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
-import { startServer } from "../support/Server.ts"
+import { runToEnd, startServer } from "../support/Server.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -29,6 +29,7 @@ const upstreamConfig = (port: number): string =>
     "[profiles.trusting]\nchallenge.bypass = true",
     `[profiles.web]\nchallenge.http_01.port = ${port}`,
     "[profiles.zone]\nchallenge.enabled = [\"dns-01\"]",
+    "[profiles.bound]\neab.enabled = true",
     "[profiles.strict]\nfilter.rules = [\"no\"]",
     "[profiles.strict.filter.check.names]\ntype = \"identifiers\"\nallow = [\"*.allowed.example\"]",
     "[profiles.strict.filter.rule.no]\nwhen = \"not names\"\nthen = \"deny\""
@@ -180,6 +181,35 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.strictEqual(order.status, "invalid")
     assert.strictEqual(order.error?.type, "urn:ietf:params:acme:error:rejectedIdentifier")
     assert.match(order.error?.detail ?? "", /^The upstream authority refused a name: /)
+  })
+
+  it("registers by command, with a credential from a file or standard input that is written nowhere", async () => {
+    const directory = freshDirectory()
+    const bound = upstream.directoryUrl.replace("/default/", "/bound/")
+    const command = (...words: ReadonlyArray<string>) =>
+      runToEnd(["upstream", ...words], { config: relaying("bound", bound), directory })
+    const shown = async () => JSON.parse((await command("show", "--json")).stdout) as Record<string, unknown>
+    assert.deepInclude(await shown(), { accountKeyPath: "bound.key", accountKeyPresent: false, registered: false })
+
+    const unbound = await command("register")
+    assert.deepStrictEqual([unbound.code, unbound.stdout], [3, ""])
+    assert.match(unbound.stderr, /^The upstream refused: .*external account binding/)
+    const made = await runToEnd(["eab", "create", "--label", "relay", "--json"], {
+      config: upstreamConfig(1),
+      directory: upstream.directory
+    })
+    const { hmacKey, kid } = JSON.parse(made.stdout) as { readonly kid: string; readonly hmacKey: string }
+    const file = join(freshDirectory(), "hmac")
+    writeFileSync(file, `${hmacKey}\n`)
+    const registered = await command("register", "--eab-kid", kid, "--eab-hmac-key-file", file)
+    assert.deepStrictEqual([registered.code, registered.stderr], [0, ""])
+    assert.match(registered.stdout, /^Registered: http\S+\n$/)
+    const again = await command("register")
+    assert.match(again.stdout, /^Registered already, and the upstream knows it: http\S+\n$/)
+    assert.deepInclude(await shown(), { accountKeyPresent: true, registered: true })
+    for (const name of readdirSync(directory)) assert.notInclude(readFileSync(join(directory, name), "utf8"), hmacKey)
+    const wrong = await runToEnd(["upstream", "show"], { config: "[profiles.a]\n", directory: freshDirectory() })
+    assert.deepStrictEqual([wrong.code, wrong.stderr], [3, "Profile a does not relay to an upstream.\n"])
   })
 
   it("killed at random points, it opens one upstream order for each of its own, and none is stuck", async () => {

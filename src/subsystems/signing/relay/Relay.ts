@@ -38,7 +38,7 @@ export interface RelaySettings {
 }
 
 /** The octets of a secret in base64url or standard base64, padded or not. */
-const hmacKeyOf = (text: string): Uint8Array =>
+export const hmacKeyOf = (text: string): Uint8Array =>
   Buffer.from(text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, ""), "base64")
 
 const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens: TokenStore): Strategy => {

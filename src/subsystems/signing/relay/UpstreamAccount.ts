@@ -29,7 +29,7 @@ const keyName = "signer.relay.account_key_path"
 const about = (error: FileUnusable) => unusable(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
 
 /** Where the account's URL is kept. */
-export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
+const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
 
 const readIfPresent = (path: string) =>
   readTextFile(path).pipe(
@@ -132,3 +132,7 @@ export const open = (options: {
     yield* emit("upstream_registered", facts)
     return kid
   })
+
+/** Whether there is a file where the key would be. */
+export const hasKey = (keyPath: string): Effect.Effect<boolean, AccountUnusable> =>
+  Effect.map(readIfPresent(keyPath), (text) => text !== undefined)

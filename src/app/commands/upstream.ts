@@ -1,0 +1,118 @@
+import { Command, Options } from "@effect/cli"
+import { Console, Effect, Layer, Option, Redacted } from "effect"
+import * as upstream from "../../operations/admin/upstream.ts"
+import type { Config } from "../../subsystems/config/AppConfig.ts"
+import { hmacKey } from "../../subsystems/config/Form.ts"
+import { Entropy } from "../../subsystems/crypto/Entropy.ts"
+import { readTextFile, said } from "../../subsystems/crypto/KeyFile.ts"
+import { Resolver } from "../../subsystems/outside/Resolver.ts"
+import { Web } from "../../subsystems/outside/Web.ts"
+import { hmacKeyOf } from "../../subsystems/signing/relay/Relay.ts"
+import { renderDetail } from "../../surfaces/cli/detail.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import * as Graph from "../Graph.ts"
+import type { Kit } from "./Kit.ts"
+import { described, jsonOption, print } from "./Kit.ts"
+
+const cannot = (message: string) => new CommandFailed({ code: 3, message })
+
+const refused = {
+  NotRelaying: ({ profile }: upstream.NotRelaying) => cannot(`Profile ${profile} does not relay to an upstream.`),
+  AccountGone: ({ detail, url }: upstream.AccountGone) =>
+    cannot(
+      `There is an account ${url} already, and the upstream does not take it: ${detail}. Take its file away to make another.`
+    ),
+  AccountUnusable: ({ detail, unwritable }: { readonly detail: string; readonly unwritable: boolean }) =>
+    new CommandFailed({ code: unwritable ? 1 : 3, message: detail }),
+  UpstreamRefused: ({ detail }: { readonly detail: string }) => cannot(`The upstream refused: ${detail}.`),
+  UpstreamUnavailable: ({ detail }: { readonly detail: string }) =>
+    new CommandFailed({ code: 1, message: `The upstream does not answer: ${detail}.` })
+}
+
+const profileOption = Options.text("profile").pipe(
+  Options.optional,
+  Options.withDescription("The profile; needed where there are several.")
+)
+
+const chosen = ({ profiles }: Config, name: Option.Option<string>) => {
+  const [only, ...more] = profiles
+  if (Option.isNone(name) && (only === undefined || more.length > 0)) {
+    return new CommandFailed({ code: 2, message: "--profile is needed: there are several profiles." })
+  }
+  const found = profiles.find((profile) => Option.isNone(name) || profile.name === name.value)
+  return found === undefined
+    ? cannot(`--profile: ${Option.getOrElse(name, () => "")} is not configured.`)
+    : Effect.succeed(found)
+}
+
+/** The secret of a credential: from a file, else a line of standard input; never from an argument. */
+const secretOf = (kit: Kit, file: Option.Option<string>): Effect.Effect<string, CommandFailed> =>
+  Effect.map(
+    Option.isSome(file)
+      ? Effect.mapBoth(readTextFile(file.value), {
+        onSuccess: ({ text }) => text,
+        onFailure: (error) => cannot(`--eab-hmac-key-file: ${error.path} cannot be used: ${said(error)}.`)
+      })
+      : kit.host.stdin.readLine,
+    (text) => text.trim()
+  ).pipe(Effect.filterOrFail(
+    (text) => text !== "" && hmacKey.fault(text) === undefined,
+    () => cannot("The HMAC key is neither base64url nor base64.")
+  ))
+
+/** `upstream`: a relay's account at its upstream. */
+export const upstreamCommand = (kit: Kit) => {
+  const show = described(
+    Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
+      Effect.gen(function*() {
+        const { config } = yield* kit.load
+        const object = yield* Effect.catchTags(upstream.show(yield* chosen(config, profile)), {
+          NotRelaying: refused.NotRelaying,
+          AccountUnusable: refused.AccountUnusable
+        })
+        yield* print(json, object, () => renderDetail(object))
+      })),
+    "Show a relay's account. Example: acme-svc upstream show --profile web. Exit codes: 0, 2, 3."
+  )
+  const register = described(
+    Command.make("register", {
+      profile: profileOption,
+      kid: Options.text("eab-kid").pipe(Options.optional, Options.withDescription("Credential of the upstream's.")),
+      file: Options.text("eab-hmac-key-file").pipe(
+        Options.optional,
+        Options.withDescription("File with its key; without it the key is read from standard input.")
+      )
+    }, ({ file, kid, profile }) =>
+      Effect.gen(function*() {
+        const loaded = yield* kit.load
+        const { config } = loaded
+        if (Option.isNone(kid) && Option.isSome(file)) {
+          return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file goes with --eab-kid." })
+        }
+        const found = yield* chosen(config, profile)
+        const credential = Option.isNone(kid)
+          ? undefined
+          : { kid: kid.value, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(kit, file))) }
+        const world = Layer.merge(
+          Entropy.layer,
+          Layer.provide(
+            Web.layer(kit.host.process.version, Graph.proxiesOf(config).outbound),
+            Resolver.layer(config.dns.resolver)
+          )
+        )
+        const { accountUrl, isNew } = yield* upstream.registerAt(found, credential).pipe(
+          Effect.catchTags(refused),
+          Effect.provide(world),
+          Effect.provide(kit.quiet(loaded))
+        )
+        yield* Console.log(
+          isNew ? `Registered: ${accountUrl}` : `Registered already, and the upstream knows it: ${accountUrl}`
+        )
+      })),
+    "Make a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
+  )
+  return described(
+    Command.make("upstream").pipe(Command.withSubcommands([show, register])),
+    "The accounts relays have at their upstreams."
+  )
+}

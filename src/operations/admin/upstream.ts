@@ -1,0 +1,54 @@
+import { Data, Effect } from "effect"
+import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
+import * as AcmeClient from "../../subsystems/signing/relay/AcmeClient.ts"
+import type { UpstreamCredential } from "../../subsystems/signing/relay/UpstreamAccount.ts"
+import { hasKey, loadKey, readKid, register, writeKid } from "../../subsystems/signing/relay/UpstreamAccount.ts"
+
+/* A relay's account at its upstream, in the operator's hands. */
+
+/** The profile does not relay. */
+export class NotRelaying extends Data.TaggedError("NotRelaying")<{ readonly profile: string }> {}
+
+/** There is an account already, and the upstream does not know it any more; `detail` is what it says. */
+export class AccountGone extends Data.TaggedError("AccountGone")<{ readonly url: string; readonly detail: string }> {}
+
+const relayOf = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
+  signer.backend === "relay" ? Effect.succeed(signer.relay) : new NotRelaying({ profile: name })
+
+/** What is known here of the account, without asking anybody. */
+export const show = (profile: Pick<ProfileConfig, "name" | "signer">) =>
+  Effect.gen(function*() {
+    const { account_key_path, directory_url } = yield* relayOf(profile)
+    const accountUrl = yield* readKid(account_key_path)
+    return {
+      directoryUrl: directory_url,
+      accountKeyPath: account_key_path,
+      accountKeyPresent: yield* hasKey(account_key_path),
+      accountUrl,
+      registered: accountUrl !== undefined
+    }
+  })
+
+/**
+ * Makes the account, with a credential of the upstream's that is written nowhere. Where there is one, the upstream is asked
+ * whether it still is.
+ */
+export const registerAt = (
+  profile: Pick<ProfileConfig, "name" | "signer">,
+  credential: UpstreamCredential | undefined
+) =>
+  Effect.gen(function*() {
+    const { account_key_path, contact, directory_url } = yield* relayOf(profile)
+    const known = yield* readKid(account_key_path)
+    const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path))
+    if (known !== undefined) {
+      yield* Effect.mapError(
+        client.post(known, "", { kid: known }),
+        ({ detail }) => new AccountGone({ url: known, detail })
+      )
+      return { accountUrl: known, isNew: false }
+    }
+    const accountUrl = yield* register(client, contact, credential)
+    yield* writeKid(account_key_path, accountUrl)
+    return { accountUrl, isNew: true }
+  })
