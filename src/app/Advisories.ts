@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
@@ -16,6 +16,10 @@ export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
       const isRun = roles.has("worker") || (roles.has("acme") && (supports_crl || supports_renewal_info))
       if (!enabled || signer.backend !== "custom" || !isRun || (yield* isExecutable(script_path))) continue
       yield* emit("script_not_executable", { key: `profiles.${name}.signer.custom.script_path` })
+    }
+    for (const { enabled, name, signer } of config.profiles) {
+      const hasSecret = signer.backend === "relay" && Redacted.value(signer.relay.eab.hmac_key) !== ""
+      if (enabled && hasSecret) yield* emit("signer_relay_eab_secret_in_config", { profile: name })
     }
     const { shown } = proxiesOf(config)
     if (shown !== undefined) {

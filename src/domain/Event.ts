@@ -163,6 +163,7 @@ export const events = {
   order_finalize_authority_withdrawn: warn("order_id"),
   order_finalize_abandoned: warn("order_id", "error"),
 
+  signer_relay_eab_secret_in_config: advisory("profile"),
   upstream_registered: info("profile", "target_host"),
   upstream_account_reused: info("profile", "target_host"),
   upstream_bad_nonce_retry: debug("target_host"),
