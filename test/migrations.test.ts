@@ -20,7 +20,8 @@ const frozen = {
     "0003_queue.sql": "1754777de3bb25d48324bb30ba3e1c4ea43debe163846fca92be1bd5d28c6838",
     "0004_operators.sql": "26bc5ec24018f6eedaca2ccb0cf7e4787e49b78d8a832fb377be5d96642c8dc1",
     "0005_audit.sql": "65c1c4f38b4b8c097b43bf0db677edac3d380986c48b61a627692206424b7a40",
-    "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e"
+    "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e",
+    "0007_shares.sql": "bcbb78fb54d20431ce49b6e8b55019aa6694c75580305b97a6362fae6bc4d785"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -28,7 +29,8 @@ const frozen = {
     "0003_queue.sql": "47e301ba1ef92df35fbf06667e36b7e5001b722d23c74fd8d84b8f6bb59fc36c",
     "0004_operators.sql": "57ca1b0a1a0c749dce1fc4ab28ce1794d95e26955de849a7d673ba729a5d182c",
     "0005_audit.sql": "5174167c5946d0d0736f57312555678b63355a25eba108ee68fe96367fd3b2fd",
-    "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e"
+    "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e",
+    "0007_shares.sql": "bcbb78fb54d20431ce49b6e8b55019aa6694c75580305b97a6362fae6bc4d785"
   }
 } as const
 
@@ -277,7 +279,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
         assert.strictEqual(yield* count(tables), 0)
         yield* Migrations.migrate(migrations.slice(0, -1))
         const one = yield* Effect.flip(Migrations.check(migrations))
-        assert.deepInclude(one, { _tag: "SchemaUnusable", reason: "behind", migration: "0006_due_jobs" })
+        assert.deepInclude(one, { _tag: "SchemaUnusable", reason: "behind", migration: "0007_shares" })
         assert.deepStrictEqual(eventsOf(records), [
           "server_schema_behind",
           ...migrations.slice(1).map(() => "db_migration_applied"),

@@ -47,6 +47,10 @@ export const payloads = {
 } as const
 
 export type JobKind = keyof typeof payloads
+
+/** Every kind this build knows. */
+export const jobKinds = Object.keys(payloads) as ReadonlyArray<JobKind>
+
 export type PayloadOf<K extends JobKind> = (typeof payloads)[K]["Type"]
 
 export type JobStatus = "ready" | "running" | "done" | "failed" | "cancelled"
@@ -65,6 +69,13 @@ export interface Job {
 
 /** Periodic kinds have one live row with this key. */
 export const periodicKey = "all"
+
+/**
+ * How many jobs of a kind one process has running at once, of `jobs.max_concurrent` slots: an upstream that is slow is not to
+ * hold up validations (`jobs.md`, "Claiming").
+ */
+export const mostAtOnce = (kind: JobKind, slots: number): number =>
+  kind === "signer_relay_issue" && slots >= 4 ? slots - 2 : slots
 
 /** `jobs.retry_*` in seconds. */
 export interface BackoffPolicy {

@@ -83,6 +83,8 @@ describe.each(databases)("a relay on $name", (backend) => {
       port,
       config: [
         "[challenge]\nbypass = true\nenabled = [\"http-01\", \"dns-01\"]",
+        // Every kill is an attempt of each order that was under way.
+        "[jobs]\nmax_attempts = 20",
         relaying("default", at("trusting")),
         relaying("web", at("web"), "challenge_strategy = \"http01\""),
         relaying("zone", at("zone"), dns01),
@@ -242,7 +244,8 @@ describe.each(databases)("a relay on $name", (backend) => {
     }
     for (const url of urls) {
       const order = await session.awaitOrder(url, ["valid", "invalid"], 90_000)
-      assert.strictEqual(order.status, "valid", JSON.stringify(order.error))
+      const given = await sqlAt(databaseUrl, "SELECT attempts, last_error FROM jobs WHERE status = 'failed'")
+      assert.strictEqual(order.status, "valid", JSON.stringify([order.error, given]))
     }
     assert.strictEqual(await countUpstream() - before, count)
     assert.deepStrictEqual(

@@ -1,8 +1,10 @@
 import { Effect } from "effect"
 import type { JobId } from "../../domain/Id.ts"
 import type { JobKind, JobStatus } from "../../domain/Job.ts"
+import { jobKinds } from "../../domain/Job.ts"
 import { int, nullable, rows, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
+import type { Fragments } from "./Statement.ts"
 import { select, statement } from "./Statement.ts"
 
 const job = {
@@ -53,18 +55,44 @@ const liveStatement = statement({
 })
 
 // `kinds` are pairs of kind and lease in seconds.
+const claiming = { now: int, owner: text(), limit: int, kinds: rows }
+const claimOf = ({ at, each }: Fragments, ids: string): string =>
+  `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now,
+     lease_until = :now + (SELECT ${at(1, "int")} FROM ${each(":kinds")} WHERE ${at(0, "text")} = jobs.kind),
+     attempts = attempts + 1
+   WHERE id IN (${ids}) RETURNING ${select(job)}`
+
 const claimStatement = statement({
   name: "job_claim",
-  params: { now: int, owner: text(), limit: int, kinds: rows },
+  params: claiming,
   row: job,
-  sql: ({ at, byDue, each, skipLocked }) =>
-    `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now,
-       lease_until = :now + (SELECT ${at(1, "int")} FROM ${each(":kinds")} WHERE ${at(0, "text")} = jobs.kind),
-       attempts = attempts + 1
-     WHERE id IN (SELECT id FROM jobs ${byDue} WHERE status = 'ready' AND run_at <= :now
-       AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
-       ORDER BY run_at, id LIMIT :limit ${skipLocked})
-     RETURNING ${select(job)}`
+  sql: (fragments) => {
+    const { at, byDue, each, skipLocked } = fragments
+    return claimOf(
+      fragments,
+      `SELECT id FROM jobs ${byDue} WHERE status = 'ready' AND run_at <= :now
+         AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) ORDER BY run_at, id LIMIT :limit ${skipLocked}`
+    )
+  }
+})
+
+// Rows of a kind that is not wanted may be many: each kind's own index is read, and the oldest of all are taken.
+const claimAmongStatement = statement({
+  name: "job_claim_among",
+  params: claiming,
+  row: job,
+  sql: (fragments) => {
+    const { at, each, skipLocked } = fragments
+    const arms = jobKinds.map((kind) =>
+      `SELECT * FROM (SELECT id, run_at FROM jobs WHERE status = 'ready' AND kind = '${kind}' AND run_at <= :now
+         AND '${kind}' IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+         ORDER BY run_at, id LIMIT :limit ${skipLocked}) AS ${kind}`
+    )
+    return claimOf(
+      fragments,
+      `SELECT id FROM (${arms.join(" UNION ALL ")}) AS due ORDER BY run_at, id LIMIT :limit`
+    )
+  }
 })
 
 const attempt = { id: job.id, owner: text(), attempts: int }
@@ -123,15 +151,24 @@ export const insert = (row: Parameters<typeof first<typeof insertStatement.param
 /** The live row of a kind and key. */
 export const findLive = (kind: JobKind, dedupKey: string) => first(liveStatement, { kind, dedupKey })
 
-/** Claims the oldest due rows of the given kinds: one guarded write. Leases are in seconds. */
+/**
+ * Claims the oldest due rows of the given kinds: one guarded write. Leases are in seconds; `among` says that other kinds may
+ * have many rows that are due and not wanted.
+ */
 export const claim = (params: {
   readonly now: number
   readonly owner: string
   readonly limit: number
   readonly leases: ReadonlyArray<readonly [kind: JobKind, seconds: number]>
+  readonly among?: boolean
 }) =>
   Effect.map(
-    all(claimStatement, { now: params.now, owner: params.owner, limit: params.limit, kinds: params.leases }),
+    all(params.among === true ? claimAmongStatement : claimStatement, {
+      now: params.now,
+      owner: params.owner,
+      limit: params.limit,
+      kinds: params.leases
+    }),
     (claimed) => [...claimed].sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
   )
 

@@ -10,6 +10,7 @@ import type { AnyHandler, Handler, Outcome } from "./Handler.ts"
 import { decodePayload, Queue } from "./Queue.ts"
 import type { Ending } from "./Settlement.ts"
 import * as Settlement from "./Settlement.ts"
+import * as Slots from "./Slots.ts"
 
 /** `jobs.*` of the configuration. */
 export interface Tuning extends BackoffPolicy {
@@ -75,8 +76,7 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
     const fork = yield* FiberSet.runtime(attempts)<R | Database>()
     const forkTimer = yield* FiberSet.makeRuntime<never>()
     const running = new Set<Attempt>()
-    let active = 0
-    let mayHaveMore = false
+    const slots = Slots.make()
     let handedBack = 0
     let draining = false
     let reclaimedAt = Number.NEGATIVE_INFINITY
@@ -148,10 +148,7 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         )
       },
       Effect.catchAll(() => Effect.void), // already logged; the lease brings the row back
-      Effect.ensuring(Effect.suspend(() => {
-        active--
-        return mayHaveMore ? queue.wake : Effect.void
-      }))
+      (self, job) => Effect.ensuring(self, Effect.suspend(() => slots.release(job) ? queue.wake : Effect.void))
     )
 
     const attempt = (job: Job) =>
@@ -163,12 +160,12 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
 
     // Not interrupted between the rows and their attempts: a claimed row nobody runs would wait for its lease to end.
     const claim = Effect.uninterruptible(Effect.gen(function*() {
-      const limit = options.max_concurrent - active
-      if (limit <= 0) return
       const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-      const claimed = yield* jobs.claim({ now, owner, limit, leases })
-      mayHaveMore = claimed.length === limit
-      active += claimed.length
+      const claimed = yield* slots.fill(
+        options.max_concurrent,
+        leases,
+        (of) => jobs.claim({ now, owner, ...of })
+      )
       for (const job of claimed) fork(attempt(job))
     }))
 
