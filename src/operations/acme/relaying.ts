@@ -110,14 +110,12 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     case "ProfileNotMounted":
       return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
     case "SigningFailed": {
-      const { cause, detail, problemType } = failure
+      const { again, cause, detail, problemType } = failure
       yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
       const isName = problemType === "rejectedIdentifier" ? "rejectedIdentifier: " : ""
       const error = `${cause}: ${isName}${detail}`
-      return {
-        _tag: cause === "upstream_refused" || cause === "poll_timeout" ? "Failed" : "Retry",
-        error
-      } satisfies Ended
+      const isOver = cause === "upstream_refused" || cause === "poll_timeout"
+      return (isOver ? { _tag: "Failed", error } : { _tag: "Retry", error, ...again }) satisfies Ended
     }
   }
 })

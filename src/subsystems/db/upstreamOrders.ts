@@ -60,10 +60,12 @@ const startStatement = statement({
 const openedStatement = statement({
   name: "upstream_order_opened",
   params: { orderId: uuid<OrderId>(), orderUrl: text(), finalizeUrl: text(), now: int },
-  row: {},
+  row: { orderUrl: text() },
   sql: () =>
     `UPDATE upstream_orders SET upstream_order_url = :orderUrl, upstream_finalize_url = :finalizeUrl, updated_at = :now
-     WHERE order_id = :orderId AND upstream_order_url IS NULL`
+     WHERE order_id = :orderId AND upstream_order_url IS NULL AND NOT EXISTS
+       (SELECT 1 FROM upstream_orders AS taken WHERE taken.upstream_order_url = :orderUrl)
+     RETURNING upstream_order_url AS "orderUrl"`
 })
 
 const issuedStatement = statement({
@@ -125,13 +127,16 @@ export const find = (orderId: OrderId) => first(findStatement, { orderId })
 export const start = (orderId: OrderId, now: number) =>
   Effect.map(first(startStatement, { orderId, now }), (row) => row?.startedAt)
 
-/** Keeps the order the upstream has opened; a URL that is kept already stays. */
+/**
+ * Keeps the order the upstream has opened; a URL that is kept already stays. Answers whether it was kept: a URL is one order's,
+ * and of two that would write it at once one fails.
+ */
 export const opened = (of: {
   readonly orderId: OrderId
   readonly orderUrl: string
   readonly finalizeUrl: string
   readonly now: number
-}) => run(openedStatement, of)
+}) => Effect.map(first(openedStatement, of), (kept) => kept !== undefined)
 
 /** Keeps where the certificate is. */
 export const issued = (of: { readonly orderId: OrderId; readonly certificateUrl: string; readonly now: number }) =>

@@ -5,12 +5,18 @@ import type { StorageFailed } from "../db/Database.ts"
 /** Writes that belong to the settlement of an attempt: both commit, or neither. */
 export type Commit<R> = Effect.Effect<void, StorageFailed, R>
 
+/** Seconds to wait for the next attempt: so many at least, where somebody has asked for them, and never more than so many. */
+export interface RetryBounds {
+  readonly atLeast?: number | undefined
+  readonly atMost?: number | undefined
+}
+
 /** How an attempt ended (`jobs.md`, "Outcomes"). */
 export type Outcome<R> =
   /** `after` runs in the same transaction once the job has ended in it: then a successor can be enqueued. */
   | { readonly _tag: "Done"; readonly commit?: Commit<R>; readonly after?: Commit<R> }
   /** It may not recur; tried again after backoff while attempts remain. */
-  | { readonly _tag: "Retry"; readonly error: string }
+  | ({ readonly _tag: "Retry"; readonly error: string } & RetryBounds)
   /** Trying again cannot help. The abandon step runs. */
   | { readonly _tag: "Failed"; readonly error: string }
   /** Periodic work: due again at an epoch second, attempts from zero. */

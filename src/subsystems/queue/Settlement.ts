@@ -6,7 +6,7 @@ import type { Database, StorageFailed } from "../db/Database.ts"
 import { transaction } from "../db/Database.ts"
 import * as jobs from "../db/jobs.ts"
 import { emit } from "../log/EventLog.ts"
-import type { Commit, Outcome } from "./Handler.ts"
+import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
 
 /** The settlement matched no row: the lease had been taken away, and the attempt's result with it. */
 class LeaseLost extends Data.TaggedError("LeaseLost") {}
@@ -88,11 +88,15 @@ export const make = (options: {
     }
   })
 
-  const tryAgainLater = <R>(ended: Ended<R>, error: string) =>
-    Effect.flatMap(
-      options.entropy.fraction,
-      (fraction) => tryAgain(ended, error, backoffSeconds(ended.job.attempts, options.backoff(), fraction))
-    )
+  const tryAgainLater = <R>(
+    ended: Ended<R>,
+    error: string,
+    { atLeast = 0, atMost = Number.POSITIVE_INFINITY }: RetryBounds = {}
+  ) =>
+    Effect.flatMap(options.entropy.fraction, (fraction) => {
+      const backoff = backoffSeconds(ended.job.attempts, options.backoff(), fraction)
+      return tryAgain(ended, error, Math.min(Math.max(backoff, atLeast), atMost))
+    })
 
   /** `ready` again, due now, as if the attempt had not been made. */
   const uncount = Effect.fnUntraced(function*(job: Job) {
@@ -107,7 +111,7 @@ export const make = (options: {
     const { job } = ended
     switch (outcome._tag) {
       case "Retry":
-        return yield* tryAgainLater(ended, outcome.error)
+        return yield* tryAgainLater(ended, outcome.error, outcome)
       case "Failed":
         return yield* giveUp(ended, outcome.error)
       case "Done": {

@@ -40,6 +40,8 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly detail: string
   /** Of a definite refusal, the suffix of the problem type it came with. */
   readonly problemType?: string
+  /** Seconds to wait for another attempt, where it matters. */
+  readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }
 }> {}
 
 /** A CA that publishes a revocation list. */

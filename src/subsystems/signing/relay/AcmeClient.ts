@@ -129,7 +129,8 @@ export const make = (directoryUrl: string, key: KeyObject) =>
     const nonces: Array<string> = []
     const known = yield* Ref.make<Directory | undefined>(undefined)
 
-    const unavailable = (detail: string, status?: number) => new UpstreamUnavailable({ detail, status })
+    const unavailable = (detail: string, status?: number, retryAfter?: number) =>
+      new UpstreamUnavailable({ detail, status, retryAfter })
     const lie = (what: string) =>
       new UpstreamRefused({
         detail: `the upstream names ${what} that is no URL to be trusted`,
@@ -201,6 +202,7 @@ export const make = (directoryUrl: string, key: KeyObject) =>
         const answer = yield* send("POST", url, signed(key, header, payload === "" ? "" : JSON.stringify(payload)))
         const { body, headers, status } = answer
         const members = json(body)
+        const retryAfter = retryAfterOf(headers["retry-after"], yield* Clock.currentTimeMillis)
         if (status >= 200 && status < 300) {
           const location = headers.location
           return {
@@ -208,7 +210,7 @@ export const make = (directoryUrl: string, key: KeyObject) =>
             json: members,
             text: body.toString("utf8"),
             location: location === undefined ? undefined : yield* checked(location, "a location"),
-            retryAfter: retryAfterOf(headers["retry-after"], yield* Clock.currentTimeMillis)
+            retryAfter
           }
         }
         const { detail, type } = problemIn(members, status)
@@ -219,7 +221,7 @@ export const make = (directoryUrl: string, key: KeyObject) =>
         const isPassing = status >= 500 || status === 429 || status === 408 || status < 400 ||
           type === "badNonce" || type === "rateLimited" || type === "serverInternal"
         return yield* isPassing
-          ? unavailable(status < 400 ? `answers ${status} where an answer is due` : detail, status)
+          ? unavailable(status < 400 ? `answers ${status} where an answer is due` : detail, status, retryAfter)
           : new UpstreamRefused({ detail, status, type })
       })
 

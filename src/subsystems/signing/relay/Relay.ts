@@ -3,9 +3,10 @@ import type { Entropy } from "../../crypto/Entropy.ts"
 import { DnsUpdate } from "../../outside/DnsUpdate.ts"
 import type { Web } from "../../outside/Web.ts"
 import { accept } from "../ForeignChain.ts"
-import type { RelaySigner } from "../Signer.ts"
+import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
 import { CsrRejected, SigningFailed } from "../Signer.ts"
 import * as AcmeClient from "./AcmeClient.ts"
+import type { Upstream } from "./Conversation.ts"
 import type { Strategy, TokenStore } from "./Strategy.ts"
 import { bypass, dns01, http01 } from "./Strategy.ts"
 import type { AccountUnusable } from "./UpstreamAccount.ts"
@@ -13,7 +14,7 @@ import { loadKey, open } from "./UpstreamAccount.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { Wanted } from "./UpstreamOrder.ts"
-import { fulfil } from "./UpstreamOrder.ts"
+import { clear, fulfil } from "./UpstreamOrder.ts"
 
 /** `signer.relay`. */
 export interface RelaySettings {
@@ -63,13 +64,20 @@ const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens:
   })
 }
 
-/** A failure of the upstream as one of signing. */
-const asSigning = (error: UpstreamFailed): CsrRejected | SigningFailed =>
-  error._tag === "UpstreamRefused"
-    ? error.type === "badCSR"
-      ? new CsrRejected({ detail: error.detail })
-      : new SigningFailed({ cause: "upstream_refused", detail: error.detail, problemType: error.type })
-    : new SigningFailed({ cause: "signer_failed", detail: error.detail })
+/** A failure of the upstream as one of signing; with so many milliseconds left to try again in. */
+const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFailed => {
+  const { detail } = error
+  if (error._tag === "UpstreamRefused") {
+    return error.type === "badCSR"
+      ? new CsrRejected({ detail })
+      : new SigningFailed({ cause: "upstream_refused", detail, problemType: error.type })
+  }
+  // The next attempt is to have at least as long as it was waited for.
+  const atMost = Math.floor(left / 2000)
+  return atMost < 1
+    ? new SigningFailed({ cause: "poll_timeout", detail })
+    : new SigningFailed({ cause: "signer_failed", detail, again: { atLeast: error.retryAfter, atMost } })
+}
 
 /** Fulfils orders at an upstream ACME CA, with an account of its own there, made at the first start. */
 export const make = (
@@ -91,7 +99,7 @@ export const make = (
       credential: hmacKey === "" ? undefined : { kid: eab.kid, hmacKey: Redacted.make(hmacKeyOf(hmacKey)) }
     })
     return {
-      relay: (request, { keeper, startedAt, stored, tokens, wasBegun }) =>
+      relay: <E>(request: IssueRequest, { keeper, startedAt, stored, tokens, wasBegun }: Relaying<E>) =>
         Effect.gen(function*() {
           const wanted: Wanted = {
             names: request.names,
@@ -100,14 +108,23 @@ export const make = (
             wasBegun,
             deadline: (startedAt + poll_timeout_secs) * 1000
           }
-          if ((yield* Clock.currentTimeMillis) >= wanted.deadline) {
+          const left = Effect.map(Clock.currentTimeMillis, (now) => wanted.deadline - now)
+          const upstream: Upstream = {
+            client,
+            kid,
+            strategy: strategyOf(settings, updates, tokens),
+            pollMillis: poll_interval_ms
+          }
+          if ((yield* left) <= 0) {
+            if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
             return yield* new SigningFailed({ cause: "poll_timeout", detail: "the upstream was not done in time" })
           }
-          const strategy = strategyOf(settings, updates, tokens)
-          const chain = yield* Effect.mapError(
-            fulfil({ client, kid, strategy, pollMillis: poll_interval_ms }, wanted, keeper),
-            (error) =>
-              error instanceof UpstreamRefused || error instanceof UpstreamUnavailable ? asSigning(error) : error
+          const chain = yield* Effect.catchAll(
+            fulfil(upstream, wanted, keeper),
+            (error): Effect.Effect<never, CsrRejected | SigningFailed | E> =>
+              error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
+                ? Effect.flatMap(left, (left) => Effect.fail(asSigning(error, left)))
+                : Effect.fail(error)
           )
           return yield* accept(`${chain.trimEnd()}\n`, request)
         }),

@@ -33,12 +33,14 @@ export interface Strategy {
     offered: ReadonlyArray<UpstreamChallenge>
   ) => Effect.Effect<UpstreamChallenge, UpstreamRefused>
   readonly prepare: (proof: Proof) => Effect.Effect<void, UpstreamRefused | UpstreamUnavailable, Scope.Scope>
+  /** Takes away what an attempt that was killed has left in place, where nothing else does. */
+  readonly clear?: (proof: Proof) => Effect.Effect<void>
 }
 
 const refuse = (detail: string) => new UpstreamRefused({ detail, status: undefined, type: "strategy" })
 
 const only = (type: string, strategy: string): Strategy["choose"] => (name, _, offered) => {
-  const found = offered.find((one) => one.type === type)
+  const found = offered.find((one) => one.type === type && one.token !== undefined)
   return found === undefined
     ? refuse(`the upstream offers no ${type} for ${name}, and challenge_strategy is ${strategy}`)
     : Effect.succeed(found)
@@ -82,23 +84,29 @@ export interface Dns01Settings {
 }
 
 /** The digest is published as a TXT value, and taken away by its value. */
-export const dns01 = (updates: DnsUpdate["Type"], settings: Dns01Settings): Strategy => ({
-  choose: only("dns-01", "dns01"),
-  prepare: ({ keyAuthorization, name }) =>
-    Effect.gen(function*() {
-      const { alias, delaySeconds, server, zone } = settings
-      const at = `_acme-challenge.${alias === "" ? name : alias}`
-      if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
-      const value = keyAuthorizationDigest(keyAuthorization).toString("base64url")
-      const change = (action: "add" | "delete") => updates.update(server, { action, zone, name: at, value })
-      yield* Effect.acquireRelease(
-        Effect.mapError(change("add"), ({ detail }) =>
-          new UpstreamUnavailable({ detail: `the TXT record ${at} was not made: ${detail}`, status: undefined })),
-        () =>
-          Effect.ignore(change("delete"))
-      )
-      if (delaySeconds > 0) {
-        yield* Effect.sleep(`${delaySeconds} seconds`)
-      }
-    })
-})
+export const dns01 = (updates: DnsUpdate["Type"], settings: Dns01Settings): Strategy => {
+  const { alias, delaySeconds, server, zone } = settings
+  const placeOf = (name: string) => `_acme-challenge.${alias === "" ? name : alias}`
+  const change = (action: "add" | "delete", { keyAuthorization, name }: Proof) => {
+    const value = keyAuthorizationDigest(keyAuthorization).toString("base64url")
+    return updates.update(server, { action, zone, name: placeOf(name), value })
+  }
+  const clear = (proof: Proof) => Effect.ignore(change("delete", proof))
+  return {
+    choose: only("dns-01", "dns01"),
+    clear,
+    prepare: (proof) =>
+      Effect.gen(function*() {
+        const at = placeOf(proof.name)
+        if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
+        // Before it is made: an update nobody answered may have been made all the same.
+        yield* Effect.addFinalizer(() => clear(proof))
+        yield* Effect.mapError(
+          change("add", proof),
+          ({ detail }) =>
+            new UpstreamUnavailable({ detail: `the TXT record ${at} was not made: ${detail}`, status: undefined })
+        )
+        if (delaySeconds > 0) yield* Effect.sleep(`${delaySeconds} seconds`)
+      })
+  }
+}

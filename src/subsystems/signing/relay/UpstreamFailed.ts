@@ -4,6 +4,8 @@ import { Data } from "effect"
 export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")<{
   readonly detail: string
   readonly status: number | undefined
+  /** Seconds the upstream asks to be left alone for. */
+  readonly retryAfter?: number | undefined
 }> {}
 
 /** A definite no. `type` is the suffix of the problem type, `detail` the upstream's own text. */

@@ -1,9 +1,12 @@
-import { Clock, Effect } from "effect"
-import type { AcmeClient, UpstreamAnswer } from "./AcmeClient.ts"
+import { Effect } from "effect"
 import { plain, problemIn } from "./AcmeClient.ts"
-import type { Strategy, UpstreamChallenge } from "./Strategy.ts"
+import type { Conversation, Upstream } from "./Conversation.ts"
+import { converse } from "./Conversation.ts"
+import { authorize, clearAt } from "./UpstreamAuthorization.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
-import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
+import { UpstreamRefused } from "./UpstreamFailed.ts"
+import { broken, hasNames, identifiersOf, listIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
+import type { Members } from "./UpstreamObjects.ts"
 
 /* One order at the upstream, from wherever it stands to its certificate: what is stored is continued, never begun again. */
 
@@ -28,169 +31,78 @@ export interface Wanted {
 
 /** What outlives an attempt. */
 export interface Keeper<E> {
-  readonly opened: (orderUrl: string, finalizeUrl: string) => Effect.Effect<void, E>
+  /** Answers whether the upstream's order is this one's: an upstream may give the same to two that are alike. */
+  readonly opened: (orderUrl: string, finalizeUrl: string) => Effect.Effect<boolean, E>
   readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
-  /** Of upstream orders, the one no order here has for its own. */
+  /** Of upstream orders, the ones no order here has for its own. */
   readonly unclaimed: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>
 }
 
-/** Milliseconds between looks: the configured ones at least, and what the upstream asks for within bounds. */
-const longestPause = 30_000
+/** Names are proved so many at a time: a hundred of them one after the other would take longer than anybody waits. */
+const atOnce = 10
 
-type Members = { readonly [member: string]: unknown }
+/** Of an account's orders, those that are looked at in the search for a lost one. */
+const mostListed = 50
 
-const broken = (what: string) =>
-  new UpstreamUnavailable({ detail: `the upstream answers with ${what}`, status: undefined })
-
-const objectOf = ({ json }: UpstreamAnswer, what: string): Effect.Effect<Members, UpstreamUnavailable> =>
-  json === undefined ? broken(`${what} that is no JSON object`) : Effect.succeed(json)
-
-const textIn = (members: Members, name: string): string => {
-  const value = members[name]
-  return typeof value === "string" ? value : ""
-}
-
-const challengesIn = (members: Members): ReadonlyArray<UpstreamChallenge & { readonly error: unknown }> =>
-  Array.isArray(members["challenges"])
-    ? (members["challenges"] as ReadonlyArray<unknown>).flatMap((one) => {
-      if (typeof one !== "object" || one === null) return []
-      const { error, status, token, type, url } = one as Members
-      return [{
-        type: typeof type === "string" ? type : "",
-        url,
-        token: typeof token === "string" && /^[\w-]{1,512}$/.test(token) ? token : undefined,
-        status: typeof status === "string" ? status : "",
-        error
-      }]
-    })
-    : []
-
-const identifiersOf = (names: ReadonlyArray<string>) => names.map((value) => ({ type: "dns", value }))
-
-const sameNames = (members: Members, names: ReadonlyArray<string>): boolean => {
-  const listed = Array.isArray(members["identifiers"]) ? members["identifiers"] as ReadonlyArray<unknown> : []
-  const values = listed.map((one) => textIn((one ?? {}) as Members, "value").toLowerCase()).sort()
-  return values.length === names.length && [...names].sort().every((name, index) => name === values[index])
-}
-
-/** Takes an order to its certificate, PEM. */
-export const fulfil = <E>(
-  { client, kid, pollMillis, strategy }: {
-    readonly client: AcmeClient
-    readonly kid: string
-    readonly strategy: Strategy
-    readonly pollMillis: number
-  },
-  { csr, deadline, names, stored, wasBegun }: Wanted,
-  keeper: Keeper<E>
-): Effect.Effect<string, UpstreamFailed | E> => {
-  const ask = (url: string, payload: object | "" = "") => client.post(url, payload, { kid })
-
-  const pause = ({ retryAfter }: UpstreamAnswer) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const wanted = Math.min(Math.max(pollMillis, (retryAfter ?? 0) * 1000), Math.max(pollMillis, longestPause))
-      return now + wanted >= deadline
-        ? Effect.sleep(Math.max(0, deadline - now))
-        : Effect.sleep(wanted)
-    })
-
-  const isLate = Effect.map(Clock.currentTimeMillis, (now) => now >= deadline)
-  const late = new UpstreamUnavailable({ detail: "the upstream was not done in time", status: undefined })
-
-  /** An order with these names that an attempt before opened and did not live to write down. */
-  const lost = Effect.gen(function*() {
-    const account = yield* ask(kid, {})
-    const list = account.json?.["orders"]
+/** An order with these names that an attempt before opened and did not live to write down. */
+const lost = <E>({ ask, client, kid, names }: Conversation, keeper: Keeper<E>) =>
+  Effect.gen(function*() {
+    const list = (yield* ask(kid, {})).json?.["orders"]
     if (typeof list !== "string") return undefined
     const listed = yield* ask(yield* client.checked(list, "a list of orders"))
-    const urls = Array.isArray(listed.json?.["orders"])
-      ? (listed.json["orders"] as ReadonlyArray<unknown>).filter((url) => typeof url === "string")
-      : []
-    const candidates = yield* keeper.unclaimed(urls.slice(0, 50) as ReadonlyArray<string>)
-    for (const url of candidates) {
+    const urls = listIn(listed.json ?? {}, "orders").filter((url): url is string => typeof url === "string")
+    for (const url of yield* keeper.unclaimed(urls.slice(0, mostListed))) {
       const members = (yield* ask(yield* client.checked(url, "an order"))).json ?? {}
-      if (textIn(members, "status") !== "invalid" && sameNames(members, names)) return { url, members }
+      if (textIn(members, "status") !== "invalid" && hasNames(members, names)) return { url, members }
     }
     return undefined
   })
 
-  const open = Effect.gen(function*() {
-    const found = wasBegun ? yield* Effect.orElseSucceed(lost, () => undefined) : undefined
-    if (found !== undefined) {
-      yield* keeper.opened(found.url, yield* client.checked(found.members["finalize"], "a finalize"))
-      return found.url
-    }
+const open = <E>(talk: Conversation, keeper: Keeper<E>): Effect.Effect<string, UpstreamFailed | E> =>
+  Effect.gen(function*() {
+    const { ask, client, names, wasBegun } = talk
+    const keep = (url: string, members: Members) =>
+      client.checked(members["finalize"], "a finalize").pipe(
+        Effect.flatMap((finalize) => keeper.opened(url, finalize)),
+        Effect.filterOrFail((isOurs) => isOurs, () => broken("an order that another one here has already")),
+        Effect.as(url)
+      )
+    const found = wasBegun ? yield* Effect.orElseSucceed(lost(talk, keeper), () => undefined) : undefined
+    if (found !== undefined) return yield* keep(found.url, found.members)
     const { newOrder } = yield* client.directory
     const answer = yield* ask(newOrder, { identifiers: identifiersOf(names) })
     const members = yield* objectOf(answer, "an order")
     if (answer.location === undefined) return yield* broken("an order without a location")
-    if (!sameNames(members, names)) {
-      return yield* new UpstreamRefused({
-        detail: "the upstream's order has other names",
-        status: undefined,
-        type: "untrusted"
-      })
-    }
-    yield* keeper.opened(answer.location, yield* client.checked(members["finalize"], "a finalize"))
-    return answer.location
+    if (!hasNames(members, names)) return yield* untrusted("the upstream's order has other names")
+    return yield* keep(answer.location, members)
   })
 
-  const authorize = (url: string): Effect.Effect<void, UpstreamFailed> =>
-    Effect.scoped(Effect.gen(function*() {
-      const first = yield* objectOf(yield* ask(url), "an authorization")
-      if (textIn(first, "status") === "valid") return
-      const name = textIn((first["identifier"] ?? {}) as Members, "value").toLowerCase()
-      const isWildcard = first["wildcard"] === true
-      if (!names.includes(isWildcard ? `*.${name}` : name)) {
-        return yield* new UpstreamRefused({
-          detail: "the upstream wants a name proved that nobody ordered",
-          status: undefined,
-          type: "untrusted"
-        })
-      }
-      const offered = challengesIn(first)
-      const chosen = yield* strategy.choose(name, isWildcard, offered)
-      const challengeUrl = yield* client.checked(chosen.url, "a challenge")
-      const { token = "" } = chosen
-      const keyAuthorization = `${token}.${client.thumbprint}`
-      yield* strategy.prepare({ name, isWildcard, token, keyAuthorization })
-      if (chosen.status === "pending") yield* ask(challengeUrl, {})
-      for (;;) {
-        const answer = yield* ask(url)
-        const members = yield* objectOf(answer, "an authorization")
-        const status = textIn(members, "status")
-        if (status === "valid") return
-        if (status !== "pending") {
-          const failed = challengesIn(members).find(({ error }) => error !== undefined)
-          const { detail, type } = problemIn(failed?.error, undefined)
-          return yield* new UpstreamRefused({
-            detail: plain(`${name}: ${failed === undefined ? `the authorization is ${status}` : detail}`),
-            status: undefined,
-            type
-          })
-        }
-        if (yield* isLate) return yield* late
-        yield* pause(answer)
-      }
-    }))
+const authorizationsIn = (members: Members, { names }: Conversation) =>
+  listIn(members, "authorizations").slice(0, 2 * names.length)
 
-  return Effect.gen(function*() {
-    const url = stored.orderUrl ?? (yield* open)
-    let [isAuthorized, isFinalized] = [false, false]
+/** Takes an order to its certificate, PEM. */
+export const fulfil = <E>(
+  upstream: Upstream,
+  { csr, stored, ...about }: Wanted,
+  keeper: Keeper<E>
+): Effect.Effect<string, UpstreamFailed | E> =>
+  Effect.gen(function*() {
+    const talk = converse(upstream, about)
+    const { ask, client, wasBegun } = talk
+    const url = stored.orderUrl ?? (yield* open(talk, keeper))
+    let [isAuthorized, isFinalized, mayBeUnclear] = [false, false, wasBegun]
     for (;;) {
       const answer = yield* ask(url)
       const members = yield* objectOf(answer, "an order")
       const status = textIn(members, "status")
-      if (status === "pending") {
-        const urls = Array.isArray(members["authorizations"]) ? members["authorizations"] as ReadonlyArray<unknown> : []
-        // One after the other: names that share a record would else take it from one another.
-        for (const one of urls.slice(0, 2 * names.length)) {
-          yield* authorize(yield* client.checked(one, "an authorization"))
-        }
-        if (!isAuthorized) {
-          isAuthorized = true
-          continue
-        }
+      if (mayBeUnclear && status !== "pending") {
+        yield* Effect.forEach(authorizationsIn(members, talk), (one) => clearAt(talk, one), { concurrency: atOnce })
+      }
+      mayBeUnclear = false
+      if (status === "pending" && !isAuthorized) {
+        yield* Effect.forEach(authorizationsIn(members, talk), (one) => authorize(talk, one), { concurrency: atOnce })
+        isAuthorized = true
+        continue
       } else if (status === "ready" && !isFinalized) {
         const finalize = yield* client.checked(members["finalize"], "a finalize")
         yield* ask(finalize, { csr: Buffer.from(csr).toString("base64url") })
@@ -202,11 +114,21 @@ export const fulfil = <E>(
         return (yield* ask(certificate)).text
       } else if (status === "invalid") {
         return yield* new UpstreamRefused({ ...problemIn(members["error"], undefined), status: undefined })
-      } else if (status !== "processing" && status !== "ready") {
+      } else if (status !== "processing" && status !== "ready" && status !== "pending") {
         return yield* broken(`an order that is ${plain(status).slice(0, 40)}`)
       }
-      if (yield* isLate) return yield* late
-      yield* pause(answer)
+      yield* talk.pause(answer)
     }
   })
+
+/** Takes away what attempts may have left in place for an order that is not gone on with; what cannot be had is left. */
+export const clear = (upstream: Upstream, names: ReadonlyArray<string>, orderUrl: string): Effect.Effect<void> => {
+  if (upstream.strategy.clear === undefined) return Effect.void
+  const talk = converse(upstream, { names, wasBegun: true, deadline: 0 })
+  return talk.ask(orderUrl).pipe(
+    Effect.flatMap(({ json = {} }) =>
+      Effect.forEach(authorizationsIn(json, talk), (one) => clearAt(talk, one), { concurrency: atOnce, discard: true })
+    ),
+    Effect.ignore
+  )
 }

@@ -1,127 +1,22 @@
 import { it } from "@effect/vitest"
-import { Effect, Fiber, Layer, TestClock } from "effect"
+import { Effect } from "effect"
 import { flattenedVerify, importJWK } from "jose"
-import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import { createPublicKey } from "node:crypto"
 import { assert, describe } from "vitest"
-import type { Record as LogRecord } from "../../../../src/subsystems/log/EventLog.ts"
-import { EventLog } from "../../../../src/subsystems/log/EventLog.ts"
-import type { WebAnswer, WebRequest } from "../../../../src/subsystems/outside/Web.ts"
-import { Web, WebFailed } from "../../../../src/subsystems/outside/Web.ts"
-import * as AcmeClient from "../../../../src/subsystems/signing/relay/AcmeClient.ts"
-import { bypass } from "../../../../src/subsystems/signing/relay/Strategy.ts"
-import type { UpstreamFailed } from "../../../../src/subsystems/signing/relay/UpstreamFailed.ts"
-import type { Wanted } from "../../../../src/subsystems/signing/relay/UpstreamOrder.ts"
-import { fulfil } from "../../../../src/subsystems/signing/relay/UpstreamOrder.ts"
+import type { Said } from "../../../support/ScriptedUpstream.ts"
+import {
+  authorization,
+  ca,
+  challenge,
+  directory,
+  failureOf,
+  honest,
+  order,
+  play,
+  privateKey
+} from "../../../support/ScriptedUpstream.ts"
 
-/* An upstream that lies, dawdles or fails ("Scripts, relay, notifications" of the list of attacks), played by a function. */
-
-const ca = "https://ca.example"
-const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
-
-type Json = { readonly [member: string]: unknown }
-
-/** How one path answers: a status with a body and headers. */
-interface Said {
-  readonly status?: number
-  readonly json?: Json
-  readonly text?: string
-  readonly headers?: { readonly [name: string]: string }
-}
-
-const directory: Json = {
-  newNonce: `${ca}/nonce`,
-  newAccount: `${ca}/account`,
-  newOrder: `${ca}/order`,
-  revokeCert: `${ca}/revoke`
-}
-
-const order = (status: string, more: Json = {}): Json => ({
-  status,
-  identifiers: [{ type: "dns", value: "a.example" }],
-  authorizations: [`${ca}/authz`],
-  finalize: `${ca}/finalize`,
-  ...more
-})
-
-const challenge = { type: "http-01", url: `${ca}/chall`, status: "pending", token: "token" }
-const authorization = (status: string, more: Json = {}): Json => ({
-  status,
-  identifier: { type: "dns", value: "a.example" },
-  challenges: [challenge],
-  ...more
-})
-
-/** An honest upstream: every path and the answers it gives in turn, the last one for ever. */
-const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
-  "/directory": [{ json: directory }],
-  "/nonce": [{}],
-  "/order": [{ status: 201, json: order("pending"), headers: { location: `${ca}/order/1` } }],
-  "/order/1": [
-    { json: order("pending") },
-    { json: order("ready") },
-    { json: order("processing") },
-    { json: order("valid", { certificate: `${ca}/cert` }) }
-  ],
-  "/authz": [{ json: authorization("pending") }, { json: authorization("valid") }],
-  "/chall": [{ json: challenge }],
-  "/finalize": [{ json: order("processing") }],
-  "/cert": [{ text: "the chain" }]
-}
-
-/** What a run against an upstream comes to. */
-const play = (
-  paths: { readonly [path: string]: ReadonlyArray<Said> },
-  more: Partial<Wanted> & { readonly claimed?: ReadonlyArray<string> } = {}
-) =>
-  Effect.gen(function*() {
-    const [asked, kept, records] = [new Array<WebRequest>(), new Array<string>(), new Array<LogRecord>()]
-    const said = { ...honest, ...paths }
-    const turns = new Map<string, number>()
-    const web = Web.layerScripted((request) => {
-      asked.push(request)
-      const path = request.url.href.startsWith(ca) ? request.url.pathname : request.url.href
-      const answers = said[path]
-      if (answers === undefined) return new WebFailed({ detail: `nobody at ${path}` })
-      const turn = turns.get(path) ?? 0
-      turns.set(path, turn + 1)
-      const { headers = {}, json, status = 200, text = "" } = answers[Math.min(turn, answers.length - 1)] ?? {}
-      const answer: WebAnswer = {
-        status,
-        headers: { "replay-nonce": `nonce${asked.length}`, ...headers },
-        body: Buffer.from(json === undefined ? text : JSON.stringify(json)),
-        truncated: false
-      }
-      return Effect.succeed(answer)
-    })
-    const wanted: Wanted = {
-      names: ["a.example"],
-      csr: Buffer.from("csr"),
-      stored: { orderUrl: undefined, finalizeUrl: undefined, certificateUrl: undefined },
-      wasBegun: false,
-      deadline: 300_000,
-      ...more
-    }
-    const running = Effect.gen(function*() {
-      const client = yield* AcmeClient.make(`${ca}/directory`, privateKey)
-      return yield* fulfil({ client, kid: `${ca}/acct/1`, strategy: bypass, pollMillis: 2000 }, wanted, {
-        opened: (url, finalize) => Effect.sync(() => kept.push(`opened ${url} ${finalize}`)),
-        issued: (url) => Effect.sync(() => kept.push(`issued ${url}`)),
-        unclaimed: (urls) => Effect.succeed(urls.filter((url) => !(more.claimed ?? []).includes(url)))
-      })
-    }).pipe(Effect.provide(Layer.merge(web, EventLog.layerMemory(records))))
-    const fiber = yield* Effect.fork(Effect.either(running))
-    yield* TestClock.adjust("10 minutes")
-    const ended = yield* Fiber.join(fiber)
-    const posts = asked.filter(({ method }) => method === "POST").map(({ url }) => url.href.replace(ca, ""))
-    return { ended, asked, kept, posts, records, endedAt: yield* TestClock.currentTimeMillis }
-  })
-
-const failureOf = (...parameters: Parameters<typeof play>) =>
-  Effect.map(play(...parameters), (played) => {
-    const { ended } = played
-    if (ended._tag === "Right") throw new Error("it was fulfilled")
-    return { ...played, failure: ended.left as UpstreamFailed }
-  })
+/* An upstream that lies, dawdles or fails ("Scripts, relay, notifications" of the list of attacks). */
 
 describe("an order at an honest upstream", () => {
   it.effect("goes from newOrder to its certificate, what outlives the attempt kept on the way", () =>

@@ -1,0 +1,73 @@
+import { Effect } from "effect"
+import { plain, problemIn } from "./AcmeClient.ts"
+import type { Conversation } from "./Conversation.ts"
+import type { Proof, UpstreamChallenge } from "./Strategy.ts"
+import type { UpstreamFailed } from "./UpstreamFailed.ts"
+import { UpstreamRefused } from "./UpstreamFailed.ts"
+import type { Members } from "./UpstreamObjects.ts"
+import { challengesIn, nameIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
+
+/* One authorization at the upstream. */
+
+const proofOf = ({ client }: Conversation, members: Members, { token = "" }: UpstreamChallenge): Proof => ({
+  ...nameIn(members),
+  token,
+  keyAuthorization: `${token}.${client.thumbprint}`
+})
+
+/** Takes away what an attempt that was cut off may have left in place for an authorization that is settled by now. */
+const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
+  const { strategy } = talk
+  const { isWildcard, name } = nameIn(members)
+  if (strategy.clear === undefined || !talk.names.includes(isWildcard ? `*.${name}` : name)) return Effect.void
+  const { clear } = strategy
+  return Effect.ignore(Effect.flatMap(
+    strategy.choose(name, isWildcard, challengesIn(members)),
+    (challenge) => clear(proofOf(talk, members, challenge))
+  ))
+}
+
+const isSettled = (members: Members): boolean => textIn(members, "status") !== "pending"
+
+/** {@link clear} of an authorization by its URL; whatever cannot be had is left. */
+export const clearAt = (talk: Conversation, url: unknown): Effect.Effect<void> =>
+  talk.client.checked(url, "an authorization").pipe(
+    Effect.flatMap(talk.ask),
+    Effect.flatMap((answer) => objectOf(answer, "an authorization")),
+    Effect.flatMap((members) => clear(talk, members)),
+    Effect.ignore
+  )
+
+const refusal = (name: string, members: Members): UpstreamRefused => {
+  const failed = challengesIn(members).find(({ error }) => error !== undefined)
+  const { detail, type } = problemIn(failed?.error, undefined)
+  const why = failed === undefined ? `the authorization is ${textIn(members, "status")}` : detail
+  return new UpstreamRefused({ detail: plain(`${name}: ${why}`), status: undefined, type })
+}
+
+/** Has a name proved, and waits until the upstream says that it is. */
+export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<void, UpstreamFailed> =>
+  Effect.scoped(Effect.gen(function*() {
+    const { ask, client, names, strategy } = talk
+    const url = yield* client.checked(listed, "an authorization")
+    const first = yield* objectOf(yield* ask(url), "an authorization")
+    const { isWildcard, name } = nameIn(first)
+    if (isSettled(first)) {
+      if (talk.wasBegun) yield* clear(talk, first)
+      return textIn(first, "status") === "valid" ? undefined : yield* refusal(name, first)
+    }
+    if (!names.includes(isWildcard ? `*.${name}` : name)) {
+      return yield* untrusted("the upstream wants a name proved that nobody ordered")
+    }
+    const chosen = yield* strategy.choose(name, isWildcard, challengesIn(first))
+    const challenge = yield* client.checked(chosen.url, "a challenge")
+    yield* strategy.prepare(proofOf(talk, first, chosen))
+    if (chosen.status === "pending") yield* ask(challenge, {})
+    for (;;) {
+      const answer = yield* ask(url)
+      const members = yield* objectOf(answer, "an authorization")
+      if (textIn(members, "status") === "valid") return
+      if (isSettled(members)) return yield* refusal(name, members)
+      yield* talk.pause(answer)
+    }
+  }))

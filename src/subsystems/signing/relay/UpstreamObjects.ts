@@ -1,0 +1,65 @@
+import { Effect } from "effect"
+import type { UpstreamAnswer } from "./AcmeClient.ts"
+import type { UpstreamChallenge } from "./Strategy.ts"
+import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
+
+/* What an upstream's orders and authorizations say, taken for what it is: anything. */
+
+/** A JSON object of an upstream's. */
+export type Members = { readonly [member: string]: unknown }
+
+/** An answer that makes no sense, and may the next time. */
+export const broken = (what: string) =>
+  new UpstreamUnavailable({ detail: `the upstream answers with ${what}`, status: undefined })
+
+/** The upstream is not to be believed. */
+export const untrusted = (detail: string) => new UpstreamRefused({ detail, status: undefined, type: "untrusted" })
+
+/** The object an answer holds. */
+export const objectOf = ({ json }: UpstreamAnswer, what: string): Effect.Effect<Members, UpstreamUnavailable> =>
+  json === undefined ? broken(`${what} that is no JSON object`) : Effect.succeed(json)
+
+/** A member as text; empty when it is none. */
+export const textIn = (members: Members, name: string): string => {
+  const value = members[name]
+  return typeof value === "string" ? value : ""
+}
+
+/** A member as a list; empty when it is none. */
+export const listIn = (members: Members, name: string): ReadonlyArray<unknown> => {
+  const value = members[name]
+  return Array.isArray(value) ? value as ReadonlyArray<unknown> : []
+}
+
+const token = /^[\w-]{1,512}$/
+
+/** The challenges of an authorization, those of unknown types and without a token among them. */
+export const challengesIn = (members: Members): ReadonlyArray<UpstreamChallenge & { readonly error: unknown }> =>
+  listIn(members, "challenges").flatMap((one) => {
+    if (typeof one !== "object" || one === null) return []
+    const challenge = one as Members
+    const text = textIn(challenge, "token")
+    return [{
+      type: textIn(challenge, "type"),
+      url: challenge["url"],
+      token: token.test(text) ? text : undefined,
+      status: textIn(challenge, "status"),
+      error: challenge["error"]
+    }]
+  })
+
+/** The identifier of an authorization, lower case. */
+export const nameIn = (members: Members): { readonly name: string; readonly isWildcard: boolean } => ({
+  name: textIn((members["identifier"] ?? {}) as Members, "value").toLowerCase(),
+  isWildcard: members["wildcard"] === true
+})
+
+/** Names in the form of newOrder. */
+export const identifiersOf = (names: ReadonlyArray<string>) => names.map((value) => ({ type: "dns", value }))
+
+/** Whether an order is for just these names. */
+export const hasNames = (members: Members, names: ReadonlyArray<string>): boolean => {
+  const values = listIn(members, "identifiers")
+    .map((one) => textIn((one ?? {}) as Members, "value").toLowerCase()).sort()
+  return values.length === names.length && [...names].sort().every((name, index) => name === values[index])
+}
