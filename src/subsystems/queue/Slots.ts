@@ -31,9 +31,11 @@ export const make = () => {
         const roomOf = (kind: JobKind) => mostAtOnce(kind, slots) - (held.get(kind) ?? 0)
         const claimed: Array<Job> = []
         mayHaveMore = slots <= active
-        while (active < slots) {
+        for (;;) {
+          const free = slots - active
+          if (free <= 0) break
           const open = leases.filter(([kind]) => roomOf(kind) > 0)
-          const limit = Math.min(slots - active, ...open.map(([kind]) => roomOf(kind)))
+          const limit = Math.min(free, ...open.map(([kind]) => roomOf(kind)))
           const among = open.length < leases.length
           const asked = claim({ limit, leases: open, among })
           // What was claimed before has to be run.
