@@ -64,13 +64,15 @@ export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
     no_proxy: proxy.no_proxy
   }, proxyVariables)
 
+/** Requests to services of the operator's choice. */
+export const web = (config: Config, version: string): Layer.Layer<Web, never, Resolver> =>
+  Web.layer(version, proxiesOf(config).outbound)
+
 /** The filter policies of profiles, with what they look at the world with. */
 export const policiesOf = (config: Config, profiles: Config["profiles"], version: string) => {
   const resolver = Resolver.layer(config.dns.resolver)
   return Policies.layer(profiles).pipe(
-    Layer.provide(
-      Layer.merge(Layer.provide(JsonGet.layer, Web.layer(version, proxiesOf(config).outbound)), Scripts.layer)
-    ),
+    Layer.provide(Layer.merge(Layer.provide(JsonGet.layer, web(config, version)), Scripts.layer)),
     Layer.provide(resolver),
     Layer.mapError(filesFailed)
   )
@@ -121,7 +123,7 @@ export const worker = (config: Config, version: string, before: Before) =>
         Layer.provide(Resolver.layer(config.dns.resolver))
       ),
     Layer.mapError(Backends.layer(mountedOf(config), before.signers), filesFailed).pipe(
-      Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer(version, proxiesOf(config).outbound), DnsUpdate.layer)),
+      Layer.provide(Layer.mergeAll(Scripts.layer, web(config, version), DnsUpdate.layer)),
       Layer.provide(Resolver.layer(config.dns.resolver))
     )
   )

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import * as upstream from "../operations/admin/upstream.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { ConfigRefused } from "../subsystems/config/ConfigRefused.ts"
 import { renderInitialConfig } from "../subsystems/config/Example.ts"
@@ -7,6 +8,7 @@ import type { Loaded } from "../subsystems/config/Load.ts"
 import { loadConfig } from "../subsystems/config/Load.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
 import { said, writeNewFile } from "../subsystems/crypto/KeyFile.ts"
+import type { Web } from "../subsystems/outside/Web.ts"
 import { generateIfAbsent } from "../subsystems/signing/CaFiles.ts"
 import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
@@ -61,3 +63,20 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
     }
     return made
   }).pipe(Effect.mapError(filesFailed))
+
+/**
+ * Makes the accounts relays have at their upstreams, where they have none; answers a line for each. Comes last: an upstream may
+ * not answer, or want a credential first.
+ */
+export const createAccounts = (
+  config: Config
+): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy | Web> =>
+  Effect.map(
+    Effect.forEach(config.profiles.filter(({ enabled }) => enabled), (profile) =>
+      Effect.mapError(
+        upstream.createIfAbsent(profile),
+        ({ detail, unwritable }) =>
+          new CommandFailed({ code: unwritable ? 1 : 3, message: `Profile ${profile.name}: ${detail}` })
+      )),
+    (made) => made.filter(({ length }) => length > 0).map((files) => `account       ${files.join(", ")}`)
+  )

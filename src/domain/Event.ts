@@ -166,6 +166,7 @@ export const events = {
   signer_relay_eab_secret_in_config: advisory("profile"),
   upstream_registered: info("profile", "target_host"),
   upstream_account_reused: info("profile", "target_host"),
+  upstream_request_failed: warn("profile", "status", "error"),
   upstream_bad_nonce_retry: debug("target_host"),
   upstream_relay_succeeded: info("order_id", "profile"),
   upstream_relay_failed: warn("order_id", "profile", "error"),

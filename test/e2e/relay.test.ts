@@ -113,7 +113,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     const answer = await session.finalize(body, makeCsr({ names }).csr)
     assert.deepStrictEqual([answer.status, answer.headers["retry-after"]], [200, "5"])
     const order: OrderBody = await session.awaitOrder(url, ["valid", "invalid"])
-    return { session, order }
+    return { session, order, url }
   }
 
   const issued = async (profile: string, ...names: ReadonlyArray<string>) => {
@@ -178,11 +178,65 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.match(order.error?.detail ?? "", /_acme-challenge\.outside\.test is not in the zone example\./)
   })
 
-  it("carries the upstream's refusal of a name into the order", async () => {
-    const { order } = await ordered("strict", "b.example")
+  it("carries the upstream's refusal of a name into the order, the log and what operators are shown", async () => {
+    const { order, url } = await ordered("strict", "b.example")
     assert.strictEqual(order.status, "invalid")
     assert.strictEqual(order.error?.type, "urn:ietf:params:acme:error:rejectedIdentifier")
     assert.match(order.error?.detail ?? "", /^The upstream authority refused a name: /)
+    const failed = await server.waitForEvent("upstream_request_failed", {
+      where: ({ fields }) => fields["profile"] === "strict",
+      timeoutMs: 10_000
+    })
+    assert.deepInclude(failed.fields, { status: 403 })
+
+    const command = async (...words: ReadonlyArray<string>) => {
+      const env = { ACME_SVC_DATABASE__URL: databaseUrl }
+      const ended = await runToEnd(["upstream", "order", ...words], { config: null, directory: server.directory, env })
+      assert.deepStrictEqual([ended.code, ended.stderr], [0, ""])
+      return ended.stdout
+    }
+    const id = url.slice(url.lastIndexOf("/") + 1)
+    const list = JSON.parse(await command("list", "--profile", "strict", "--status", "invalid", "--json")) as {
+      readonly items: ReadonlyArray<Record<string, unknown>>
+      readonly total: number
+    }
+    assert.strictEqual(list.total, 1)
+    const [listed] = list.items
+    assert.deepInclude(listed, { orderId: id, profile: "strict", status: "invalid", localStatus: "invalid" })
+    assert.match(String(listed?.["error"]), /^upstream_refused: rejectedIdentifier: /)
+    assert.strictEqual(listed?.["clientIp"], "127.0.0.1")
+    assert.notProperty(listed, "csr")
+    const shown = JSON.parse(await command("show", id, "--json")) as Record<string, unknown>
+    const { job, ...order_ } = shown
+    assert.deepStrictEqual(order_, listed)
+    assert.deepInclude(job, { kind: "signer_relay_issue", status: "failed" })
+    assert.match(await command("list"), /^ORDER +PROFILE +UPSTREAM +HERE[^]+\n\d+ of \d+ row\(s\)\.\n$/)
+    assert.match(await command("show", id), /\nnames +b\.example\n/)
+  })
+
+  it("shows nothing of orders that are not relayed, and takes no status the upstream cannot have", async () => {
+    const env = { ACME_SVC_DATABASE__URL: databaseUrl }
+    const at = { config: null, directory: server.directory, env }
+    const unknown = "01890a5d-ac96-774b-bcce-b302099a8057"
+    const missing = await runToEnd(["upstream", "order", "show", unknown], at)
+    assert.deepStrictEqual([missing.code, missing.stderr], [3, `There is no relayed order ${unknown}.\n`])
+    const wrong = await runToEnd(["upstream", "order", "list", "--status", "ready"], at)
+    assert.strictEqual(wrong.code, 3)
+    assert.match(wrong.stderr, /processing, valid, invalid/)
+  })
+
+  it("init makes the account, and says what it made; where the upstream wants a credential first, it says that", async () => {
+    const directory = freshDirectory()
+    const config = relaying("trusting", upstream.directoryUrl.replace("/default/", "/trusting/"))
+    const made = await runToEnd(["init"], { config, directory })
+    assert.strictEqual(made.code, 0, made.stderr)
+    assert.match(made.stdout, /\ncreated account +trusting\.key, trusting\.key\.kid\n$/)
+    const again = await runToEnd(["init"], { config, directory })
+    assert.strictEqual(again.stdout, "Nothing to do: everything exists.\n")
+    const bound = relaying("bound", upstream.directoryUrl.replace("/default/", "/bound/"))
+    const refused = await runToEnd(["init"], { config: bound, directory: freshDirectory() })
+    assert.strictEqual(refused.code, 3)
+    assert.match(refused.stderr, /^Profile bound: .*external account binding/)
   })
 
   it("registers by command, with a credential from a file or standard input that is written nowhere", async () => {

@@ -108,7 +108,7 @@ export const play = (
       ...more
     }
     const running = Effect.gen(function*() {
-      const client = yield* AcmeClient.make(`${ca}/directory`, privateKey)
+      const client = yield* AcmeClient.make(`${ca}/directory`, privateKey, "web")
       return yield* fulfil(
         { client, kid: `${ca}/acct/1`, strategy: more.strategy ?? bypass, pollMillis: 2000 },
         wanted,

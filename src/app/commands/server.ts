@@ -1,5 +1,5 @@
 import { Command, Options } from "@effect/cli"
-import { Cause, Console, Effect, Either } from "effect"
+import { Cause, Console, Effect, Either, Layer } from "effect"
 import * as Path from "node:path"
 import type { Roles } from "../../domain/Role.ts"
 import { everyRole, parseRoles } from "../../domain/Role.ts"
@@ -8,6 +8,7 @@ import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { Database } from "../../subsystems/db/Database.ts"
 import * as Migrations from "../../subsystems/db/Migrations.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
+import { Resolver } from "../../subsystems/outside/Resolver.ts"
 import { renderProfiles } from "../../surfaces/cli/profiles.ts"
 import { renderWelcome } from "../../surfaces/cli/welcome.ts"
 import { CommandFailed } from "../CommandFailed.ts"
@@ -78,14 +79,20 @@ const programs = ({ globals, host, load, quiet }: Kit) => {
     const program = Effect.gen(function*() {
       const applied = yield* Effect.flatMap(openDatabase, (dialect) => migrate(host.process, dialect))
       const files = yield* Setup.createFiles(config)
-      const lines = [
+      const print = (lines: ReadonlyArray<string>) =>
+        lines.length === 0 ? Effect.void : Console.log(lines.map((line) => `created ${line}`).join("\n"))
+      const first = [
         ...(created === undefined ? [] : [`configuration ${created}`]),
         ...(applied.length === 0 ? [] : [`schema        ${applied.length} migration(s)`]),
         ...files
       ]
-      yield* Console.log(
-        lines.length === 0 ? "Nothing to do: everything exists." : lines.map((line) => `created ${line}`).join("\n")
+      yield* print(first)
+      const accounts = yield* Effect.provide(
+        Setup.createAccounts(config),
+        Layer.provide(Graph.web(config, host.process.version), Resolver.layer(config.dns.resolver))
       )
+      yield* print(accounts)
+      if (first.length + accounts.length === 0) yield* Console.log("Nothing to do: everything exists.")
     })
     yield* program.pipe(Effect.provide(Graph.database(config)), Effect.provide(quiet(loaded)))
   }).pipe(Effect.provide(Entropy.layer))

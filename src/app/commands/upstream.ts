@@ -6,13 +6,13 @@ import { hmacKey } from "../../subsystems/config/Form.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { readTextFile, said } from "../../subsystems/crypto/KeyFile.ts"
 import { Resolver } from "../../subsystems/outside/Resolver.ts"
-import { Web } from "../../subsystems/outside/Web.ts"
 import { hmacKeyOf } from "../../subsystems/signing/relay/Relay.ts"
 import { renderDetail } from "../../surfaces/cli/detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, print } from "./Kit.ts"
+import { upstreamOrderCommand } from "./upstreamOrder.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
@@ -95,10 +95,7 @@ export const upstreamCommand = (kit: Kit) => {
           : { kid: kid.value, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(kit, file))) }
         const world = Layer.merge(
           Entropy.layer,
-          Layer.provide(
-            Web.layer(kit.host.process.version, Graph.proxiesOf(config).outbound),
-            Resolver.layer(config.dns.resolver)
-          )
+          Layer.provide(Graph.web(config, kit.host.process.version), Resolver.layer(config.dns.resolver))
         )
         const { accountUrl, isNew } = yield* upstream.registerAt(found, credential).pipe(
           Effect.catchTags(refused),
@@ -112,7 +109,7 @@ export const upstreamCommand = (kit: Kit) => {
     "Make a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
   )
   return described(
-    Command.make("upstream").pipe(Command.withSubcommands([show, register])),
-    "The accounts relays have at their upstreams."
+    Command.make("upstream").pipe(Command.withSubcommands([show, register, upstreamOrderCommand(kit)])),
+    "The accounts and orders relays have at their upstreams."
   )
 }

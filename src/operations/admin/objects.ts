@@ -8,6 +8,7 @@ import type { Credential } from "../../subsystems/db/eabKeys.ts"
 import type { JobRecord } from "../../subsystems/db/jobRecords.ts"
 import type { ChallengeRecord } from "../../subsystems/db/orderDetail.ts"
 import type { OrderRecord } from "../../subsystems/db/orderSearch.ts"
+import type { UpstreamOrderRecord } from "../../subsystems/db/upstreamOrderRecords.ts"
 import type * as workers from "../../subsystems/db/workers.ts"
 import type { CrlView } from "./crls.ts"
 import type { Expiring } from "./expiring.ts"
@@ -107,6 +108,31 @@ export const jobObject = (job: JobRecord) => ({
   createdAt: time(job.createdAt),
   updatedAt: time(job.updatedAt)
 })
+
+/** A relayed order: what it is at the upstream, and here. Remote text is as it came. */
+export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, now: number) => {
+  const { localCreatedAt: createdAt, localStatus: status, profile } = order
+  const validity = validityOf(config, profile)
+  return {
+    orderId: order.orderId,
+    profile,
+    accountId: order.accountId,
+    identifiers: order.identifiers,
+    status: order.status,
+    localStatus: statusShown({ status, createdAt }, validity, now),
+    localExpires: time(expiresAt(createdAt, validity)),
+    ...member("upstreamOrderUrl", order.upstreamOrderUrl),
+    ...member("upstreamFinalizeUrl", order.upstreamFinalizeUrl),
+    ...member("upstreamCertificateUrl", order.upstreamCertificateUrl),
+    ...member("error", order.error),
+    ...member("requestId", order.requestId),
+    ...member("clientIp", order.clientIp),
+    ...member("clientPtr", order.clientPtr),
+    ...member("userAgent", order.userAgent),
+    createdAt: time(order.createdAt),
+    updatedAt: time(order.updatedAt)
+  }
+}
 
 const staleAfterSeconds = 30
 

@@ -1,8 +1,16 @@
 import { Data, Effect } from "effect"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
 import * as AcmeClient from "../../subsystems/signing/relay/AcmeClient.ts"
+import { account } from "../../subsystems/signing/relay/Relay.ts"
 import type { UpstreamCredential } from "../../subsystems/signing/relay/UpstreamAccount.ts"
-import { hasKey, loadKey, readKid, register, writeKid } from "../../subsystems/signing/relay/UpstreamAccount.ts"
+import {
+  hasKey,
+  kidPathOf,
+  loadKey,
+  readKid,
+  register,
+  writeKid
+} from "../../subsystems/signing/relay/UpstreamAccount.ts"
 
 /* A relay's account at its upstream, in the operator's hands. */
 
@@ -40,7 +48,7 @@ export const registerAt = (
   Effect.gen(function*() {
     const { account_key_path, contact, directory_url } = yield* relayOf(profile)
     const known = yield* readKid(account_key_path)
-    const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path))
+    const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path), profile.name)
     if (known !== undefined) {
       yield* Effect.mapError(
         client.post(known, "", { kid: known }),
@@ -51,4 +59,15 @@ export const registerAt = (
     const accountUrl = yield* register(client, contact, credential)
     yield* writeKid(account_key_path, accountUrl)
     return { accountUrl, isNew: true }
+  })
+
+/** Makes the account where there is none; answers the files that were made, if any. Nobody is asked about one that exists. */
+export const createIfAbsent = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
+  Effect.gen(function*() {
+    if (signer.backend !== "relay") return []
+    const { account_key_path } = signer.relay
+    const hadKey = yield* hasKey(account_key_path)
+    if ((yield* readKid(account_key_path)) !== undefined && hadKey) return []
+    yield* account(name, signer.relay)
+    return [...(hadKey ? [] : [account_key_path]), kidPathOf(account_key_path)]
   })

@@ -43,7 +43,7 @@ export const specified = words(`
   signer_relay_eab_secret_in_config signer_script_failed signer_script_timeout span_closed span_opened tls_base_url_mismatch tls_certificate_expiring
   tls_certificate_loaded tls_disabled tls_handshake_failed tls_handshake_timeout tls_pair_generated
   upstream_account_reused upstream_bad_nonce_retry upstream_registered upstream_relay_failed
-  upstream_relay_succeeded worker_presence_failed worker_presence_swept worker_registered
+  upstream_relay_succeeded upstream_request_failed worker_presence_failed worker_presence_swept worker_registered
 `)
 
 /** Records of surfaces that are not built: the panel and its API, and notifications. */
@@ -56,5 +56,5 @@ export const awaited = words(`
   admin_session_reaper_swept admin_session_revoked admin_socket_bind_failed admin_step_up_failed notify_delivered
   notify_delivery_abandoned notify_delivery_failed notify_delivery_target_missing notify_email_plaintext
   notify_enqueue_failed notify_entry_unused notify_expiry_backfilled notify_expiry_digest_queued notify_queued
-  notify_template_unused order_purge_completed upstream_request_failed
+  notify_template_unused order_purge_completed
 `)

@@ -121,8 +121,11 @@ export const bindingOf = (
   return { protected: head, payload: body, signature: mac }
 }
 
-/** Makes the client of one upstream; nothing is asked until it has to be. `key` is the account key, P-256. */
-export const make = (directoryUrl: string, key: KeyObject) =>
+/**
+ * Makes the client of one upstream; nothing is asked until it has to be. `key` is the account key, P-256; `profile` the one it
+ * was made for, the first of those that share it.
+ */
+export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
   Effect.gen(function*() {
     const web = yield* Web
     const base = new URL(directoryUrl)
@@ -225,7 +228,20 @@ export const make = (directoryUrl: string, key: KeyObject) =>
           : new UpstreamRefused({ detail, status, type })
       })
 
-    return { directory, post, checked, thumbprint: thumbprintOf(key), key }
+    const told = <A>(asked: Effect.Effect<A, UpstreamFailed>): Effect.Effect<A, UpstreamFailed> =>
+      Effect.tapError(
+        asked,
+        ({ detail: error, status }) =>
+          emit("upstream_request_failed", { profile, status, error })
+      )
+    return {
+      directory: told(directory),
+      post: (url: string, payload: object | "", by: SignedBy) =>
+        told(post(url, payload, by)),
+      checked,
+      thumbprint: thumbprintOf(key),
+      key
+    }
   })
 
 /** The client of one upstream. */

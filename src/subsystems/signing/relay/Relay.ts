@@ -79,16 +79,16 @@ const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFa
     : new SigningFailed({ cause: "signer_failed", detail, again: { atLeast: error.retryAfter, atMost } })
 }
 
-/** Fulfils orders at an upstream ACME CA, with an account of its own there, made at the first start. */
-export const make = (
+/** The upstream's client and the account there, made when there is none yet. */
+export const account = (
   profile: string,
-  settings: RelaySettings
-): Effect.Effect<RelaySigner, AccountUnusable, Entropy | Web | DnsUpdate> =>
+  { account_key_path, contact, directory_url, eab }: Pick<
+    RelaySettings,
+    "account_key_path" | "contact" | "directory_url" | "eab"
+  >
+): Effect.Effect<{ readonly client: AcmeClient.AcmeClient; readonly kid: string }, AccountUnusable, Entropy | Web> =>
   Effect.gen(function*() {
-    const { account_key_path, contact, directory_url, eab, poll_interval_ms, poll_timeout_secs } = settings
-    const updates = yield* DnsUpdate
-    const key = yield* loadKey(account_key_path)
-    const client = yield* AcmeClient.make(directory_url, key)
+    const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path), profile)
     const hmacKey = Redacted.value(eab.hmac_key)
     const kid = yield* open({
       client,
@@ -98,6 +98,18 @@ export const make = (
       contact,
       credential: hmacKey === "" ? undefined : { kid: eab.kid, hmacKey: Redacted.make(hmacKeyOf(hmacKey)) }
     })
+    return { client, kid }
+  })
+
+/** Fulfils orders at an upstream ACME CA, with an account of its own there, made at the first start. */
+export const make = (
+  profile: string,
+  settings: RelaySettings
+): Effect.Effect<RelaySigner, AccountUnusable, Entropy | Web | DnsUpdate> =>
+  Effect.gen(function*() {
+    const { poll_interval_ms, poll_timeout_secs } = settings
+    const updates = yield* DnsUpdate
+    const { client, kid } = yield* account(profile, settings)
     return {
       relay: <E>(request: IssueRequest, { keeper, startedAt, stored, tokens, wasBegun }: Relaying<E>) =>
         Effect.gen(function*() {

@@ -29,7 +29,7 @@ const keyName = "signer.relay.account_key_path"
 const about = (error: FileUnusable) => unusable(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
 
 /** Where the account's URL is kept. */
-const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
+export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
 
 const readIfPresent = (path: string) =>
   readTextFile(path).pipe(

@@ -13,12 +13,15 @@ const isLocal = makeAddressSet([
   "fd00:ec2::254/128"
 ])
 
+// It is signed and shown as it is written: nothing a parser would mend, nor a terminal act on.
+const written = /^[\x21-\x7e]{1,2000}$/
+
 /**
  * A URL an upstream has named, when a request may go there: it has the scheme of the directory, no user part, and the
  * directory's host or one that is not on this host or its link. `undefined` otherwise.
  */
 export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
-  if (typeof text !== "string" || !URL.canParse(text)) return undefined
+  if (typeof text !== "string" || !written.test(text) || !URL.canParse(text)) return undefined
   const url = new URL(text)
   if (url.protocol !== directory.protocol || url.username !== "" || url.password !== "") return undefined
   if (url.hostname === directory.hostname) return url

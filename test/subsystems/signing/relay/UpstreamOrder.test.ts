@@ -96,6 +96,8 @@ describe("an upstream that lies", () => {
       "https://localhost/x",
       "https://0.0.0.0/x",
       "/relative",
+      "https://ca.example/\u001b[31mx",
+      "https://ca.example/x y",
       "javascript:alert(1)"
     ]
   ) {

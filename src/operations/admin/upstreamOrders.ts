@@ -1,0 +1,26 @@
+import { Data, Effect } from "effect"
+import { isId, OrderId } from "../../domain/Id.ts"
+import * as jobRecords from "../../subsystems/db/jobRecords.ts"
+import type { UpstreamOrderFilters } from "../../subsystems/db/upstreamOrderRecords.ts"
+import * as upstreamOrderRecords from "../../subsystems/db/upstreamOrderRecords.ts"
+
+/** No relayed order has this id. */
+export class NoSuchUpstreamOrder extends Data.TaggedError("NoSuchUpstreamOrder")<{ readonly id: string }> {}
+
+/** A page of relayed orders, newest first, and how many match. */
+export const list = Effect.fnUntraced(function*(
+  filters: UpstreamOrderFilters,
+  page: { readonly limit: number; readonly offset: number }
+) {
+  const items = yield* upstreamOrderRecords.search(filters, page)
+  return { items, total: yield* upstreamOrderRecords.countMatches(filters) }
+})
+
+/** One relayed order, with the job that has it fulfilled while the queue still knows that. */
+export const find = Effect.fnUntraced(function*(id: string) {
+  const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
+  if (order === undefined) return yield* new NoSuchUpstreamOrder({ id })
+  const filters = { kind: "signer_relay_issue", orderId: order.orderId }
+  const [job] = yield* jobRecords.search(filters, { limit: 1, offset: 0 })
+  return { order, job }
+})
