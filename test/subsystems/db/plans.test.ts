@@ -67,6 +67,14 @@ describe.each(databases.filter(({ dialect }) => dialect === "sqlite"))("plans on
       }
     }))
 
+  it.effect("who has an order of the upstream is found by its URL", () =>
+    Effect.gen(function*() {
+      const orderId = OrderId("00000000-0000-7000-8000-000000000000")
+      const by = /INDEX upstream_orders_url \(upstream_order_url=\?\)/
+      assert.match(yield* planOf(upstreamOrders.claimed(["https://ca.example/1", "https://ca.example/2"])), by)
+      assert.match(yield* planOf(upstreamOrders.opened({ orderId, orderUrl: "o", finalizeUrl: "f", now: 100 })), by)
+    }))
+
   it.effect("a token of a relay is found by itself, and those that have expired by when", () =>
     Effect.gen(function*() {
       assert.match(

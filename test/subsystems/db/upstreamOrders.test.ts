@@ -1,9 +1,9 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { OrderId } from "../../../src/domain/Id.ts"
-import type { Database } from "../../../src/subsystems/db/Database.ts"
-import { transaction } from "../../../src/subsystems/db/Database.ts"
+import { Database, transaction } from "../../../src/subsystems/db/Database.ts"
 import * as upstreamOrders from "../../../src/subsystems/db/upstreamOrders.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
@@ -20,8 +20,8 @@ const statuses = ["processing", "valid", "invalid"] as const
 
 describe.each(databases)("rows of upstream orders on $name", (backend) => {
   const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () => database.use(Effect.provide(body(), world({ seed: name }))))
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
+    it.scoped(name, () => database.use(Effect.provide(body(), world({ seed: name }))))
 
   const newOrder = Effect.flatMap(
     callerAt(profile),
@@ -115,14 +115,47 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
     Effect.gen(function*() {
       const orderId = yield* inserted
       const other = yield* inserted
-      yield* opened(orderId, 1, 120)
-      yield* opened(orderId, 2, 130)
+      assert.isTrue(yield* opened(orderId, 1, 120))
+      assert.isFalse(yield* opened(orderId, 2, 130))
       assert.deepInclude(yield* upstreamOrders.find(orderId), {
         orderUrl: "https://ca.example/order/1",
         finalizeUrl: "https://ca.example/finalize/1"
       })
       assert.deepStrictEqual((yield* stamps(orderId)).times, [100, 120])
       assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
+    }))
+
+  test("keep no order of the upstream that another one has, whatever has become of that", () =>
+    Effect.gen(function*() {
+      for (const [index, status] of statuses.entries()) {
+        const [orderId, other] = [yield* inserted, yield* inserted]
+        assert.isTrue(yield* opened(orderId, index, 120))
+        yield* set(orderId, status)
+        assert.isFalse(yield* opened(other, index, 130), status)
+        assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
+        assert.isTrue(yield* opened(other, index + 10, 140))
+      }
+    }))
+
+  test("written by two at once, one order of the upstream is one's", () =>
+    Effect.gen(function*() {
+      const other = yield* database.another
+      for (let round = 0; round < 10; round++) {
+        const both = [yield* inserted, yield* inserted]
+        const kept = yield* Effect.all(
+          both.map((orderId, index) =>
+            Effect.either(Effect.provideService(
+              transaction(opened(orderId, round, 120)),
+              Database,
+              index === 0 ? other : database.driver()
+            ))
+          ),
+          { concurrency: 2 }
+        )
+        assert.lengthOf(kept.filter((one) => one._tag === "Right" && one.right), 1)
+        const url = `https://ca.example/order/${round}`
+        assert.strictEqual(yield* count(`SELECT count(*) FROM upstream_orders WHERE upstream_order_url = '${url}'`), 1)
+      }
     }))
 
   test("keep where the certificate is, the latest word for it", () =>
