@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { IssuanceAbandoned } from "../domain/AcmeError.ts"
+import type { OrderId } from "../domain/Id.ts"
 import { expiresAt } from "../domain/Order.ts"
 import { problemOf, problemType } from "../domain/Problem.ts"
 import type { Config, ProfileConfig } from "../subsystems/config/AppConfig.ts"
@@ -12,6 +13,7 @@ import * as http01Tokens from "../subsystems/db/http01Tokens.ts"
 import * as jobs from "../subsystems/db/jobs.ts"
 import * as nonces from "../subsystems/db/nonces.ts"
 import * as orders from "../subsystems/db/orders.ts"
+import * as upstreamOrders from "../subsystems/db/upstreamOrders.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
 import { currentSeconds } from "./acme/caller.ts"
@@ -93,6 +95,17 @@ export const sweepJobs = (retentionDays: number): Effect.Effect<void, StorageFai
   })
 
 const youngSeconds = 60
+const jobGone = "its signing job is gone"
+
+/** A `processing` order to `invalid`, and what is known of it at an upstream with it. */
+const failStuck = (orderId: OrderId, now: number) =>
+  Effect.tap(
+    orders.failIssuance(orderId, problemOf(new IssuanceAbandoned())),
+    (failed) =>
+      failed === undefined
+        ? Effect.void
+        : upstreamOrders.end({ orderId, status: "invalid", error: jobGone, now })
+  )
 
 /**
  * What a crash can leave behind (`jobs.md`, "Start and recovery"): validating challenges without a job get one, with
@@ -115,11 +128,9 @@ export const recover = (
       })
     }
     for (const { accountId, id, identifiers, profile } of yield* orders.findStuck(now - youngSeconds, 1000)) {
-      const failed = yield* transaction(
-        Effect.zipRight(orders.lock(id), orders.failIssuance(id, problemOf(new IssuanceAbandoned())))
-      )
+      const failed = yield* transaction(Effect.zipRight(orders.lock(id), failStuck(id, now)))
       if (failed !== undefined) {
-        yield* emit("order_finalize_abandoned", { order_id: id, error: "its signing job is gone" })
+        yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
         yield* audit.record({
           event: "certificate_issue_failed",
           actorKind: "system",
@@ -129,7 +140,7 @@ export const recover = (
           identifiers: identifiers.map(({ value }) => value),
           reason: problemType(new IssuanceAbandoned()),
           profile,
-          detail: { cause: "attempts_exhausted", error: "its signing job is gone" }
+          detail: { cause: "attempts_exhausted", error: jobGone }
         })
       }
     }

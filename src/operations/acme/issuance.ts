@@ -55,7 +55,8 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
     return { _tag: "Failed", error: deadlinePassed } satisfies Ended
   }
-  return { _tag: "Done", commit: stored(payload, job, order, csr.right, signed.right) } satisfies Ended
+  const commit = Effect.asVoid(stored(payload, job, order, csr.right, signed.right))
+  return { _tag: "Done", commit } satisfies Ended
 })
 
 /** What the audit trail calls the end of a job by its last error: a failed signing says it in its first word. */

@@ -73,7 +73,10 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
     emit("order_finalize_bad_csr", { order_id: order.id, error: detail })
   )
 
-/** `processing` to `valid` with the certificate, and the row that tells of it once that has committed. */
+/**
+ * `processing` to `valid` with the certificate, and the row that tells of it once that has committed. Answers whether it was
+ * stored: an order whose authority was withdrawn meanwhile ends `invalid` instead.
+ */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
     const { chain, notAfter, serial } = signed
@@ -86,7 +89,7 @@ export const stored = Effect.fnUntraced(
       certPubkey: csr.spki,
       certNotAfter: notAfter
     })
-    if (stored === undefined) return yield* withdrawn(of, order)
+    if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
     const database = yield* Database
     const finished = yield* Clock.currentTimeMillis
     const row = audit.record({
@@ -105,6 +108,7 @@ export const stored = Effect.fnUntraced(
       emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 }),
       Effect.provideService(row, Database, database)
     ], { discard: true }))
+    return true
   },
   (writes, _of, _job, { id }) =>
     Effect.tapError(

@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Clock, Effect, Either } from "effect"
 import { IssuanceAbandoned, UpstreamRefusedName, UpstreamRefusedOrder } from "../../domain/AcmeError.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { Job, PayloadOf } from "../../domain/Job.ts"
@@ -9,6 +9,7 @@ import * as orders from "../../subsystems/db/orders.ts"
 import * as upstreamOrders from "../../subsystems/db/upstreamOrders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Outcome } from "../../subsystems/queue/Handler.ts"
+import { deadlinePassed } from "../../subsystems/queue/Settlement.ts"
 import type { TokenStore } from "../../subsystems/signing/relay/Strategy.ts"
 import { UpstreamUnavailable } from "../../subsystems/signing/relay/UpstreamFailed.ts"
 import type { Relaying } from "../../subsystems/signing/Signer.ts"
@@ -68,13 +69,17 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
   const row = yield* upstreamOrders.find(id)
-  if (order === undefined || order.status !== "processing" || row === undefined) return { _tag: "Done" } satisfies Ended
+  if (order === undefined || row === undefined) return { _tag: "Done" } satisfies Ended
   const issuance = issuanceOf(payload, row)
   const endUpstream = (status: "valid" | "invalid", error?: string) =>
     Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
-  if (order.accountStatus !== "valid" || order.unvalidated > 0) {
-    const commit = Effect.zipRight(withdrawn(issuance, order), endUpstream("invalid", "authority withdrawn"))
+  const endUnauthorized = endUpstream("invalid", "authority withdrawn")
+  if (order.status !== "processing") {
+    const commit = order.status === "valid" ? endUpstream("valid") : endUpstream("invalid", "the order has ended")
     return { _tag: "Done", commit } satisfies Ended
+  }
+  if (order.accountStatus !== "valid" || order.unvalidated > 0) {
+    return { _tag: "Done", commit: Effect.zipRight(withdrawn(issuance, order), endUnauthorized) } satisfies Ended
   }
   const refused = (detail: string): Ended => ({
     _tag: "Done",
@@ -98,7 +103,15 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
   if (relayed._tag === "Right") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
-    const commit = Effect.zipRight(stored(issuance, job, order, csr.right, relayed.right), endUpstream("valid"))
+    // The order ended meanwhile: what it would have had is nobody's.
+    const now = yield* Clock.currentTimeMillis
+    if (job.deadline !== undefined && now >= job.deadline * 1000) {
+      return { _tag: "Failed", error: deadlinePassed } satisfies Ended
+    }
+    const commit = Effect.flatMap(
+      stored(issuance, job, order, csr.right, relayed.right),
+      (isStored) => isStored ? endUpstream("valid") : endUnauthorized
+    )
     return { _tag: "Done", commit } satisfies Ended
   }
   const failure = relayed.left

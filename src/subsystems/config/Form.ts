@@ -116,7 +116,11 @@ export const contactUri: Form = form(
 /** A secret of an upstream: base64url, padded or not, or standard base64. */
 export const hmacKey: Form = form(
   "base64url or base64",
-  (text) => /^(?:[\w-]+|[A-Za-z0-9+/]+)={0,2}$/.test(text),
+  (text) => {
+    const bare = text.replace(/={1,2}$/, "")
+    const octets = Buffer.from(bare, "base64")
+    return bare !== "" && [octets.toString("base64url"), octets.toString("base64").replace(/=+$/, "")].includes(bare)
+  },
   "must be base64url or base64"
 )
 

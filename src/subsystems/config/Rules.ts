@@ -115,25 +115,6 @@ const relays = ({ config, written }: Subject): ReadonlyArray<Finding> =>
     ]
   })
 
-/** Relays with one account key share one account, so their whole sections must agree. */
-const sharedAccounts = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
-  const holders = config.profiles.filter(({ signer }) => signer.backend === "relay").map(({ name, signer }) => ({
-    name,
-    section: sectionText(signer),
-    key: `profiles.${name}.signer.relay.account_key_path`,
-    file: absolute(cwd, signer.relay.account_key_path)
-  }))
-  return holders.flatMap((holder, index) => {
-    const first = holders.slice(0, index).find(({ file }) => file === holder.file)
-    return first === undefined || first.section === holder.section ? [] : [{
-      key: holder.key,
-      message: `names the account key of profile ${first.name}, but their signer sections differ; `
-        + "make them the same or use another key",
-      involves: [written(holder.key), written(first.key)]
-    }]
-  })
-}
-
 const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   const limit = config.server.request_timeout_ms
   return scopes(config).flatMap(([scope, { challenge }]) => {
@@ -198,26 +179,34 @@ const writtenFiles = (subject: Subject): ReadonlyArray<Finding> => {
 }
 
 const isRecord = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+  typeof value === "object" && value !== null && !Array.isArray(value) && !Redacted.isRedacted(value)
 
-/** Dotted names of the members in which two sections differ. */
+/** Dotted names of the members in which two sections differ, secrets included. */
 const differences = (left: object, right: object, at = ""): ReadonlyArray<string> => {
   const others = new Map<string, unknown>(Object.entries(right))
-  return Object.entries(left).flatMap(([name, value]) => {
+  return Object.entries(left).flatMap(([name, value]: [string, unknown]) => {
     const other = others.get(name)
     if (isRecord(value) && isRecord(other)) return differences(value, other, `${at}${name}.`)
-    return JSON.stringify(value) === JSON.stringify(other) ? [] : [`${at}${name}`]
+    return sectionText([value]) === sectionText([other]) ? [] : [`${at}${name}`]
   })
 }
 
-const withLocalCa = ({ profiles }: Config) => profiles.filter(({ signer }) => signer.backend === "local_ca")
+type Signer = ProfileConfig["signer"]
 
-/** Profiles with one CA key share one CA, so their whole sections must agree: decision `local-ca.md`. */
-const sharedKeys = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
-  const holders = withLocalCa(config).map(({ name, signer }) => ({
+/** Profiles that name one file for the key of their signer share that signer, so their whole sections must agree. */
+const sharing = (
+  { config, cwd, written }: Subject,
+  { backend, keyOf, keyPath, what }: {
+    readonly backend: Signer["backend"]
+    readonly keyPath: string
+    readonly keyOf: (signer: Signer) => string
+    readonly what: string
+  }
+): ReadonlyArray<Finding> => {
+  const holders = config.profiles.filter(({ signer }) => signer.backend === backend).map(({ name, signer }) => ({
     name,
     signer,
-    file: absolute(cwd, signer.local_ca.key_path),
+    file: absolute(cwd, keyOf(signer)),
     section: `profiles.${name}.signer`
   }))
   return holders.flatMap((holder, index) => {
@@ -225,15 +214,33 @@ const sharedKeys = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> =
     const differ = first === undefined ? [] : differences(first.signer, holder.signer)
     if (first === undefined || differ.length === 0) return []
     return [{
-      key: `${holder.section}.local_ca.key_path`,
-      message: `names the CA key of profile ${first.name}, but their signer sections differ in ${differ.join(", ")}; `
+      key: `${holder.section}.${keyPath}`,
+      message: `names the ${what} of profile ${first.name}, but their signer sections differ in ${differ.join(", ")}; `
         + "make them the same or use another key",
-      involves: ["local_ca.key_path", ...differ].flatMap((name) =>
+      involves: [keyPath, ...differ].flatMap((name) =>
         [first, holder].map(({ section }) => written(`${section}.${name}`))
       )
     }]
   })
 }
+
+/** Profiles with one CA key share one CA: decision `local-ca.md`. */
+const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
+  sharing(subject, {
+    backend: "local_ca",
+    keyPath: "local_ca.key_path",
+    keyOf: ({ local_ca }) => local_ca.key_path,
+    what: "CA key"
+  })
+
+/** Relays with one account key share one account. */
+const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
+  sharing(subject, {
+    backend: "relay",
+    keyPath: "relay.account_key_path",
+    keyOf: ({ relay }) => relay.account_key_path,
+    what: "account key"
+  })
 
 const caFiles = ["cert_path", "key_path", "crl_path"] as const
 
@@ -242,7 +249,8 @@ const caFiles = ["cert_path", "key_path", "crl_path"] as const
  * key, and an old ledger would be taken over twice.
  */
 const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
-  const files = withLocalCa(config).flatMap(({ name, signer: { local_ca } }) =>
+  const withLocalCa = config.profiles.filter(({ signer }) => signer.backend === "local_ca")
+  const files = withLocalCa.flatMap(({ name, signer: { local_ca } }) =>
     caFiles.map((file) => ({
       file,
       key: absolute(cwd, local_ca.key_path),

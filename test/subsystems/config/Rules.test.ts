@@ -116,6 +116,13 @@ describe("one CA key in two profiles", () => {
     assert.include(fault.message, "differ in local_ca.leaf_validity_days, local_ca.subject.state;")
   })
 
+  it("is refused when they differ in a secret alone", () => {
+    const fault = refusedFor({
+      fileText: "[profiles.a]\nsigner.relay.eab.hmac_key = \"aHVudGVyMg\"\n[profiles.b]\n"
+    })
+    assert.include(fault.message, "differ in relay.eab.hmac_key;")
+  })
+
   it("is recognised under another spelling", () => {
     const fileText = twoProfiles("key_path = \"./x/../ca.key\"", "")
     assert.strictEqual(refusedFor({ fileText }).key, "profiles.b.signer.local_ca.key_path")

@@ -1,11 +1,13 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import { AccountId } from "../../../src/domain/Id.ts"
+import { AccountId, OrderId } from "../../../src/domain/Id.ts"
 import * as authorizations from "../../../src/subsystems/db/authorizations.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
+import * as http01Tokens from "../../../src/subsystems/db/http01Tokens.ts"
 import * as orders from "../../../src/subsystems/db/orders.ts"
+import * as upstreamOrders from "../../../src/subsystems/db/upstreamOrders.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
 
 /*
@@ -47,6 +49,41 @@ describe.each(databases.filter(({ dialect }) => dialect === "sqlite"))("plans on
   it.effect("challenges without a job are looked for among those under way", () =>
     Effect.gen(function*() {
       assert.match(yield* planOf(authorizations.findOrphaned(100, 1000)), /SCAN c USING INDEX challenges_processing/)
+    }))
+
+  it.effect("a relayed order is found by the order it is for, and started, kept and ended by it", () =>
+    Effect.gen(function*() {
+      const orderId = OrderId("00000000-0000-7000-8000-000000000000")
+      const urls = { orderUrl: "o", finalizeUrl: "f", certificateUrl: "c" }
+      const runs: ReadonlyArray<Effect.Effect<unknown, unknown, Database>> = [
+        upstreamOrders.find(orderId),
+        upstreamOrders.start(orderId, 100),
+        upstreamOrders.opened({ orderId, ...urls, now: 100 }),
+        upstreamOrders.issued({ orderId, ...urls, now: 100 }),
+        upstreamOrders.end({ orderId, status: "valid", error: undefined, now: 100 })
+      ]
+      for (const run of runs) {
+        assert.match(yield* planOf(run), /SEARCH upstream_orders USING INDEX \S+ \(order_id=\?\)/)
+      }
+    }))
+
+  it.effect("who has an order of the upstream is found by its URL", () =>
+    Effect.gen(function*() {
+      const orderId = OrderId("00000000-0000-7000-8000-000000000000")
+      const by = /INDEX upstream_orders_url \(upstream_order_url=\?\)/
+      assert.match(yield* planOf(upstreamOrders.claimed(["https://ca.example/1", "https://ca.example/2"])), by)
+      assert.match(yield* planOf(upstreamOrders.opened({ orderId, orderUrl: "o", finalizeUrl: "f", now: 100 })), by)
+    }))
+
+  it.effect("a token of a relay is found by itself, and those that have expired by when", () =>
+    Effect.gen(function*() {
+      assert.match(
+        yield* planOf(http01Tokens.find("token", 100)),
+        /SEARCH http01_tokens USING PRIMARY KEY \(token=\?\)/
+      )
+      const plan = yield* planOf(http01Tokens.sweep(100, 500))
+      assert.match(plan, /INDEX http01_tokens_expires_at \(expires_at<\?\)/)
+      assert.notMatch(plan, /SCAN http01_tokens|TEMP B-TREE/)
     }))
 
   it.effect("the daily sweep visits unfinished and failed orders alone", () =>
