@@ -1,9 +1,9 @@
 import { Redacted } from "effect"
-import * as nodePath from "node:path"
 import { parseProxy } from "../../domain/Proxy.ts"
-import { isInZone } from "../../domain/Zone.ts"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
+import { absolute, fileFindings, scopes } from "./FileRules.ts"
 import { policyFindings } from "./PolicyRules.ts"
+import { relayFindings } from "./RelayRules.ts"
 import { sectionText } from "./Section.ts"
 
 /** Something wrong between keys that are each right. */
@@ -29,12 +29,6 @@ export interface Subject {
 /** What `[profiles.<name>]` the smallest file needs; the refusal of an empty configuration prints it. */
 const minimalFile = `[profiles.default]
 enabled = true`
-
-/** The process-wide sections, then those of each profile, each with the beginning of its keys. */
-const scopes = (config: Config): ReadonlyArray<readonly [string, Pick<ProfileConfig, "challenge" | "signer">]> => [
-  ["", config],
-  ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
-]
 
 const someProfile = ({ config: { profiles }, written }: Subject): ReadonlyArray<Finding> =>
   profiles.some(({ enabled }) => enabled) ? [] : [{
@@ -64,57 +58,6 @@ const signerScripts = ({ config, written }: Subject): ReadonlyArray<Finding> =>
     ]
   })
 
-/** What a relay cannot do without, and what contradicts itself. */
-const relays = ({ config, written }: Subject): ReadonlyArray<Finding> =>
-  config.profiles.filter(({ signer }) => signer.backend === "relay").flatMap(({ name, signer: { relay } }) => {
-    const at = (key: string) => written(`profiles.${name}.signer.${key}`)
-    const finding = (key: string, message: string, ...more: ReadonlyArray<string>): Finding => ({
-      key: at(`relay.${key}`),
-      message,
-      involves: [at(`relay.${key}`), at("backend"), ...more.map((one) => at(`relay.${one}`))]
-    })
-    const { challenge_strategy, dns01, eab, poll_timeout_secs } = relay
-    const { challenge_alias, propagation, rfc2136 } = dns01
-    const needed = (["server", "zone", "tsig_key_name", "tsig_key_secret"] as const).filter((key) => {
-      const value = rfc2136[key]
-      return (Redacted.isRedacted(value) ? Redacted.value(value) : value) === ""
-    })
-    const isDns = challenge_strategy === "dns01"
-    const hasKey = Redacted.value(eab.hmac_key) !== ""
-    return [
-      ...relay.directory_url !== "" ? [] : [finding("directory_url", `must be set while ${at("backend")} is "relay"`)],
-      ...isDns
-        ? needed.map((key) =>
-          finding(
-            `dns01.rfc2136.${key}`,
-            `must be set while ${at("relay.challenge_strategy")} is "dns01"`,
-            "challenge_strategy"
-          )
-        )
-        : [],
-      ...isDns && challenge_alias !== "" && rfc2136.zone !== "" && !isInZone(challenge_alias, rfc2136.zone)
-        ? [finding("dns01.challenge_alias", `must lie in the zone ${rfc2136.zone}`, "dns01.rfc2136.zone")]
-        : [],
-      ...isDns && propagation.mode === "delay" && propagation.delay_secs === 0
-        ? [finding("dns01.propagation.delay_secs", "must not be 0 while mode is \"delay\"", "dns01.propagation.mode")]
-        : [],
-      ...isDns && propagation.mode === "delay" && propagation.delay_secs >= poll_timeout_secs
-        ? [finding(
-          "dns01.propagation.delay_secs",
-          `must be less than poll_timeout_secs, which is ${poll_timeout_secs}`,
-          "poll_timeout_secs"
-        )]
-        : [],
-      ...(eab.kid !== "") === hasKey ? [] : [
-        eab.kid === "" ? finding("eab.kid", "must be set where hmac_key is", "eab.hmac_key") : finding(
-          "eab.hmac_key",
-          "must be set where kid is",
-          "eab.kid"
-        )
-      ]
-    ]
-  })
-
 const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   const limit = config.server.request_timeout_ms
   return scopes(config).flatMap(([scope, { challenge }]) => {
@@ -138,45 +81,6 @@ const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): Readonl
         involves: [`proxy.${key}`]
       }]
   )
-
-/** One path for all its spellings. */
-const absolute = (cwd: string | undefined, path: string): string =>
-  cwd === undefined ? nodePath.normalize(path) : nodePath.resolve(cwd, path)
-
-const differentFiles = ({ cwd, written }: Subject) =>
-(
-  section: string,
-  paths: { readonly [key: string]: string }
-): ReadonlyArray<Finding> => {
-  const files = Object.entries(paths).map(([name, path]) => ({
-    key: written(`${section}.${name}`),
-    file: absolute(cwd, path)
-  }))
-  return files.flatMap(({ file, key }, index) => {
-    const earlier = files.slice(0, index).find((other) => other.file === file)
-    return earlier === undefined
-      ? []
-      : [{ key, message: `must not be the same file as ${earlier.key}`, involves: [key, earlier.key] }]
-  })
-}
-
-/** Files the service writes must not be one another, lest a revocation list overwrite a key. */
-const writtenFiles = (subject: Subject): ReadonlyArray<Finding> => {
-  const different = differentFiles(subject)
-  const { cert_path, key_path } = subject.config.server.tls
-  return [
-    ...different("server.tls", { cert_path, key_path }),
-    ...scopes(subject.config).filter(([, { signer }]) => signer.backend === "local_ca").flatMap((
-      [scope, { signer: { local_ca } }]
-    ) =>
-      different(`${scope}signer.local_ca`, {
-        cert_path: local_ca.cert_path,
-        key_path: local_ca.key_path,
-        crl_path: local_ca.crl_path
-      })
-    )
-  ]
-}
 
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !Redacted.isRedacted(value)
@@ -276,10 +180,10 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     someProfile,
     timeouts,
     signerScripts,
-    relays,
+    relayFindings,
     sharedAccounts,
     proxyVariables,
-    writtenFiles,
+    fileFindings,
     sharedKeys,
     separateCas,
     policyFindings

@@ -275,3 +275,31 @@ describe("one account key of two relays", () => {
     assert.strictEqual(wrong.key, "profiles.b.signer.relay.poll_interval_ms")
   })
 })
+
+describe("the files of an account", () => {
+  const key = "relay.account_key_path"
+
+  it("are none of those others are written to", () => {
+    const fault = refusedFor({ fileText: withDefaults({ ...sound, [key]: "server.key" }) })
+    assert.deepInclude(fault, { key: `signer.${key}`, message: "must not be the same file as server.tls.key_path" })
+    const ca = refusedFor({ fileText: fileOf({ a: { ...sound, [key]: "./ca.key" }, b: { backend: "local_ca" } }) })
+    assert.include(ca.message, "local_ca.key_path")
+  })
+
+  it("are not one another's: what stands beside a key is the account's URL", () => {
+    const profiles = { a: { ...sound, [key]: "x.key" }, b: { ...sound, [key]: "x.key.kid" } }
+    assert.deepInclude(refusedFor({ fileText: fileOf(profiles) }), {
+      key: `profiles.b.signer.${key}`,
+      message: `must not be the file of the account's URL, which is profiles.a.signer.${key} with .kid at its end`
+    })
+    const list = { backend: "local_ca", "local_ca.crl_path": "x.key.kid" }
+    assert.include(
+      refusedFor({ fileText: fileOf({ a: { ...sound, [key]: "x.key" }, b: list }) }).key,
+      "local_ca.crl_path"
+    )
+  })
+
+  it("matter only where something relays", () => {
+    accepted({ fileText: fileOf({ a: { backend: "local_ca", [key]: "server.key" } }) })
+  })
+})

@@ -1,0 +1,90 @@
+import * as nodePath from "node:path"
+import type { Config, ProfileConfig } from "./AppConfig.ts"
+import type { Finding, Subject } from "./Rules.ts"
+
+/** The process-wide sections, then those of each profile, each with the beginning of its keys. */
+export const scopes = (
+  config: Config
+): ReadonlyArray<readonly [string, Pick<ProfileConfig, "challenge" | "signer">]> => [
+  ["", config],
+  ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
+]
+
+/** One path for all its spellings. */
+export const absolute = (cwd: string | undefined, path: string): string =>
+  cwd === undefined ? nodePath.normalize(path) : nodePath.resolve(cwd, path)
+
+const differentFiles = ({ cwd, written }: Subject) =>
+(
+  section: string,
+  paths: { readonly [key: string]: string }
+): ReadonlyArray<Finding> => {
+  const files = Object.entries(paths).map(([name, path]) => ({
+    key: written(`${section}.${name}`),
+    file: absolute(cwd, path)
+  }))
+  return files.flatMap(({ file, key }, index) => {
+    const earlier = files.slice(0, index).find((other) => other.file === file)
+    return earlier === undefined
+      ? []
+      : [{ key, message: `must not be the same file as ${earlier.key}`, involves: [key, earlier.key] }]
+  })
+}
+
+/** Every file somebody has the service write, by its key. */
+const writtenBy = ({ config, cwd, written }: Subject) =>
+  [
+    ...Object.entries(config.server.tls).flatMap(([name, path]) =>
+      typeof path === "string" ? [{ key: `server.tls.${name}`, path }] : []
+    ),
+    ...config.profiles.flatMap(({ name, signer: { backend, local_ca, relay } }) => {
+      const { cert_path, crl_path, key_path } = local_ca
+      const { account_key_path } = relay
+      const files: { readonly [key: string]: string } = backend === "relay"
+        ? { "relay.account_key_path": account_key_path }
+        : backend === "local_ca"
+        ? { "local_ca.cert_path": cert_path, "local_ca.key_path": key_path, "local_ca.crl_path": crl_path }
+        : {}
+      return Object.entries(files).map(([key, path]) => ({ key: `profiles.${name}.signer.${key}`, path }))
+    })
+  ].map(({ key, path }) => ({ key: written(key), file: absolute(cwd, path) }))
+
+/** A relay's account key and the file beside it; other relays with the same key are another rule's. */
+const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
+  const others = writtenBy(subject)
+  const isAccount = ({ key }: { readonly key: string }) => key.endsWith("relay.account_key_path")
+  return others.filter(isAccount).flatMap(({ file, key }) => {
+    const at = (path: string) => (other: { readonly key: string; readonly file: string }) => other.file === path
+    const same = others.filter((other) => !isAccount(other)).find(at(file))
+    const beside = others.find(at(`${file}.kid`))
+    return [
+      ...same === undefined
+        ? []
+        : [{ key, message: `must not be the same file as ${same.key}`, involves: [key, same.key] }],
+      ...beside === undefined ? [] : [{
+        key: beside.key,
+        message: `must not be the file of the account's URL, which is ${key} with .kid at its end`,
+        involves: [key, beside.key]
+      }]
+    ]
+  })
+}
+
+/** Files the service writes must not be one another, lest a revocation list overwrite a key. */
+export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
+  const different = differentFiles(subject)
+  const { cert_path, key_path } = subject.config.server.tls
+  return [
+    ...different("server.tls", { cert_path, key_path }),
+    ...scopes(subject.config).filter(([, { signer }]) => signer.backend === "local_ca").flatMap((
+      [scope, { signer: { local_ca } }]
+    ) =>
+      different(`${scope}signer.local_ca`, {
+        cert_path: local_ca.cert_path,
+        key_path: local_ca.key_path,
+        crl_path: local_ca.crl_path
+      })
+    ),
+    ...accountFiles(subject)
+  ]
+}
