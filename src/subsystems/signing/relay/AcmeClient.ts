@@ -18,6 +18,8 @@ export interface UpstreamAnswer {
   readonly text: string
   /** Of the Location header, when it is one that may be followed. */
   readonly location: string | undefined
+  /** Of the Link header, the rest of a list. */
+  readonly next: string | undefined
   /** Seconds the upstream asks to be left alone for, whatever it means by that; `undefined` without. */
   readonly retryAfter: number | undefined
 }
@@ -87,6 +89,11 @@ const retryAfterOf = (text: string | undefined, now: number): number | undefined
   const seconds = /^-?\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
   return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined
 }
+
+/** RFC 8288; node joins several fields with commas. */
+const nextOf = (links: ReadonlyArray<string> | string | undefined): string | undefined =>
+  /<([^<>]*)>\s*;\s*rel="?next"?(?:\s*[;,]|\s*$)/i.exec(typeof links === "string" ? links : links?.join(", ") ?? "")
+    ?.[1]
 
 const base64url = (content: string | Uint8Array): string => Buffer.from(content).toString("base64url")
 
@@ -212,6 +219,7 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
             status,
             json: members,
             text: body.toString("utf8"),
+            next: nextOf(headers.link),
             location: location === undefined ? undefined : yield* checked(location, "a location"),
             retryAfter
           }

@@ -41,19 +41,21 @@ export interface Keeper<E> {
 /** Names are proved so many at a time: a hundred of them one after the other would take longer than anybody waits. */
 const atOnce = 10
 
-/** Of an account's orders, those that are looked at in the search for a lost one. */
-const mostListed = 50
+/** Of an account's orders, the pages that are looked at in the search for a lost one. */
+const mostPages = 20
 
 /** An order with these names that an attempt before opened and did not live to write down. */
 const lost = <E>({ ask, client, kid, names }: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {
-    const list = (yield* ask(kid, {})).json?.["orders"]
-    if (typeof list !== "string") return undefined
-    const listed = yield* ask(yield* client.checked(list, "a list of orders"))
-    const urls = listIn(listed.json ?? {}, "orders").filter((url): url is string => typeof url === "string")
-    for (const url of yield* keeper.unclaimed(urls.slice(0, mostListed))) {
-      const members = (yield* ask(yield* client.checked(url, "an order"))).json ?? {}
-      if (textIn(members, "status") !== "invalid" && hasNames(members, names)) return { url, members }
+    let page: unknown = (yield* ask(kid, {})).json?.["orders"]
+    for (let pages = 0; typeof page === "string" && pages < mostPages; pages++) {
+      const listed = yield* ask(yield* client.checked(page, "a list of orders"))
+      const urls = listIn(listed.json ?? {}, "orders").filter((url): url is string => typeof url === "string")
+      for (const url of yield* keeper.unclaimed(urls)) {
+        const members = (yield* ask(yield* client.checked(url, "an order"))).json ?? {}
+        if (textIn(members, "status") !== "invalid" && hasNames(members, names)) return { url, members }
+      }
+      page = listed.next
     }
     return undefined
   })

@@ -75,6 +75,27 @@ describe("an order at an honest upstream", () => {
       assert.strictEqual(kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
     }))
 
+  it.effect("is looked for on every page of the list, and the list is not followed for ever", () =>
+    Effect.gen(function*() {
+      const link = (page: number) => ({ link: `<${ca}/index>;rel="index", <${ca}/orders?p=${page}>; rel="next"` })
+      const acct = [{ json: { orders: `${ca}/orders` } }]
+      const first = { json: { orders: [`${ca}/order/7`] }, headers: link(2) }
+      const second = { json: { orders: [`${ca}/order/1`] } }
+      const found = yield* play({
+        "/acct/1": acct,
+        "/orders": [first, second],
+        "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }]
+      }, { wasBegun: true, claimed: [`${ca}/order/7`] })
+      assert.strictEqual(found.kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
+      const endless = yield* play({ "/acct/1": acct, "/orders": [first] }, {
+        wasBegun: true,
+        claimed: [`${ca}/order/7`],
+        deadline: 900_000
+      })
+      assert.strictEqual(endless.posts.filter((path) => path.startsWith("/orders")).length, 20)
+      assert.strictEqual(endless.ended._tag, "Right", "another is opened")
+    }))
+
   it.effect("goes on past nonces that are refused", () =>
     Effect.gen(function*() {
       const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }
