@@ -1,8 +1,7 @@
-import { execFileSync, spawnSync } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
-import { freePort } from "../test/support/Ports.ts"
+import { writePebbleFiles } from "../test/support/PebbleFiles.ts"
 import { temporaryDirectory } from "./Cleanup.ts"
 import { startProcess } from "./Service.ts"
 import { Connection, targetOf } from "./Wire.ts"
@@ -31,26 +30,7 @@ const isAnswering = async (directoryUrl: string): Promise<boolean> => {
 /** Starts it without sleeps, refused nonces and validation. */
 export const startPebble = async () => {
   const directory = temporaryDirectory()
-  const [certificate, privateKey] = [join(directory, "cert.pem"), join(directory, "key.pem")]
-  const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost".split(" ")
-  execFileSync("openssl", [...request, "-keyout", privateKey, "-out", certificate], { stdio: "ignore" })
-  const [port, management] = [await freePort(), await freePort()]
-  const config = join(directory, "pebble.json")
-  writeFileSync(
-    config,
-    JSON.stringify({
-      pebble: {
-        listenAddress: `127.0.0.1:${port}`,
-        managementListenAddress: `127.0.0.1:${management}`,
-        certificate,
-        privateKey,
-        httpPort: 5002,
-        tlsPort: 5001,
-        ocspResponderURL: "",
-        externalAccountBindingRequired: false
-      }
-    })
-  )
+  const { config, directoryUrl } = await writePebbleFiles(directory)
   const server = startProcess("pebble", ["-config", config], {
     cwd: directory,
     env: {
@@ -63,7 +43,6 @@ export const startPebble = async () => {
     logFile: join(directory, "log.txt")
   })
   await server.said("ACME directory available at")
-  const directoryUrl = `https://127.0.0.1:${port}/dir`
   for (let attempt = 0; attempt < 100 && !await isAnswering(directoryUrl); attempt++) await delay(50)
   return { pid: server.pid, directoryUrl, stop: server.stop }
 }

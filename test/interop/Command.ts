@@ -60,6 +60,8 @@ export const runCommand = (
 export interface Foreground {
   /** Waits until so many lines that match have been written, one unless said otherwise. */
   readonly waitFor: (pattern: RegExp, times?: number) => Promise<void>
+  /** How many lines that match have been written. */
+  readonly count: (pattern: RegExp) => number
   readonly signal: (signal: NodeJS.Signals) => void
   readonly stop: () => Promise<void>
 }
@@ -98,6 +100,7 @@ export const startForeground = async (
     })
   }
 
+  const count = (pattern: RegExp) => lines.filter((line) => pattern.test(line)).length
   const waitFor = (pattern: RegExp, times = 1) =>
     new Promise<void>((resolve, reject) => {
       const settle = (why?: string) => {
@@ -107,7 +110,7 @@ export const startForeground = async (
         else reject(new Error(`${command} ${why} before it said ${pattern}:\n${lines.slice(-40).join("\n")}`))
       }
       const look = () => {
-        if (lines.filter((line) => pattern.test(line)).length >= times) settle()
+        if (count(pattern) >= times) settle()
         else if (end !== undefined) settle(end)
       }
       const timer = setTimeout(() => settle(`took more than ${patienceMs} ms`), patienceMs)
@@ -126,7 +129,7 @@ export const startForeground = async (
     await stop()
     throw error
   }
-  return { waitFor, stop, signal: (signal) => child.kill(signal) }
+  return { waitFor, count, stop, signal: (signal) => child.kill(signal) }
 }
 
 const systemBundle = "/etc/ssl/certs/ca-certificates.crt"

@@ -12,6 +12,8 @@ export interface NameServer {
   readonly address: string
   /** What signs dynamic updates. */
   readonly key: { readonly name: string; readonly secret: string }
+  /** The same in every algorithm a relay knows. */
+  readonly tsigKeys: ReadonlyArray<TsigKeyText>
   /** `<script> add <name> <text>` puts a TXT record into the zone, `<script> delete <name> <text>` takes it out. */
   readonly script: string
   /** Changes the zone by lines of nsupdate. */
@@ -19,6 +21,14 @@ export interface NameServer {
   /** Waits for a query over TCP, which only follows an answer that was truncated. */
   readonly askedOverTcp: (name: string, type: string) => Promise<void>
   readonly stop: () => Promise<void>
+}
+
+/** A key the name server knows. */
+export interface TsigKeyText {
+  readonly name: string
+  readonly algorithm: "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
+  /** Standard base64. */
+  readonly secret: string
 }
 
 /** The zone of the names to be certified. */
@@ -39,9 +49,21 @@ const zoneFile = [
   ""
 ].join("\n")
 
-const configuration = (directory: string, port: number, key: string): string =>
+const tsigKey = (algorithm: TsigKeyText["algorithm"]): TsigKeyText => ({
+  name: `relay-${algorithm}`,
+  algorithm,
+  secret: randomBytes(48).toString("base64")
+})
+
+const configuration = (
+  directory: string,
+  port: number,
+  key: string,
+  keys: ReadonlyArray<TsigKeyText>
+): string =>
   [
     key,
+    ...keys.map(({ algorithm, name, secret }) => `key "${name}" { algorithm ${algorithm}; secret "${secret}"; };`),
     "controls {};",
     "options {",
     `  directory "${directory}";`,
@@ -56,7 +78,9 @@ const configuration = (directory: string, port: number, key: string): string =>
     // Whatever does not fit into the smallest packet is asked for again over TCP.
     "  max-udp-size 512;",
     "};",
-    `zone "${zone}" { type primary; file "zone"; allow-update { key ${keyName}; }; };`,
+    `zone "${zone}" { type primary; file "zone"; allow-update { ${
+      [keyName, ...keys.map(({ name }) => name)].map((name) => `key "${name}";`).join(" ")
+    } }; };`,
     ""
   ].join("\n")
 
@@ -70,7 +94,8 @@ export const startNameServer = async (): Promise<NameServer> => {
   const keyFile = join(directory, "hooks.key")
   const key = `key "${keyName}" { algorithm hmac-sha256; secret "${secret}"; };\n`
   writeFileSync(keyFile, key)
-  writeFileSync(join(directory, "named.conf"), configuration(directory, port, key))
+  const tsigKeys = (["hmac-sha256", "hmac-sha384", "hmac-sha512"] as const).map(tsigKey)
+  writeFileSync(join(directory, "named.conf"), configuration(directory, port, key, tsigKeys))
   writeFileSync(join(directory, "zone"), zoneFile)
   const script = scriptIn(
     directory,
@@ -83,6 +108,7 @@ export const startNameServer = async (): Promise<NameServer> => {
   return {
     address: `127.0.0.1:${port}`,
     key: { name: keyName, secret },
+    tsigKeys,
     script,
     update: async (...lines) => {
       const file = join(directory, `update-${randomBytes(6).toString("hex")}`)

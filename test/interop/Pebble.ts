@@ -1,0 +1,73 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { request } from "node:https"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { writePebbleFiles } from "../support/PebbleFiles.ts"
+import { startForeground } from "./Command.ts"
+
+/** Pebble at work as the upstream of a relay. */
+export interface Pebble {
+  readonly directoryUrl: string
+  /** The certificate it shows, to be trusted by who relays to it. */
+  readonly certificate: string
+  /** Its root, PEM, in a file. */
+  readonly rootFile: string
+  /** What it says of a certificate, by the hexadecimal serial number. */
+  readonly stateOf: (serial: string) => Promise<string>
+  /** How many orders it has opened, whosever they are. */
+  readonly orders: () => number
+  readonly stop: () => Promise<void>
+}
+
+/** How it is started. */
+export interface PebbleOptions {
+  /** Where names are looked up. */
+  readonly nameServer: string
+  /** Where http-01 answers are looked for. */
+  readonly httpPort: number
+  /** It takes every challenge for met. */
+  readonly believes: boolean
+}
+
+/** Of a hundred nonces it makes, so many are refused when they come back. */
+const refusedNonces = 20
+
+/** Starts one that refuses a fifth of the nonces it is given. */
+export const startPebble = async ({ believes, httpPort, nameServer }: PebbleOptions): Promise<Pebble> => {
+  const directory = mkdtempSync(join(tmpdir(), "acme-pebble-"))
+  const files = await writePebbleFiles(directory, httpPort)
+  const pebble = await startForeground("pebble", ["-config", files.config, "-dnsserver", nameServer], {
+    cwd: directory,
+    env: {
+      PEBBLE_WFE_NONCEREJECT: `${refusedNonces}`,
+      PEBBLE_VA_NOSLEEP: "1",
+      ...believes ? { PEBBLE_VA_ALWAYS_VALID: "1" } : {}
+    },
+    ready: /ACME directory available at/
+  })
+  const ca = readFileSync(files.certificate)
+  const asked = (path: string) =>
+    new Promise<string>((resolve, reject) => {
+      const outgoing = request(`${files.managementUrl}${path}`, { ca, agent: false }, (incoming) => {
+        let text = ""
+        incoming.setEncoding("utf8").on("data", (part: string) => text += part).once("end", () => resolve(text))
+      })
+      outgoing.once("error", reject).end()
+    })
+  const rootFile = join(directory, "root.pem")
+  writeFileSync(rootFile, await asked("/roots/0"))
+  return {
+    directoryUrl: files.directoryUrl,
+    certificate: files.certificate,
+    rootFile,
+    stateOf: async (serial) => {
+      const { Status } = JSON.parse(await asked(`/cert-status-by-serial/${serial}`)) as { readonly Status?: string }
+      return Status ?? "unknown"
+    },
+    orders: () => pebble.count(/Added order "/),
+    stop: async () => {
+      await pebble.stop()
+      rmSync(directory, { recursive: true, force: true })
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import { execFileSync } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { freePort } from "./Ports.ts"
+
+/** What Pebble, Let's Encrypt's test server, is started with. */
+export interface PebbleFiles {
+  /** Of `-config`. */
+  readonly config: string
+  readonly directoryUrl: string
+  /** Where its root and the state of certificates can be asked for. */
+  readonly managementUrl: string
+  /** The certificate it shows, signed by itself. */
+  readonly certificate: string
+}
+
+/** Writes the files of one Pebble on loopback; `httpPort` is where it looks for http-01 answers. */
+export const writePebbleFiles = async (directory: string, httpPort = 5002): Promise<PebbleFiles> => {
+  const [certificate, privateKey] = [join(directory, "cert.pem"), join(directory, "key.pem")]
+  const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost".split(" ")
+  const names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+  execFileSync("openssl", [...request, ...names, "-keyout", privateKey, "-out", certificate], { stdio: "ignore" })
+  const [port, management] = [await freePort(), await freePort()]
+  const config = join(directory, "pebble.json")
+  writeFileSync(
+    config,
+    JSON.stringify({
+      pebble: {
+        listenAddress: `127.0.0.1:${port}`,
+        managementListenAddress: `127.0.0.1:${management}`,
+        certificate,
+        privateKey,
+        httpPort,
+        tlsPort: 5001,
+        ocspResponderURL: "",
+        externalAccountBindingRequired: false
+      }
+    })
+  )
+  return {
+    config,
+    certificate,
+    directoryUrl: `https://127.0.0.1:${port}/dir`,
+    managementUrl: `https://127.0.0.1:${management}`
+  }
+}
