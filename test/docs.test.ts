@@ -538,37 +538,6 @@ describe("docs/operations.md", () => {
     assert.strictEqual(spawnSync("bash", ["-n"], { input: script }).status, 0)
     assert.include(script, "complete ")
   })
-
-  it("has a unit that does what it says", () => {
-    const unit = text("deploy/systemd/acme-svc.service").split("\n").filter((line) => /^[A-Z]\w*=/.test(line))
-    const settings = [
-      "Type=exec",
-      "ExecReload=/bin/kill -HUP $MAINPID",
-      "User=acme-svc",
-      "UMask=0077",
-      "StateDirectory=acme-svc",
-      "WorkingDirectory=/var/lib/acme-svc",
-      "Environment=ACME_SVC_CONFIG=/etc/acme-svc/config.toml",
-      "EnvironmentFile=-/etc/acme-svc/env",
-      "Restart=on-failure",
-      "RestartPreventExitStatus=2 3",
-      "TimeoutStopSec=90",
-      "LimitNOFILE=65536",
-      "NoNewPrivileges=yes",
-      "ProtectSystem=strict",
-      "CapabilityBoundingSet="
-    ]
-    for (const setting of settings) assert.include(unit, setting)
-    assert.match(unit.join("\n"), /^ExecStart=\/usr\/bin\/node .*\/opt\/acme-svc\/dist\/main\.js serve$/m)
-    const template = text("deploy/systemd/acme-svc@.service").split("\n").filter((line) => /^[A-Z]\w*=/.test(line))
-    assert.deepStrictEqual(
-      template.filter((line) => !unit.includes(line)),
-      [
-        "Description=ACME certificate service (%i)",
-        `${unit.find((line) => line.startsWith("ExecStart=")) ?? ""} --role %i`
-      ]
-    )
-  })
 })
 
 describe("docs/policy.md", () => {

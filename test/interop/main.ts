@@ -22,11 +22,12 @@ import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
 import { tableOf } from "./Table.ts"
+import { playUnits, unitCommands } from "./Units.ts"
 
 /*
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
- * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders. Everything happens on
- * loopback. Words choose clients and forwarders by a part of their name.
+ * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders and the units for
+ * systemd. Everything happens on loopback. Words choose by a part of the name.
  */
 
 /** Those that take longest first. */
@@ -142,6 +143,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const commands = [
     ...chosen.flatMap((client) => client.commands),
     ...forwarderCommands(isChosen),
+    ...isChosen("systemd") ? unitCommands : [],
     "named",
     "nsupdate",
     "openssl"
@@ -162,7 +164,11 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
         const url = database === "SQLite" ? undefined : await cluster.createDatabase()
         return drive(client, database, url, nameServer, client !== uacme || trusts)
       })).flat()
-      const outcomes = [...driven, ...await playForwarders(say, isChosen)]
+      const outcomes = [
+        ...driven,
+        ...await playForwarders(say, isChosen),
+        ...isChosen("systemd") ? await playUnits(say) : []
+      ]
       const failed = outcomes.filter(({ error }) => error !== undefined).length
       say(`\n${await versionsOf(commands)}\n\n${tableOf(outcomes, databases)}`)
       say(`\n${outcomes.length - failed} passed, ${failed} failed`)
