@@ -95,10 +95,12 @@ in
         "network-online.target"
         "postgresql.service"
       ];
+      startLimitIntervalSec = 0;
       environment.ACME_SVC_CONFIG = "${toml.generate "acme-svc.toml" cfg.settings}";
       serviceConfig = {
         Type = "exec";
         ExecStart = "${lib.getExe cfg.package} serve";
+        ExecReload = "${lib.getExe' pkgs.coreutils "kill"} -HUP $MAINPID";
         User = "acme-svc";
         Group = "acme-svc";
         UMask = "0077";
@@ -108,6 +110,7 @@ in
         Restart = "on-failure";
         RestartSec = 2;
         RestartPreventExitStatus = "2 3";
+        KillMode = "mixed";
         TimeoutStopSec = 90;
         LimitNOFILE = 65536;
         NoNewPrivileges = true;
@@ -120,11 +123,16 @@ in
         ProtectKernelLogs = true;
         ProtectControlGroups = true;
         ProtectClock = true;
+        ProtectHostname = true;
+        ProtectProc = "invisible";
         RestrictNamespaces = true;
+        RestrictRealtime = true;
         RestrictSUIDSGID = true;
+        RemoveIPC = true;
         LockPersonality = true;
         RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX AF_NETLINK";
-        SystemCallFilter = "@system-service";
+        SystemCallFilter = "@system-service @pkey";
+        SystemCallErrorNumber = "EPERM";
         SystemCallArchitectures = "native";
         CapabilityBoundingSet = lib.concatStringsSep " " capability;
         AmbientCapabilities = lib.concatStringsSep " " capability;

@@ -17,6 +17,7 @@ import { bindingOf } from "./support/Binding.ts"
 import { builtServer, freshDirectory, freshPostgresUrl } from "./support/Databases.ts"
 import { startHttp01Responder } from "./support/Http01Responder.ts"
 import { freePort } from "./support/Ports.ts"
+import { startServer } from "./support/Server.ts"
 
 /*
  * Every command of the documents is run, here or by `.ci/run`: as it stands, but for ports, the database's URL and the
@@ -137,6 +138,7 @@ const lines = {
   filterShow: "acme-svc filter show --profile default",
   filterCrl: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /crl",
   filterOutside: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /directory",
+  curlToken: "curl -i http://www.example.org/.well-known/acme-challenge/unknown",
   filterInside: "acme-svc filter explain --client-ip 10.1.2.3 --identifier web1.example.org --json"
 } as const
 
@@ -172,9 +174,9 @@ const ofTheGate = [
 ]
 
 // Clients that may be absent.
-const isInstalled = (client: "certbot" | "lego"): boolean =>
+const isInstalled = (client: "certbot" | "curl" | "lego"): boolean =>
   spawnSync("sh", ["-c", `command -v ${client}`], { stdio: "ignore" }).status === 0
-const client = { certbot: isInstalled("certbot"), lego: isInstalled("lego") }
+const client = { certbot: isInstalled("certbot"), curl: isInstalled("curl"), lego: isInstalled("lego") }
 
 /** A line of an absent client: the gate installs the client with its interop run, and runs this file once more. */
 const gateComesBack = (): void =>
@@ -536,37 +538,6 @@ describe("docs/operations.md", () => {
     assert.strictEqual(spawnSync("bash", ["-n"], { input: script }).status, 0)
     assert.include(script, "complete ")
   })
-
-  it("has a unit that does what it says", () => {
-    const unit = text("deploy/systemd/acme-svc.service").split("\n").filter((line) => /^[A-Z]\w*=/.test(line))
-    const settings = [
-      "Type=exec",
-      "ExecReload=/bin/kill -HUP $MAINPID",
-      "User=acme-svc",
-      "UMask=0077",
-      "StateDirectory=acme-svc",
-      "WorkingDirectory=/var/lib/acme-svc",
-      "Environment=ACME_SVC_CONFIG=/etc/acme-svc/config.toml",
-      "EnvironmentFile=-/etc/acme-svc/env",
-      "Restart=on-failure",
-      "RestartPreventExitStatus=2 3",
-      "TimeoutStopSec=90",
-      "LimitNOFILE=65536",
-      "NoNewPrivileges=yes",
-      "ProtectSystem=strict",
-      "CapabilityBoundingSet="
-    ]
-    for (const setting of settings) assert.include(unit, setting)
-    assert.match(unit.join("\n"), /^ExecStart=\/usr\/bin\/node .*\/opt\/acme-svc\/dist\/main\.js serve$/m)
-    const template = text("deploy/systemd/acme-svc@.service").split("\n").filter((line) => /^[A-Z]\w*=/.test(line))
-    assert.deepStrictEqual(
-      template.filter((line) => !unit.includes(line)),
-      [
-        "Description=ACME certificate service (%i)",
-        `${unit.find((line) => line.startsWith("ExecStart=")) ?? ""} --role %i`
-      ]
-    )
-  })
 })
 
 describe("docs/policy.md", () => {
@@ -867,6 +838,44 @@ describe("docs/revocation.md", () => {
   )
 })
 
+describe("docs/signers.md", () => {
+  it.each(blocksOf("docs/signers.md").filter(({ language }) => language === "toml").map(({ body }) => body))(
+    "has an example that is taken: %#",
+    async (body) => {
+      await builtServer()
+      const place = await Place.make()
+      writeFileSync(place.at("config.toml"), body)
+      assert.match(await place.succeed("profiles"), /^web .*\/profile\/web\/directory /m)
+    }
+  )
+
+  it("tells the service's answer to an unknown token from other ones", async () => {
+    if (!client.curl) return gateComesBack()
+    await builtServer()
+    const upstream = await startServer()
+    const place = await Place.make()
+    place.stand("http://www.example.org/", `http://localhost:${place.port}/`)
+    const asked = async (signer: string) => {
+      writeFileSync(place.at("config.toml"), `[profiles.default]\n${signer}`)
+      const serving = await place.serve("serve", settled)
+      const said = await place.succeed("curlToken")
+      await serving.stop()
+      return said
+    }
+    try {
+      const relay = [
+        "signer.backend = \"relay\"",
+        "signer.relay.challenge_strategy = \"http01\"",
+        `signer.relay.directory_url = "${upstream.directoryUrl}"`
+      ]
+      assert.match(await asked(relay.join("\n")), /^HTTP\/1\.1 404 [^]*There is no such token\.$/m)
+      assert.match(await asked(""), /^HTTP\/1\.1 404 (?![^]*There is no such token\.)/m)
+    } finally {
+      await upstream.dispose()
+    }
+  })
+})
+
 describe("docs/development.md and docs/bench.md", () => {
   const benchmarks = documents.flatMap(commandsOf).filter(isBenchmark)
 
@@ -917,6 +926,7 @@ describe("this test", () => {
       ...client.certbot
         ? []
         : ["certbot", "certbotTls", "certbotEab", "certbotRenew", "certbotRevoke", "certbotRevokeByKey"] as const,
+      ...client.curl ? [] : ["curlToken"] as const,
       ...client.lego ? [] : ["lego", "legoTls", "legoEab", "legoRenew", "legoRevoke"] as const
     ]
     for (const line of Object.keys(lines) as ReadonlyArray<Line>) {

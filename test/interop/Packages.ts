@@ -6,6 +6,7 @@ const packages: Readonly<Record<string, string>> = {
   apache2: "apache2-bin",
   named: "bind9",
   nsupdate: "bind9-dnsutils",
+  "systemd-analyze": "systemd",
   ualpn: "uacme"
 }
 

@@ -14,6 +14,7 @@ import { dehydrated } from "./clients/Dehydrated.ts"
 import { lego } from "./clients/Lego.ts"
 import { uacme } from "./clients/Uacme.ts"
 import { canTrust } from "./Command.ts"
+import { forwarderCommands, playForwarders } from "./Forwarders.ts"
 import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
 import { install, versionsOf } from "./Packages.ts"
@@ -21,11 +22,12 @@ import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
 import { tableOf } from "./Table.ts"
+import { playUnits, unitCommands } from "./Units.ts"
 
 /*
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
- * SQLite and on PostgreSQL; names are answered by BIND. Everything happens on loopback. Words choose clients by a part
- * of their name.
+ * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders and the units for
+ * systemd. Everything happens on loopback. Words choose by a part of the name.
  */
 
 /** Those that take longest first. */
@@ -136,8 +138,16 @@ const inParallel = async <A, B>(items: ReadonlyArray<A>, work: (item: A) => Prom
 }
 
 const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
-  const chosen = clients.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)))
-  const commands = [...chosen.flatMap((client) => client.commands), "named", "nsupdate", "openssl"]
+  const isChosen = (name: string) => words.length === 0 || words.some((word) => name.includes(word))
+  const chosen = clients.filter(({ name }) => isChosen(name))
+  const commands = [
+    ...chosen.flatMap((client) => client.commands),
+    ...forwarderCommands(isChosen),
+    ...isChosen("systemd") ? unitCommands : [],
+    "named",
+    "nsupdate",
+    "openssl"
+  ]
   await install(commands, say)
   const trusts = await canTrust()
   if (!trusts) {
@@ -150,10 +160,15 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
     const nameServer = await startNameServer()
     try {
       const runs = chosen.flatMap((client) => databases.map((database) => ({ client, database })))
-      const outcomes = (await inParallel(runs, async ({ client, database }) => {
+      const driven = (await inParallel(runs, async ({ client, database }) => {
         const url = database === "SQLite" ? undefined : await cluster.createDatabase()
         return drive(client, database, url, nameServer, client !== uacme || trusts)
       })).flat()
+      const outcomes = [
+        ...driven,
+        ...await playForwarders(say, isChosen),
+        ...isChosen("systemd") ? await playUnits(say) : []
+      ]
       const failed = outcomes.filter(({ error }) => error !== undefined).length
       say(`\n${await versionsOf(commands)}\n\n${tableOf(outcomes, databases)}`)
       say(`\n${outcomes.length - failed} passed, ${failed} failed`)

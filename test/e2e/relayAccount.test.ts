@@ -1,0 +1,69 @@
+import { readFileSync, renameSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { builtServer, freshDirectory } from "../support/Databases.ts"
+import type { Server } from "../support/Server.ts"
+import { runToEnd, startServer } from "../support/Server.ts"
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+/* What becomes of a relay whose account's files come back from a backup in part, as docs/operations.md has it. */
+
+describe("a relay's account", () => {
+  let upstream: Server
+  let credential: { readonly kid: string; readonly hmacKey: string }
+  beforeAll(async () => {
+    await builtServer()
+    upstream = await startServer({ config: "[profiles.open]\n[profiles.bound]\neab.enabled = true\n" })
+    const made = await runToEnd(["eab", "create", "--label", "relay", "--json"], {
+      config: null,
+      directory: upstream.directory
+    })
+    credential = JSON.parse(made.stdout) as typeof credential
+  })
+  afterAll(() => upstream.dispose())
+
+  /** One start to its end, with or without the credential; answers the account's URL, or what was said instead. */
+  const started = async (directory: string, profile: string, bound = false): Promise<string> => {
+    const config = [
+      "[profiles.default.signer]",
+      "backend = \"relay\"",
+      `relay.directory_url = "${upstream.profileUrl(profile)}"`,
+      ...bound ? [`relay.eab = { kid = "${credential.kid}", hmac_key = "${credential.hmacKey}" }`] : []
+    ].join("\n")
+    const refused = await startServer({ directory, config }).then(
+      (server) => server.dispose().then(() => undefined),
+      (error: unknown) => String(error)
+    )
+    return refused ?? readFileSync(join(directory, "upstream_account.key.kid"), "utf8")
+  }
+
+  it("is found again by its key, and is no account without it", async () => {
+    const directory = freshDirectory()
+    const [key, kid] = ["", ".kid"].map((suffix) => join(directory, `upstream_account.key${suffix}`)) as [
+      string,
+      string
+    ]
+    const account = await started(directory, "open")
+    rmSync(kid)
+    assert.strictEqual(await started(directory, "open"), account)
+    renameSync(key, join(directory, "away"))
+    assert.include(await started(directory, "open"), "names an account, but its key upstream_account.key is gone.")
+    renameSync(join(directory, "away"), key)
+    assert.strictEqual(await started(directory, "open"), account)
+    rmSync(key)
+    rmSync(kid)
+    const another = await started(directory, "open")
+    assert.match(another, /^http\S+\/acct\/\S+\n$/)
+    assert.notStrictEqual(another, account)
+  })
+
+  it("is found with the credential once more where the upstream asks for one", async () => {
+    const directory = freshDirectory()
+    const account = await started(directory, "bound", true)
+    assert.strictEqual(await started(directory, "bound"), account, "kept")
+    rmSync(join(directory, "upstream_account.key.kid"))
+    assert.include(await started(directory, "bound"), "the upstream makes no account: ")
+    assert.strictEqual(await started(directory, "bound", true), account)
+  })
+})

@@ -1,0 +1,163 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { freePort } from "../support/Ports.ts"
+import { runCommand, startForeground } from "./Command.ts"
+import type { Outcome } from "./Table.ts"
+
+/* What systemd and the kernel say of the units of deploy/systemd: nothing is started by systemd, which may not be running. */
+
+const repository = resolve(import.meta.dirname, "../..")
+const units = join(repository, "deploy/systemd")
+const isUnit = (file: string): boolean => file.endsWith(".service")
+
+/** Tenths of what `systemd-analyze security` calls exposure; 100 is a service without any confinement. */
+const exposed = 20
+
+/** What has to be installed for {@link playUnits}. */
+export const unitCommands: ReadonlyArray<string> = ["systemd-analyze", "strace"]
+
+const check = (holds: boolean, what: string): void => {
+  if (!holds) throw new Error(what)
+}
+
+/** Runs `use` with a directory that is there for so long. */
+const inDirectory = async <A>(use: (directory: string) => Promise<A>): Promise<A> => {
+  const directory = mkdtempSync(join(tmpdir(), "acme-units-"))
+  try {
+    return await use(directory)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** The unit as it is, but for the runtime's path; a template as one of its instances. */
+const copied = (unit: string, directory: string): string => {
+  const file = join(directory, unit.replace("@.", "@worker."))
+  writeFileSync(file, readFileSync(join(units, unit), "utf8").replaceAll("/usr/bin/node", process.execPath))
+  return file
+}
+
+const verifies = (unit: string) => () =>
+  inDirectory(async (directory) => {
+    const said = await runCommand("systemd-analyze", ["verify", "--man=no", copied(unit, directory)])
+    check(!said.includes(unit.replace(/@?\.service$/, "")), said)
+  })
+
+const confines = (unit: string) => () =>
+  inDirectory(async (directory) => {
+    await runCommand("systemd-analyze", [
+      "security",
+      "--offline=true",
+      "--no-pager",
+      `--threshold=${exposed}`,
+      copied(unit, directory)
+    ])
+  })
+
+const valuesOf = (unit: string, key: string): ReadonlyArray<string> =>
+  new RegExp(`^${key}=(.*)$`, "m").exec(readFileSync(join(units, unit), "utf8"))?.[1]?.split(" ") ?? []
+
+/** The system calls of a group, those of the groups in it included. */
+const callsOf = async (group: string): Promise<ReadonlyArray<string>> => {
+  const [, ...lines] = (await runCommand("systemd-analyze", ["syscall-filter", "--no-pager", group])).split("\n")
+  const entries = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"))
+  return (await Promise.all(entries.map((one) => one.startsWith("@") ? callsOf(one) : [one]))).flat()
+}
+
+const configuration = (directory: string): string =>
+  [
+    "[challenge]",
+    "bypass = true",
+    "[profiles.default]",
+    "[profiles.script.signer]",
+    "backend = \"custom\"",
+    "[profiles.script.signer.custom]",
+    `script_path = "${join(repository, "docs/recipes/sign-with-openssl.sh")}"`,
+    `args = ["${directory}"]`,
+    "timeout_ms = 20000",
+    ""
+  ].join("\n")
+
+/** Every system call the service makes while it starts, signs in both ways, reloads and ends, with what it was given. */
+const traced = (): Promise<ReadonlyArray<string>> =>
+  inDirectory(async (directory) => {
+    const [port, trace] = [await freePort(), join(directory, "trace")]
+    writeFileSync(join(directory, "config.toml"), configuration(directory))
+    // With -D the service is the child, and strace looks on.
+    const words = [
+      "-D",
+      "-f",
+      "-qq",
+      "--signal=none",
+      "-o",
+      trace,
+      process.execPath,
+      join(repository, "dist/main.js"),
+      "serve"
+    ]
+    const serving = await startForeground("strace", words, {
+      cwd: directory,
+      env: {
+        ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+        ACME_SVC_SERVER__BASE_URL: `http://127.0.0.1:${port}`
+      },
+      ready: /acme-svc is ready/
+    })
+    try {
+      for (const profile of ["default", "script"]) {
+        const session = await AcmeSession.open(`http://127.0.0.1:${port}/profile/${profile}/directory`)
+        await session.register()
+        await session.issue([`${profile}.example`], new Map())
+        session.close()
+      }
+      serving.signal("SIGHUP")
+      await serving.waitFor(/server_config_reloaded/)
+    } finally {
+      await serving.stop()
+    }
+    return readFileSync(trace, "utf8").split("\n")
+  })
+
+/** Whether a process may be traced here. */
+const canTrace = (): Promise<boolean> => runCommand("strace", ["-o", "/dev/null", "true"]).then(() => true, () => false)
+
+const lets = async (): Promise<void> => {
+  const calls = await traced()
+  const [unit = ""] = readdirSync(units).filter(isUnit)
+  const allowed = new Set((await Promise.all(valuesOf(unit, "SystemCallFilter").map(callsOf))).flat())
+  const made = new Set(calls.flatMap((line) => /^\d+ +(\w+)\(/.exec(line)?.[1] ?? []))
+  check(made.has("execve") && made.has("epoll_ctl"), `nothing was traced: ${[...made].join(", ")}`)
+  const refused = [...made].filter((call) => !allowed.has(call))
+  check(refused.length === 0, `the unit forbids what the service calls: ${refused.join(", ")}`)
+  const families = new Set(valuesOf(unit, "RestrictAddressFamilies"))
+  const opened = new Set(calls.flatMap((line) => / socket\((AF_\w+),/.exec(line)?.[1] ?? []))
+  const strange = [...opened].filter((family) => !families.has(family))
+  check(opened.has("AF_INET") && strange.length === 0, `it opens sockets of ${[...opened].join(", ")}`)
+}
+
+/** Has systemd look the units over, and the kernel tell what the service asks of it. */
+export const playUnits = async (say: (text: string) => void): Promise<ReadonlyArray<Outcome>> => {
+  const plays = readdirSync(units).filter(isUnit).flatMap((unit) => [
+    { name: `${unit} is sound`, play: verifies(unit) },
+    { name: `${unit} confines`, play: confines(unit) }
+  ])
+  if (await canTrace()) plays.push({ name: "the service is let do what it does", play: lets })
+  else say("what the service asks of the kernel is not held against the units: it may not be traced here")
+  const outcomes: Array<Outcome> = []
+  for (const { name: scenario, play } of plays) {
+    const begun = performance.now()
+    const error = await play().then(() => undefined, (cause: unknown) => String(cause))
+    const outcome = {
+      database: "SQLite",
+      client: "systemd",
+      challenge: "",
+      scenario,
+      milliseconds: performance.now() - begun
+    }
+    outcomes.push(error === undefined ? outcome : { ...outcome, error })
+    if (error !== undefined) say(`--- ${scenario}\n${error}\n---`)
+  }
+  return outcomes
+}

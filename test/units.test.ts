@@ -1,0 +1,282 @@
+import { spawnSync } from "node:child_process"
+import { X509Certificate } from "node:crypto"
+import { once } from "node:events"
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import type { AddressInfo } from "node:net"
+import { createServer } from "node:net"
+import { join, resolve } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { everyRole } from "../src/domain/Role.ts"
+import { builtServer, freshDirectory } from "./support/Databases.ts"
+import { freePort } from "./support/Ports.ts"
+import type { ProcessOptions, Server } from "./support/Server.ts"
+import { minimalConfig, runToEnd, startServer } from "./support/Server.ts"
+
+/* What deploy/systemd says of the service is what the service does; systemd itself has its say in the interop run. */
+
+const repository = resolve(import.meta.dirname, "..")
+const text = (file: string): string => readFileSync(join(repository, file), "utf8")
+
+/** `Section.Key` and what is said of it; no key is used twice. */
+type Unit = ReadonlyMap<string, string>
+
+const unitOf = (file: string): Unit => {
+  const unit = new Map<string, string>()
+  let section = ""
+  for (const line of text(file).split("\n")) {
+    if (/^(?:#.*)?$/.test(line)) continue
+    const [, opened] = /^\[(\w+)\]$/.exec(line) ?? []
+    if (opened !== undefined) section = opened
+    else {
+      const [, key = "", value = ""] = /^(\w+)=(.*)$/.exec(line) ?? assert.fail(`${file}: ${line}`)
+      assert.isFalse(unit.has(`${section}.${key}`), `${file} says ${key} twice`)
+      unit.set(`${section}.${key}`, value)
+    }
+  }
+  return unit
+}
+
+const unit = unitOf("deploy/systemd/acme-svc.service")
+const template = unitOf("deploy/systemd/acme-svc@.service")
+
+const of = (key: string): string => unit.get(`Service.${key}`) ?? assert.fail(`the unit has no ${key}`)
+const wordsOf = (key: string): ReadonlyArray<string> => of(key).split(" ").filter((word) => word !== "")
+
+/** Asks for a reload by the words of the unit, and waits for it; a process that has done one ends in peace. */
+const reload = async (server: Server): Promise<void> => {
+  const [kill = "", ...words] = wordsOf("ExecReload").map((word) => word === "$MAINPID" ? `${server.pid()}` : word)
+  assert.strictEqual(spawnSync(kill, words).status, 0)
+  await server.waitForEvent("server_config_reloaded")
+}
+
+/** An installation as the units and the document have it, elsewhere. */
+class Host {
+  readonly etc = freshDirectory()
+  readonly state = freshDirectory()
+
+  /** Text with the paths of an installation, with the ones of this host. */
+  here(said: string): string {
+    return [
+      ["/etc/acme-svc", this.etc],
+      ["/var/lib/acme-svc", this.state],
+      ["/opt/acme-svc", repository],
+      ["/usr/bin/node", process.execPath]
+    ].reduce<string>((before, [from = "", to = ""]) => before.replaceAll(from, to), said)
+  }
+
+  /** The process a unit starts. */
+  process(unit: Unit, instance = ""): ProcessOptions & { readonly directory: string } {
+    const start = (unit.get("Service.ExecStart") ?? "").replaceAll("%i", instance).split(" ").map((word) =>
+      this.here(word)
+    )
+    const [node, main, verb, ...flags] = start
+    assert.deepStrictEqual([node, main, verb], [process.execPath, join(repository, "dist/main.js"), "serve"])
+    const [, name = "", value = ""] = /^(\w+)=(\S+)$/.exec(unit.get("Service.Environment") ?? "") ?? []
+    return {
+      config: null,
+      directory: this.here(unit.get("Service.WorkingDirectory") ?? ""),
+      flags,
+      env: { [name]: this.here(value) }
+    }
+  }
+}
+
+describe("acme-svc.service", () => {
+  let host: Host
+  let server: Server
+  let umask: number
+  beforeAll(async () => {
+    await builtServer()
+    umask = process.umask(Number.parseInt(of("UMask"), 8))
+    host = new Host()
+    writeFileSync(join(host.etc, "config.toml"), minimalConfig)
+    server = await startServer(host.process(unit))
+  })
+  afterAll(async () => {
+    await server.dispose()
+    process.umask(umask)
+  })
+
+  it("confines it as far as its runtime bears", () => {
+    const on = ["NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectKernelTunables"]
+    const more = [
+      "ProtectKernelModules",
+      "ProtectKernelLogs",
+      "ProtectControlGroups",
+      "ProtectClock",
+      "LockPersonality"
+    ]
+    for (const key of [...on, ...more, "RestrictNamespaces", "RestrictSUIDSGID"]) {
+      assert.strictEqual(of(key), "yes", key)
+    }
+    assert.strictEqual(of("ProtectSystem"), "strict")
+    assert.deepStrictEqual([of("CapabilityBoundingSet"), of("AmbientCapabilities")], ["", ""])
+    // The JavaScript compiler writes code, and asks for memory protection keys before anything else.
+    assert.isFalse(unit.has("Service.MemoryDenyWriteExecute"))
+    assert.deepStrictEqual(wordsOf("SystemCallFilter"), ["@system-service", "@pkey"])
+  })
+
+  it("is not told by it when it is ready, and asks nobody but it to end", () => {
+    assert.deepStrictEqual([of("Type"), of("KillMode")], ["exec", "mixed"])
+    assert.isFalse(unit.has("Service.KillSignal"), "SIGTERM")
+  })
+
+  it("starts it with the configuration and in the directory it names", async () => {
+    const { fields } = await server.waitForEvent("server_config_loaded")
+    assert.deepInclude(fields, { path: join(host.etc, "config.toml"), file_present: true })
+    assert.strictEqual(of("WorkingDirectory"), `/var/lib/${of("StateDirectory")}`)
+    const modes = readdirSync(host.state).map((name) => [name, statSync(join(host.state, name)).mode & 0o777])
+    assert.deepStrictEqual(Object.fromEntries(modes), {
+      "ca.crl": 0o644,
+      "ca.key": 0o600,
+      "ca.pem": 0o644,
+      "sqlite.db": 0o600,
+      "sqlite.db-shm": 0o600,
+      "sqlite.db-wal": 0o600
+    })
+  })
+
+  it("reloads it", () => reload(server))
+
+  it("gives it more than the time it takes to end, and more files than it has connections", () => {
+    const [, timeout] = /^#? ?request_timeout_ms = (\d+)$/m.exec(text("config.toml.example")) ?? []
+    assert.isAbove(Number(of("TimeoutStopSec")), Number(timeout) / 1000 + 10)
+    const connections = 4096 + 512 + 16
+    assert.isAtLeast(Number(of("LimitNOFILE")), 2 * connections)
+  })
+
+  it("ends it without a failure", async () => {
+    assert.deepStrictEqual(await server.stop("SIGTERM"), { code: 0, signal: null })
+  })
+
+  it("starts it again unless that cannot help", async () => {
+    assert.deepStrictEqual([of("Restart"), unit.get("Unit.StartLimitIntervalSec")], ["on-failure", "0"])
+    const taken = createServer().listen(0, "127.0.0.1")
+    await once(taken, "listening")
+    const { port } = taken.address() as AddressInfo
+    const options = host.process(unit)
+    const address = { ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}` }
+    const ends = {
+      host: await runToEnd(["serve"], { ...options, env: { ...options.env, ...address } }),
+      commandLine: await runToEnd(["serve", "--role", "janitor"], options),
+      configuration: await runToEnd(["serve"], { ...options, env: { ACME_SVC_CONFIG: join(host.etc, "none.toml") } })
+    }
+    taken.close()
+    const prevented = wordsOf("RestartPreventExitStatus").map(Number)
+    assert.notInclude([0, ...prevented], ends.host.code ?? 0)
+    assert.deepStrictEqual([ends.commandLine.code, ends.configuration.code], [2, 3])
+    assert.deepStrictEqual(prevented, [2, 3])
+  })
+})
+
+describe("acme-svc@.service", () => {
+  it("is the other one but for the role", () => {
+    const differences = [...template].filter(([key, value]) => unit.get(key) !== value)
+    assert.deepStrictEqual(Object.fromEntries(differences), {
+      "Unit.Description": "ACME certificate service (%i)",
+      "Service.ExecStart": `${of("ExecStart")} --role %i`
+    })
+    assert.deepStrictEqual([...template.keys()], [...unit.keys()])
+  })
+
+  it("starts every role there is, all of them in one directory", async () => {
+    await builtServer()
+    const host = new Host()
+    writeFileSync(join(host.etc, "config.toml"), minimalConfig)
+    const [port, servers] = [await freePort(), new Array<Server>()]
+    const started = { worker: "job_runner_started", acme: "server_listening", admin: "worker_registered" }
+    assert.sameMembers(Object.keys(started), [...everyRole])
+    try {
+      for (const [role, startedBy] of Object.entries(started)) {
+        const server = await startServer({ ...host.process(template, role), port, startedBy })
+        servers.push(server)
+        assert.strictEqual((await server.waitForEvent("worker_registered")).fields["roles"], role)
+        await reload(server)
+      }
+    } finally {
+      for (const server of servers.toReversed()) assert.strictEqual((await server.stop()).code, 0)
+    }
+  })
+
+  it("leaves the CA's key to the worker", async () => {
+    const host = new Host()
+    writeFileSync(join(host.etc, "config.toml"), minimalConfig)
+    const worker = await startServer({ ...host.process(template, "worker"), startedBy: "job_runner_started" })
+    // What InaccessiblePaths= puts in its place: nothing anybody but root could open.
+    writeFileSync(join(host.state, "ca.key"), "")
+    chmodSync(join(host.state, "ca.key"), 0)
+    const acme = await startServer(host.process(template, "acme"))
+    await reload(acme)
+    assert.notInclude(acme.records().map(({ level }) => level), "error")
+    assert.strictEqual((await acme.stop()).code, 0)
+    assert.strictEqual((await worker.stop()).code, 0)
+  })
+})
+
+describe("acme-svc, the command for root", () => {
+  it("runs with what the units set, but for the user a test cannot become", async () => {
+    await builtServer()
+    const host = new Host()
+    const bin = join(host.etc, "bin")
+    mkdirSync(bin)
+    const become = `setpriv --reuid=${of("User")} --regid=${of("Group")} --init-groups -- `
+    const script = text("deploy/systemd/acme-svc")
+    assert.include(script, become)
+    writeFileSync(join(bin, "acme-svc"), host.here(script.replace(become, "")), { mode: 0o755 })
+    const run = (...words: ReadonlyArray<string>) =>
+      spawnSync(join(bin, "acme-svc"), words, { encoding: "utf8", cwd: "/", env: { PATH: process.env["PATH"] } })
+
+    writeFileSync(join(host.etc, "config.toml"), minimalConfig)
+    assert.strictEqual(run("migrate", "--check").status, 3)
+    writeFileSync(
+      join(host.etc, "env"),
+      "# not this\n\nACME_SVC_SERVER__BASE_URL=https://acme.example\nACME_SVC_SIGNER__LOCAL_CA__SUBJECT__COMMON_NAME=A CA=1 $HOME"
+    )
+    const init = run("init")
+    assert.deepStrictEqual([init.status, init.stderr], [0, ""])
+    const { subject } = new X509Certificate(readFileSync(join(host.state, "ca.pem")))
+    assert.match(subject, /^CN=A CA=1 \$HOME$/m)
+    assert.strictEqual(statSync(join(host.state, "sqlite.db")).mode & 0o777, 0o600)
+    assert.include(run("profile", "list").stdout, "https://acme.example/profile/default/directory")
+  })
+})
+
+describe("docs/operations.md", () => {
+  const document = text("docs/operations.md")
+
+  it("names every file there is", () => {
+    for (const file of readdirSync(join(repository, "deploy/systemd"))) {
+      assert.include(document, `[${file}](../deploy/systemd/${file})`)
+    }
+  })
+
+  it("tells the numbers of the unit", () => {
+    assert.include(
+      document,
+      `the ${of("TimeoutStopSec")} of the unit are enough below\n${Number(of("TimeoutStopSec")) * 1000 - 10_000}.`
+    )
+    assert.include(document, "started again after two seconds")
+    assert.strictEqual(of("RestartSec"), "2")
+  })
+})
+
+describe("nix/module.nix", () => {
+  const module = text("nix/module.nix")
+  /** What the module says with names of its own. */
+  const apart = [
+    "ExecStart",
+    "ExecReload",
+    "Environment",
+    "EnvironmentFile",
+    "CapabilityBoundingSet",
+    "AmbientCapabilities"
+  ]
+  const shared = [...unit].filter(([key]) =>
+    key.startsWith("Service.") && !apart.includes(key.slice("Service.".length))
+  )
+
+  it.each(shared)("says %s=%s", (key, value) => {
+    const [, said = ""] = new RegExp(`^ +${key.slice("Service.".length)} = (.*);$`, "m").exec(module) ?? []
+    assert.strictEqual(said.replace(/^"(.*)"$/, "$1").replace(/^true$/, "yes"), value)
+  })
+})
