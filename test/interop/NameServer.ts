@@ -18,6 +18,8 @@ export interface NameServer {
   readonly script: string
   /** Changes the zone by lines of nsupdate. */
   readonly update: (...lines: ReadonlyArray<string>) => Promise<void>
+  /** Everything in the zone, a record a line. */
+  readonly transfer: () => Promise<ReadonlyArray<string>>
   /** Waits for a query over TCP, which only follows an answer that was truncated. */
   readonly askedOverTcp: (name: string, type: string) => Promise<void>
   readonly stop: () => Promise<void>
@@ -115,6 +117,8 @@ export const startNameServer = async (): Promise<NameServer> => {
       writeFileSync(file, [`server 127.0.0.1 ${port}`, ...lines.map((line) => `update ${line}`), "send", ""].join("\n"))
       await runCommand("nsupdate", ["-k", keyFile, file])
     },
+    transfer: async () =>
+      (await runCommand("dig", ["@127.0.0.1", "-p", `${port}`, zone, "AXFR", "+noall", "+answer"])).split("\n"),
     askedOverTcp: (name, type) => named.waitFor(new RegExp(`query: ${name} IN ${type} -?\\+?[A-Z()0-9]*T`)),
     stop: async () => {
       await named.stop()

@@ -8,8 +8,8 @@ import { startForeground } from "./Command.ts"
 /** Pebble at work as the upstream of a relay. */
 export interface Pebble {
   readonly directoryUrl: string
-  /** The certificate it shows, to be trusted by who relays to it. */
-  readonly certificate: string
+  /** The certificate it shows, PEM, to be trusted by who relays to it. */
+  readonly shown: string
   /** Its root, PEM, in a file. */
   readonly rootFile: string
   /** What it says of a certificate, by the hexadecimal serial number. */
@@ -58,7 +58,7 @@ export const startPebble = async ({ believes, httpPort, nameServer }: PebbleOpti
   writeFileSync(rootFile, await asked("/roots/0"))
   return {
     directoryUrl: files.directoryUrl,
-    certificate: files.certificate,
+    shown: ca.toString(),
     rootFile,
     stateOf: async (serial) => {
       const { Status } = JSON.parse(await asked(`/cert-status-by-serial/${serial}`)) as { readonly Status?: string }

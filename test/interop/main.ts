@@ -18,11 +18,13 @@ import { forwarderCommands, playForwarders } from "./Forwarders.ts"
 import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
 import { install, versionsOf } from "./Packages.ts"
+import { playRelays, relayCommands } from "./Relays.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
 import { tableOf } from "./Table.ts"
 import { playUnits, unitCommands } from "./Units.ts"
+import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
@@ -144,6 +146,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
     ...chosen.flatMap((client) => client.commands),
     ...forwarderCommands(isChosen),
     ...isChosen("systemd") ? unitCommands : [],
+    ...isChosen("relay") ? relayCommands : [],
     "named",
     "nsupdate",
     "openssl"
@@ -167,6 +170,8 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
       const outcomes = [
         ...driven,
         ...await playForwarders(say, isChosen),
+        ...isChosen("zone updates") ? await playZoneUpdates(nameServer) : [],
+        ...isChosen("relay") ? await playRelays(nameServer, () => cluster.createDatabase(), say) : [],
         ...isChosen("systemd") ? await playUnits(say) : []
       ]
       const failed = outcomes.filter(({ error }) => error !== undefined).length

@@ -47,7 +47,7 @@ const mostPages = 20
 /** An order with these names that an attempt before opened and did not live to write down. */
 const lost = <E>({ ask, client, kid, names }: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {
-    let page: unknown = (yield* ask(kid, {})).json?.["orders"]
+    let page: unknown = (yield* ask(kid)).json?.["orders"]
     for (let pages = 0; typeof page === "string" && pages < mostPages; pages++) {
       const listed = yield* ask(yield* client.checked(page, "a list of orders"))
       const urls = listIn(listed.json ?? {}, "orders").filter((url): url is string => typeof url === "string")
@@ -69,7 +69,10 @@ const open = <E>(talk: Conversation, keeper: Keeper<E>): Effect.Effect<string, U
         Effect.filterOrFail((isOurs) => isOurs, () => broken("an order that another one here has already")),
         Effect.as(url)
       )
-    const found = wasBegun ? yield* Effect.orElseSucceed(lost(talk, keeper), () => undefined) : undefined
+    // An upstream need not list orders; one that does not answer now is asked again before another order is opened.
+    const found = wasBegun
+      ? yield* Effect.catchIf(lost(talk, keeper), (error) => error instanceof UpstreamRefused, () => Effect.void)
+      : undefined
     if (found !== undefined) return yield* keep(found.url, found.members)
     const { newOrder } = yield* client.directory
     const answer = yield* ask(newOrder, { identifiers: identifiersOf(names) })

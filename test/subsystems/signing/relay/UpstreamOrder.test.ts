@@ -96,6 +96,16 @@ describe("an order at an honest upstream", () => {
       assert.strictEqual(endless.ended._tag, "Right", "another is opened")
     }))
 
+  it.effect("is another one where the upstream lists none, but not while it does not answer", () =>
+    Effect.gen(function*() {
+      const refused = yield* play({ "/acct/1": [{ status: 404, json: { detail: "no" } }] }, { wasBegun: true })
+      assert.strictEqual(refused.ended._tag, "Right")
+      assert.include(refused.posts, "/order")
+      const silent = yield* failureOf({ "/acct/1": [{ status: 503 }] }, { wasBegun: true, deadline: 900_000 })
+      assert.strictEqual(silent.failure._tag, "UpstreamUnavailable")
+      assert.notInclude(silent.posts, "/order")
+    }))
+
   it.effect("goes on past nonces that are refused", () =>
     Effect.gen(function*() {
       const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }

@@ -1,0 +1,238 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { sqlAt } from "../support/OpenDatabase.ts"
+import { leafOf, verifyChain } from "../support/Openssl.ts"
+import { freePort } from "../support/Ports.ts"
+import type { Server } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
+import type { Challenge, Names, Workplace } from "./Client.ts"
+import { certbot } from "./clients/Certbot.ts"
+import type { NameServer } from "./NameServer.ts"
+import { zone } from "./NameServer.ts"
+import type { Pebble } from "./Pebble.ts"
+import { startPebble } from "./Pebble.ts"
+import type { Outcome } from "./Table.ts"
+
+/* certbot at this service, which relays to Pebble by each strategy; and the same with the service killed again and again. */
+
+/** What has to be there for it. */
+export const relayCommands: ReadonlyArray<string> = ["certbot", "pebble"]
+
+const client = "certbot, relay, Pebble"
+
+/** Orders that are under way while the service is killed, and after how many of them it is. */
+const [orders, between] = [24, 3]
+
+/** A strategy, and how certbot proves its names to this service meanwhile. */
+const strategies: ReadonlyArray<{ readonly strategy: string; readonly challenge: Challenge }> = [
+  { strategy: "bypass", challenge: "http-01" },
+  { strategy: "http01", challenge: "http-01" },
+  { strategy: "dns01", challenge: "dns-01" }
+]
+
+interface Stage {
+  readonly database: string
+  readonly databaseUrl: string
+  readonly server: Server
+  readonly home: string
+  readonly httpPort: number
+  readonly nameServer: NameServer
+  /** Takes this service's word. */
+  readonly believing: Pebble
+  /** Looks for itself. */
+  readonly looking: Pebble
+}
+
+const profileOf = (name: string, upstream: Pebble, strategy: string, more: ReadonlyArray<string> = []): string =>
+  [
+    `[profiles.${name}.signer]`,
+    "backend = \"relay\"",
+    `[profiles.${name}.signer.relay]`,
+    `directory_url = "${upstream.directoryUrl}"`,
+    `account_key_path = "${strategy}.key"`,
+    "poll_interval_ms = 200",
+    `challenge_strategy = "${strategy}"`,
+    ...more
+  ].join("\n")
+
+const configOf = (believing: Pebble, looking: Pebble, nameServer: NameServer, keyIndex: number): string => {
+  const { algorithm, name, secret } = nameServer.tsigKeys[keyIndex] ?? { algorithm: "", name: "", secret: "" }
+  const dns01 = (profile: string) => [
+    `[profiles.${profile}.signer.relay.dns01.rfc2136]`,
+    `server = "${nameServer.address}"`,
+    `zone = "${zone}."`,
+    `tsig_key_name = "${name}."`,
+    `tsig_key_secret = "${secret}"`,
+    `tsig_algorithm = "${algorithm}"`
+  ]
+  return [
+    // Every kill is an attempt of each order that is under way.
+    "[jobs]\nmax_attempts = 50",
+    profileOf("bypass", believing, "bypass"),
+    profileOf("http01", looking, "http01"),
+    profileOf("dns01", looking, "dns01", dns01("dns01")),
+    // The same signer as another profile's: one account at the upstream.
+    "[profiles.killed.challenge]\nbypass = true",
+    profileOf("killed", looking, "dns01", dns01("killed"))
+  ].join("\n")
+}
+
+/** Plays scenarios in turn; nothing is tried after the first one failed. */
+const playAll = async (
+  { database }: Stage,
+  challenge: string,
+  scenarios: { readonly [scenario: string]: () => Promise<void> }
+): Promise<ReadonlyArray<Outcome>> => {
+  const outcomes: Array<Outcome> = []
+  let failed = false
+  for (const [scenario, play] of Object.entries(scenarios)) {
+    const begun = performance.now()
+    const error: string | undefined = failed
+      ? "not reached"
+      : await play().then(() => undefined, (cause: unknown) => String(cause))
+    const outcome = { database, client, challenge, scenario, milliseconds: performance.now() - begun }
+    outcomes.push(error === undefined ? outcome : { ...outcome, error })
+    failed ||= error !== undefined
+  }
+  return outcomes
+}
+
+const byStrategy = async (
+  stage: Stage,
+  { challenge, strategy }: (typeof strategies)[number]
+): Promise<ReadonlyArray<Outcome>> => {
+  const { believing, looking, server } = stage
+  const upstream = strategy === "bypass" ? believing : looking
+  const at: Workplace = {
+    server,
+    directoryUrl: server.profileUrl(strategy),
+    home: join(stage.home, strategy),
+    challenge,
+    httpPort: stage.httpPort,
+    alpnPort: stage.httpPort,
+    nameServer: stage.nameServer,
+    trust: join(server.directory, "server.pem")
+  }
+  mkdirSync(at.home)
+  const host = `${strategy}-${stage.database.toLowerCase()}.relayed.${zone}`
+  const issue = async (...names: Names) => {
+    await certbot.issue(at, names)
+    const chain = certbot.chain(at, names, names[0])
+    for (const name of names) await verifyChain(chain, upstream.rootFile, name.replace("*", "below"))
+  }
+  return playAll(stage, strategy, {
+    issue: () => issue(host, `www.${host}`),
+    ...challenge === "dns-01" ? { wildcard: () => issue(`wild.${host}`, `*.wild.${host}`) } : {},
+    "revoke upstream": async () => {
+      const serial = leafOf(certbot.chain(at, [host], host)).serialNumber.toLowerCase()
+      const before = await upstream.stateOf(serial)
+      await certbot.revoke?.(at, [host])
+      const states = `${before}, ${await upstream.stateOf(serial)}`
+      if (states !== "Valid, Revoked") throw new Error(`the upstream says ${states}`)
+    }
+  })
+}
+
+/** Orders that are relayed while the service is killed: each is one order at the upstream, and ends with a certificate. */
+const killedAtRandom = async ({ databaseUrl, looking, server }: Stage): Promise<void> => {
+  const session = await AcmeSession.open(server.profileUrl("killed"))
+  await session.register()
+  const before = looking.orders()
+  const urls: Array<string> = []
+  for (let index = 0; index < orders; index++) {
+    const names = [`k${index}.killed.${zone}`]
+    const { body, url } = await session.newOrder(names)
+    const { challenges } = await session.authorization(body.authorizations[0] ?? "")
+    await session.trigger(challenges[0]?.url ?? "")
+    await session.awaitOrder(url, ["ready"])
+    await session.finalize(body, makeCsr({ names }).csr)
+    urls.push(url)
+    if (index % between < between - 1) continue
+    await delay(Math.random() * 400)
+    await server.kill9()
+    await server.restart()
+    // As if the leases of the dead had ended.
+    await sqlAt(databaseUrl, "UPDATE jobs SET lease_until = 0 WHERE status = 'running'")
+  }
+  for (const url of urls) {
+    const order = await session.awaitOrder(url, ["valid", "invalid"], 120_000)
+    if (order.status !== "valid") throw new Error(`${url} ended ${order.status}: ${JSON.stringify(order.error)}`)
+  }
+  session.close()
+  const opened = looking.orders() - before
+  if (opened !== orders) throw new Error(`${opened} orders at the upstream for ${orders} here`)
+  const stuck = await sqlAt(databaseUrl, "SELECT order_id FROM upstream_orders WHERE status = 'processing'")
+  if (stuck.length > 0) throw new Error(`${stuck.length} orders are stuck`)
+}
+
+/** Nothing of what was published to prove names is left in the zone. */
+const nothingLeft = async ({ nameServer }: Stage): Promise<void> => {
+  const left = (await nameServer.transfer()).filter((line) => /_acme-challenge\.k\d+\.killed\..*\bTXT\b/.test(line))
+  if (left.length > 0) throw new Error(`left in the zone:\n${left.join("\n")}`)
+}
+
+const onDatabase = async (
+  database: string,
+  url: string | undefined,
+  nameServer: NameServer,
+  keyIndex: number
+): Promise<ReadonlyArray<Outcome>> => {
+  const home = mkdtempSync(join(tmpdir(), "acme-relays-"))
+  const [port, httpPort] = [await freePort(), await freePort()]
+  // http-01 is looked for where this service listens, as if a forwarder stood before it.
+  const upstream = { nameServer: nameServer.address, httpPort: port }
+  const believing = await startPebble({ ...upstream, believes: true })
+  const looking = await startPebble({ ...upstream, believes: false })
+  try {
+    const trusted = join(home, "upstreams.pem")
+    writeFileSync(trusted, `${believing.shown}\n${looking.shown}`)
+    const databaseUrl = url ?? `sqlite://${join(home, "relays.db")}`
+    const server = await startServer({
+      config: configOf(believing, looking, nameServer, keyIndex),
+      port,
+      databaseUrl,
+      env: {
+        NODE_EXTRA_CA_CERTS: trusted,
+        ACME_SVC_DNS__RESOLVER: nameServer.address,
+        ACME_SVC_CHALLENGE__ENABLED: "http-01,dns-01",
+        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${httpPort}`
+      }
+    })
+    const stage: Stage = { database, databaseUrl, server, home, httpPort, nameServer, believing, looking }
+    try {
+      const outcomes: Array<Outcome> = []
+      for (const one of strategies) outcomes.push(...await byStrategy(stage, one))
+      const killed = await playAll(stage, "dns01", {
+        [`killed ${orders / between} times`]: () => killedAtRandom(stage),
+        "nothing left in the zone": () => nothingLeft(stage)
+      })
+      return [...outcomes, ...killed]
+    } finally {
+      await server.dispose()
+    }
+  } finally {
+    await believing.stop()
+    await looking.stop()
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+/** Plays all of it on both databases, each with a TSIG key of another algorithm. */
+export const playRelays = async (
+  nameServer: NameServer,
+  freshPostgres: () => Promise<string>,
+  say: (text: string) => void
+): Promise<ReadonlyArray<Outcome>> => {
+  const outcomes = (await Promise.all([
+    onDatabase("SQLite", undefined, nameServer, 0),
+    freshPostgres().then((url) => onDatabase("PostgreSQL", url, nameServer, 2))
+  ])).flat()
+  for (const { challenge, database, error, scenario } of outcomes) {
+    if (error !== undefined) say(`--- ${client} ${challenge} ${scenario} on ${database}\n${error}`)
+  }
+  return outcomes
+}
