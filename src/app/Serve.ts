@@ -1,4 +1,4 @@
-import { Clock, Effect, Layer, Ref } from "effect"
+import { Clock, Effect, Fiber, Layer, Ref } from "effect"
 import { hostname } from "node:os"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
@@ -90,6 +90,9 @@ export const serve = (
     const sockets = yield* listeners.prepare(first.surfaces)
     const owner = `${hostname()}:${process.pid}:${yield* entropy.uuid}`
     yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
+    // Heard from the first job on: what has begun is ended in order, however early.
+    const stopped = yield* Effect.forkScoped(process.stopSignal)
+    yield* Effect.yieldNow()
     const runner = yield* startRunner(config, owner, first)
     yield* Generations.mounted(config)
     yield* sockets.publish
@@ -100,7 +103,7 @@ export const serve = (
     const count = yield* Ref.make(0)
     const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner, load, enforce }
     const reloading = Effect.forever(Effect.zipRight(process.reloadSignal, reload(current, count, surroundings)))
-    const signal = yield* Effect.raceFirst(process.stopSignal, reloading)
+    const signal = yield* Effect.raceFirst(Fiber.join(stopped), reloading)
     const begun = yield* Clock.currentTimeMillis
     yield* Effect.forkScoped(
       Effect.forever(Effect.zipRight(process.reloadSignal, emit("server_reload_supervisor_gone", {})))

@@ -7,6 +7,7 @@ import { builtServer, databases } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { verifyChain } from "../support/Openssl.ts"
+import { startServer } from "../support/Server.ts"
 
 /** A request whose head the server has and whose body it waits for. */
 interface Begun {
@@ -79,6 +80,13 @@ const opened = async (ground: Ground, patienceMs = 0): Promise<AcmeSession> => {
 
 describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
+
+  it("while it is still starting ends it in order, as soon as something has begun", async () => {
+    const server = await startServer({ databaseUrl: await freshUrl(), startedBy: "job_runner_started" })
+    const exit = await server.stop()
+    assert.deepInclude(exit, { code: 0, signal: null }, server.stdout())
+    await server.dispose()
+  })
 
   it("answers the requests in flight, lets a running job finish, and ends with 0", async () => {
     const web = held()

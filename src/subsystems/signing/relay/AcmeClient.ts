@@ -246,6 +246,8 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
       directory: told(directory),
       post: (url: string, payload: object | "", by: SignedBy) =>
         told(post(url, payload, by)),
+      /** As `post`, for a question to which a refusal is an answer: it is not told of. */
+      probe: (url: string, payload: object | "", by: SignedBy) => post(url, payload, by),
       checked,
       thumbprint: thumbprintOf(key),
       key

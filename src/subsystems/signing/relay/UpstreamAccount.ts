@@ -78,7 +78,13 @@ export const register = (
 ): Effect.Effect<string, UpstreamFailed | AccountUnusable> =>
   Effect.gen(function*() {
     const { newAccount, termsOfService } = yield* client.directory
-    const { location } = yield* client.post(newAccount, {
+    // Of a key whose `.kid` was lost: an upstream that wants credentials wants none for this.
+    const known = yield* Effect.catchTag(
+      client.probe(newAccount, { onlyReturnExisting: true }, "jwk"),
+      "UpstreamRefused",
+      () => Effect.succeed({ location: undefined })
+    )
+    const { location } = known.location !== undefined ? known : yield* client.post(newAccount, {
       ...(contact.length === 0 ? {} : { contact }),
       ...(termsOfService === undefined ? {} : { termsOfServiceAgreed: true }),
       ...(credential === undefined ? {} : {
