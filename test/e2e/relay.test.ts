@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
-import { AcmeSession } from "../support/AcmeSession.ts"
+import { AcmeSession, problemType } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import type { DnsAnswerer } from "../support/DnsAnswerer.ts"
@@ -88,7 +88,8 @@ describe.each(databases)("a relay on $name", (backend) => {
         relaying("default", at("trusting")),
         relaying("web", at("web"), "challenge_strategy = \"http01\""),
         relaying("zone", at("zone"), dns01),
-        relaying("strict", at("strict"))
+        relaying("strict", at("strict")),
+        `${relaying("bound", at("trusting"))}\n[profiles.bound.eab]\nenabled = true`
       ].join("\n")
     })
   })
@@ -237,6 +238,14 @@ describe.each(databases)("a relay on $name", (backend) => {
     const refused = await runToEnd(["init"], { config: bound, directory: freshDirectory() })
     assert.strictEqual(refused.code, 3)
     assert.match(refused.stderr, /^Profile bound: .*external account binding/)
+  })
+
+  it("wants a credential of its own clients where accounts are bound", async () => {
+    const session = await sessionAt("bound")
+    assert.deepInclude(session.directory.meta, { externalAccountRequired: true })
+    const answer = await session.post(session.directory.newAccount, { termsOfServiceAgreed: true })
+    assert.deepStrictEqual([answer.status, problemType(answer)], [403, "externalAccountRequired"])
+    session.close()
   })
 
   it("registers by command, with a credential from a file or standard input that is written nowhere", async () => {

@@ -74,31 +74,42 @@ export const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
   "/cert": [{ text: "the chain" }]
 }
 
+/** An upstream that is {@link honest} but for some paths, and what it was asked. */
+export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Said> }) => {
+  const asked = new Array<WebRequest>()
+  const said = { ...honest, ...paths }
+  const turns = new Map<string, number>()
+  const web = Web.layerScripted((request) => {
+    asked.push(request)
+    const path = request.url.href.startsWith(ca) ? request.url.pathname : request.url.href
+    const answers = said[path]
+    if (answers === undefined) return new WebFailed({ detail: `nobody at ${path}` })
+    const turn = turns.get(path) ?? 0
+    turns.set(path, turn + 1)
+    const { headers = {}, json, status = 200, text = "" } = answers[Math.min(turn, answers.length - 1)] ?? {}
+    const answer: WebAnswer = {
+      status,
+      headers: { "replay-nonce": `nonce${asked.length}`, ...headers },
+      body: Buffer.from(json === undefined ? text : JSON.stringify(json)),
+      truncated: false
+    }
+    return Effect.succeed(answer)
+  })
+  return { asked, web }
+}
+
+/** Where requests were sent that were signed, in order. */
+export const postsOf = (asked: ReadonlyArray<WebRequest>): ReadonlyArray<string> =>
+  asked.filter(({ method }) => method === "POST").map(({ url }) => url.href.replace(ca, ""))
+
 /** What a run against an upstream comes to. */
 export const play = (
   paths: { readonly [path: string]: ReadonlyArray<Said> },
   more: Partial<Wanted> & { readonly claimed?: ReadonlyArray<string>; readonly strategy?: Strategy } = {}
 ) =>
   Effect.gen(function*() {
-    const [asked, kept, records] = [new Array<WebRequest>(), new Array<string>(), new Array<LogRecord>()]
-    const said = { ...honest, ...paths }
-    const turns = new Map<string, number>()
-    const web = Web.layerScripted((request) => {
-      asked.push(request)
-      const path = request.url.href.startsWith(ca) ? request.url.pathname : request.url.href
-      const answers = said[path]
-      if (answers === undefined) return new WebFailed({ detail: `nobody at ${path}` })
-      const turn = turns.get(path) ?? 0
-      turns.set(path, turn + 1)
-      const { headers = {}, json, status = 200, text = "" } = answers[Math.min(turn, answers.length - 1)] ?? {}
-      const answer: WebAnswer = {
-        status,
-        headers: { "replay-nonce": `nonce${asked.length}`, ...headers },
-        body: Buffer.from(json === undefined ? text : JSON.stringify(json)),
-        truncated: false
-      }
-      return Effect.succeed(answer)
-    })
+    const [kept, records] = [new Array<string>(), new Array<LogRecord>()]
+    const { asked, web } = upstreamWith(paths)
     const wanted: Wanted = {
       names: ["a.example"],
       csr: Buffer.from("csr"),
@@ -126,8 +137,7 @@ export const play = (
     const fiber = yield* Effect.fork(Effect.either(running))
     yield* TestClock.adjust("10 minutes")
     const ended = yield* Fiber.join(fiber)
-    const posts = asked.filter(({ method }) => method === "POST").map(({ url }) => url.href.replace(ca, ""))
-    return { ended, asked, kept, posts, records, endedAt: yield* TestClock.currentTimeMillis }
+    return { ended, asked, kept, posts: postsOf(asked), records, endedAt: yield* TestClock.currentTimeMillis }
   })
 
 /** As {@link play}, of what is not fulfilled. */

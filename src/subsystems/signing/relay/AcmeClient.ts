@@ -38,6 +38,8 @@ export interface Directory {
 }
 
 const maxAnswerBytes = 1_048_576
+/** Nothing else ends a request to an upstream that is silent while the service starts. */
+const answerMillis = 30_000
 const nonceTries = 8
 const noncesKept = 32
 const longestText = 2000
@@ -155,9 +157,12 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
     const send = (method: string, url: string, body?: string): Effect.Effect<WebAnswer, UpstreamUnavailable> =>
       Effect.gen(function*() {
         const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
-        const answer = yield* Effect.mapError(
-          web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }),
-          ({ detail }) => unavailable(detail)
+        const answer = yield* web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }).pipe(
+          Effect.mapError(({ detail }) => unavailable(detail)),
+          Effect.timeoutFail({
+            duration: answerMillis,
+            onTimeout: () => unavailable(`no answer within ${answerMillis} ms`)
+          })
         )
         if (answer.truncated) return yield* unavailable(`answers with more than ${maxAnswerBytes} bytes`, answer.status)
         const nonce = answer.headers["replay-nonce"]

@@ -1,0 +1,46 @@
+import { Effect, Layer } from "effect"
+import { join } from "node:path"
+import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
+import type { Record as LogRecord } from "../../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../../src/subsystems/log/EventLog.ts"
+import { DnsUpdate } from "../../src/subsystems/outside/DnsUpdate.ts"
+import type { RelaySettings } from "../../src/subsystems/signing/relay/Relay.ts"
+import * as Relay from "../../src/subsystems/signing/relay/Relay.ts"
+import { freshDirectory } from "./Databases.ts"
+import { configOf } from "./Graph.ts"
+import type { Said } from "./ScriptedUpstream.ts"
+import { ca, upstreamWith } from "./ScriptedUpstream.ts"
+
+/* A relay as a worker makes it, at an upstream that is played. */
+
+/** What paths of the upstream answer in turn. */
+export type Paths = { readonly [path: string]: ReadonlyArray<Said> }
+
+/** `signer.relay`, with an account key that is not there yet. */
+export const relaySettings = (more: Partial<RelaySettings> = {}): RelaySettings => ({
+  ...configOf().signer.relay,
+  directory_url: `${ca}/directory`,
+  account_key_path: join(freshDirectory(), "account.key"),
+  ...more
+})
+
+/** Nothing is to be done in the DNS. */
+export const noUpdates: Layer.Layer<DnsUpdate> = Layer.succeed(DnsUpdate, { update: () => Effect.die("updated") })
+
+const registering: Paths = { "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }] }
+
+/** A relay, or why there is none, and what is asked and logged of it from its start on. */
+export const relayOf = (paths: Paths = {}, settings = relaySettings()) =>
+  Effect.gen(function*() {
+    const records: Array<LogRecord> = []
+    const { asked, web } = upstreamWith({ ...registering, ...paths })
+    const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), EventLog.layerMemory(records))
+    const made = yield* Effect.either(Effect.provide(Relay.make("web", settings), world))
+    return { made, world, asked, records }
+  })
+
+/** A refusal by the type of its problem. */
+export const refusal = (type: string, status = 403): Said => ({
+  status,
+  json: { type: `urn:ietf:params:acme:error:${type}`, detail: "no" }
+})
