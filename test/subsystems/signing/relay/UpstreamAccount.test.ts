@@ -26,9 +26,13 @@ describe("the account of a relay", () => {
           eab: { kid: "kid-1", hmac_key: Redacted.make(hmacKey) }
         })
         const meta = { meta: { termsOfService: `${ca}/terms` } }
-        const { asked, made, records } = yield* relayOf({ "/directory": [{ json: { ...directory, ...meta } }] }, given)
+        const { asked, made, records } = yield* relayOf({
+          "/directory": [{ json: { ...directory, ...meta } }],
+          "/account": [refusal("accountDoesNotExist"), { status: 201, json: {}, headers: { location: `${ca}/acct/1` } }]
+        }, given)
         assert.strictEqual(made._tag, "Right")
-        assert.deepStrictEqual(postsOf(asked), ["/account"])
+        assert.deepStrictEqual(postsOf(asked), ["/account", "/account"], "whether there is one, and then for one")
+        assert.notInclude(eventsOf(records), "upstream_request_failed")
         const { payload, protected: header } = JSON.parse(String(asked.at(-1)?.body)) as {
           readonly [name: string]: string
         }
