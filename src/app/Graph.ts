@@ -122,7 +122,14 @@ export const worker = (config: Config, version: string, before: Before) =>
       Layer.provide(Validator.layer, Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))))).pipe(
         Layer.provide(Resolver.layer(config.dns.resolver))
       ),
-    Layer.mapError(Backends.layer(mountedOf(config), before.signers), filesFailed).pipe(
+    Layer.mapError(
+      Backends.layer(mountedOf(config), before.signers, {
+        dns: config.dns,
+        proxy: config.proxy,
+        proxyVariables: config.proxyVariables
+      }),
+      filesFailed
+    ).pipe(
       Layer.provide(Layer.mergeAll(Scripts.layer, web(config, version), DnsUpdate.layer)),
       Layer.provide(Resolver.layer(config.dns.resolver))
     )

@@ -86,6 +86,8 @@ export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /** The upstream refused the order; `detail` is its own text. */
 export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<Detailed> {}
+/** The upstream was not done in time; `detail` is what it said last. */
+export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow")<Detailed> {}
 /** The upstream refused a name of the order. */
 export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")<Detailed> {}
 
@@ -138,3 +140,4 @@ export type AcmeError =
   | IssuanceAbandoned
   | UpstreamRefusedOrder
   | UpstreamRefusedName
+  | UpstreamTooSlow

@@ -182,6 +182,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     status: 500,
     detail: ({ detail }) => `The upstream authority refused the order: ${detail}`
   },
+  UpstreamTooSlow: {
+    type: "serverInternal",
+    status: 500,
+    detail: ({ detail }) => `The upstream authority did not get it done in time: ${detail}`
+  },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",
     status: 403,

@@ -1,5 +1,10 @@
 import { Clock, Effect, Either } from "effect"
-import { IssuanceAbandoned, UpstreamRefusedName, UpstreamRefusedOrder } from "../../domain/AcmeError.ts"
+import {
+  IssuanceAbandoned,
+  UpstreamRefusedName,
+  UpstreamRefusedOrder,
+  UpstreamTooSlow
+} from "../../domain/AcmeError.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { Job, PayloadOf } from "../../domain/Job.ts"
 import { reopenCsr } from "../../subsystems/crypto/Csr.ts"
@@ -135,8 +140,10 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
 
 /** The problem an order ends with, by the last error of its job. */
 const problemBy = (error: string) => {
-  const [, name, detail] = /^upstream_refused: (rejectedIdentifier: )?(.*)$/s.exec(error) ?? []
-  if (detail === undefined) return new IssuanceAbandoned()
+  const [, cause, name, detail = ""] = /^(upstream_refused|poll_timeout): (rejectedIdentifier: )?(.*)$/s.exec(error) ??
+    []
+  if (cause === undefined) return new IssuanceAbandoned()
+  if (cause === "poll_timeout") return new UpstreamTooSlow({ detail })
   return name === undefined ? new UpstreamRefusedOrder({ detail }) : new UpstreamRefusedName({ detail })
 }
 

@@ -59,11 +59,13 @@ const backendOf = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusab
 
 /**
  * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Those of `before` whose
- * section has not changed are used again as they are (`process.md`, "Reload").
+ * section has not changed are used again as they are (`process.md`, "Reload"), unless `outbound`, the sections that say how
+ * the world is reached, has.
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,
-  before: Signers["Type"]["bySection"] = new Map()
+  before: Signers["Type"]["bySection"] = new Map(),
+  outbound: object = {}
 ): Layer.Layer<Signers, ProfileUnusable, Needs> =>
   Layer.effect(
     Signers,
@@ -71,7 +73,7 @@ export const layer = (
       const bySection = new Map<string, Signer>()
       const byProfile = new Map<string, Signer>()
       for (const profile of profiles) {
-        const section = sectionText(profile.signer)
+        const section = sectionText({ signer: profile.signer, outbound })
         const signer = bySection.get(section) ?? before.get(section) ?? (yield* backendOf(profile))
         bySection.set(section, signer)
         byProfile.set(profile.name, signer)

@@ -34,7 +34,6 @@ export interface Directory {
   readonly newOrder: string
   readonly revokeCert: string
   readonly termsOfService: string | undefined
-  readonly externalAccountRequired: boolean
 }
 
 const maxAnswerBytes = 1_048_576
@@ -42,6 +41,8 @@ const maxAnswerBytes = 1_048_576
 const answerMillis = 30_000
 const nonceTries = 8
 const noncesKept = 32
+/** Milliseconds after which the directory is read again: an upstream may move. */
+const directoryLife = 3_600_000
 const longestText = 2000
 
 const json = (body: Buffer): { readonly [member: string]: unknown } | undefined => {
@@ -139,7 +140,7 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
     const web = yield* Web
     const base = new URL(directoryUrl)
     const nonces: Array<string> = []
-    const known = yield* Ref.make<Directory | undefined>(undefined)
+    const known = yield* Ref.make<{ readonly directory: Directory; readonly at: number } | undefined>(undefined)
 
     const unavailable = (detail: string, status?: number, retryAfter?: number) =>
       new UpstreamUnavailable({ detail, status, retryAfter })
@@ -170,25 +171,28 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
         return answer
       })
 
-    const directory: Effect.Effect<Directory, UpstreamFailed> = Effect.flatMap(Ref.get(known), (found) =>
-      found !== undefined ? Effect.succeed(found) : Effect.gen(function*() {
-        const answer = yield* send("GET", directoryUrl)
-        const members = answer.status === 200 ? json(answer.body) : undefined
-        if (members === undefined) {
-          return yield* unavailable(`the directory answers ${answer.status}`, answer.status)
-        }
-        const meta = (members["meta"] ?? {}) as { readonly [member: string]: unknown }
-        const made: Directory = {
-          newNonce: yield* checked(members["newNonce"], "a newNonce"),
-          newAccount: yield* checked(members["newAccount"], "a newAccount"),
-          newOrder: yield* checked(members["newOrder"], "a newOrder"),
-          revokeCert: yield* checked(members["revokeCert"], "a revokeCert"),
-          termsOfService: textOf(meta["termsOfService"]),
-          externalAccountRequired: meta["externalAccountRequired"] === true
-        }
-        yield* Ref.set(known, made)
-        return made
-      }))
+    const readDirectory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
+      const answer = yield* send("GET", directoryUrl)
+      const members = answer.status === 200 ? json(answer.body) : undefined
+      if (members === undefined) return yield* unavailable(`the directory answers ${answer.status}`, answer.status)
+      const meta = (members["meta"] ?? {}) as { readonly [member: string]: unknown }
+      return {
+        newNonce: yield* checked(members["newNonce"], "a newNonce"),
+        newAccount: yield* checked(members["newAccount"], "a newAccount"),
+        newOrder: yield* checked(members["newOrder"], "a newOrder"),
+        revokeCert: yield* checked(members["revokeCert"], "a revokeCert"),
+        termsOfService: textOf(meta["termsOfService"])
+      }
+    })
+
+    const directory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const found = yield* Ref.get(known)
+      if (found !== undefined && Math.abs(now - found.at) < directoryLife) return found.directory
+      const directory = yield* readDirectory
+      yield* Ref.set(known, { directory, at: now })
+      return directory
+    })
 
     const nonce: Effect.Effect<string, UpstreamFailed> = Effect.gen(function*() {
       const kept = nonces.pop()
@@ -244,13 +248,11 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
     const told = <A>(asked: Effect.Effect<A, UpstreamFailed>): Effect.Effect<A, UpstreamFailed> =>
       Effect.tapError(
         asked,
-        ({ detail: error, status }) =>
-          emit("upstream_request_failed", { profile, status, error })
+        ({ detail: error, status }) => emit("upstream_request_failed", { profile, status, error })
       )
     return {
       directory: told(directory),
-      post: (url: string, payload: object | "", by: SignedBy) =>
-        told(post(url, payload, by)),
+      post: (url: string, payload: object | "", by: SignedBy) => told(post(url, payload, by)),
       /** As `post`, for a question to which a refusal is an answer: it is not told of. */
       probe: (url: string, payload: object | "", by: SignedBy) => post(url, payload, by),
       checked,
