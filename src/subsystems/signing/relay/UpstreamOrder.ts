@@ -110,7 +110,12 @@ export const fulfil = <E>(
         continue
       } else if (status === "ready" && !isFinalized) {
         const finalize = yield* client.checked(members["finalize"], "a finalize")
-        yield* ask(finalize, { csr: Buffer.from(csr).toString("base64url") })
+        // What an attempt that was cut off had sent may have arrived since: how far the order is, it says itself.
+        yield* Effect.catchIf(
+          ask(finalize, { csr: Buffer.from(csr).toString("base64url") }),
+          (error) => error instanceof UpstreamRefused && error.type === "orderNotReady",
+          () => Effect.void
+        )
         isFinalized = true
         continue
       } else if (status === "valid") {

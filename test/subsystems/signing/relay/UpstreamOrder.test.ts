@@ -106,6 +106,22 @@ describe("an order at an honest upstream", () => {
       assert.notInclude(silent.posts, "/order")
     }))
 
+  it.effect("that turns out to be finalized already is gone on with, as long as it goes on", () =>
+    Effect.gen(function*() {
+      const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
+      const { ended, posts } = yield* play({ "/finalize": [refused] })
+      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
+    }))
+
+  it.effect("that is ready for ever, and not to be finalized, is given up", () =>
+    Effect.gen(function*() {
+      const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
+      const { failure, posts } = yield* failureOf({ "/finalize": [refused], "/order/1": [{ json: order("ready") }] })
+      assert.strictEqual(failure.detail, "the upstream was not done in time")
+      assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
+    }))
+
   it.effect("goes on past nonces that are refused", () =>
     Effect.gen(function*() {
       const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }
