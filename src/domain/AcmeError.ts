@@ -86,8 +86,8 @@ export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /** The upstream refused the order; `detail` is its own text. */
 export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<Detailed> {}
-/** The upstream was not done in time; `detail` is what it said last. */
-export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow")<Detailed> {}
+/** The upstream was not done in time. */
+export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}
 /** The upstream refused a name of the order. */
 export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")<Detailed> {}
 

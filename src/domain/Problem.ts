@@ -185,7 +185,7 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   UpstreamTooSlow: {
     type: "serverInternal",
     status: 500,
-    detail: ({ detail }) => `The upstream authority did not get it done in time: ${detail}`
+    detail: () => `The upstream authority did not get it done in time; ${logHasReason}`
   },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",

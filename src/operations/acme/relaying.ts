@@ -138,12 +138,11 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   }
 })
 
-/** The problem an order ends with, by the last error of its job. */
+/** The problem an order ends with, by the last error of its job. What kept the upstream is the operator's to know. */
 const problemBy = (error: string) => {
-  const [, cause, name, detail = ""] = /^(upstream_refused|poll_timeout): (rejectedIdentifier: )?(.*)$/s.exec(error) ??
-    []
-  if (cause === undefined) return new IssuanceAbandoned()
-  if (cause === "poll_timeout") return new UpstreamTooSlow({ detail })
+  if (error.startsWith("poll_timeout:")) return new UpstreamTooSlow()
+  const [, name, detail] = /^upstream_refused: (rejectedIdentifier: )?(.*)$/s.exec(error) ?? []
+  if (detail === undefined) return new IssuanceAbandoned()
   return name === undefined ? new UpstreamRefusedOrder({ detail }) : new UpstreamRefusedName({ detail })
 }
 

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
 import { X509Certificate } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -22,11 +22,15 @@ import { issueRequest, settingsIn, signerOf } from "../../support/LocalCa.ts"
 
 const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ name, signer: signerOf(local_ca) })
 
-const signersOf = (profiles: ReadonlyArray<SigningProfile>) =>
+const signersOf = (
+  profiles: ReadonlyArray<SigningProfile>,
+  before?: Signers["Type"]["bySection"],
+  outbound?: object
+) =>
   Effect.map(
     Layer.build(
       Layer.provide(
-        Backends.layer(profiles),
+        Backends.layer(profiles, before, outbound),
         Layer.mergeAll(Entropy.layer, Scripts.layer, Web.layer("1"), DnsUpdate.layer)
       ).pipe(
         Layer.provide(Layer.merge(Entropy.layer, Resolver.layerStatic({})))
@@ -67,6 +71,17 @@ describe("the backends of the profiles", () => {
         assert.deepStrictEqual(eventsOf(records), ["local_ca_generated", "local_ca_loaded"])
       })
   )
+
+  test("are gone on with after a reload, unless how the world is reached has changed", (directory) =>
+    Effect.gen(function*() {
+      const profiles = [profile("a", settingsIn(directory))]
+      const outbound = (password: string) => ({ dns: { resolver: "" }, proxy: { http_url: Redacted.make(password) } })
+      const first = yield* signersOf(profiles, undefined, outbound("one"))
+      const second = yield* signersOf(profiles, first.bySection, outbound("one"))
+      assert.strictEqual(yield* second.of("a"), yield* first.of("a"))
+      const third = yield* signersOf(profiles, second.bySection, outbound("other"))
+      assert.notStrictEqual(yield* third.of("a"), yield* first.of("a"))
+    }))
 
   test("are apart where the sections differ: each signs with its own CA and validity", (directory) =>
     Effect.gen(function*() {

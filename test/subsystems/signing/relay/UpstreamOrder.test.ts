@@ -1,8 +1,10 @@
 import { it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { flattenedVerify, importJWK } from "jose"
 import { createPublicKey } from "node:crypto"
 import { assert, describe } from "vitest"
+import { Web } from "../../../../src/subsystems/outside/Web.ts"
+import * as AcmeClient from "../../../../src/subsystems/signing/relay/AcmeClient.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import {
   authorization,
@@ -120,6 +122,28 @@ describe("an order at an honest upstream", () => {
       const { failure, posts } = yield* failureOf({ "/finalize": [refused], "/order/1": [{ json: order("ready") }] })
       assert.strictEqual(failure.detail, "the upstream was not done in time")
       assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
+    }))
+
+  it.effect("is gone about by the directory as it was within the hour", () =>
+    Effect.gen(function*() {
+      let read = 0
+      const web = Web.layerScripted(() => {
+        read++
+        return Effect.succeed({
+          status: 200,
+          headers: {},
+          body: Buffer.from(JSON.stringify(directory)),
+          truncated: false
+        })
+      })
+      const client = yield* Effect.provide(AcmeClient.make(`${ca}/directory`, privateKey, "web"), web)
+      const counts: Array<number> = []
+      for (const pause of ["0 minutes", "59 minutes", "1 minute", "59 minutes"] as const) {
+        yield* TestClock.adjust(pause)
+        yield* client.directory
+        counts.push(read)
+      }
+      assert.deepStrictEqual(counts, [1, 1, 2, 2])
     }))
 
   it.effect("goes on past nonces that are refused", () =>
