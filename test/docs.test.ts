@@ -17,7 +17,7 @@ import { bindingOf } from "./support/Binding.ts"
 import { builtServer, freshDirectory, freshPostgresUrl } from "./support/Databases.ts"
 import { startHttp01Responder } from "./support/Http01Responder.ts"
 import { freePort } from "./support/Ports.ts"
-import { startServer } from "./support/Server.ts"
+import { runToEnd, startServer } from "./support/Server.ts"
 
 /*
  * Every command of the documents is run, here or by `.ci/run`: as it stands, but for ports, the database's URL and the
@@ -110,6 +110,10 @@ const lines = {
   completions: "acme-svc completions bash",
   profilesJson: "acme-svc profile list --json",
   ordersFailed: "acme-svc order list --status invalid",
+  upstreamRegister: "acme-svc upstream register --profile web --eab-kid KID --eab-hmac-key-file HMAC_FILE",
+  upstreamShow: "acme-svc upstream show --profile web",
+  upstreamOrdersFailed: "acme-svc upstream order list --status invalid",
+  upstreamOrder: "acme-svc upstream order show ORDER_ID",
   orderShow: "acme-svc order show ORDER_ID",
   jobsQueue: "acme-svc jobs queue",
   jobsFailed: "acme-svc jobs list --status failed",
@@ -848,6 +852,45 @@ describe("docs/signers.md", () => {
       assert.match(await place.succeed("profiles"), /^web .*\/profile\/web\/directory /m)
     }
   )
+
+  it("registers with a credential, relays, and shows the upstream's side of orders", async () => {
+    await builtServer()
+    const config = "[challenge]\nbypass = true\n[profiles.bound]\neab.enabled = true\n"
+    const upstream = await startServer({ config })
+    try {
+      const made = await runToEnd(["eab", "create", "--label", "web", "--json"], {
+        config: null,
+        directory: upstream.directory
+      })
+      const { hmacKey, kid } = JSON.parse(made.stdout) as { readonly kid: string; readonly hmacKey: string }
+      const place = await Place.make()
+      const relay = { backend: "relay", relay: { directory_url: upstream.profileUrl("bound"), poll_interval_ms: 50 } }
+      writeFileSync(
+        place.at("config.toml"),
+        [
+          "[challenge]\nbypass = true\n[profiles.web.signer]",
+          `backend = "${relay.backend}"`,
+          ...Object.entries(relay.relay).map(([key, value]) => `relay.${key} = ${JSON.stringify(value)}`)
+        ].join("\n")
+      )
+      writeFileSync(place.at("hmac"), hmacKey)
+      place.stand("KID", kid)
+      place.stand("HMAC_FILE", "hmac")
+      assert.match(await place.succeed("upstreamRegister"), /^Registered: http/)
+      assert.match(await place.succeed("upstreamShow"), /^registered +true$/m)
+      const serving = await place.serve("serve", settled)
+      const session = await AcmeSession.open(`http://localhost:${place.port}/profile/web/directory`)
+      await session.register()
+      const { order } = await session.issue(["relayed.example"], new Map())
+      place.stand("ORDER_ID", order.url.slice(order.url.lastIndexOf("/") + 1))
+      assert.match(await place.succeed("upstreamOrder"), /^status +valid$/m)
+      assert.strictEqual(await place.succeed("upstreamOrdersFailed"), "0 of 0 row(s).\n")
+      session.close()
+      await serving.stop()
+    } finally {
+      await upstream.dispose()
+    }
+  })
 
   it("tells the service's answer to an unknown token from other ones", async () => {
     if (!client.curl) return gateComesBack()
