@@ -104,6 +104,10 @@ interface Counts {
 const termsAgreed = encode(`{"termsOfServiceAgreed":true}`)
 const emptyObject = encode("{}")
 const pollDelays = [0, 1, 2, 3, 5]
+const patienceMs = 90_000
+
+/** Milliseconds an answer asks to be left alone for. */
+const retryAfterOf = (answer: Answer): number => Number(field(answer.head, "retry-after") ?? 0) * 1000
 
 const expect = (status: number, what: string, answer: Answer): Answer => {
   if (answer.status !== status) throw new Error(`${what}: ${answer.status} ${answer.body.slice(0, 500)}`)
@@ -124,8 +128,12 @@ class Client {
     certificate: []
   }
   readonly counts: Counts = { issuances: 0, requests: 0, polls: 0, retries: 0 }
+  /** Milliseconds from finalize to the answer that names the certificate. */
+  readonly waits: Array<number> = []
   /** Exchanges are kept here while it is set. */
   record: Array<Exchange> | undefined
+  /** Polls no sooner than Retry-After says. */
+  isPatient = false
 
   private readonly connection: Connection
   private readonly host: string
@@ -151,6 +159,7 @@ class Client {
   reset(): void {
     Object.assign(this.counts, { issuances: 0, requests: 0, polls: 0, retries: 0 })
     for (const kind of kinds) this.latencies[kind].length = 0
+    this.waits.length = 0
   }
 
   close(): void {
@@ -200,32 +209,38 @@ class Client {
     const triggered = expect(200, "challenge", await this.post("challenge", challenge.url, emptyObject))
     // A server that validates afterwards is asked as soon as it may have: nothing but a retry costs it a request.
     if ((JSON.parse(triggered.body) as Challenge).status !== "valid") await delay(1)
-    await this.finalize(order.finalize, csr)
-    const certificateUrl = await this.await(orderUrl)
+    const begun = performance.now()
+    const certificateUrl = await this.await(orderUrl, await this.finalize(order.finalize, csr))
+    this.waits.push(performance.now() - begun)
     expect(200, "certificate", await this.post("certificate", certificateUrl, ""))
     this.counts.issuances++
   }
 
-  private async finalize(url: string, csr: string): Promise<void> {
+  private async finalize(url: string, csr: string): Promise<Answer> {
     const payload = encode(`{"csr":"${csr}"}`)
     for (let attempt = 0;; attempt++) {
       const answer = await this.post("finalize", url, payload)
-      if (answer.status === 200) return
+      if (answer.status === 200) return answer
       if (attempt === 1000 || !isProblem(answer, "orderNotReady")) expect(200, "finalize", answer)
       this.counts.retries++
       await delay(1)
     }
   }
 
-  /** Asks at once, then after one, two, three and then every five milliseconds. */
-  private async await(orderUrl: string): Promise<string> {
+  /** Asks at once, then after one, two, three and then every five milliseconds; a patient one when it is told to. */
+  private async await(orderUrl: string, finalized: Answer): Promise<string> {
+    let last = finalized
+    const end = performance.now() + patienceMs
     for (let poll = 0;; poll++) {
-      const pause = pollDelays[Math.min(poll, pollDelays.length - 1)] ?? 0
+      const pause = this.isPatient ? retryAfterOf(last) : pollDelays[Math.min(poll, pollDelays.length - 1)] ?? 0
       if (pause > 0) await delay(pause)
-      const order = JSON.parse(expect(200, "order", await this.post("order", orderUrl, "")).body) as Order
+      last = expect(200, "order", await this.post("order", orderUrl, ""))
+      const order = JSON.parse(last.body) as Order
       this.counts.polls++
       if (order.certificate !== undefined) return order.certificate
-      if (order.status === "invalid" || poll > 10_000) throw new Error(`no certificate: ${JSON.stringify(order)}`)
+      if (order.status === "invalid" || performance.now() > end) {
+        throw new Error(`no certificate: ${JSON.stringify(order)}`)
+      }
     }
   }
 }
@@ -308,10 +323,18 @@ export const load = {
     return record
   },
 
-  /** Issues from `concurrency` clients at once; each finishes what it has begun. */
-  run: async ({ concurrency, issuances, seconds }: Extent & { readonly concurrency: number }): Promise<Window> => {
+  /** Issues from `concurrency` clients at once; each finishes what it has begun. Patient ones heed Retry-After. */
+  run: async (
+    { concurrency, isPatient = false, issuances, seconds }: Extent & {
+      readonly concurrency: number
+      readonly isPatient?: boolean
+    }
+  ): Promise<Window> => {
     const chosen = await ready(concurrency)
-    for (const client of chosen) client.reset()
+    for (const client of chosen) {
+      client.reset()
+      client.isPatient = isPatient
+    }
     madeInWindow = 0
     let left = issuances ?? Number.POSITIVE_INFINITY
     const cpu = process.cpuUsage()
@@ -338,6 +361,9 @@ export const load = {
       madeInWindow
     }
   },
+
+  /** Milliseconds from finalize to the answer that names the certificate, of each issuance of the last window. */
+  waits: (): ReadonlyArray<number> => clients.flatMap(({ waits }) => waits),
 
   /** Sends the requests of a recorded issuance over and over to a server that answers them by heart. */
   replay: async (parameter: {

@@ -20,6 +20,7 @@ export interface Options {
   readonly policy: boolean
   readonly queue: boolean
   readonly cluster: boolean
+  readonly relay: boolean
 }
 
 const usage = `Usage: npm run bench -- [options]
@@ -34,6 +35,7 @@ const usage = `Usage: npm run bench -- [options]
   --policy            measure what fifty filter rules cost, and nothing else
   --queue             measure the queue by itself, beside up to a million done jobs, and nothing else
   --cluster           measure two acme and two worker processes beside one of all roles, on PostgreSQL, and nothing else
+  --relay             measure what relaying to Pebble costs beside signing, and nothing else
   --part N            build only this part of what --grown and --queue build, such as 0.01
   --service-only      leave out the floor and the statement counts
   --statements        list the statements of one issuance
@@ -64,6 +66,7 @@ const parse = (words: ReadonlyArray<string>) => {
         policy: { type: "boolean", default: false },
         queue: { type: "boolean", default: false },
         cluster: { type: "boolean", default: false },
+        relay: { type: "boolean", default: false },
         "service-only": { type: "boolean", default: false },
         statements: { type: "boolean", default: false },
         "cpu-prof": { type: "string" },
@@ -116,6 +119,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     part: number("part", given.part, 1, false),
     policy: given.policy,
     queue: given.queue,
-    cluster: given.cluster
+    cluster: given.cluster,
+    relay: given.relay
   }
 }

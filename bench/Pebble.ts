@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { writePebbleFiles } from "../test/support/PebbleFiles.ts"
@@ -30,7 +31,8 @@ const isAnswering = async (directoryUrl: string): Promise<boolean> => {
 /** Starts it without sleeps, refused nonces and validation. */
 export const startPebble = async () => {
   const directory = temporaryDirectory()
-  const { config, directoryUrl } = await writePebbleFiles(directory)
+  const logFile = join(directory, "log.txt")
+  const { certificate, config, directoryUrl, privateKey } = await writePebbleFiles(directory)
   const server = startProcess("pebble", ["-config", config], {
     cwd: directory,
     env: {
@@ -40,9 +42,17 @@ export const startPebble = async () => {
       PEBBLE_WFE_NONCEREJECT: "0",
       PEBBLE_AUTHZREUSE: "0"
     },
-    logFile: join(directory, "log.txt")
+    logFile
   })
   await server.said("ACME directory available at")
   for (let attempt = 0; attempt < 100 && !await isAnswering(directoryUrl); attempt++) await delay(50)
-  return { pid: server.pid, directoryUrl, stop: server.stop }
+  return {
+    pid: server.pid,
+    directoryUrl,
+    certificate,
+    privateKey,
+    /** Requests it has logged so far. */
+    requests: () => readFileSync(logFile, "utf8").split(" -> calling handler()").length - 1,
+    stop: server.stop
+  }
 }

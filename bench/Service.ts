@@ -20,6 +20,10 @@ export interface ServiceOptions {
   readonly configuration?: string
   /** Its only role; every role when not given. */
   readonly role?: "acme" | "worker"
+  /** Files in PEM to speak TLS with; plain HTTP when not given. */
+  readonly tls?: { readonly certificate: string; readonly privateKey: string } | undefined
+  /** A certificate in PEM it trusts beside the public ones. */
+  readonly trusted?: string | undefined
 }
 
 /** A running server, bypassing validation, its JSON log in a file. */
@@ -27,11 +31,16 @@ export interface Service {
   readonly pid: number
   readonly directory: string
   readonly directoryUrl: string
+  /** The directory of another profile than `default`. */
+  readonly directoryOf: (profile: string) => string
   readonly logFile: string
   /** Bytes logged so far. */
   readonly logged: () => number
   readonly stop: () => Promise<void>
 }
+
+const originOf = (port: number, { tls }: Pick<ServiceOptions, "tls">): string =>
+  `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`
 
 const environment = (directory: string, port: number, options: ServiceOptions): NodeJS.ProcessEnv => ({
   PATH: process.env["PATH"],
@@ -39,7 +48,13 @@ const environment = (directory: string, port: number, options: ServiceOptions): 
   ACME_SVC_DATABASE__URL: options.databaseUrl,
   ACME_SVC_DATABASE__SQLITE__SYNCHRONOUS: options.synchronous,
   ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
-  ACME_SVC_SERVER__BASE_URL: `http://127.0.0.1:${port}`,
+  ACME_SVC_SERVER__BASE_URL: originOf(port, options),
+  ...options.tls === undefined ? {} : {
+    ACME_SVC_SERVER__TLS__ENABLED: "true",
+    ACME_SVC_SERVER__TLS__CERT_PATH: options.tls.certificate,
+    ACME_SVC_SERVER__TLS__KEY_PATH: options.tls.privateKey
+  },
+  ...options.trusted === undefined ? {} : { NODE_EXTRA_CA_CERTS: options.trusted },
   ACME_SVC_CHALLENGE__BYPASS: "true",
   ACME_SVC_CHALLENGE__MAX_IN_FLIGHT_PER_ACCOUNT: "0",
   ACME_SVC_LOGGING__JSON_FORMAT: "true"
@@ -119,11 +134,13 @@ export const startService = async (options: ServiceOptions): Promise<Service> =>
     env: environment(directory, port, options),
     logFile
   })
+  const directoryOf = (profile: string) => `${originOf(port, options)}/profile/${profile}/directory`
   await server.said(options.role === "worker" ? `"job_runner_started"` : `"server_listening"`)
   return {
     pid: server.pid,
     directory,
-    directoryUrl: `http://127.0.0.1:${port}/profile/default/directory`,
+    directoryUrl: directoryOf("default"),
+    directoryOf,
     logFile,
     logged: () => statSync(logFile).size,
     stop: server.stop

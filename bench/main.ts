@@ -14,6 +14,7 @@ import { measurePolicy, policyReport } from "./Policy.ts"
 import * as Procfs from "./Procfs.ts"
 import { measureQueue, queueReport } from "./Queue.ts"
 import { queueRun } from "./QueueRun.ts"
+import { measureRelay, relayReport } from "./Relay.ts"
 import { paintFor, report } from "./Report.ts"
 
 /*
@@ -67,8 +68,25 @@ const clusterText = async (options: Options, progress: Progress): Promise<string
     : clusterReport(paintFor(process.stdout.isTTY === true), cost)
 }
 
-const chosen = ({ cluster, grown, policy, queue }: Options) =>
-  cluster ? clusterText : policy ? policyText : queue ? queueText : grown === undefined ? serviceText : grownText
+const relayText = async (options: Options, progress: Progress): Promise<string> => {
+  const costs = await measureRelay(options, progress)
+  return options.json
+    ? JSON.stringify(costs, undefined, 2)
+    : relayReport(paintFor(process.stdout.isTTY === true), costs)
+}
+
+const chosen = ({ cluster, grown, policy, queue, relay }: Options) =>
+  relay
+    ? relayText
+    : cluster
+    ? clusterText
+    : policy
+    ? policyText
+    : queue
+    ? queueText
+    : grown === undefined
+    ? serviceText
+    : grownText
 
 const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const options = readOptions(words)

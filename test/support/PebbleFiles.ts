@@ -12,6 +12,7 @@ export interface PebbleFiles {
   readonly managementUrl: string
   /** The certificate it shows, signed by itself. */
   readonly certificate: string
+  readonly privateKey: string
 }
 
 /** Writes the files of one Pebble on loopback; `httpPort` is where it looks for http-01 answers. */
@@ -40,6 +41,7 @@ export const writePebbleFiles = async (directory: string, httpPort = 5002): Prom
   return {
     config,
     certificate,
+    privateKey,
     directoryUrl: `https://127.0.0.1:${port}/dir`,
     managementUrl: `https://127.0.0.1:${management}`
   }
