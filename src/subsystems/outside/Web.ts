@@ -57,15 +57,25 @@ const reached = Effect.fnUntraced(function*({ url }: WebRequest, proxyOf: ProxyO
   return { socket, over }
 })
 
-const overTls = (socket: Net.Socket, { anyCertificate = false, roots = [], url }: WebRequest): Tls.TLSSocket => {
+const minVersion = "TLSv1.2"
+
+/** Whatever the runtime trusts, NODE_EXTRA_CA_CERTS included; made once, since each of them holds every root. */
+const publicRoots = (): () => Tls.SecureContext => {
+  let made: Tls.SecureContext | undefined
+  return () => made ??= Tls.createSecureContext({ minVersion })
+}
+
+const overTls = (
+  socket: Net.Socket,
+  { anyCertificate = false, roots = [], url }: WebRequest,
+  trusted: () => Tls.SecureContext
+): Tls.TLSSocket => {
   const host = url.hostname.replace(/^\[|\]$/g, "")
   return Tls.connect({
     socket,
     host,
     ...sni(host),
-    minVersion: "TLSv1.2",
-    // Without roots of its own, whatever the runtime trusts, NODE_EXTRA_CA_CERTS included.
-    ...(roots.length === 0 ? {} : { ca: [...Tls.rootCertificates, ...roots] }),
+    ...(roots.length === 0 ? { secureContext: trusted() } : { ca: [...Tls.rootCertificates, ...roots], minVersion }),
     rejectUnauthorized: !anyCertificate
   })
 }
@@ -73,11 +83,12 @@ const overTls = (socket: Net.Socket, { anyCertificate = false, roots = [], url }
 const exchange = (
   { over, socket }: { readonly socket: Net.Socket; readonly over: ForwardProxy | undefined },
   request: WebRequest,
-  userAgent: string
+  userAgent: string,
+  trusted: () => Tls.SecureContext
 ) =>
   Effect.async<WebAnswer, WebFailed>((resume) => {
     const { body, maxBytes, url } = request
-    const stream = url.protocol === "https:" ? overTls(socket, request).on("error", ignore) : socket
+    const stream = url.protocol === "https:" ? overTls(socket, request, trusted).on("error", ignore) : socket
     const ask = () =>
       Http.request({
         createConnection: () => stream,
@@ -142,14 +153,17 @@ export class Web extends Context.Tag("acme/subsystems/outside/Web")<Web, {
   static readonly layer = (version: string, proxyOf: ProxyOf = noProxies): Layer.Layer<Web, never, Resolver> =>
     Layer.effect(
       this,
-      Effect.map(Resolver, (resolver) => ({
-        send: (request) =>
-          Effect.scoped(Effect.flatMap(
-            reached(request, proxyOf),
-            (connection): Effect.Effect<WebAnswer, WebFailed, Scope.Scope> =>
-              exchange(connection, request, `acme-svc/${version}`)
-          )).pipe(Effect.provideService(Resolver, resolver))
-      }))
+      Effect.map(Resolver, (resolver) => {
+        const trusted = publicRoots()
+        return {
+          send: (request) =>
+            Effect.scoped(Effect.flatMap(
+              reached(request, proxyOf),
+              (connection): Effect.Effect<WebAnswer, WebFailed, Scope.Scope> =>
+                exchange(connection, request, `acme-svc/${version}`, trusted)
+            )).pipe(Effect.provideService(Resolver, resolver))
+        }
+      })
     )
 
   /** Answers from a function, which sees every request. */
