@@ -57,25 +57,37 @@ const reached = Effect.fnUntraced(function*({ url }: WebRequest, proxyOf: ProxyO
   return { socket, over }
 })
 
-const minVersion = "TLSv1.2"
+type Trusted = (roots: ReadonlyArray<string>) => Tls.SecureContext
 
-/** Whatever the runtime trusts, NODE_EXTRA_CA_CERTS included; made once, since each of them holds every root. */
-const publicRoots = (): () => Tls.SecureContext => {
-  let made: Tls.SecureContext | undefined
-  return () => made ??= Tls.createSecureContext({ minVersion })
+/**
+ * Whatever the runtime trusts, NODE_EXTRA_CA_CERTS included, and with roots of one's own the public ones beside them. Each is
+ * made once: reading every root again costs a request tens of milliseconds.
+ */
+const makeTrusted = (): Trusted => {
+  const made = new Map<string, Tls.SecureContext>()
+  return (roots) => {
+    const key = roots.join("\n")
+    const context = made.get(key) ??
+      Tls.createSecureContext({
+        minVersion: "TLSv1.2",
+        ...(roots.length === 0 ? {} : { ca: [...Tls.rootCertificates, ...roots] })
+      })
+    made.set(key, context)
+    return context
+  }
 }
 
 const overTls = (
   socket: Net.Socket,
   { anyCertificate = false, roots = [], url }: WebRequest,
-  trusted: () => Tls.SecureContext
+  trusted: Trusted
 ): Tls.TLSSocket => {
   const host = url.hostname.replace(/^\[|\]$/g, "")
   return Tls.connect({
     socket,
     host,
     ...sni(host),
-    ...(roots.length === 0 ? { secureContext: trusted() } : { ca: [...Tls.rootCertificates, ...roots], minVersion }),
+    secureContext: trusted(roots),
     rejectUnauthorized: !anyCertificate
   })
 }
@@ -84,7 +96,7 @@ const exchange = (
   { over, socket }: { readonly socket: Net.Socket; readonly over: ForwardProxy | undefined },
   request: WebRequest,
   userAgent: string,
-  trusted: () => Tls.SecureContext
+  trusted: Trusted
 ) =>
   Effect.async<WebAnswer, WebFailed>((resume) => {
     const { body, maxBytes, url } = request
@@ -154,7 +166,7 @@ export class Web extends Context.Tag("acme/subsystems/outside/Web")<Web, {
     Layer.effect(
       this,
       Effect.map(Resolver, (resolver) => {
-        const trusted = publicRoots()
+        const trusted = makeTrusted()
         return {
           send: (request) =>
             Effect.scoped(Effect.flatMap(
