@@ -9,6 +9,6 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly message: string
 }> {}
 
-/** Files that are wrong are refused; files the host did not let be written may be tried again. */
-export const filesFailed = (error: { readonly message: string; readonly unwritable?: boolean }): CommandFailed =>
-  new CommandFailed({ code: error.unwritable === true ? 1 : 3, message: error.message })
+/** What is wrong is refused; what the host or an upstream did not let be done may be tried again. */
+export const filesFailed = (error: { readonly message: string; readonly mayPass?: boolean }): CommandFailed =>
+  new CommandFailed({ code: error.mayPass === true ? 1 : 3, message: error.message })

@@ -75,8 +75,8 @@ export const createAccounts = (
     Effect.forEach(config.profiles.filter(({ enabled }) => enabled), (profile) =>
       Effect.mapError(
         upstream.createIfAbsent(profile),
-        ({ detail, unwritable }) =>
-          new CommandFailed({ code: unwritable ? 1 : 3, message: `Profile ${profile.name}: ${detail}` })
+        ({ detail, mayPass }) =>
+          new CommandFailed({ code: mayPass ? 1 : 3, message: `Profile ${profile.name}: ${detail}` })
       )),
     (made) => made.filter(({ length }) => length > 0).map((files) => `account       ${files.join(", ")}`)
   )

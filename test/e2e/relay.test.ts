@@ -1,7 +1,6 @@
 import { X509Certificate } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { setTimeout as delay } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession, problemType } from "../support/AcmeSession.ts"
@@ -11,6 +10,7 @@ import type { DnsAnswerer } from "../support/DnsAnswerer.ts"
 import { startDnsAnswerer } from "../support/DnsAnswerer.ts"
 import type { DnsUpdateServer } from "../support/DnsUpdateServer.ts"
 import { startDnsUpdateServer } from "../support/DnsUpdateServer.ts"
+import { relayWhileKilled } from "../support/KilledRelays.ts"
 import { sqlAt } from "../support/OpenDatabase.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
@@ -285,36 +285,9 @@ describe.each(databases)("a relay on $name", (backend) => {
       )
       return Number(row?.["n"])
     }
-    const [before, count] = [await countUpstream(), 24]
-    const session = await sessionAt("zone")
-    await session.register()
-    const urls: Array<string> = []
-    for (let index = 0; index < count; index++) {
-      const names = [`k${index}.example`]
-      const { body, url } = await session.newOrder(names)
-      const { challenges } = await session.authorization(body.authorizations[0] ?? "")
-      await session.trigger(challenges[0]?.url ?? "")
-      await session.awaitOrder(url, ["ready"])
-      await session.finalize(body, makeCsr({ names }).csr)
-      urls.push(url)
-      // Every third time while some of them are under way, at a moment nobody chose.
-      if (index % 3 === 2) {
-        await delay(Math.random() * 120)
-        await server.kill9()
-        await server.restart()
-        await sqlAt(databaseUrl, "UPDATE jobs SET lease_until = 0 WHERE status = 'running'")
-      }
-    }
-    for (const url of urls) {
-      const order = await session.awaitOrder(url, ["valid", "invalid"], 90_000)
-      const given = await sqlAt(databaseUrl, "SELECT attempts, last_error FROM jobs WHERE status = 'failed'")
-      assert.strictEqual(order.status, "valid", JSON.stringify([order.error, given]))
-    }
-    assert.strictEqual(await countUpstream() - before, count)
-    assert.deepStrictEqual(
-      await sqlAt(databaseUrl, "SELECT order_id FROM upstream_orders WHERE status = 'processing'"),
-      []
-    )
-    session.close()
+    const [before, orders] = [await countUpstream(), 24]
+    const nameOf = (index: number) => `k${index}.example`
+    await relayWhileKilled({ server, databaseUrl, profile: "zone", nameOf, orders, between: 3, withinMillis: 120 })
+    assert.strictEqual(await countUpstream() - before, orders)
   })
 })

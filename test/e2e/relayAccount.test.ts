@@ -2,6 +2,8 @@ import { readFileSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
+import { startForwardProxy } from "../support/ForwardProxy.ts"
+import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
 
@@ -65,5 +67,33 @@ describe("a relay's account", () => {
     rmSync(join(directory, "upstream_account.key.kid"))
     assert.strictEqual(await started(directory, "bound"), account)
     assert.include(await started(freshDirectory(), "bound"), "the upstream makes no account: ")
+  })
+
+  it("is made through the forward proxy, where there is one; what that refuses is said to be its", async () => {
+    const port = await freePort()
+    const baseUrl = `http://ca.example:${port}`
+    const far = await startServer({ port, env: { ACME_SVC_SERVER__BASE_URL: baseUrl } })
+    const proxies = [await startForwardProxy(), await startForwardProxy({ refuse: 407 })]
+    const directoryUrl = `${baseUrl}/profile/default/directory`
+    try {
+      const [through, refusing] = await Promise.all(proxies.map(({ url }) =>
+        runToEnd(["init"], {
+          directory: freshDirectory(),
+          config: [
+            `[proxy]\nhttp_url = "${url}"`,
+            "[profiles.default.signer]",
+            "backend = \"relay\"",
+            `relay.directory_url = "${directoryUrl}"`
+          ].join("\n")
+        })
+      ))
+      assert.strictEqual(through?.code, 0, through?.stderr)
+      assert.include(proxies[0]?.seen.map(({ target }) => target) ?? [], directoryUrl)
+      assert.strictEqual(refusing?.code, 1, "it may be tried again")
+      assert.match(refusing?.stderr ?? "", /the directory answers 407/)
+    } finally {
+      for (const { stop } of proxies) await stop()
+      await far.dispose()
+    }
   })
 })

@@ -1,10 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { setTimeout as delay } from "node:timers/promises"
-import { AcmeSession } from "../support/AcmeSession.ts"
-import { makeCsr } from "../support/Csr.ts"
-import { sqlAt } from "../support/OpenDatabase.ts"
+import { relayWhileKilled } from "../support/KilledRelays.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
@@ -142,34 +139,11 @@ const killedHost = (database: string): string => `killed-${database.toLowerCase(
 
 /** Orders that are relayed while the service is killed: each is one order at the upstream, and ends with a certificate. */
 const killedAtRandom = async ({ database, databaseUrl, looking, server }: Stage): Promise<void> => {
-  const session = await AcmeSession.open(server.profileUrl("killed"))
-  await session.register()
   const before = looking.orders()
-  const urls: Array<string> = []
-  for (let index = 0; index < orders; index++) {
-    const names = [`k${index}.${killedHost(database)}`]
-    const { body, url } = await session.newOrder(names)
-    const { challenges } = await session.authorization(body.authorizations[0] ?? "")
-    await session.trigger(challenges[0]?.url ?? "")
-    await session.awaitOrder(url, ["ready"])
-    await session.finalize(body, makeCsr({ names }).csr)
-    urls.push(url)
-    if (index % between < between - 1) continue
-    await delay(Math.random() * 400)
-    await server.kill9()
-    await server.restart()
-    // As if the leases of the dead had ended.
-    await sqlAt(databaseUrl, "UPDATE jobs SET lease_until = 0 WHERE status = 'running'")
-  }
-  for (const url of urls) {
-    const order = await session.awaitOrder(url, ["valid", "invalid"], 120_000)
-    if (order.status !== "valid") throw new Error(`${url} ended ${order.status}: ${JSON.stringify(order.error)}`)
-  }
-  session.close()
+  const nameOf = (index: number) => `k${index}.${killedHost(database)}`
+  await relayWhileKilled({ server, databaseUrl, profile: "killed", nameOf, orders, between, withinMillis: 400 })
   const opened = looking.orders() - before
   if (opened !== orders) throw new Error(`${opened} orders at the upstream for ${orders} here`)
-  const stuck = await sqlAt(databaseUrl, "SELECT order_id FROM upstream_orders WHERE status = 'processing'")
-  if (stuck.length > 0) throw new Error(`${stuck.length} orders are stuck`)
 }
 
 /** Nothing of what was published to prove names is left in the zone. */

@@ -22,8 +22,8 @@ const refused = {
     cannot(
       `There is an account ${url} already, and the upstream does not take it: ${detail}. Take its file away to make another.`
     ),
-  AccountUnusable: ({ detail, unwritable }: { readonly detail: string; readonly unwritable: boolean }) =>
-    new CommandFailed({ code: unwritable ? 1 : 3, message: detail }),
+  AccountUnusable: ({ detail, mayPass }: { readonly detail: string; readonly mayPass: boolean }) =>
+    new CommandFailed({ code: mayPass ? 1 : 3, message: detail }),
   UpstreamRefused: ({ detail }: { readonly detail: string }) => cannot(`The upstream refused: ${detail}.`),
   UpstreamUnavailable: ({ detail }: { readonly detail: string }) =>
     new CommandFailed({ code: 1, message: `The upstream does not answer: ${detail}.` })

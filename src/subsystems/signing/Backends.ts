@@ -31,8 +31,8 @@ export interface SigningProfile {
 export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly profile: string
   readonly detail: string
-  /** The host did not let its files be made. */
-  readonly unwritable: boolean
+  /** It may go better another time: a file that could not be written, an upstream that does not answer. */
+  readonly mayPass: boolean
 }> {
   override get message(): string {
     return `Profile ${this.profile}: ${this.detail}`
@@ -51,9 +51,7 @@ const made = ({ name, signer }: SigningProfile): Effect.Effect<Signer, AccountUn
 
 const backendOf = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Needs> =>
   made(profile).pipe(
-    Effect.mapError(({ detail, unwritable = false }) =>
-      new ProfileUnusable({ profile: profile.name, detail, unwritable })
-    ),
+    Effect.mapError(({ detail, mayPass = false }) => new ProfileUnusable({ profile: profile.name, detail, mayPass })),
     Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
   )
 

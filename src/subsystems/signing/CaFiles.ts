@@ -27,12 +27,12 @@ export interface CaFileSettings {
 }
 
 /**
- * The CA of a profile cannot be used. `detail` is a sentence naming the file and what is wrong with it; `unwritable`
+ * The CA of a profile cannot be used. `detail` is a sentence naming the file and what is wrong with it; `mayPass`
  * says that nothing is, but that the host did not let it be made.
  */
 export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly detail: string
-  readonly unwritable?: boolean
+  readonly mayPass?: boolean
 }> {
   override get message(): string {
     return this.detail
@@ -95,7 +95,7 @@ export const generateIfAbsent = (
       Effect.mapError((error) =>
         new CaFilesUnusable({
           detail: `signer.local_ca: ${error.path} cannot be written: ${said(error)}.`,
-          unwritable: error.reason !== "exists"
+          mayPass: error.reason !== "exists"
         })
       )
     )

@@ -55,7 +55,7 @@ export class Issuers extends Context.Tag("acme/subsystems/signing/Issuers")<Issu
             byProfile.set(name, known)
             continue
           }
-          const refuse = (detail: string) => new ProfileUnusable({ profile: name, detail, unwritable: false })
+          const refuse = (detail: string) => new ProfileUnusable({ profile: name, detail, mayPass: false })
           const { text } = yield* Effect.mapError(
             readTextFile(cert_path),
             (error) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${said(error)}; run \`init\`.`)

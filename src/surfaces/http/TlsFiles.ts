@@ -13,7 +13,7 @@ import { emit } from "../../subsystems/log/EventLog.ts"
 /** The TLS files of a listener cannot be used, or the host did not let them be made. */
 export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
   readonly detail: string
-  readonly unwritable?: boolean
+  readonly mayPass?: boolean
 }> {
   override get message(): string {
     return this.detail
@@ -42,7 +42,7 @@ const unusable = (error: FileUnusable) =>
   new TlsUnusable({ detail: `server.tls: ${error.path} cannot be used: ${said(error)}.` })
 
 const unwritable = (path: string, why: string) =>
-  new TlsUnusable({ detail: `server.tls: ${path} cannot be written: ${why}.`, unwritable: true })
+  new TlsUnusable({ detail: `server.tls: ${path} cannot be written: ${why}.`, mayPass: true })
 
 const readIfPresent = (path: string) =>
   readTextFile(path).pipe(

@@ -46,6 +46,9 @@ export const specified = words(`
   upstream_relay_succeeded upstream_request_failed worker_presence_failed worker_presence_swept worker_registered
 `)
 
+/** Records nobody lists: what an operator would else not hear of. */
+export const own = words("upstream_record_left")
+
 /** Records of surfaces that are not built: the panel and its API, and notifications. */
 export const awaited = words(`
   admin_account_contact_updated admin_config_invalid admin_delete_refused admin_eab_created admin_export_completed

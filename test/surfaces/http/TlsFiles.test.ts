@@ -74,7 +74,7 @@ describe("the TLS files of a listener", () => {
         const refused = yield* Effect.flip(TlsFiles.load(settings))
         assert.include(refused.message, settings.key_path)
         assert.notInclude(refused.message, "PRIVATE KEY")
-        assert.isUndefined(refused.unwritable)
+        assert.isUndefined(refused.mayPass)
       }
     }))
 
@@ -82,7 +82,7 @@ describe("the TLS files of a listener", () => {
     Effect.gen(function*() {
       const settings = { ...settingsIn(directory), key_path: join(directory, "absent/server.key") }
       const failed = yield* Effect.flip(TlsFiles.load(settings))
-      assert.isTrue(failed.unwritable)
+      assert.isTrue(failed.mayPass)
       assert.include(failed.message, `${settings.key_path} cannot be written: no such file or directory`)
       assert.isEmpty(readdirSync(directory))
     }))

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { Scope } from "effect"
 import { isInZone } from "../../../domain/Zone.ts"
 import { keyAuthorizationDigest } from "../../crypto/KeyAuthorization.ts"
+import { emit } from "../../log/EventLog.ts"
 import type { DnsUpdate, UpdateServer } from "../../outside/DnsUpdate.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
@@ -91,7 +92,11 @@ export const dns01 = (updates: DnsUpdate["Type"], settings: Dns01Settings): Stra
     const value = keyAuthorizationDigest(keyAuthorization).toString("base64url")
     return updates.update(server, { action, zone, name: placeOf(name), value })
   }
-  const clear = (proof: Proof) => Effect.ignore(change("delete", proof))
+  const clear = (proof: Proof) =>
+    Effect.catchAll(
+      change("delete", proof),
+      ({ detail: error }) => emit("upstream_record_left", { identifier: placeOf(proof.name), error })
+    )
   return {
     choose: only("dns-01", "dns01"),
     clear,

@@ -20,11 +20,11 @@ export interface UpstreamCredential {
 /** The account cannot be used or made. `detail` is a sentence naming the file or what the upstream said. */
 export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
   readonly detail: string
-  /** The host did not let its files be made. */
-  readonly unwritable: boolean
+  /** It may go better another time: a file that could not be written, an upstream that does not answer. */
+  readonly mayPass: boolean
 }> {}
 
-const unusable = (detail: string, unwritable = false) => new AccountUnusable({ detail, unwritable })
+const unusable = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass })
 const keyName = "signer.relay.account_key_path"
 const about = (error: FileUnusable) => unusable(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
 
@@ -132,7 +132,10 @@ export const open = (options: {
       (error) =>
         error._tag === "AccountUnusable"
           ? error
-          : unusable(`signer.relay.directory_url: the upstream makes no account: ${error.detail}.`)
+          : unusable(
+            `signer.relay.directory_url: the upstream makes no account: ${error.detail}.`,
+            error._tag === "UpstreamUnavailable"
+          )
     )
     yield* writeKid(keyPath, kid)
     yield* emit("upstream_registered", facts)

@@ -2,6 +2,8 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import { keyAuthorizationDigest } from "../../../../src/subsystems/crypto/KeyAuthorization.ts"
+import type { Record as LogRecord } from "../../../../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../../../../src/subsystems/log/EventLog.ts"
 import type { DnsUpdate } from "../../../../src/subsystems/outside/DnsUpdate.ts"
 import { DnsUpdateFailed } from "../../../../src/subsystems/outside/DnsUpdate.ts"
 import type { Dns01Settings, Strategy, UpstreamChallenge } from "../../../../src/subsystems/signing/relay/Strategy.ts"
@@ -244,7 +246,16 @@ describe("the record of dns01", () => {
             return new DnsUpdateFailed({ detail: "BADSIG: the server has another secret for the key" })
           })
       }, settings())
-      const failed = yield* Effect.flip(Effect.scoped(strategy.prepare(proof)))
+      const records: Array<LogRecord> = []
+      const failed = yield* Effect.flip(Effect.scoped(strategy.prepare(proof))).pipe(
+        Effect.provide(EventLog.layerMemory(records))
+      )
+      assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
+        ["upstream_record_left", {
+          identifier: "_acme-challenge.a.example",
+          error: "BADSIG: the server has another secret for the key"
+        }]
+      ])
       assert.instanceOf(failed, UpstreamUnavailable)
       assert.strictEqual(
         failed.detail,
