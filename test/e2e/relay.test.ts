@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { inspect } from "node:util"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession, problemType } from "../support/AcmeSession.ts"
@@ -275,6 +276,21 @@ describe.each(databases)("a relay on $name", (backend) => {
     for (const name of readdirSync(directory)) assert.notInclude(readFileSync(join(directory, name), "utf8"), hmacKey)
     const wrong = await runToEnd(["upstream", "show"], { config: "[profiles.a]\n", directory: freshDirectory() })
     assert.deepStrictEqual([wrong.code, wrong.stderr], [3, "Profile a does not relay to an upstream.\n"])
+  })
+
+  it("keeps its secrets to itself: neither its log nor its rows hold one", async () => {
+    const tables = ["jobs", "audit_log", "upstream_orders", "orders", "http01_tokens"]
+    const rows = await Promise.all(tables.map((table) => sqlAt(databaseUrl, `SELECT * FROM ${table}`)))
+    const said = [
+      server.stdout(),
+      server.stderr(),
+      inspect(rows, { depth: null, maxArrayLength: null, maxStringLength: null })
+    ].join("\n")
+    assert.include(said, "upstream_relay_succeeded", "what is searched is there")
+    const keys = ["default", "web", "zone", "strict"].map((name) =>
+      readFileSync(join(server.directory, `${name}.key`), "utf8").split("\n")[1] ?? ""
+    )
+    for (const one of [secret, Buffer.from(secret, "base64").toString(), ...keys]) assert.notInclude(said, one)
   })
 
   it("killed at random points, it opens one upstream order for each of its own, and none is stuck", async () => {

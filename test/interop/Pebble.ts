@@ -1,7 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { request } from "node:https"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
 import { writePebbleFiles } from "../support/PebbleFiles.ts"
 import { startForeground } from "./Command.ts"
 
@@ -29,6 +31,13 @@ export interface PebbleOptions {
   readonly believes: boolean
 }
 
+const isListening = ({ hostname, port }: URL): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(Number(port), hostname)
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(false)).once("close", () => resolve(false))
+    socket.once("connect", () => socket.destroy())
+  })
+
 /** Of a hundred nonces it makes, so many are refused when they come back. */
 const refusedNonces = 20
 
@@ -54,6 +63,15 @@ export const startPebble = async ({ believes, httpPort, nameServer }: PebbleOpti
       })
       outgoing.once("error", reject).end()
     })
+  // It says that it listens before it does, and its two listeners begin one after the other.
+  const begun = async (url: string) => {
+    for (let tries = 0; tries < 200; tries++) {
+      if (await isListening(new URL(url))) return
+      await delay(50)
+    }
+    throw new Error(`Pebble does not listen at ${url}`)
+  }
+  for (const url of [files.directoryUrl, files.managementUrl]) await begun(url)
   const rootFile = join(directory, "root.pem")
   writeFileSync(rootFile, await asked("/roots/0"))
   return {

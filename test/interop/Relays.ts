@@ -206,10 +206,12 @@ export const playRelays = async (
   freshPostgres: () => Promise<string>,
   say: (text: string) => void
 ): Promise<ReadonlyArray<Outcome>> => {
-  const outcomes = (await Promise.all([
-    onDatabase("SQLite", undefined, nameServer, 0),
-    freshPostgres().then((url) => onDatabase("PostgreSQL", url, nameServer, 2))
-  ])).flat()
+  const played = (database: string, url: string | undefined, keyIndex: number): Promise<ReadonlyArray<Outcome>> =>
+    onDatabase(database, url, nameServer, keyIndex).catch((cause: unknown) => [
+      { database, client, challenge: "", scenario: "start", milliseconds: 0, error: String(cause) }
+    ])
+  const url = await freshPostgres()
+  const outcomes = (await Promise.all([played("SQLite", undefined, 0), played("PostgreSQL", url, 2)])).flat()
   for (const { challenge, database, error, scenario } of outcomes) {
     if (error !== undefined) say(`--- ${client} ${challenge} ${scenario} on ${database}\n${error}`)
   }

@@ -192,6 +192,7 @@ main(process.argv.slice(2)).then(
   },
   (error: unknown) => {
     say(`${error instanceof Error ? error.message : String(error)}\n0 passed, 1 failed`)
-    process.exitCode = 1
+    // Not waiting for what was under way beside it; children end with this process.
+    process.exit(1)
   }
 )

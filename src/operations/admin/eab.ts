@@ -26,6 +26,9 @@ const scopeOf = (
 
 const secretSize = 32
 
+// In base64url it would begin with a hyphen, and clients take it on the command line, where that is an option.
+const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
+
 /** Mints a credential; its secret is in the answer and is shown nowhere again. */
 export const create = Effect.fnUntraced(function*(
   operator: Operator,
@@ -33,7 +36,7 @@ export const create = Effect.fnUntraced(function*(
 ) {
   const entropy = yield* Entropy
   const kid = yield* entropy.uuid
-  const secret = yield* entropy.bytes(secretSize)
+  const secret = yield* Effect.repeat(entropy.bytes(secretSize), { until: (drawn) => !isOption(drawn) })
   const now = yield* currentSeconds
   yield* eabKeys.insert({ kid, secret, label, profile, now })
   yield* audit.record({ event: "eab_created", ...actorOf(operator), detail: { kid, ...scopeOf({ label, profile }) } })

@@ -6,6 +6,7 @@ import type { AccountsMode } from "../../../src/domain/Audit.ts"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import type { Caller } from "../../../src/operations/acme/caller.ts"
 import * as eab from "../../../src/operations/admin/eab.ts"
+import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import type { Database, Driver } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
@@ -118,6 +119,20 @@ describe.each(databases)("credentials for external account binding on $name", (b
             assert.notInclude(told, Buffer.from(secret).toString(form))
           }
         }
+      }))
+
+    test("mints no secret that clients would take for an option of theirs", () =>
+      Effect.gen(function*() {
+        const entropy = yield* Entropy
+        const drawn = [0xf8, 0xfb, 0xfc].map((first) => new Uint8Array(32).fill(first))
+        const given = { ...entropy, bytes: () => Effect.sync(() => drawn.shift() ?? new Uint8Array(32)) }
+        const { secret } = yield* Effect.provideService(
+          eab.create(operator, { label: "printers", profile: undefined }),
+          Entropy,
+          given
+        )
+        assert.strictEqual(secret[0], 0xfc)
+        assert.strictEqual(Buffer.from([0xf8, 0xfb]).toString("base64url")[0], "-")
       }))
 
     test("a row that cannot be written is told of, and the credential stands", () =>
