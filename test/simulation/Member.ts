@@ -1,4 +1,4 @@
-import { Context, Deferred, Effect, Exit, FiberId, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, FiberId, Layer } from "effect"
 import type { Roles } from "../../src/domain/Role.ts"
 import { rolesText } from "../../src/domain/Role.ts"
 import * as crl from "../../src/operations/crl.ts"
@@ -66,12 +66,16 @@ const kept = ({ config }: Installation) =>
 
 type Kept = Layer.Layer.Success<ReturnType<typeof kept>> | Database | Entropy
 
+/** How long a process that is to end waits for its requests. */
+const drainMillis = 30_000
+
 type Served = (request: Request) => Effect.Effect<Answer>
 
 /** Starts one; it ends by itself, as a process does, when it cannot start. */
 export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
   const { config, profiles, store, world } = installation
   const stopping = Deferred.unsafeMake<void>(FiberId.none)
+  const asked = new Set<Fiber.RuntimeFiber<Answer>>()
   let serve: Served | undefined
 
   const serving = Effect.gen(function*() {
@@ -112,7 +116,9 @@ export const startMember = (installation: Installation, process: Process, roles:
       if (roles.has("acme")) serve = yield* serving
       yield* Deferred.await(stopping)
       serve = undefined
-      if (runner !== undefined) yield* runner.stop
+      // As listeners do: what was asked before is answered before anything it needs goes away.
+      const answered = Effect.timeoutOption(Effect.forEach([...asked], Fiber.await, { discard: true }), drainMillis)
+      yield* Effect.all([answered, runner?.stop ?? Effect.void], { concurrency: 2 })
     }).pipe(
       Effect.provide(kept(installation)),
       Effect.provide(Entropy.layerSeeded(`${installation.seed}/${process.name}`)),
@@ -135,7 +141,9 @@ export const startMember = (installation: Installation, process: Process, roles:
         const gone = () => resume(Effect.succeed(undefined))
         process.onKilled.add(gone)
         const fiber = process.fork(serve(request))
+        asked.add(fiber)
         fiber.addObserver((exit) => {
+          asked.delete(fiber)
           process.onKilled.delete(gone)
           resume(Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit)
         })
