@@ -28,7 +28,7 @@
       devShells = forEachSystem (pkgs: {
         default = pkgs.mkShell {
           packages = [
-            pkgs.nodejs_20
+            pkgs.nodejs_24
             pkgs.python3
             pkgs.sqlite
             pkgs.postgresql

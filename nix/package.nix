@@ -2,7 +2,7 @@
   lib,
   buildNpmPackage,
   makeWrapper,
-  nodejs_20,
+  nodejs_24,
   python3,
 }:
 
@@ -22,7 +22,7 @@ buildNpmPackage {
     ];
   };
 
-  nodejs = nodejs_20;
+  nodejs = nodejs_24;
 
   # The hash of everything package-lock.json names. The lock file in the repository leaves download addresses out, which
   # Nix needs: docs/development.md, "Nix", says how to write them down and how to get the hash that belongs here.
@@ -44,7 +44,7 @@ buildNpmPackage {
     npm prune --omit=dev --ignore-scripts
     mkdir -p $out/lib/acme-svc $out/bin
     cp -r dist migrations node_modules package.json config.toml.example $out/lib/acme-svc/
-    makeWrapper ${lib.getExe nodejs_20} $out/bin/acme-svc \
+    makeWrapper ${lib.getExe nodejs_24} $out/bin/acme-svc \
       --add-flags "$out/lib/acme-svc/dist/main.js"
     runHook postInstall
   '';

@@ -1,15 +1,12 @@
 import type { ChildProcessByStdio } from "node:child_process"
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
-import { pathToFileURL } from "node:url"
 import { freePort } from "./Ports.ts"
 
-const require = createRequire(import.meta.url)
 const repository = resolve(import.meta.dirname, "../..")
 
 /** The shortest configuration the service starts with. */
@@ -32,7 +29,7 @@ export interface ProcessOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** The working directory; a new temporary one, removed afterwards, when not given. */
   readonly directory?: string
-  /** `dist` runs the built `dist/main.js`, `source` runs `src/main.ts` through tsx. */
+  /** `dist` runs the built `dist/main.js`, `source` runs `src/main.ts` with its types stripped. */
   readonly from?: "dist" | "source"
   /** Words of the command line after `serve`. */
   readonly flags?: ReadonlyArray<string>
@@ -109,10 +106,7 @@ class Run {
   private readonly waiters = new Set<Waiter>()
 
   constructor(directory: string, words: ReadonlyArray<string>, options: ProcessOptions) {
-    // The loader is named by URL: a bare `tsx` would be looked up from the child's working directory.
-    const entry = options.from === "source"
-      ? ["--import", pathToFileURL(require.resolve("tsx")).href, join(repository, "src/main.ts")]
-      : [join(repository, "dist/main.js")]
+    const entry = join(repository, options.from === "source" ? "src/main.ts" : "dist/main.js")
     const env: NodeJS.ProcessEnv = {
       PATH: process.env["PATH"],
       HOME: directory,
@@ -120,7 +114,7 @@ class Run {
       ACME_SVC_LOGGING__JSON_FORMAT: "true",
       ...options.env
     }
-    this.child = spawn(process.execPath, [...entry, ...words], {
+    this.child = spawn(process.execPath, [entry, ...words], {
       cwd: directory,
       env,
       stdio: ["ignore", "pipe", "pipe"]

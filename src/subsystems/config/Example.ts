@@ -98,7 +98,7 @@ const profileLines = (section: Section): ReadonlyArray<string> =>
 /**
  * The text of `config.toml.example`: every key commented out with its meaning, type, variable and default, and one
  * profile. It loads as it is, and with every `#` before a key or section taken off. To write it anew:
- * `npx tsx -e 'import("./src/subsystems/config/Example.ts").then((m) => process.stdout.write(m.renderExample()))'`.
+ * `node -e 'import("./src/subsystems/config/Example.ts").then((m) => process.stdout.write(m.renderExample()))'`.
  */
 export const renderExample = (): string => {
   const isProfile = ({ path: [first] }: Section) => first === "profiles"

@@ -26,7 +26,7 @@ const sectionText = (heading: string, group: ReadonlyArray<Section>): string => 
 /**
  * The reference of every key, as Markdown: one table for each first segment. `docs/configuration.md` holds it verbatim,
  * which a test proves. To see it:
- * `npx tsx -e 'import("./src/subsystems/config/Reference.ts").then((m) => process.stdout.write(m.renderReference()))'`.
+ * `node -e 'import("./src/subsystems/config/Reference.ts").then((m) => process.stdout.write(m.renderReference()))'`.
  */
 export const renderReference = (): string => {
   const all = sections()

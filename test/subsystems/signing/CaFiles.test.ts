@@ -157,7 +157,7 @@ describe("a CA that is not there yet", () => {
           .then(() => process.exit(0)))
       process.stdout.write("ready")`
     const processes = [1, 2].map(() =>
-      spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", code], {
+      spawn(process.execPath, ["--input-type=module", "-e", code], {
         cwd: join(import.meta.dirname, "../../.."),
         stdio: ["pipe", "pipe", "inherit"]
       })
