@@ -151,7 +151,7 @@ export const make = (
     const root = rootRoutes.get(request.path)
     if (root !== undefined) return Effect.succeed(root(request))
     if (respondsForRelay && request.path.startsWith(tokenPrefix)) {
-      return onlyRead(request, () => tokenAnswer(request.path.slice(tokenPrefix.length)))
+      return onlyRead(request, () => tokenAnswer(request.path.slice(tokenPrefix.length), admission))
     }
     const at = reached(endpoints, request.path)
     return respond(request, at).pipe(
@@ -201,14 +201,14 @@ const onlyRead = <R>(
 const tokenPrefix = "/.well-known/acme-challenge/"
 
 /** What an upstream is answered that looks for a token of the relay's (RFC 8555 section 8.3), plain in every case. */
-const tokenAnswer = (token: string): Effect.Effect<Answer, never, Database> =>
-  Effect.match(keyAuthorization(token), {
+const tokenAnswer = (token: string, admission: Admission): Effect.Effect<Answer, never, Database> =>
+  Effect.match(admission.admit(keyAuthorization(token)), {
     onSuccess: (found): Answer =>
       found === undefined
         ? { status: 404, headers: { "content-type": "text/plain" }, body: "There is no such token.\n" }
         : { status: 200, headers: { "content-type": "application/octet-stream" }, body: found },
-    onFailure: (): Answer => ({
-      status: 500,
+    onFailure: ({ _tag }): Answer => ({
+      status: _tag === "Shed" ? 503 : 500,
       headers: { "content-type": "text/plain" },
       body: "It cannot be looked up.\n"
     })
