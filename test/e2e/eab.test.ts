@@ -4,7 +4,7 @@ import { spawn } from "node:child_process"
 import { resolve } from "node:path"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import { Database } from "../../src/subsystems/db/Database.ts"
-import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
+import { builtServer, databases, freshDirectory, sqlite } from "../support/Databases.ts"
 import { openDriver, sql } from "../support/Graph.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
@@ -206,7 +206,7 @@ describe("eab commands, in their words", () => {
 
   beforeAll(async () => {
     await builtServer()
-    commands = new Commands(await databases[0].freshUrl())
+    commands = new Commands(await sqlite.freshUrl())
     assert.strictEqual((await commands.run("migrate")).code, 0)
   })
 
