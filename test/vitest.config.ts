@@ -1,11 +1,9 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 import CountReporter from "./support/CountReporter.ts"
+import { isFull } from "./support/Full.ts"
 
 const support = (file: string): string => fileURLToPath(new URL(`support/${file}`, import.meta.url))
-
-/** Both databases under everything, not only under what is about statements. */
-const full = process.env["ACME_TEST_FULL"] === "true"
 
 /** Whatever is about statements. */
 const store = ["migrations.test.ts", "subsystems/{db,nonce,queue}/**/*.test.ts"]
@@ -20,9 +18,9 @@ const project = (name: string, files: { readonly include: Array<string>; readonl
     name,
     ...files,
     setupFiles: [support("setup.ts")],
-    provide: { everyDatabase: full || name === "store" },
-    // Only a test that hangs meets these: how long one takes says how busy the machine is.
-    testTimeout: 600_000,
+    provide: { everyDatabase: isFull || name === "store" },
+    // Only a test that hangs meets these: how long one takes says how busy the machine is, or how much it was asked for.
+    testTimeout: process.env["FUZZ_RUNS"] === undefined ? 600_000 : 0,
     hookTimeout: 600_000
   }
 })

@@ -2,7 +2,7 @@ import * as acme from "acme-client"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { resolve } from "node:path"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Database } from "../../src/subsystems/db/Database.ts"
 import { builtServer, databases, freshDirectory, sqlite } from "../support/Databases.ts"
 import { openDriver, sql } from "../support/Graph.ts"
@@ -11,8 +11,6 @@ import { startGround } from "../support/Ground.ts"
 import { verifyChain } from "../support/Openssl.ts"
 import type { Finished } from "../support/Server.ts"
 import { minimalConfig, runToEnd } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000 })
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
