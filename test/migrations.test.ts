@@ -9,7 +9,7 @@ import type { Migration } from "../src/subsystems/db/Migrations.ts"
 import * as Migrations from "../src/subsystems/db/Migrations.ts"
 import type { Record } from "../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../src/subsystems/log/EventLog.ts"
-import { databases, useDatabase } from "./support/Databases.ts"
+import { databases, postgres, sqlite, useDatabase } from "./support/Databases.ts"
 import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
 
 // History is frozen: a file that was applied somewhere never changes. New files are added, with their own line.
@@ -189,7 +189,6 @@ describe("the schema", () => {
 
   it.scopedLive("is STRICT on SQLite, every table", () =>
     Effect.gen(function*() {
-      const [sqlite] = databases
       const driver = yield* openDriver(yield* Effect.promise(() => sqlite.freshUrl()))
       const lax = Effect.zipRight(
         Effect.flatMap(migrationsOf("sqlite"), Migrations.migrate),
@@ -200,7 +199,6 @@ describe("the schema", () => {
 
   it.scopedLive("compares text bytewise on PostgreSQL, every column", () =>
     Effect.gen(function*() {
-      const [, postgres] = databases
       const driver = yield* openDriver(yield* Effect.promise(() => postgres.freshUrl()))
       const other = Effect.zipRight(
         Effect.flatMap(migrationsOf("postgres"), Migrations.migrate),

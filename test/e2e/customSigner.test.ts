@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
 import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
@@ -11,8 +11,6 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { shellScript } from "../support/Script.ts"
 import { runToEnd } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /* `signer.backend = "custom"`: the script of docs/recipes, and scripts that misbehave in every way. */
 

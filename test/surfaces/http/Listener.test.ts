@@ -107,13 +107,13 @@ const makeRecords = () => {
 
 const log = makeRecords()
 
-const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>, timeout?: number) =>
+const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>) =>
   it.scoped(name, () =>
     Effect.suspend(() => {
       log.records.length = 0
       log.wanted.spans = false
       return body()
-    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))), timeout)
+    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))))
 
 const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(":") + 1))
 
@@ -544,7 +544,7 @@ describe("connections", () => {
         })
         assert.match(said, /^HTTP\/1\.1 4(?:00|31) /)
       }
-    }), 30_000)
+    }))
 
   test("a head of more than a hundred fields is a 431 and the end of the connection", () =>
     Effect.gen(function*() {
