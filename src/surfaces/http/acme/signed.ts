@@ -10,7 +10,6 @@ import {
 } from "../../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../../domain/Id.ts"
 import type { ClientFacts } from "../../../domain/Job.ts"
-import { signatureAlgorithms } from "../../../domain/Problem.ts"
 import { refuseUnlessValid } from "../../../operations/acme/accounts.ts"
 import type { Caller } from "../../../operations/acme/caller.ts"
 import { currentSeconds } from "../../../operations/acme/caller.ts"
@@ -18,7 +17,7 @@ import { AccountKeys } from "../../../subsystems/crypto/AccountKeys.ts"
 import type { AccountKey } from "../../../subsystems/crypto/Jwk.ts"
 import { importJwk } from "../../../subsystems/crypto/Jwk.ts"
 import type { Jws } from "../../../subsystems/crypto/Jws.ts"
-import { fingerprint, parseJws, parseObject, verifyJws } from "../../../subsystems/crypto/Jws.ts"
+import { checkAlgorithm, fingerprint, parseJws, parseObject, verifyJws } from "../../../subsystems/crypto/Jws.ts"
 import * as accounts from "../../../subsystems/db/accounts.ts"
 import { emit } from "../../../subsystems/log/EventLog.ts"
 import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
@@ -97,22 +96,17 @@ const hasOneKey = ({ header }: Jws, wanted: "jwk" | "kid") => {
     : Effect.void
 }
 
-const isKnownAlgorithm = (alg: string | undefined): alg is AccountKey["algorithm"] =>
-  signatureAlgorithms.some((known) => known === alg)
+/** 6, before the key: the `alg` is one that is verified here. */
+const algorithmKnown = ({ header }: Jws) => {
+  const checked = checkAlgorithm(header.alg)
+  return Either.isRight(checked) ? Effect.void : rejected("algorithm_unsupported", checked.left)
+}
 
 /** 6: the key's own algorithm decides; `alg` must agree with it. */
 const algorithmFits = ({ header }: Jws, { algorithm }: AccountKey) =>
   header.alg === algorithm
     ? Effect.void
     : rejected("algorithm_mismatch", new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.` }))
-
-const algorithmKnown = ({ header }: Jws) =>
-  isKnownAlgorithm(header.alg)
-    ? Effect.void
-    : rejected(
-      "algorithm_unsupported",
-      new BadSignatureAlgorithm({ detail: `The alg must be ${signatureAlgorithms.join(" or ")}.` })
-    )
 
 /** 6a: the key a `jwk` describes. */
 const keyOfJwk = ({ header }: Jws) => {
@@ -239,8 +233,8 @@ const accountSigned = Effect.fnUntraced(function*(jws: Jws, posted: Posted) {
 
 /** Checks 6a to 8: the key of the jwk. */
 const keySigned = Effect.fnUntraced(function*(jws: Jws) {
-  const key = yield* keyOfJwk(jws)
   yield* algorithmKnown(jws)
+  const key = yield* keyOfJwk(jws)
   yield* algorithmFits(jws, key)
   yield* signatureVerifies(jws, key, undefined)
   yield* nonceIsFresh(jws)
