@@ -62,13 +62,17 @@ export const AccountUpdate = Schema.Struct({
   status: Schema.optional(Schema.String)
 })
 
-/** RFC 8555 sections 7.3.2 and 7.3.6: an empty payload reads; `status` with `contact` only deactivates. */
+/**
+ * RFC 8555 sections 7.3.2 and 7.3.6: an empty payload reads; the status an account has is ignored; `deactivated` with
+ * `contact` only deactivates.
+ */
 export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof AccountUpdate.Type | undefined>) {
   const { caller, endpoint, id, payload } = signed
   if (id !== caller.accountId) return yield* notTheSigner
   const status = payload?.status
-  if (status !== undefined && status !== "deactivated") {
-    return yield* new Malformed({ detail: "The only status an account can be set to is deactivated." })
+  // Only valid accounts get this far; clients send the whole object back, status and all.
+  if (status !== undefined && status !== "valid" && status !== "deactivated") {
+    return yield* new Malformed({ detail: "status: the only one an account can be set to is deactivated." })
   }
   const after = status === "deactivated"
     ? yield* accounts.deactivate(caller, signed.account)
@@ -180,7 +184,7 @@ export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAcc
 })
 
 // Any whole number is a code, if mostly a bad one.
-const Code = Schema.Number.pipe(Schema.filter((code) => Number.isInteger(code)))
+const Code = Schema.Number.pipe(Schema.filter((code) => Number.isInteger(code) || "not a whole number"))
 
 export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optional(Code) })
 

@@ -24,6 +24,7 @@ import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
 import { ReverseNames } from "../../../subsystems/outside/ReverseNames.ts"
 import type { Request } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
+import { misfit } from "./misfit.ts"
 
 /** A POST whose body has been read. */
 export interface Posted {
@@ -192,17 +193,21 @@ const decodePayload = <A, I>(schema: Schema.Schema<A, I>): (bytes: Buffer) => Ef
   const decode = Schema.decodeUnknownEither(schema)
   return (bytes) => {
     const object = parseObject(bytes)
-    if (object === undefined) return Effect.fail(new Malformed({ detail: "The payload is not a JSON object." }))
+    if (object === undefined) {
+      return Effect.fail(new Malformed({ detail: "The payload is not a JSON object in UTF-8." }))
+    }
     const decoded = decode(object)
     if (Either.isRight(decoded)) return Effect.succeed(decoded.right)
-    return Effect.fail(new Malformed({ detail: "A member of the payload is missing or of the wrong type." }))
+    return Effect.fail(new Malformed({ detail: misfit(decoded.left.issue) }))
   }
 }
+
+const noPayload = new Malformed({ detail: "The payload is empty, where this resource takes a JSON object." })
 
 /** A JSON object of this shape must be sent. */
 export const typed = <A, I>(schema: Schema.Schema<A, I>): Payload<A> => {
   const decode = decodePayload(schema)
-  return (bytes) => bytes.length === 0 ? Effect.fail(new Malformed({ detail: "A payload is needed." })) : decode(bytes)
+  return (bytes) => bytes.length === 0 ? Effect.fail(noPayload) : decode(bytes)
 }
 
 /** Nothing, or a JSON object of this shape. */
