@@ -61,8 +61,10 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retr
 // What went wrong here.
 export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}
 export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFailed") {}
-/** The revocation goes on after this answer, or its last attempt failed; asking again waits for it. */
+/** The revocation goes on after this answer; asking again waits for it. */
 export class RevocationPending extends Data.TaggedError("RevocationPending") {}
+/** Whoever has to revoke the certificate did not, in every attempt there is, or an operator ended them. */
+export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned") {}
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
 export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
@@ -125,6 +127,7 @@ export type AcmeError =
   | ServerInternal
   | ChallengeEnqueueFailed
   | RevocationPending
+  | RevocationAbandoned
   | CrlNotReady
   | HandlerPanicked
   | Shed

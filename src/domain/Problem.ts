@@ -114,6 +114,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     detail: () => "The revocation has not come through yet; ask again.",
     retryAfter: () => 1
   },
+  RevocationAbandoned: {
+    type: "serverInternal",
+    status: 500,
+    detail: () => `The revocation was given up, and the certificate is not revoked; ${logHasReason}`
+  },
   CrlNotReady: {
     type: "serverInternal",
     status: 503,

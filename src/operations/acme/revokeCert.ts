@@ -6,6 +6,7 @@ import {
   BadRevocationReason,
   Malformed,
   NotFound,
+  RevocationAbandoned,
   RevocationPending,
   ServerInternal,
   Unauthorized
@@ -124,5 +125,6 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   })
   if (isRevoked) return
   const ended = yield* (yield* Waits).settled(job)
+  if (ended?.status === "failed" || ended?.status === "cancelled") return yield* new RevocationAbandoned()
   if (ended?.status !== "done") return yield* new RevocationPending()
 })
