@@ -14,6 +14,10 @@ export interface Detailed {
 // Requests that could not be read.
 export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
 export class NotFound extends Data.TaggedError("NotFound") {}
+/** No certificate of this profile, for whoever asks by the certificate itself. */
+export class NoSuchCertificate extends Data.TaggedError("NoSuchCertificate") {}
+/** The profile's signer has no such thing of its own to publish. */
+export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
 export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
 export class UnsupportedMediaType extends Data.TaggedError("UnsupportedMediaType")<Detailed> {}
@@ -99,6 +103,8 @@ export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | Mal
 export type AcmeError =
   | Malformed
   | NotFound
+  | NoSuchCertificate
+  | NotPublished
   | NoSuchPath
   | MethodNotAllowed
   | UnsupportedMediaType

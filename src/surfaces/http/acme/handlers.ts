@@ -10,7 +10,7 @@ import { finalize } from "../../../operations/acme/finalize.ts"
 import { rollOver } from "../../../operations/acme/keyChange.ts"
 import type { OrderView } from "../../../operations/acme/orders.ts"
 import * as orders from "../../../operations/acme/orders.ts"
-import { anchor, revocationList } from "../../../operations/acme/publications.ts"
+import { anchor, issuerCertificate as issuerOf, revocationList } from "../../../operations/acme/publications.ts"
 import { renewalInfo } from "../../../operations/acme/renewal.ts"
 import { revokeCert } from "../../../operations/acme/revokeCert.ts"
 import type { Answer } from "../Message.ts"
@@ -214,6 +214,13 @@ export const caPem = ({ endpoint }: { readonly endpoint: Endpoint }) =>
   Effect.map(
     anchor(endpoint.profile.name),
     (body): Answer => ({ status: 200, headers: { "content-type": "application/x-pem-file" }, body })
+  )
+
+/** The certificate of the profile's CA, DER: for those who look for the issuer of a leaf. */
+export const issuerCertificate = ({ endpoint }: { readonly endpoint: Endpoint }) =>
+  Effect.map(
+    issuerOf(endpoint.profile.name),
+    (body): Answer => ({ status: 200, headers: { "content-type": "application/pkix-cert" }, body })
   )
 
 const retryAfterSeconds = { usual: "21600", revoked: "60" }

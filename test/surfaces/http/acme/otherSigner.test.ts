@@ -163,7 +163,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
           assert.strictEqual(headerOf(answer, "content-type"), "application/pkix-crl")
           assert.deepStrictEqual(answer.body, list)
         }
-        assert.strictEqual((yield* read("/ca.pem")).status, 404)
+        for (const path of ["/ca.pem", "/issuer.cer"]) assert.strictEqual((yield* read(path)).status, 404)
       }))
   }
 
