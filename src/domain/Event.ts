@@ -42,7 +42,7 @@ export const events = {
   server_config_reload_failed: error("error"),
   server_logging_filter_overridden: advisory("source"),
   server_reload_supervisor_gone: error(),
-  server_connection_refused: warn("listener", "open", "pending"),
+  server_connection_refused: warn("listener", "address", "open", "pending"),
   server_socket_bind_failed: error("address", "error"),
   server_schema_behind: error("name"),
   metrics_listening: info("address"),
