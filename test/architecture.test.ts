@@ -51,20 +51,20 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "subsystems/db",
     "subsystems/outside/Files.ts",
     "subsystems/signing",
-    "surfaces/http",
-    "main.ts"
+    "surfaces/http"
   ],
+  "node:module": ["main.ts"],
   "node:http": ["subsystems/outside", "surfaces/http", "app/Health.ts"],
   "node:https": ["surfaces/http", "app/Health.ts"],
   "node:net": ["subsystems/config", "subsystems/crypto/TlsPair.ts", "subsystems/outside", "surfaces/http"],
   "node:os": ["app"],
   "node:path": ["subsystems/config", "subsystems/crypto/KeyFile.ts", "subsystems/db/Migrations.ts", "app"],
-  "node:readline": ["main.ts"],
+  "node:readline": ["app/Program.ts"],
   "node:stream": ["subsystems/outside/Scripts.ts"],
   "node:tls": ["subsystems/outside", "surfaces/http"],
   "node:url": ["main.ts"],
   "@effect/cli": ["app/Cli.ts", "app/commands"],
-  "@effect/platform-node": ["main.ts"],
+  "@effect/platform-node": ["app/Program.ts"],
   "@effect/sql": ["subsystems/db"],
   "@effect/sql-pg": ["subsystems/db/Postgres.ts"],
   "@effect/sql-sqlite-node": ["subsystems/db/Sqlite.ts"],
@@ -119,8 +119,8 @@ describe("src", () => {
     assert.deepStrictEqual(outside.map(show), [])
   })
 
-  it("runs effects in main.ts alone, and reads the process there alone", () => {
-    const offending = files.filter((file) => file !== "main.ts").flatMap((file) => {
+  it("runs effects in app/Program.ts alone, and reads the process there and in main.ts alone", () => {
+    const offending = files.filter((file) => !["app/Program.ts", "main.ts"].includes(file)).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
         text.match(/\bEffect\.run(?!time\b)\w+|\bprocess\.(?:env|argv|exit|stdout|stderr|stdin|cwd|on)\b/g) ?? []
@@ -130,6 +130,15 @@ describe("src", () => {
       )
     })
     assert.deepStrictEqual(offending, [])
+  })
+
+  it("loads nothing before the runtime was judged", () => {
+    assert.deepStrictEqual(imports.filter(({ file }) => file === "app/Runtime.ts"), [])
+    assert.sameMembers(imports.filter(({ file, of }) => file === "main.ts" && !isPackage(of)).map(({ of }) => of), [
+      "app/Runtime.ts",
+      "app/Program.ts"
+    ])
+    assert.include(readFileSync(join(src, "main.ts"), "utf8"), "await import(\"./app/Program.ts\")")
   })
 
   it("holds no file of more than 300 lines", () => {

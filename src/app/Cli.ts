@@ -1,37 +1,58 @@
 import { Args, CliConfig, Command, ValidationError } from "@effect/cli"
 import type { CliApp } from "@effect/cli"
+import type { Array } from "effect"
 import { Console, Effect, Either } from "effect"
 import { stripVTControlCharacters } from "node:util"
 import type { Globals } from "../surfaces/cli/globals.ts"
 import { readGlobals } from "../surfaces/cli/globals.ts"
-import { crlCommand } from "./commands/crl.ts"
-import { eabCommand } from "./commands/eab.ts"
-import { filterCommand } from "./commands/filter.ts"
-import { jobsCommand, workerCommand } from "./commands/jobs.ts"
+import { messageOf } from "./CommandFailed.ts"
 import type { Host, Kit } from "./commands/Kit.ts"
 import * as Kits from "./commands/Kit.ts"
-import { orderCommand } from "./commands/order.ts"
-import { messageOf, serverCommands } from "./commands/server.ts"
-import { transferCommand } from "./commands/transfer.ts"
-import { upstreamCommand } from "./commands/upstream.ts"
 import type { Streams } from "./Logging.ts"
 import * as Logging from "./Logging.ts"
 
-/** The command tree. */
-const tree = (kit: Kit) => {
-  const { commands, serveProgram } = serverCommands(kit)
-  const all = [
-    ...commands,
-    transferCommand(kit),
-    eabCommand(kit),
-    orderCommand(kit),
-    crlCommand(kit),
-    jobsCommand(kit),
-    workerCommand(kit),
-    filterCommand(kit),
-    upstreamCommand(kit)
-  ] as const
-  const withoutCompletions = Command.make("acme-svc", {}, () => serveProgram).pipe(Command.withSubcommands(all))
+/** The commands by their word, each loaded only when it is meant: what a command does not need costs its start. */
+const commands = {
+  serve: async (kit: Kit) => (await import("./commands/serve.ts")).serveCommand(kit),
+  init: async (kit: Kit) => (await import("./commands/init.ts")).initCommand(kit),
+  migrate: async (kit: Kit) => (await import("./commands/migrate.ts")).migrateCommand(kit),
+  profile: async (kit: Kit) => (await import("./commands/profile.ts")).profileCommand(kit),
+  health: async (kit: Kit) => (await import("./commands/health.ts")).healthCommand(kit),
+  transfer: async (kit: Kit) => (await import("./commands/transfer.ts")).transferCommand(kit),
+  eab: async (kit: Kit) => (await import("./commands/eab.ts")).eabCommand(kit),
+  order: async (kit: Kit) => (await import("./commands/order.ts")).orderCommand(kit),
+  crl: async (kit: Kit) => (await import("./commands/crl.ts")).crlCommand(kit),
+  jobs: async (kit: Kit) => (await import("./commands/jobs.ts")).jobsCommand(kit),
+  worker: async (kit: Kit) => (await import("./commands/jobs.ts")).workerCommand(kit),
+  filter: async (kit: Kit) => (await import("./commands/filter.ts")).filterCommand(kit),
+  upstream: async (kit: Kit) => (await import("./commands/upstream.ts")).upstreamCommand(kit)
+}
+
+type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
+
+const isWord = (word: string): word is keyof typeof commands => Object.hasOwn(commands, word)
+const words = Object.keys(commands).filter(isWord)
+
+/** The command that the first word names, or every one where none is: help and completions tell of all. */
+const meant = (kit: Kit): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>> => {
+  const [word = ""] = kit.globals.rest
+  return Effect.promise(async () =>
+    isWord(word)
+      ? [await commands[word](kit)]
+      : [
+        await commands.serve(kit),
+        ...await Promise.all(words.filter((other) => other !== "serve").map((other) => commands[other](kit)))
+      ]
+  )
+}
+
+/** The command tree, as far as this command line needs it. */
+const tree = (kit: Kit, all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
+  const serve = Effect.flatMap(
+    Effect.promise(() => import("./commands/serve.ts")),
+    ({ serveEverything }) => serveEverything(kit)
+  )
+  const withoutCompletions = Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands(all))
   const shells = {
     bash: Command.getBashCompletions,
     fish: Command.getFishCompletions,
@@ -47,7 +68,7 @@ const tree = (kit: Kit) => {
     "Print a completion script. Example: acme-svc completions bash. Exit codes: 0, 2."
   )
   return Kits.described(
-    Command.make("acme-svc", {}, () => serveProgram).pipe(Command.withSubcommands([...all, completionsCommand])),
+    Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands([...all, completionsCommand])),
     "An ACME server for an organisation's own clients. Without a command it serves. Everywhere: --log-level off|error|warn|info|debug|trace, --color auto|always|never, -y/--yes, -h/--help, --version."
   )
 }
@@ -87,8 +108,12 @@ export const run = (
   const globals = readGlobals(argv)
   if (Either.isLeft(globals)) return report(host, false, 2, globals.left)
   const { json, rest } = globals.right
-  const execute = Command.run(tree(Kits.make(host, globals.right)), { name: "acme-svc", version: host.process.version })
-  return execute(["node", "acme-svc", ...rest]).pipe(
+  const kit = Kits.make(host, globals.right)
+  const program = { name: "acme-svc", version: host.process.version }
+  return Effect.flatMap(
+    meant(kit),
+    (found) => Command.run(tree(kit, found), program)(["node", "acme-svc", ...rest])
+  ).pipe(
     Effect.as(0),
     Effect.catchAll((error) =>
       ValidationError.isValidationError(error)

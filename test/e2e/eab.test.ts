@@ -10,7 +10,7 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { verifyChain } from "../support/Openssl.ts"
 import type { Finished } from "../support/Server.ts"
-import { minimalConfig, runToEnd } from "../support/Server.ts"
+import { minimalConfig, runtime, runToEnd } from "../support/Server.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -68,7 +68,7 @@ class Commands {
 
   /** Runs a command on a terminal of its own, where somebody types; `undefined` goes away without a word. */
   onTerminal(typed: string | undefined, ...words: ReadonlyArray<string>): Promise<{ code: number; screen: string }> {
-    const command = [process.execPath, program, ...words].map((word) => `'${word}'`).join(" ")
+    const command = [runtime, program, ...words].map((word) => `'${word}'`).join(" ")
     const child = spawn("script", ["--quiet", "--return", "--echo", "never", "--command", command, "/dev/null"], {
       cwd: freshDirectory(),
       stdio: ["pipe", "pipe", "inherit"],

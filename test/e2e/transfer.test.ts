@@ -11,7 +11,7 @@ import { AcmeSession } from "../support/AcmeSession.ts"
 import { builtServer, databases, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
 import { leafOf } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { runtime, runToEnd, startServer } from "../support/Server.ts"
 
 /* `transfer` as operators run it: two databases, the program between them, and a service on the one that was filled. */
 
@@ -214,7 +214,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
            SELECT value FROM counted)`
     )
     source.close()
-    const child = spawn(process.execPath, [program, "transfer", "--to", to, "--yes"], {
+    const child = spawn(runtime, [program, "transfer", "--to", to, "--yes"], {
       cwd: directory,
       env: { PATH: process.env["PATH"], ACME_SVC_DATABASE__URL: from },
       stdio: "ignore"

@@ -9,6 +9,9 @@ import { freePort } from "./Ports.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
+/** The runtime the service is run on: the tests' own, or the one that `ACME_TEST_NODE` names. */
+export const runtime = process.env["ACME_TEST_NODE"] ?? process.execPath
+
 /** The shortest configuration the service starts with. */
 export const minimalConfig = "[profiles.default]\nenabled = true\n"
 
@@ -114,7 +117,7 @@ class Run {
       ACME_SVC_LOGGING__JSON_FORMAT: "true",
       ...options.env
     }
-    this.child = spawn(process.execPath, [entry, ...words], {
+    this.child = spawn(runtime, [entry, ...words], {
       cwd: directory,
       env,
       stdio: ["ignore", "pipe", "pipe"]

@@ -10,11 +10,11 @@ import type { EventLog } from "../../subsystems/log/EventLog.ts"
 import { Queue } from "../../subsystems/queue/Queue.ts"
 import type { Globals } from "../../surfaces/cli/globals.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import * as Graph from "../Graph.ts"
+import * as Configuration from "../Configuration.ts"
 import type { Streams } from "../Logging.ts"
 import * as Logging from "../Logging.ts"
+import { database } from "../OpenDatabase.ts"
 import type { Process } from "../Serve.ts"
-import * as Setup from "../Setup.ts"
 
 /** The surroundings of a command. */
 export interface Host extends Streams {
@@ -71,7 +71,7 @@ const current = (host: Host) =>
 
 /** The kit of one run of the program. */
 export const make = (host: Host, globals: Globals): Kit => {
-  const load = Setup.load(host.env, host.cwd)
+  const load = Configuration.load(host.env, host.cwd)
   const quiet: Kit["quiet"] = ({ config }) => {
     const level = globals.logLevel ?? ((host.env["RUST_LOG"] ?? "") === "" ? "off" as const : undefined)
     return Logging.make({ logging: { ...config.logging, target: "stderr" } }, host, { ...globals, logLevel: level })
@@ -88,7 +88,7 @@ export const make = (host: Host, globals: Globals): Kit => {
         Effect.zipRight(current(host), program(loaded)).pipe(
           Effect.catchTag("StorageFailed", ({ message }) => new CommandFailed({ code: 1, message })),
           Effect.provide(Queue.layer({ maxAttempts: () => loaded.config.jobs.max_attempts })),
-          Effect.provide(Layer.merge(Graph.database(loaded.config), Entropy.layer)),
+          Effect.provide(Layer.merge(database(loaded.config), Entropy.layer)),
           Effect.provide(quiet(loaded))
         )),
     confirm: (question) => {
