@@ -129,10 +129,12 @@ const reclaimStatement = statement({
 const unknownKindsStatement = statement({
   name: "job_unknown_kinds",
   params: { kinds: rows },
-  row: { kind: text(), count: int },
+  row: { kind: text(), job_id: job.id, count: int },
   sql: ({ at, each }) =>
-    `SELECT kind AS "kind", count(*) AS "count" FROM jobs WHERE status = 'ready'
-       AND kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) GROUP BY kind ORDER BY kind`
+    `SELECT kind AS "kind", id AS "job_id", total AS "count" FROM (
+       SELECT kind, id, count(*) OVER (PARTITION BY kind) AS total, row_number() OVER (PARTITION BY kind ORDER BY id) AS place
+       FROM jobs WHERE status = 'ready' AND kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+     ) AS found WHERE place = 1 ORDER BY kind`
 })
 
 const sweepStatement = statement({
