@@ -11,7 +11,7 @@ import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/L
 import type { Paths } from "../../../support/ScriptedRelay.ts"
 import { refusal, relayOf } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
-import { order, postsOf } from "../../../support/ScriptedUpstream.ts"
+import { order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
 import { csrOf, dns, pem, sanOf } from "../../crypto/Pki.ts"
 
 /* What the relay makes of the end of an order at the upstream ("Relay backend" of the operations specification). */
@@ -19,10 +19,15 @@ import { csrOf, dns, pem, sanOf } from "../../crypto/Pki.ts"
 const request = issueRequest(["a.example"])
 
 const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
-  stored: { orderUrl: undefined, finalizeUrl: undefined, certificateUrl: undefined },
+  stored: storedAt(undefined),
   startedAt: madeAt,
   wasBegun: false,
-  keeper: { opened: () => Effect.succeed(true), issued: () => Effect.void, unclaimed: (urls) => Effect.succeed(urls) },
+  keeper: {
+    asked: () => Effect.void,
+    opened: () => Effect.succeed(true),
+    issued: () => Effect.void,
+    unclaimed: (urls) => Effect.succeed(urls)
+  },
   tokens: { put: () => Effect.void, remove: () => Effect.void },
   ...more
 })
@@ -138,7 +143,7 @@ describe("an order at the upstream", () => {
         assert.deepInclude(failure, {
           _tag: "SigningFailed",
           cause: "poll_timeout",
-          detail: "the upstream was not done in time"
+          detail: `the upstream was not done when signer.relay.poll_timeout_secs were over: its order is ${status}`
         })
         assert.isAbove(postsOf(asked).filter((path) => path === "/order/1").length, 5)
       }))
