@@ -1,5 +1,4 @@
 import { Effect, Fiber, Layer, TestClock } from "effect"
-import { generateKeyPairSync } from "node:crypto"
 import type { Record as LogRecord } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import type { WebAnswer, WebRequest } from "../../src/subsystems/outside/Web.ts"
@@ -10,6 +9,7 @@ import { bypass } from "../../src/subsystems/signing/relay/Strategy.ts"
 import type { UpstreamFailed } from "../../src/subsystems/signing/relay/UpstreamFailed.ts"
 import type { StoredUpstreamOrder, Wanted } from "../../src/subsystems/signing/relay/UpstreamOrder.ts"
 import { fulfil } from "../../src/subsystems/signing/relay/UpstreamOrder.ts"
+import { newEcKey } from "./Keys.ts"
 
 /* An upstream played by a function: what it answers at each of its paths. */
 
@@ -17,7 +17,7 @@ import { fulfil } from "../../src/subsystems/signing/relay/UpstreamOrder.ts"
 export const ca = "https://ca.example"
 
 /** The account key. */
-export const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+export const privateKey = newEcKey()
 
 /** A body. */
 export type Json = { readonly [member: string]: unknown }
