@@ -65,7 +65,7 @@ const programs = ({ globals, host, load, quiet }: Kit) => {
         )
       })
       return yield* program.pipe(
-        Effect.provide(Graph.database(config)),
+        Effect.provide(Graph.database(config, { serving: true })),
         Effect.raceFirst(host.process.uncaught),
         Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
         Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
