@@ -46,8 +46,8 @@ const causeWords: { readonly [cause: string]: Words } = {
   script_failed: ["The signing script failed each time.", "See the job's last error; repair it, order again."],
   lint_failed: ["The signer made a certificate that fails the checks.", "Report it with the job's last error."],
   chain_rejected: [
-    "The signer returned a certificate for another key or other names.",
-    "Check the script or the upstream."
+    "The signer returned a certificate that is not what was asked for.",
+    "The job's last error names the check that failed and what to do; repair the script or the upstream."
   ],
   order_expired: ["The order's lifetime ended while it waited.", "Look for missing workers at that time."],
   cancelled: ["An operator cancelled the job.", "The audit row names who."],
