@@ -74,7 +74,8 @@ interface InFlight {
 const accessLine = (status: number, latency: number, probe: boolean): Effect.Effect<void> =>
   emit("request_completed", { status, latency_ms: latency }, accessWeight(status, probe))
 
-const isProbe = ({ method, path }: Request): boolean => path === "/health" && (method === "GET" || method === "HEAD")
+const isProbe = ({ method, path }: Request): boolean =>
+  (method === "GET" || method === "HEAD") && (path === "/health" || path === "/debug" || path.startsWith("/debug/"))
 
 const statusOf = ({ code }: NodeJS.ErrnoException) =>
   code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
@@ -125,12 +126,12 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         })
       }
       server.on("tlsClientError", (error: NodeJS.ErrnoException, { remoteAddress }: TLSSocket) => {
-        const fields = { listener: options.name, address: remoteAddress }
-        log(
-          error.code === "ERR_TLS_HANDSHAKE_TIMEOUT"
-            ? emit("tls_handshake_timeout", fields)
-            : emit("tls_handshake_failed", { ...fields, error: error.message })
-        )
+        const fields = {
+          listener: options.name,
+          client_ip: remoteAddress && unmapped(remoteAddress),
+          error: error.message
+        }
+        log(emit(error.code === "ERR_TLS_HANDSHAKE_TIMEOUT" ? "tls_handshake_timeout" : "tls_handshake_failed", fields))
       })
     })
     const { connections } = socket

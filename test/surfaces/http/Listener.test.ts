@@ -108,13 +108,13 @@ const makeRecords = () => {
 
 const log = makeRecords()
 
-const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>, timeout?: number) =>
+const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>) =>
   it.scoped(name, () =>
     Effect.suspend(() => {
       log.records.length = 0
       log.wanted.spans = false
       return body()
-    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))), timeout)
+    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))))
 
 const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(":") + 1))
 
@@ -213,16 +213,21 @@ describe("the access record", () => {
     Effect.gen(function*() {
       const status = (path: string) => path.startsWith("/5") ? 503 : 200
       const { port } = yield* serving(appOf(({ path }) => Effect.succeed({ status: status(path), headers: {} })))
-      for (const request of ["GET /500", "GET /health", "HEAD /health", "POST /health", "GET /healthy"]) {
+      const asked = ["GET /500", "GET /health", "HEAD /health", "POST /health", "GET /healthy"]
+      for (const request of [...asked, "GET /debug", "HEAD /debug/vars", "PUT /debug", "GET /debugger"]) {
         yield* exchange(port, `${request} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n${once}\r\n`)
       }
-      const records = yield* log.of("request_completed", 5)
-      assert.deepStrictEqual(records.map(({ level, outcome }) => [level, outcome]), [
-        ["warn", "failure"],
-        ["debug", "success"],
-        ["debug", "success"],
-        ["info", "success"],
-        ["info", "success"]
+      const records = yield* log.of("request_completed", 9)
+      assert.deepStrictEqual(records.map(({ level, outcome }) => `${level} ${outcome}`), [
+        "warn failure",
+        "debug success",
+        "debug success",
+        "info success",
+        "info success",
+        "debug success",
+        "debug success",
+        "info success",
+        "info success"
       ])
     }))
 
@@ -596,7 +601,7 @@ describe("connections", () => {
         })
         assert.match(said, /^HTTP\/1\.1 4(?:00|31) /)
       }
-    }), 30_000)
+    }))
 
   test("a head of more than a hundred fields is a 431 and the end of the connection", () =>
     Effect.gen(function*() {
@@ -722,8 +727,19 @@ describe("connections", () => {
       yield* plain.send(get("/"))
       yield* plain.ended
       const [failed] = yield* log.of("tls_handshake_failed")
-      assert.deepInclude(failed?.fields, { listener: "acme" })
+      assert.deepInclude(failed?.fields, { listener: "acme", client_ip: "127.0.0.1" })
       assert.strictEqual((yield* log.of("request_completed")).length, 1)
+    }))
+
+  test("over TLS: who does not end the handshake in time is closed, and said", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1 }
+      const { port } = yield* serving(says("here"), { tls })
+      const silent = yield* talk(port)
+      const [late] = yield* log.of("tls_handshake_timeout")
+      assert.deepInclude(late?.fields, { listener: "acme", client_ip: "127.0.0.1" })
+      assert.isString(late?.fields["error"])
+      assert.strictEqual(yield* silent.ended, "")
     }))
 })
 
