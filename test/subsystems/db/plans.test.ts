@@ -6,6 +6,7 @@ import * as authorizations from "../../../src/subsystems/db/authorizations.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import * as http01Tokens from "../../../src/subsystems/db/http01Tokens.ts"
+import * as limits from "../../../src/subsystems/db/limits.ts"
 import * as orders from "../../../src/subsystems/db/orders.ts"
 import * as upstreamOrders from "../../../src/subsystems/db/upstreamOrders.ts"
 import { sqlite, useDatabase } from "../../support/Databases.ts"
@@ -84,6 +85,26 @@ describe("plans on SQLite", () => {
       const plan = yield* planOf(http01Tokens.sweep(100, 500))
       assert.match(plan, /INDEX http01_tokens_expires_at \(expires_at<\?\)/)
       assert.notMatch(plan, /SCAN http01_tokens|TEMP B-TREE/)
+    }))
+
+  it.effect("limits walk from the newest rows of an account or a network, and no others", () =>
+    Effect.gen(function*() {
+      const accountId = AccountId("00000000-0000-7000-8000-000000000000")
+      const plans = {
+        orders: yield* planOf(limits.orderBut(9, { rows: "orders", accountId, since: 100 })),
+        names: yield* planOf(limits.orderBut(9, { rows: "names", accountId, since: 100 })),
+        pending: yield* planOf(limits.orderBut(9, { rows: "pending", accountId, since: 100 })),
+        accounts: yield* planOf(limits.accountBut(9, { profile: "p", network: "192.0.2", since: 100 }))
+      }
+      const account = /SEARCH (?:orders|o) USING INDEX orders_account_id_id \(account_id=\? AND id>\?\)/
+      assert.match(plans.orders, account)
+      assert.match(plans.names, account)
+      assert.match(plans.names, /SEARCH i USING PRIMARY KEY \(order_id=\?\)/)
+      assert.match(plans.pending, /SEARCH o USING INDEX orders_account_id/)
+      assert.match(plans.pending, /SEARCH a USING INDEX \S+ \(order_id=\?\)/)
+      const network = /INDEX accounts_profile_created_network \(profile=\? AND created_network=\? AND created_at>\?\)/
+      assert.match(plans.accounts, network)
+      for (const plan of Object.values(plans)) assert.notMatch(plan, /SCAN|TEMP B-TREE/)
     }))
 
   it.effect("the daily sweep visits unfinished and failed orders alone", () =>

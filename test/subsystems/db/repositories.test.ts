@@ -45,6 +45,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         eabKid: undefined,
         now: 100,
         ip: "192.0.2.1",
+        network: undefined,
         ptr: undefined
       })
       assert.deepStrictEqual(inserted, { id })
@@ -144,6 +145,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           eabKid: undefined,
           now: 200,
           ip: undefined,
+          network: undefined,
           ptr: undefined
         }
         assert.isUndefined(yield* accounts.insert(again))

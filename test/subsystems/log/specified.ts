@@ -47,7 +47,9 @@ export const specified = words(`
 `)
 
 /** Records nobody lists: what an operator would else not hear of. */
-export const own = words("challenge_validation_postponed upstream_order_lost upstream_record_left")
+export const own = words(
+  "request_rate_limited challenge_validation_postponed upstream_order_lost upstream_record_left"
+)
 
 /** Records of surfaces that are not built: the panel and its API, and notifications. */
 export const awaited = words(`
