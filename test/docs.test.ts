@@ -20,6 +20,7 @@ import { startHttp01Responder } from "./support/Http01Responder.ts"
 import { patienceMs } from "./support/Patience.ts"
 import { freePort } from "./support/Ports.ts"
 import { runToEnd, startServer } from "./support/Server.ts"
+import { watch } from "./support/Watchdog.ts"
 
 /*
  * Every command of the documents is run, here or by `.ci/run`: as it stands, but for ports, the database's URL and the
@@ -254,6 +255,7 @@ class Place {
         ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`
       }
     })
+    watch(child, "group")
     const out = { stdout: "", stderr: "" }
     child.stdout.on("data", (chunk: Buffer) => out.stdout += chunk.toString())
     child.stderr.on("data", (chunk: Buffer) => out.stderr += chunk.toString())

@@ -39,7 +39,7 @@ export default defineConfig({
     reporters: ["default", new CountReporter()],
     pool: "forks",
     // Files share a process, and with it what is imported; what a file leaves is taken away by setup.ts.
-    poolOptions: { forks: { minForks: 1, maxForks: 2, isolate: false } },
+    poolOptions: { forks: { minForks: 1, maxForks: 3, isolate: false } },
     teardownTimeout: 20_000
   }
 })

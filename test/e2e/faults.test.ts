@@ -36,7 +36,12 @@ const little: ReadonlyArray<Little> = [
   [longQueue, "PostgreSQL", 300]
 ]
 
-const runs = (isFull ? little : least).map(([fault, database, rounds]) => ({ fault, rounds, database, name: fault.name }))
+const runs = (isFull ? little : least).map(([fault, database, rounds]) => ({
+  fault,
+  rounds,
+  database,
+  name: fault.name
+}))
 
 describe.concurrent("nothing acknowledged is lost and nothing happens twice", () => {
   beforeAll(builtServer)
