@@ -281,7 +281,10 @@ describe("eab commands, in their words", () => {
   it("a kid nobody has: exit 3, naming it, and without a question", async () => {
     const asked = [["show", nobody], ["show", "bogus"], ["revoke", nobody], ["delete", nobody]] as const
     await Promise.all(asked.map(async ([verb, kid]) => {
-      assert.strictEqual(await commands.refused(3, "eab", verb, kid), `There is no credential ${kid}.\n`)
+      assert.strictEqual(
+        await commands.refused(3, "eab", verb, kid),
+        `There is no credential ${kid}; eab list shows those there are.\n`
+      )
     }))
     await commands.refused(2, "eab", "show")
   })

@@ -218,7 +218,10 @@ describe.each(databases)("a relay on $name", (backend) => {
     const at = { config: null, directory: server.directory, env }
     const unknown = "01890a5d-ac96-774b-bcce-b302099a8057"
     const missing = await runToEnd(["upstream", "order", "show", unknown], at)
-    assert.deepStrictEqual([missing.code, missing.stderr], [3, `There is no relayed order ${unknown}.\n`])
+    assert.deepStrictEqual([missing.code, missing.stderr], [
+      3,
+      `There is no relayed order ${unknown}; upstream order list shows those there are.\n`
+    ])
     const wrong = await runToEnd(["upstream", "order", "list", "--status", "ready"], at)
     assert.strictEqual(wrong.code, 3)
     assert.match(wrong.stderr, /processing, valid, invalid/)

@@ -417,6 +417,7 @@ describe("redirect to ...: connection, nothing dialled", () => {
       assert.deepStrictEqual([five.verdict, five.requests.length], ["valid", 6])
       assert.strictEqual(five.fieldsOf("challenge_http_01_loaded")[0]?.["hop"], 5)
       assert.deepStrictEqual(five.fieldsOf("challenge_http_01_redirect").map(({ hop }) => hop), [0, 1, 2, 3, 4])
+      assert.deepInclude(five.fieldsOf("challenge_http_01_redirect")[0], { status: 302, body_bytes: 0 })
       const six = yield* attempt({ script: hops(6) })
       assert.deepStrictEqual([six.verdict, six.requests.length], ["connection redirect_limit", 6])
       const none = yield* attempt({ script: hops(1), http_01: { max_redirects: 0 } })
