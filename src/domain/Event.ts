@@ -188,6 +188,7 @@ export const events = {
   local_ca_crl_pruned: info("issuer", "rows_removed"),
   local_ca_crl_prune_failed: error("issuer", "error"),
   local_ca_crl_initialization_failed: error("issuer", "error"),
+  local_ca_crl_exported: info("issuer", "path"),
   local_ca_crl_export_failed: error("issuer", "error"),
   local_ca_crl_not_stored: warn("issuer", "crl_number"),
   local_ca_crl_stale: error("issuer", "next_update"),
