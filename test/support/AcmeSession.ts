@@ -7,6 +7,7 @@ import { makeCsr } from "./Csr.ts"
 import type { HttpAnswer, HttpClient } from "./Http.ts"
 import { makeHttpClient } from "./Http.ts"
 import { newEcKey, newRsaKey } from "./Keys.ts"
+import { patienceMs } from "./Patience.ts"
 
 /*
  * An ACME client made for tests: it shares no code with the server, every byte of a request can be chosen, and by
@@ -348,7 +349,7 @@ export class AcmeSession {
   }
 
   /** Reads until `done` says so; fails after `timeoutMs`. */
-  async poll<A>(read: () => Promise<A>, done: (value: A) => boolean, timeoutMs = 30_000): Promise<A> {
+  async poll<A>(read: () => Promise<A>, done: (value: A) => boolean, timeoutMs = patienceMs): Promise<A> {
     const deadline = Date.now() + timeoutMs
     for (;;) {
       const value = await read()

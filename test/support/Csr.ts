@@ -62,6 +62,8 @@ export interface CsrRequest {
   readonly extensions?: ReadonlyArray<Uint8Array>
   /** Leaves the subjectAltName out. */
   readonly withoutSan?: boolean
+  /** 0 by default, the only one there is. */
+  readonly version?: number
 }
 
 /** A fresh P-256 private key. */
@@ -79,7 +81,7 @@ export const makeCsr = (request: CsrRequest): { readonly csr: Buffer; readonly k
     ? []
     : [sequence(oid("1.2.840.113549.1.9.14"), set(sequence(...extensions)))]
   const info = sequence(
-    der(0x02, Buffer.from([0])),
+    der(0x02, Buffer.from([request.version ?? 0])),
     sequence(...subject),
     createPublicKey(key).export({ format: "der", type: "spki" }),
     der(0xa0, ...attributes)

@@ -1,5 +1,5 @@
-import { Command, Options } from "@effect/cli"
-import { Console, Effect, Layer, Option, Redacted } from "effect"
+import { Command } from "@effect/cli"
+import { Console, Effect, Layer, Redacted } from "effect"
 import * as upstream from "../../operations/admin/upstream.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { hmacKey } from "../../subsystems/config/Form.ts"
@@ -11,6 +11,7 @@ import { withoutStop } from "../../subsystems/signing/relay/UpstreamAccount.ts"
 import { renderDetail } from "../../surfaces/cli/detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
+import { optionalText } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, print } from "./Kit.ts"
 import { upstreamOrderCommand } from "./upstreamOrder.ts"
@@ -33,33 +34,29 @@ const refused = {
     new CommandFailed({ code: 1, message: `The upstream does not answer: ${withoutStop(detail)}.` })
 }
 
+const profileOption = optionalText("profile", "The profile; needed where there are several.")
 const told = {
   absent: (url: string) => `Registered: ${url}`,
   known: (url: string) => `Registered already, and the upstream knows it: ${url}`,
   lost: (url: string) => `Registered again, since the upstream did not know the account any more: ${url}`
 } as const
 
-const profileOption = Options.text("profile").pipe(
-  Options.optional,
-  Options.withDescription("The profile; needed where there are several.")
-)
-
-const chosen = ({ profiles }: Config, name: Option.Option<string>) => {
+const chosen = ({ profiles }: Config, name: string | undefined) => {
   const [only, ...more] = profiles
-  if (Option.isNone(name) && (only === undefined || more.length > 0)) {
+  if (name === undefined && (only === undefined || more.length > 0)) {
     return new CommandFailed({ code: 2, message: "--profile is needed: there are several profiles." })
   }
-  const found = profiles.find((profile) => Option.isNone(name) || profile.name === name.value)
+  const found = profiles.find((profile) => name === undefined || profile.name === name)
   return found === undefined
-    ? cannot(`--profile: ${Option.getOrElse(name, () => "")} is not configured.`)
+    ? cannot(`--profile: ${name} is not configured.`)
     : Effect.succeed(found)
 }
 
 /** The secret of a credential: from a file, else a line of standard input; never from an argument. */
-const secretOf = (kit: Kit, file: Option.Option<string>): Effect.Effect<string, CommandFailed> =>
+const secretOf = (kit: Kit, file: string | undefined): Effect.Effect<string, CommandFailed> =>
   Effect.map(
-    Option.isSome(file)
-      ? Effect.mapBoth(readTextFile(file.value), {
+    file !== undefined
+      ? Effect.mapBoth(readTextFile(file), {
         onSuccess: ({ text }) => text,
         onFailure: (error) => cannot(`--eab-hmac-key-file: ${error.path} cannot be used: ${said(error)}.`)
       })
@@ -87,22 +84,19 @@ export const upstreamCommand = (kit: Kit) => {
   const register = described(
     Command.make("register", {
       profile: profileOption,
-      kid: Options.text("eab-kid").pipe(Options.optional, Options.withDescription("Credential of the upstream's.")),
-      file: Options.text("eab-hmac-key-file").pipe(
-        Options.optional,
-        Options.withDescription("File with its key; without it the key is read from standard input.")
-      )
+      kid: optionalText("eab-kid", "Credential of the upstream's."),
+      file: optionalText("eab-hmac-key-file", "File with its key; without it the key is read from standard input.")
     }, ({ file, kid, profile }) =>
       Effect.gen(function*() {
         const loaded = yield* kit.load
         const { config } = loaded
-        if (Option.isNone(kid) && Option.isSome(file)) {
+        if (kid === undefined && file !== undefined) {
           return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file goes with --eab-kid." })
         }
         const found = yield* chosen(config, profile)
-        const credential = Option.isNone(kid)
+        const credential = kid === undefined
           ? undefined
-          : { kid: kid.value, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(kit, file))) }
+          : { kid, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(kit, file))) }
         const world = Layer.merge(
           Entropy.layer,
           Layer.provide(Graph.web(config, kit.host.process.version), Resolver.layer(config.dns.resolver))

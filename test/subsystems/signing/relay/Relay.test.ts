@@ -2,6 +2,7 @@ import { it } from "@effect/vitest"
 import { Effect, Either, Fiber, TestClock } from "effect"
 import { writeFileSync } from "node:fs"
 import { assert, describe } from "vitest"
+import { faultText } from "../../../../src/subsystems/crypto/Chain.ts"
 import { parseCsr } from "../../../../src/subsystems/crypto/Csr.ts"
 import { Entropy } from "../../../../src/subsystems/crypto/Entropy.ts"
 import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
@@ -113,7 +114,7 @@ describe("an order at the upstream", () => {
         assert.deepInclude(failure, {
           _tag: "SigningFailed",
           cause: "chain_rejected",
-          detail: `the chain failed the check ${check}`
+          detail: faultText(check)
         })
         const [record] = records.filter(({ event }) => event === "order_finalize_chain_rejected")
         assert.deepStrictEqual(record?.fields, { order_id: "order", check })

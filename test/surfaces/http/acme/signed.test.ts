@@ -156,6 +156,17 @@ const ofJwk: ReadonlyArray<Row> = [
     withHeader({ jwk: { ...key.jwk, y: key.jwk.x } }),
     "badPublicKey"
   ),
+  // Keys nobody can sign with here are told by their alg, with the list of those that will do.
+  ...([["ES384", "P-384"], ["ES512", "P-521"]] as const).map(([alg, namedCurve]) => {
+    const { jwk } = acmeKey(generateKeyPairSync("ec", { namedCurve }).privateKey)
+    return rejected(`a ${namedCurve} key`, "algorithm_unsupported", withHeader({ alg, jwk }), "badSignatureAlgorithm")
+  }),
+  rejected(
+    "an Ed25519 key",
+    "algorithm_unsupported",
+    withHeader({ alg: "EdDSA", jwk: generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" }) }),
+    "badSignatureAlgorithm"
+  ),
   rejected("a key type of no kind", "key_unsupported", withHeader({ jwk: {} }), "badPublicKey"),
   rejected("a jwk of the other type", "algorithm_mismatch", withHeader({ jwk: rsaKey.jwk }), "badSignatureAlgorithm")
 ]
