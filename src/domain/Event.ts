@@ -154,6 +154,7 @@ export const events = {
   local_ca_requested_validity_discarded: advisory("order_id"),
   local_ca_issuer_expired: error("issuer"),
   local_ca_lint_failed: error("order_id", "check"),
+  local_ca_leaf_discarded: advisory("order_id", "cert_serial"),
   local_ca_leaf_issued: info("order_id", "cert_serial"),
   order_finalized: info("order_id", "cert_serial", "elapsed_ms"),
   order_finalize_bad_csr: warn("order_id", "error"),
