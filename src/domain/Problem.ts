@@ -200,7 +200,8 @@ const table = {
   UpstreamTooSlow: {
     type: "serverInternal",
     status: 500,
-    detail: () => `The upstream authority did not get it done in time; ${logHasReason}`
+    detail: () =>
+      `The authority behind this server had not issued when the time for it was over; a new order may succeed, and ${logHasReason}`
   },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",

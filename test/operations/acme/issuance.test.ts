@@ -17,7 +17,9 @@ import * as stored from "../../../src/subsystems/db/accounts.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
+import { emit } from "../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
+import type { DirectSigner, Issued, IssueRequest } from "../../../src/subsystems/signing/Signer.ts"
 import { CsrRejected, SigningFailed } from "../../../src/subsystems/signing/Signer.ts"
 import { ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
@@ -793,6 +795,14 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
 
     describe("and its signing", () => {
+      /** Tells of a certificate that was signed for nothing, as a local CA does. */
+      const openly = ({ orderId }: IssueRequest, signed: Issued): Issued => ({
+        ...signed,
+        discarded: emit("local_ca_leaf_discarded", { order_id: orderId, cert_serial: signed.serial })
+      })
+      const signsOpenly: DirectSigner["issue"] = (request) =>
+        Effect.map(signsAtOnce(request), (signed) => openly(request, signed))
+
       const withdrawn = (caller: Caller, id: OrderId) =>
         Effect.gen(function*() {
           const order = yield* orders.find(caller, id)
@@ -833,7 +843,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           deactivating.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
           yield* work
           yield* withdrawn(caller, id)
-        }), { issue: (request) => Effect.zipRight(deactivating.run, signsAtOnce(request)) })
+          assert.include(eventsOf(records), "local_ca_leaf_discarded")
+        }), { issue: (request) => Effect.zipRight(deactivating.run, signsOpenly(request)) })
 
       for (
         const [cause, told] of [
@@ -913,8 +924,9 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["order_expired"])
             assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
             assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+            assert.include(eventsOf(records), "local_ca_leaf_discarded")
           }),
-        { issue: (request) => Effect.zipRight(lapsing, signsAtOnce(request)) }
+        { issue: (request) => Effect.zipRight(lapsing, signsOpenly(request)) }
       )
 
       test("the lease ends while the first worker lives: its certificate is thrown away, job_lease_lost", () => {
@@ -927,7 +939,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             const waits = Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(go))
             return Effect.map(
               Effect.zipRight(isFirst ? waits : Effect.void, signsAtOnce(request)),
-              (signed) => ({ ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
+              (signed) => openly(request, { ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
             )
           })
         return Effect.provide(
@@ -948,6 +960,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.deepStrictEqual(yield* column("SELECT cert_serial FROM orders"), ["05ec0d"])
             assert.strictEqual((yield* auditOf).length, 1)
             assert.include(eventsOf(records), "job_lease_lost")
+            const discarded = records.filter(({ event }) => event === "local_ca_leaf_discarded")
+            assert.deepStrictEqual(discarded.map(({ fields }) => fields), [{ order_id: id, cert_serial: "0f1257" }])
           }),
           world({ records, issue })
         )
@@ -963,6 +977,32 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           assert.deepStrictEqual(yield* auditOf, [])
           assert.strictEqual((yield* Effect.exit(orders.certificate(caller, id)))._tag, "Failure")
         }), { issue: () => Effect.die("signed") })
+
+      test(
+        "a certificate whose settlement cannot be written is told of once; one that is stored never",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* breakWrites(backend.dialect, { table: "orders", operation: "UPDATE" })
+            const first = yield* runner
+            yield* first.pass
+            const ending = yield* Effect.fork(Effect.orDie(first.idle))
+            yield* Effect.iterate(0, {
+              while: (turns) => turns < 2000 && !eventsOf(records).includes("local_ca_leaf_discarded"),
+              body: (turns) => Effect.as(TestClock.adjust("1 second"), turns + 1)
+            })
+            yield* Fiber.join(ending)
+            yield* mendWrites(backend.dialect)
+            const discarded = () => eventsOf(records).filter((event) => event === "local_ca_leaf_discarded").length
+            assert.strictEqual(discarded(), 1)
+            yield* TestClock.adjust("2 minutes")
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+            assert.strictEqual(discarded(), 1)
+          }),
+        { issue: (request) => signsOpenly(request) }
+      )
 
       test("two workers at once: one certificate", () =>
         Effect.gen(function*() {

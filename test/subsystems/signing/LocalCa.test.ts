@@ -66,6 +66,11 @@ describe("a leaf", () => {
         assert.isFalse(leaf.ca)
         assert.deepStrictEqual(eventsOf(records), ["local_ca_generated", "local_ca_loaded", "local_ca_leaf_issued"])
         assert.deepStrictEqual(records.at(-1)?.fields, { order_id: "order", cert_serial: issued.serial })
+        yield* issued.discarded ?? Effect.void
+        assert.deepInclude(records.at(-1), {
+          event: "local_ca_leaf_discarded",
+          fields: { order_id: "order", cert_serial: issued.serial }
+        })
       })
   )
 
