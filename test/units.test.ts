@@ -124,6 +124,8 @@ describe("acme-svc.service", () => {
   it("starts it with the configuration and in the directory it names", async () => {
     const { fields } = await server.waitForEvent("server_config_loaded")
     assert.deepInclude(fields, { path: join(host.etc, "config.toml"), file_present: true })
+    const opened = await server.waitForEvent("db_opened")
+    assert.deepInclude(opened.fields, { backend: "sqlite", database_url: "sqlite://sqlite.db" })
     assert.strictEqual(of("WorkingDirectory"), `/var/lib/${of("StateDirectory")}`)
     const modes = readdirSync(host.state).map((name) => [name, statSync(join(host.state, name)).mode & 0o777])
     assert.deepStrictEqual(Object.fromEntries(modes), {
