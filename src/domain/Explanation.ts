@@ -66,8 +66,8 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
     "Look for missing workers at that time; `acme-svc worker list` shows those there are now."
   ],
   chain_rejected: [
-    "The signer returned a certificate that does not fit the order.",
-    "The job's last error names the check; look at the script or the upstream."
+    "The signer returned a certificate that is not what was asked for.",
+    "The job's last error names the check that failed and what to do; repair the script or the upstream."
   ],
   lint_failed: ["The signer made a certificate that fails the checks.", "Report it with the job's last error."],
   script_failed: ["The signing script failed each time.", "See the job's last error; repair it, order again."],

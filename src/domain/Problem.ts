@@ -37,6 +37,16 @@ const logHasReason = "the server's log has the reason."
 const table = {
   Malformed: { type: "malformed", status: 400, detail: said },
   NotFound: { type: "malformed", status: 404, detail: () => "There is no such resource for this account." },
+  NoSuchCertificate: {
+    type: "malformed",
+    status: 404,
+    detail: () => "This profile has issued no such certificate."
+  },
+  NotPublished: {
+    type: "malformed",
+    status: 404,
+    detail: () => "This profile publishes none: what signs for it has none of its own here."
+  },
   NoSuchPath: { type: "malformed", status: 404, detail: () => "There is nothing at this path." },
   MethodNotAllowed: {
     type: "malformed",
@@ -113,6 +123,11 @@ const table = {
     status: 503,
     detail: () => "The revocation has not come through yet; ask again.",
     retryAfter: () => 1
+  },
+  RevocationAbandoned: {
+    type: "serverInternal",
+    status: 500,
+    detail: () => `The revocation was given up, and the certificate is not revoked; ${logHasReason}`
   },
   CrlNotReady: {
     type: "serverInternal",

@@ -6,7 +6,7 @@ import { replaceFile } from "../subsystems/crypto/KeyFile.ts"
 import { encodePem } from "../subsystems/crypto/Pem.ts"
 import * as crls from "../subsystems/db/crls.ts"
 import type { Database, StorageFailed } from "../subsystems/db/Database.ts"
-import { transaction } from "../subsystems/db/Database.ts"
+import { transaction, turn } from "../subsystems/db/Database.ts"
 import * as revocations from "../subsystems/db/revocations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import type { Outcome } from "../subsystems/queue/Handler.ts"
@@ -37,7 +37,7 @@ const readPages = Effect.fnUntraced(function*(issuer: string, use: (page: Readon
     use(page)
     after = page.at(-1)?.serial ?? after
     if (page.length < pageSize) return
-    yield* Effect.yieldNow()
+    yield* turn
   }
 })
 
@@ -232,7 +232,7 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
     const gone = yield* revocations.prune(crl.id, { before, listed, limit: pruneBatch })
     rows_removed += gone
     if (gone < pruneBatch) break
-    yield* Effect.yieldNow()
+    yield* turn
   }
   if (rows_removed === 0) return
   const entries = yield* revocations.count(crl.id)

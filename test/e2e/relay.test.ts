@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { inspect } from "node:util"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession, problemType } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
@@ -16,8 +16,6 @@ import { sqlAt } from "../support/OpenDatabase.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /* `signer.backend = "relay"`, with a second instance of this service as the upstream. */
 
@@ -187,8 +185,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.match(order.error?.detail ?? "", /^The upstream authority refused a name: /)
     await server.waitForEvent("http_01_responder_mounted")
     const failed = await server.waitForEvent("upstream_request_failed", {
-      where: ({ fields }) => fields["profile"] === "strict",
-      timeoutMs: 10_000
+      where: ({ fields }) => fields["profile"] === "strict"
     })
     assert.deepInclude(failed.fields, { status: 403 })
 

@@ -55,7 +55,7 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles) =>
       )
     })
     return yield* program.pipe(
-      Effect.provide(database(config)),
+      Effect.provide(database(config, { serving: true })),
       Effect.raceFirst(host.process.uncaught),
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
       Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),

@@ -7,6 +7,7 @@ import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { readTextFile, said } from "../../subsystems/crypto/KeyFile.ts"
 import { Resolver } from "../../subsystems/outside/Resolver.ts"
 import { hmacKeyOf } from "../../subsystems/signing/relay/Relay.ts"
+import { withoutStop } from "../../subsystems/signing/relay/UpstreamAccount.ts"
 import { renderDetail } from "../../surfaces/cli/detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
@@ -19,18 +20,26 @@ const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
 const refused = {
   NotRelaying: ({ profile }: upstream.NotRelaying) => cannot(`Profile ${profile} does not relay to an upstream.`),
-  AccountGone: ({ detail, url }: upstream.AccountGone) =>
+  AccountRefused: ({ detail, keyPath, kidPath, url }: upstream.AccountRefused) =>
     cannot(
-      `There is an account ${url} already, and the upstream does not take it: ${detail}. Take its file away to make another.`
+      `The upstream refuses the account ${url} of ${kidPath}: ${
+        withoutStop(detail)
+      }. Ask whoever runs it why; to make ` +
+        `another account, take ${keyPath} and ${kidPath} away, and run this again.`
     ),
   AccountUnusable: ({ detail, mayPass }: { readonly detail: string; readonly mayPass: boolean }) =>
     new CommandFailed({ code: mayPass ? 1 : 3, message: detail }),
-  UpstreamRefused: ({ detail }: { readonly detail: string }) => cannot(`The upstream refused: ${detail}.`),
+  UpstreamRefused: ({ detail }: { readonly detail: string }) => cannot(`The upstream refused: ${withoutStop(detail)}.`),
   UpstreamUnavailable: ({ detail }: { readonly detail: string }) =>
-    new CommandFailed({ code: 1, message: `The upstream does not answer: ${detail}.` })
+    new CommandFailed({ code: 1, message: `The upstream does not answer: ${withoutStop(detail)}.` })
 }
 
 const profileOption = optionalText("profile", "The profile; needed where there are several.")
+const told = {
+  absent: (url: string) => `Registered: ${url}`,
+  known: (url: string) => `Registered already, and the upstream knows it: ${url}`,
+  lost: (url: string) => `Registered again, since the upstream did not know the account any more: ${url}`
+} as const
 
 const chosen = ({ profiles }: Config, name: string | undefined) => {
   const [only, ...more] = profiles
@@ -92,14 +101,12 @@ export const upstreamCommand = (kit: Kit) => {
           Entropy.layer,
           Layer.provide(Graph.web(config, kit.host.process.version), Resolver.layer(config.dns.resolver))
         )
-        const { accountUrl, isNew } = yield* upstream.registerAt(found, credential).pipe(
+        const { accountUrl, was } = yield* upstream.registerAt(found, credential).pipe(
           Effect.catchTags(refused),
           Effect.provide(world),
           Effect.provide(kit.quiet(loaded))
         )
-        yield* Console.log(
-          isNew ? `Registered: ${accountUrl}` : `Registered already, and the upstream knows it: ${accountUrl}`
-        )
+        yield* Console.log(told[was](accountUrl))
       })),
     "Make a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
   )

@@ -56,9 +56,10 @@ const pruneStatement = statement({
   name: "revocation_prune",
   params: { issuer: text(), before: int, listed: int, limit: int },
   row: { serial: text() },
-  sql: () =>
-    `DELETE FROM revocations WHERE issuer = :issuer AND serial IN (SELECT serial FROM revocations
-       WHERE issuer = :issuer AND not_after < :before AND revoked_at < :listed LIMIT :limit) RETURNING serial AS "serial"`
+  sql: ({ byEnd }) =>
+    `DELETE FROM revocations WHERE (issuer, serial) IN (SELECT issuer, serial FROM revocations ${byEnd}
+       WHERE issuer = :issuer AND not_after < :before AND +revoked_at < :listed LIMIT :limit)
+     RETURNING serial AS "serial"` // by its end, and not by when it was revoked, which is long ago for nearly all
 })
 
 const countStatement = statement({
@@ -73,7 +74,14 @@ const issuersStatement = statement({
   params: { now: int },
   row: { issuer: text() },
   sql: () =>
-    `SELECT DISTINCT issuer AS "issuer" FROM revocations WHERE not_after IS NULL OR not_after > :now ORDER BY 1`
+    `SELECT issuer AS "issuer" FROM (WITH RECURSIVE met(issuer) AS (
+        SELECT min(issuer) FROM revocations
+        UNION ALL SELECT (SELECT min(n.issuer) FROM revocations n WHERE n.issuer > met.issuer) FROM met
+          WHERE met.issuer IS NOT NULL)
+      SELECT issuer FROM met WHERE issuer IS NOT NULL) p
+     WHERE EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after > :now)
+       OR EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after IS NULL)
+     ORDER BY 1` // issuers are few, and met from one to the next in the index
 })
 
 /** Marks an order's certificate revoked; `undefined` when it was already, or there is none. */

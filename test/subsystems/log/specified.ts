@@ -47,7 +47,7 @@ export const specified = words(`
 `)
 
 /** Records nobody lists: what an operator would else not hear of. */
-export const own = words("upstream_record_left")
+export const own = words("upstream_order_lost upstream_record_left")
 
 /** Records of surfaces that are not built: the panel and its API, and notifications. */
 export const awaited = words(`

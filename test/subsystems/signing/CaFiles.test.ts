@@ -175,7 +175,7 @@ describe("a CA that is not there yet", () => {
     } finally {
       for (const one of processes) one.kill()
     }
-  }, 60_000)
+  })
 })
 
 describe("a CA that is there", () => {
