@@ -20,6 +20,7 @@ import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
 import { Signers } from "../../src/subsystems/signing/Signer.ts"
 import { openssl, opensslOnCrl, pem } from "../subsystems/crypto/Pki.ts"
 import { databases, freshDirectory, useDatabase } from "../support/Databases.ts"
+import { breakWrites, mend } from "../support/Faults.ts"
 import type { World } from "../support/Graph.ts"
 import { callerAt, column, configOf, count, eventsOf, profileOf, sql, world } from "../support/Graph.ts"
 import { acmeKey, at, bodyOf, byAccount, headerOf, register, requestOf, surfaceOf } from "../support/Handle.ts"
@@ -797,6 +798,17 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* crl.sweep
         assert.strictEqual((yield* rows).length, 2)
         assert.strictEqual((yield* listed).length, 2)
+      }))
+
+    test("what cannot be pruned is told of with its CA, and stays", () =>
+      Effect.gen(function*() {
+        yield* revocations.insert({ issuer: yield* issuerId, serial: "01", now: 1, reason: undefined, notAfter: 5 })
+        yield* breakWrites(backend.dialect, { table: "revocations", operation: "DELETE" })
+        yield* Effect.ensuring(Effect.exit(crl.sweep), mend(backend.dialect))
+        const [told, ...more] = said("local_ca_crl_prune_failed")
+        assert.deepStrictEqual([told?.["issuer"], more], [yield* issuerId, []])
+        assert.match(String(told?.["error"]), /planted/)
+        assert.deepStrictEqual(yield* rows, ["01"])
       }))
 
     test("thousands at once, and only those of the CA", () =>

@@ -265,6 +265,18 @@ describe("a CA", () => {
       }
     }))
 
+  test("tells which check a leaf fails, and hands none out", (settings, records) =>
+    Effect.gen(function*() {
+      const signer = yield* LocalCa.make(settings)
+      // A key with something behind it, which no CSR that was read would have.
+      const request = issueRequest(names)
+      const csr = { ...request.csr, spki: Buffer.concat([request.csr.spki, Buffer.from("0500", "hex")]) }
+      const failure = yield* Effect.flip(signer.issue({ ...request, csr }))
+      assert.deepInclude(failure, { _tag: "SigningFailed", cause: "lint_failed" })
+      const told = records.filter(({ event }) => event === "local_ca_lint_failed").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ order_id: "order", check: "der" }])
+    }))
+
   test("shows nothing of its key in records and failures", (settings, records) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
