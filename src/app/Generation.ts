@@ -166,11 +166,6 @@ const metricsTimeoutMillis = 10_000
 const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boolean) {
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
-  if (bind_address === config.server.bind_address && !bind_address.endsWith(":0")) {
-    const error = "must not be the address of another listener"
-    yield* emit("metrics_config_invalid", { key: "metrics.bind_address", error })
-    return yield* new CommandFailed({ code: 3, message: `metrics.bind_address: ${error}, server.bind_address.` })
-  }
   const sample = yield* samples.make({
     kinds: handlers(config).map(({ kind }) => kind),
     profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name)

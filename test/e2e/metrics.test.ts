@@ -155,13 +155,16 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
 describe("metrics.bind_address", () => {
   beforeAll(builtServer)
 
-  it("must not be that of another listener: no start", async () => {
+  it("must not be that of another listener, however written: no start, and the database is not touched", async () => {
     const port = await freePort()
-    const server = `[server]\nbind_address = "127.0.0.1:${port}"\nbase_url = "http://127.0.0.1:${port}"`
+    const server = `[server]\nbind_address = "localhost:${port}"\nbase_url = "http://127.0.0.1:${port}"`
     const { code, records, stderr } = await runToEnd(["serve"], { config: sections(port, server) })
     assert.strictEqual(code, 3)
     assert.include(stderr, "metrics.bind_address")
-    assert.include(records.map(({ fields }) => fields["event"]), "metrics_config_invalid")
+    assert.include(stderr, "server.bind_address")
+    const told = records.map(({ fields }) => fields["event"])
+    assert.include(told, "metrics_config_invalid")
+    assert.notInclude(told, "db_opened")
   })
 
   it("that is taken is named, and so is a file of configuration that is not there", async () => {

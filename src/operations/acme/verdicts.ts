@@ -93,6 +93,9 @@ const shownToClient = (name: string, { answers, error }: ChallengeRefused): Chal
   }
 }
 
+/** Not counted as attempts: until the order expires, the check is run once the host can. */
+const postponedSeconds = 5
+
 /**
  * One validation attempt. A check that ran has a verdict, whichever it is; only what kept it from running is retried.
  * The verdict commits with the settlement of the job.
@@ -125,6 +128,11 @@ export const validate = Effect.fnUntraced(function*(
     const elapsed_ms = (yield* Clock.currentTimeMillis) - startedAt
     const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
     return { _tag: "Done", commit: commitAccepted(challenge, now, told) } satisfies Ended
+  }
+  if (verdict.left._tag === "ChallengePostponed") {
+    const { detail } = verdict.left
+    yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
+    return { _tag: "Reschedule", at: now + postponedSeconds, error: detail } satisfies Ended
   }
   const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
   return { _tag: "Done", commit: commitRefused(challenge, shownToClient(name, verdict.left), told) } satisfies Ended

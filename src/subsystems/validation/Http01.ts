@@ -1,10 +1,11 @@
 import { Clock, Effect, Either } from "effect"
 import type { IpAddress } from "../../domain/Address.ts"
 import { emit } from "../log/EventLog.ts"
-import type { HttpAnswer, HttpGet } from "../outside/HttpGet.ts"
+import type { TlsFailed } from "../outside/Connect.ts"
+import type { ExchangeFailed, HttpAnswer, HttpGet } from "../outside/HttpGet.ts"
 import type { Resolver } from "../outside/Resolver.ts"
 import type { ChallengeAttempt, RefusalReason } from "./Attempt.ts"
-import { ChallengeRefused, unreachable } from "./Attempt.ts"
+import { ChallengeRefused, unlessOwn, unreachable } from "./Attempt.ts"
 import { makeDial } from "./Dial.ts"
 
 const unauthorized = (reason: RefusalReason, detail: string) =>
@@ -68,8 +69,8 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
 
     const load = ({ host, path, port, secure }: Hop, addresses: ReadonlyArray<IpAddress>) =>
       inTurn(addresses, (address, connectMillis) => {
-        const failed = (reason: RefusalReason) => ({ detail }: { readonly detail: string }) =>
-          unreachable(reason, safe(`${address}: ${detail}`))
+        const failed = (reason: RefusalReason) => ({ code, detail }: TlsFailed | ExchangeFailed) =>
+          Effect.fail(unlessOwn(code, unreachable(reason, safe(`${address}: ${detail}`))))
         return httpGet.get({
           address,
           port,

@@ -21,7 +21,7 @@ import { emit } from "../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
 import type { DirectSigner, Issued, IssueRequest } from "../../../src/subsystems/signing/Signer.ts"
 import { CsrRejected, SigningFailed } from "../../../src/subsystems/signing/Signer.ts"
-import { ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
+import { ChallengePostponed, ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import { handlers } from "../../../src/surfaces/jobs/handlers.ts"
 import { der, makeCsr, oid } from "../../support/Csr.ts"
@@ -47,6 +47,8 @@ import {
 const config = configOf("[challenge]\nmax_in_flight_per_account = 32")
 const profile = profileOf(config)
 const bypassing = configOf("[challenge]\nbypass = true")
+
+let hostRuns = 0
 
 const refuses = (error: ChallengeRefused["error"]) => () =>
   new ChallengeRefused({ error, reason: "connect_failed", detail: "planted detail" })
@@ -576,6 +578,39 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
         assert.include(eventsOf(records), "challenge_validation_abandoned")
       }), { validate: () => Effect.die("boom") })
+
+    test(
+      "a check this host could not run has no verdict, however often: it is run again until it can be",
+      () =>
+        Effect.gen(function*() {
+          hostRuns = 0
+          const caller = yield* callerAt(profile)
+          const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+          yield* challenges.trigger(caller, id)
+          for (let round = 0; round < 10; round++) {
+            yield* work
+            assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+            assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+            yield* TestClock.adjust("5 seconds")
+          }
+          yield* work
+          assert.deepStrictEqual(yield* statuses, {
+            orders: ["ready"],
+            authorizations: ["valid"],
+            challenges: ["valid"]
+          })
+          const told = eventsOf(records).filter((event) => event.startsWith("challenge_"))
+          assert.deepStrictEqual(told, [
+            "challenge_validation_requested",
+            ...Array.from({ length: 10 }, () => "challenge_validation_postponed"),
+            "challenge_validated"
+          ])
+        }),
+      {
+        validate: () =>
+          Effect.suspend(() => hostRuns++ < 10 ? new ChallengePostponed({ detail: "no descriptors" }) : Effect.void)
+      }
+    )
 
     test("a profile that is not mounted keeps the job waiting", () =>
       Effect.gen(function*() {

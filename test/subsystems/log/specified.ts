@@ -47,7 +47,9 @@ export const specified = words(`
 `)
 
 /** Records nobody lists: what an operator would else not hear of. */
-export const own = words("local_ca_leaf_discarded upstream_order_lost upstream_record_left local_ca_crl_exported")
+export const own = words(
+  "challenge_validation_postponed local_ca_leaf_discarded upstream_order_lost upstream_record_left local_ca_crl_exported"
+)
 
 /** Records of surfaces that are not built: the panel and its API, and notifications. */
 export const awaited = words(`

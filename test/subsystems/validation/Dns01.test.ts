@@ -60,7 +60,10 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
         }
       })).pipe(
         Effect.match({
-          onFailure: ({ answers, error, reason }) => ({ verdict: `${error} ${reason}`, answers }),
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused"
+              ? { verdict: `${failure.error} ${failure.reason}`, answers: failure.answers }
+              : { verdict: failure._tag, answers: undefined },
           onSuccess: () => ({ verdict: "valid", answers: undefined })
         }),
         Effect.provide(Validator.layer.pipe(Layer.provide(outside))),

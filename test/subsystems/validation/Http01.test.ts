@@ -89,7 +89,11 @@ const attempt = (world: World) =>
         keyAuthorization,
         challenge: { ...defaults, ...world.challenge, http_01: { ...defaults.http_01, ...world.http_01 } }
       })).pipe(
-        Effect.match({ onFailure: ({ error, reason }) => `${error} ${reason}`, onSuccess: () => "valid" }),
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+          onSuccess: () => "valid"
+        }),
         Effect.provide(Validator.layer.pipe(Layer.provide(outside))),
         Effect.provide(EventLog.layerMemory(records))
       )
