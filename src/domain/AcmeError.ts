@@ -76,7 +76,9 @@ export class Shed extends Data.TaggedError("Shed") {}
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
 // Stored with a challenge or an order and read when the client polls.
-export class ChallengeUnreachable extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string }> {}
+/** `port` is where the service is configured to look. */
+export class ChallengeUnreachable
+  extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string; readonly port: number }> {}
 export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
 export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
 export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
@@ -84,7 +86,8 @@ export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
   /** Records that were seen. */
   readonly answers: number
 }> {}
-export class HandshakeFailed extends Data.TaggedError("HandshakeFailed")<{ readonly name: string }> {}
+export class HandshakeFailed
+  extends Data.TaggedError("HandshakeFailed")<{ readonly name: string; readonly port: number }> {}
 export class AlpnCertificateMismatched
   extends Data.TaggedError("AlpnCertificateMismatched")<{ readonly name: string }> {}
 export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}

@@ -146,7 +146,7 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   ChallengeUnreachable: {
     type: "connection",
     status: 400,
-    detail: (error) => `Could not fetch the challenge response of ${error.name}; ${logHasReason}`,
+    detail: ({ name, port }) => `Could not fetch the challenge response of ${name} at port ${port}; ${logHasReason}`,
     more: aboutName
   },
   ChallengeMismatched: {
@@ -173,7 +173,8 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   HandshakeFailed: {
     type: "tls",
     status: 400,
-    detail: ({ name }) => `The host of ${name} did not speak the validation protocol; ${logHasReason}`,
+    detail: ({ name, port }) =>
+      `The host of ${name} did not speak the validation protocol at port ${port}; ${logHasReason}`,
     more: aboutName
   },
   AlpnCertificateMismatched: {

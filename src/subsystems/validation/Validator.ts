@@ -1,10 +1,10 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Ref } from "effect"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import { emit } from "../log/EventLog.ts"
 import { AlpnPeer } from "../outside/AlpnPeer.ts"
 import { HttpGet } from "../outside/HttpGet.ts"
 import { Resolver } from "../outside/Resolver.ts"
-import type { ChallengeAttempt } from "./Attempt.ts"
+import type { ChallengeAttempt, Waiting } from "./Attempt.ts"
 import { ChallengeRefused } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
@@ -13,7 +13,10 @@ import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 const make = Effect.gen(function*() {
   const resolver = yield* Resolver
   const checks: {
-    readonly [T in ChallengeType]: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+    readonly [T in ChallengeType]: (
+      attempt: ChallengeAttempt,
+      waiting: Waiting
+    ) => Effect.Effect<void, ChallengeRefused>
   } = {
     "http-01": makeHttp01(resolver, yield* HttpGet),
     "dns-01": makeDns01(resolver),
@@ -23,7 +26,8 @@ const make = Effect.gen(function*() {
   const validate = Effect.fnUntraced(function*(attempt: ChallengeAttempt) {
     const { challenge, identifier, type } = attempt
     const started = yield* Clock.currentTimeMillis
-    yield* checks[type](attempt).pipe(
+    const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
+    yield* checks[type](attempt, waiting).pipe(
       Effect.timeoutFail({
         duration: challenge.timeout_ms,
         onTimeout: () =>
@@ -35,8 +39,10 @@ const make = Effect.gen(function*() {
       }),
       Effect.tapError(({ detail, reason }) =>
         reason === "timeout"
-          ? Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started }))
+          ? Effect.flatMap(
+            Effect.all([Clock.currentTimeMillis, waiting]),
+            ([now, error]) => emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started, error })
+          )
           : emit("challenge_validation_failed", { identifier, reason, error: detail })
       )
     )
