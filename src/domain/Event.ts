@@ -131,7 +131,7 @@ export const events = {
   challenge_failed: warn("challenge_id", "type", "identifier", "reason"),
   challenge_validation_failed: warn("identifier", "reason", "error"),
   challenge_validation_postponed: error("challenge_id", "identifier", "error"),
-  challenge_validation_timeout: warn("identifier", "elapsed_ms"),
+  challenge_validation_timeout: warn("identifier", "elapsed_ms", "error"),
   challenge_validation_abandoned: warn("challenge_id", "error"),
   challenge_validation_bypassed: advisory("profile"),
   challenge_verdict_superseded: advisory("challenge_id", "authz_id"),

@@ -2,7 +2,7 @@ import { Effect, Either } from "effect"
 import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
-import { expiresAt } from "../../domain/Order.ts"
+import { expiresAt, statusShown } from "../../domain/Order.ts"
 import { base64urlFault, decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
 import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../subsystems/crypto/Csr.ts"
@@ -98,7 +98,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   const { id } = order
   yield* orders.lock(id)
   const claimed = yield* orders.claim({ id, createdAfter: now - profile.order.validity_seconds, ...scopeOf(caller) })
-  if (claimed === undefined) return yield* new OrderNotReady()
+  if (claimed === undefined) return yield* new OrderNotReady({})
   const queue = yield* Queue
   const subject = { order_id: id, profile: profile.name }
   const ends = { dedupKey: id, deadline: expiresAt(order.createdAt, profile.order.validity_seconds) }
@@ -123,7 +123,7 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   const expires = expiresAt(order.createdAt, profile.order.validity_seconds)
   if (order.status !== "ready" || now >= expires) {
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
-    return yield* new OrderNotReady()
+    return yield* new OrderNotReady({ status: statusShown(order, profile.order.validity_seconds, now) })
   }
   const csr = yield* Effect.catchTag(
     acceptCsr(caller, order, csrText),
