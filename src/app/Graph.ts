@@ -6,6 +6,7 @@ import type { Config } from "../subsystems/config/AppConfig.ts"
 import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
 import { AccountKeys } from "../subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { PublicKeys } from "../subsystems/crypto/PublicKeys.ts"
 import { AuditAllowance } from "../subsystems/db/AuditAllowance.ts"
 import { Database } from "../subsystems/db/Database.ts"
 import * as Postgres from "../subsystems/db/Postgres.ts"
@@ -110,6 +111,7 @@ export const acme = (config: Config, version: string, before: Before) => {
     policiesOf(config, mounted, version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
     Layer.mapError(Issuers.layer(mounted, before.issuers), filesFailed),
+    Layer.mapError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
     Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
     Waits.layer(config.server)
   )

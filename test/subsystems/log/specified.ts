@@ -47,7 +47,7 @@ export const specified = words(`
 `)
 
 /** Records nobody lists: what an operator would else not hear of. */
-export const own = words("upstream_record_left")
+export const own = words("account_key_refused upstream_record_left key_burnt key_certificates_revoked")
 
 /** Records of surfaces that are not built: the panel and its API, and notifications. */
 export const awaited = words(`
