@@ -98,6 +98,7 @@ export const events = {
   eab_verified: info("kid", "account_id"),
   eab_rejected: warn("kid", "reason"),
   account_found: debug("account_id", "key_fp"),
+  account_key_refused: warn("key_fp", "reason"),
   account_updated: info("account_id", "key_fp"),
   account_deactivated: info("account_id"),
   order_created: info("order_id", "identifiers"),
@@ -180,6 +181,8 @@ export const events = {
   signer_script_timeout: warn("hook", "exit_code", "elapsed_ms", "error"),
 
   // revocation
+  key_burnt: warn("key_fp", "order_id", "scope"),
+  key_certificates_revoked: warn("key_fp", "job_id", "count"),
   certificate_revoked: info("order_id", "cert_serial", "code"),
   certificate_revoke_queued: info("order_id", "cert_serial", "code"),
   certificate_revoke_signer_failed: error("order_id", "job_id", "error"),

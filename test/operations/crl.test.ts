@@ -101,7 +101,8 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         profile: "default",
         identifiers: [],
         certificate: chain,
-        serial
+        serial,
+        certPubkey: undefined
       },
       "local_ca",
       4,

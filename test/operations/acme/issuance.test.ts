@@ -14,6 +14,7 @@ import * as orders from "../../../src/operations/acme/orders.ts"
 import type { OrderView } from "../../../src/operations/acme/orders.ts"
 import * as verdicts from "../../../src/operations/acme/verdicts.ts"
 import * as stored from "../../../src/subsystems/db/accounts.ts"
+import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
@@ -1147,23 +1148,15 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
   })
 
-  const isSqlite = backend.dialect === "sqlite"
   const breakInserts = (table: string) => breakWrites(backend.dialect, { table, operation: "INSERT" })
   const mend = mendWrites(backend.dialect)
 
   /** The key of a CSR is that of a certificate revoked here for key compromise. */
   const burn = (csr: Buffer, caller: Caller) =>
     Effect.gen(function*() {
-      const order = yield* orderOf(caller, "burnt.example")
       const spki = Buffer.from(
         csr.subarray(csr.indexOf(Buffer.from("3059301306072a8648ce3d0201", "hex"))).subarray(0, 91)
       )
-      const id = isSqlite ? Buffer.from(order.id.replaceAll("-", ""), "hex") : order.id
-      yield* sql(
-        `UPDATE orders SET revocation_reason = 1, cert_pubkey = ${isSqlite ? "?" : "$1"} WHERE id = ${
-          isSqlite ? "?" : "$2"
-        }`,
-        [spki, id]
-      )
+      yield* burntKeys.insert({ pubkey: spki, accountId: caller.accountId, now: 1 })
     })
 })
