@@ -225,7 +225,7 @@ export const events = {
   audit_reaper_failed: error("error"),
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
-  audit_write_failed: error("audit_event", "error"),
+  audit_write_failed: error("audit_event", "order_id", "cert_serial", "error"),
   audit_reverse_dns_failed: debug("address"),
   audit_reverse_dns_timeout: debug("address")
 } as const satisfies Record<string, Declaration>

@@ -6,7 +6,7 @@ import type { ProfileConfig } from "../subsystems/config/AppConfig.ts"
 import { readStoredChain } from "../subsystems/crypto/Chain.ts"
 import * as audit from "../subsystems/db/audit.ts"
 import * as crls from "../subsystems/db/crls.ts"
-import { afterCommit, Database, transaction } from "../subsystems/db/Database.ts"
+import { afterCommit, transaction } from "../subsystems/db/Database.ts"
 import * as orders from "../subsystems/db/orders.ts"
 import * as revocations from "../subsystems/db/revocations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
@@ -40,8 +40,8 @@ export type RevokedBy = Pick<
 >
 
 /**
- * Revokes a certificate of a local CA: the order's stamp, the row of the list and the job that signs it are one
- * transaction. The first revocation wins, whatever reason another one brings. Answers the id of the signing job.
+ * Revokes a certificate of a local CA: the order's stamp, the row of the list, that of the trail and the job that signs it
+ * are one transaction. The first revocation wins, whatever reason another one brings. Answers the id of the signing job.
  */
 const revokeLocally = Effect.fnUntraced(function*(
   found: Revocable,
@@ -51,8 +51,7 @@ const revokeLocally = Effect.fnUntraced(function*(
 ) {
   const { accountId, identifiers, orderId, profile, serial } = found
   const now = yield* currentSeconds
-  const database = yield* Database
-  const row = audit.record({
+  const row = audit.insert({
     event: "certificate_revoked",
     profile,
     accountId,
@@ -62,10 +61,6 @@ const revokeLocally = Effect.fnUntraced(function*(
     ...(reason === undefined ? {} : { reason: String(reason) }),
     ...by
   })
-  const told = Effect.zipRight(
-    emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }),
-    Effect.provideService(row, Database, database)
-  )
   const queue = yield* Queue
   // Losing is no failure of the transaction: its neighbours would have to run again.
   const job = yield* transaction(Effect.gen(function*() {
@@ -75,7 +70,8 @@ const revokeLocally = Effect.fnUntraced(function*(
     const { certNotAfter = -1 } = stamped
     const notAfter = certNotAfter < 0 ? undefined : certNotAfter
     yield* revocations.insert({ issuer, serial, now, reason, notAfter })
-    yield* afterCommit(told)
+    yield* row
+    yield* afterCommit(emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }))
     return yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
   }))
   return job ?? (yield* new WasRevoked())
