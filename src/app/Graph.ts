@@ -35,6 +35,9 @@ import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 
 const sqlitePrefix = "sqlite://"
 
+/** Whether a URL is that of a SQLite file. */
+export const isSqlite = (url: string): boolean => url.startsWith(sqlitePrefix)
+
 // More would only read the same pages of one disk, and each is a process.
 const mostReaders = 2
 
@@ -52,7 +55,7 @@ export const database = (
 ): Layer.Layer<Database, CommandFailed> => {
   const url = Redacted.value(settings.url)
   const database_url = maskedDatabaseUrl(settings.url)
-  const engine = url.startsWith(sqlitePrefix)
+  const engine = isSqlite(url)
     ? Sqlite.layer({
       path: url.slice(sqlitePrefix.length),
       synchronous: settings.sqlite.synchronous,

@@ -65,6 +65,7 @@ export const events = {
   tls_handshake_timeout: debug("listener", "address"),
 
   // database
+  db_commits_unsynced: advisory("key"),
   db_opened: info("database_url", "backend", "pool_max"),
   db_migration_applied: info("name", "elapsed_ms"),
   db_migration_failed: error("name", "error"),
