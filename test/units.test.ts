@@ -59,8 +59,8 @@ class Host {
     return [
       ["/etc/acme-svc", this.etc],
       ["/var/lib/acme-svc", this.state],
-      ["/opt/acme-svc", repository],
-      ["/usr/bin/node", process.execPath]
+      ["/opt/acme-svc/node_modules/.bin/node", process.execPath],
+      ["/opt/acme-svc", repository]
     ].reduce<string>((before, [from = "", to = ""]) => before.replaceAll(from, to), said)
   }
 

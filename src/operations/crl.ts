@@ -113,7 +113,12 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
     return undefined
   }
   if (ledger !== undefined) {
-    yield* emit("local_ca_ledger_imported", { issuer: crl.id, rows_imported: imported, crl_number })
+    yield* emit("local_ca_ledger_imported", {
+      issuer: crl.id,
+      crl_number,
+      entries: entries.length,
+      rows_imported: imported
+    })
   }
   yield* republished(crl, number, entries.length)
   return new Set(rows.keys())
@@ -229,7 +234,9 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
     if (gone < pruneBatch) break
     yield* turn
   }
-  if (rows_removed > 0) yield* emit("local_ca_crl_pruned", { issuer: crl.id, rows_removed })
+  if (rows_removed === 0) return
+  const entries = yield* revocations.count(crl.id)
+  yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
 })
 
 /** The daily sweep: lists that are due are queued, then ended entries pruned. */

@@ -47,9 +47,10 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     const now = yield* currentSeconds
     const expiredBefore = now - order.validity_seconds
     yield* inBatches(500, (limit) => authorizations.expire(name, expiredBefore, limit))
-    if (order.retention_days === 0) return
     const createdBefore = expiredBefore - order.retention_days * daySeconds
-    const rows_removed = yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
+    const rows_removed = order.retention_days === 0
+      ? 0
+      : yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 

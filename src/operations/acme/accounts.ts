@@ -140,7 +140,7 @@ export const updateContact = Effect.fnUntraced(function*(
   })
   const updated = yield* changing(accounts.updateContact(account.profile, account.id, contact), row)
   if (updated === undefined) return yield* gone
-  yield* emit("account_updated", { account_id: account.id })
+  yield* emit("account_updated", { account_id: account.id, key_fp: fingerprint(account.pubkey) })
   return updated
 }, Effect.uninterruptible)
 

@@ -62,6 +62,13 @@ const pruneStatement = statement({
      RETURNING serial AS "serial"` // by its end, and not by when it was revoked, which is long ago for nearly all
 })
 
+const countStatement = statement({
+  name: "revocation_count",
+  params: { issuer: text() },
+  row: { count: int },
+  sql: () => `SELECT count(*) AS "count" FROM revocations WHERE issuer = :issuer`
+})
+
 const issuersStatement = statement({
   name: "revocation_issuers",
   params: { now: int },
@@ -111,6 +118,9 @@ export const prune = (
   issuer: string,
   ends: { readonly before: number; readonly listed: number; readonly limit: number }
 ) => Effect.map(all(pruneStatement, { issuer, ...ends }), (gone) => gone.length)
+
+/** How many revocations of an issuer there are. */
+export const count = (issuer: string) => Effect.map(first(countStatement, { issuer }), (row) => row?.count ?? 0)
 
 /** Issuers with revoked certificates that have not expired. */
 export const issuers = (now: number) => all(issuersStatement, { now })
