@@ -65,6 +65,7 @@ export const events = {
   tls_handshake_timeout: debug("listener", "client_ip", "error"),
 
   // database
+  db_commits_unsynced: advisory("key"),
   db_opened: info("database_url", "backend", "pool_max"),
   db_migration_applied: info("name", "elapsed_ms"),
   db_migration_failed: error("name", "error"),
@@ -233,7 +234,7 @@ export const events = {
   audit_reaper_failed: error("error"),
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
-  audit_write_failed: error("audit_event", "error"),
+  audit_write_failed: error("audit_event", "order_id", "cert_serial", "error"),
   audit_reverse_dns_failed: debug("address"),
   audit_reverse_dns_timeout: debug("address")
 } as const satisfies Record<string, Declaration>

@@ -253,11 +253,13 @@ describe.each(databases)("accounts on $name", (backend) => {
         const [written, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const slow: Driver = {
           ...driver,
-          single: (statement, params) =>
-            statement.text.startsWith("UPDATE accounts")
-              ? Effect.uninterruptible(Effect.tap(driver.single(statement, params), () =>
-                Effect.zipRight(Deferred.succeed(written, undefined), Deferred.await(go))))
-              : driver.single(statement, params)
+          transact: (body) =>
+            driver.transact((connection) =>
+              Effect.tap(
+                body(connection),
+                () => Effect.zipRight(Deferred.succeed(written, undefined), Deferred.await(go))
+              )
+            )
         }
         const running = yield* Effect.fork(Effect.provideService(Effect.asVoid(operation), Database, slow))
         yield* Deferred.await(written)
