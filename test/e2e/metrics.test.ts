@@ -181,7 +181,10 @@ describe("metrics.bind_address", () => {
     const { code, records, stderr } = await runToEnd(["serve"], { config: null, env })
     squatter.close()
     assert.strictEqual(code, 1, stderr)
-    assert.match(stderr, /^metrics\.bind_address: /)
+    assert.match(
+      stderr,
+      /^metrics\.bind_address: Cannot listen on 127\..*: something listens there already.*\(EADDRINUSE\)\.$/m
+    )
     const said = (event: string) => records.find(({ fields }) => fields["event"] === event)?.fields
     assert.strictEqual(said("metrics_socket_bind_failed")?.["address"], `127.0.0.1:${port}`)
     assert.match(String(said("server_config_file_absent")?.["path"]), /none\.toml$/)
