@@ -20,6 +20,7 @@ import { startHttp01Responder } from "./support/Http01Responder.ts"
 import { patienceMs } from "./support/Patience.ts"
 import { freePort } from "./support/Ports.ts"
 import { runToEnd, startServer } from "./support/Server.ts"
+import { watch } from "./support/Watchdog.ts"
 
 /*
  * Every command of the documents is run, here or by `.ci/run`: as it stands, but for ports, the database's URL and the
@@ -254,6 +255,7 @@ class Place {
         ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`
       }
     })
+    watch(child, "group")
     const out = { stdout: "", stderr: "" }
     child.stdout.on("data", (chunk: Buffer) => out.stdout += chunk.toString())
     child.stderr.on("data", (chunk: Buffer) => out.stderr += chunk.toString())
@@ -926,12 +928,13 @@ describe("docs/signers.md", () => {
   })
 })
 
-/** Programs that take their time: a full run has them. */
-const whenFull = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => isFull ? list : []
+// Programs that take their time: a full run has them.
+const toolsOf = isFull ? ["docs/development.md and docs/bench.md"] : []
 
-describe("docs/development.md and docs/bench.md", () => {
-  const written = (chosen: (command: string) => boolean): ReadonlyArray<string> =>
-    whenFull([...new Set(documents.flatMap(commandsOf).filter(chosen))])
+describe.each(toolsOf)("%s", () => {
+  const written = (chosen: (command: string) => boolean): ReadonlyArray<string> => [
+    ...new Set(documents.flatMap(commandsOf).filter(chosen))
+  ]
 
   it.each(written(isBenchmark))("%s", async (command) => {
     const place = await Place.make()
@@ -968,10 +971,10 @@ describe("docs/development.md and docs/bench.md", () => {
     assert.match(stdout, /^[12] passed, 0 failed$/m)
   })
 
-  it.each(whenFull(["format"] as const))("%ss, and nothing is left to format", async (line) => {
+  it("formats, and nothing is left to format", async () => {
     const place = await Place.make()
     cloneInto(place)
-    await place.succeed(line)
+    await place.succeed("format")
     for (const document of documents) {
       assert.strictEqual(readFileSync(place.at(document), "utf8"), text(document), document)
     }

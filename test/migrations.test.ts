@@ -24,6 +24,7 @@ const frozen = {
     "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35",
     "0010_revoked_at.sql": "a13e31ca7aa93a7812554418b000805d2c8cf81d42bae4a3c6e99c43f5681113",
     "0012_limits.sql": "252d82102e6fa6273dc3437941697ab40265f502274c96ea839b54ba0d18e775",
+    "0014_burnt_keys.sql": "4fac6262c6233a4aedc5af78ca4725f18bf93362c966e46a487f71852757e710",
     "0016_upstream_asks.sql": "e05070d91820ef75933fd35255798cd0576151ac116ff3b6ae85561b72581b18"
   },
   sqlite: {
@@ -36,6 +37,7 @@ const frozen = {
     "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35",
     "0010_revoked_at.sql": "a13e31ca7aa93a7812554418b000805d2c8cf81d42bae4a3c6e99c43f5681113",
     "0012_limits.sql": "bfd2cfc752a16f71f391497218566c3653f46e8b0906d8b175977c92d45356cb",
+    "0014_burnt_keys.sql": "7d4d39ddce01721c0c4f285c005e098bd902c3e3e0d4f53a467ba2dfce4c413a",
     "0016_upstream_asks.sql": "39f4e426563aa0371f9310e9c1bf33627f257858f71e42ab12c299dd7593365a"
   }
 } as const
@@ -68,7 +70,9 @@ describe("the files", () => {
         for (const { checksum, name, statements } of yield* migrationsOf(dialect)) {
           assert.strictEqual(checksum, new Map<string, string>(Object.entries(frozen[dialect])).get(`${name}.sql`))
           assert.isAbove(statements.length, 0)
-          for (const text of statements) assert.match(text, /CREATE |DROP INDEX |ALTER TABLE \w+ ADD COLUMN /)
+          for (const text of statements) {
+            assert.match(text, /CREATE |DROP INDEX |INSERT INTO |ALTER TABLE \w+ ADD COLUMN /)
+          }
         }
       }
     }))

@@ -83,7 +83,8 @@ const provided = <S, R>(
   const ended = (outcome: Outcome<S | R>): Outcome<Left> => {
     if (outcome._tag !== "Done") return outcome
     const [during, after] = [commit(outcome.commit), commit(outcome.after)]
-    return { _tag: "Done", ...(during && { commit: during }), ...(after && { after }) }
+    const discarded = outcome.discarded && give(outcome.discarded)
+    return { _tag: "Done", ...(during && { commit: during }), ...(after && { after }), ...(discarded && { discarded }) }
   }
   return known.map((one) => ({
     kind: one.kind,

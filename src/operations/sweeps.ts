@@ -44,7 +44,7 @@ export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = E
 })
 
 const pageOfOrders = 500
-/** Orders whose authorizations go in one statement: each may have a hundred, with three challenges each. */
+/** Orders whose authorizations go in one transaction: each may have a hundred, with three challenges each. */
 const strippedAtOnce = 20
 
 /**
@@ -61,8 +61,9 @@ const stripOrders = Effect.fnUntraced(function*(profile: string, createdBefore: 
     const page = yield* leftovers.ended({ profile, createdBefore, limit: pageOfOrders, ...after })
     const full = page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)
     for (let at = 0; at < full.length; at += strippedAtOnce) {
-      yield* leftovers.strip(full.slice(at, at + strippedAtOnce))
-      yield* Effect.yieldNow()
+      const some = full.slice(at, at + strippedAtOnce)
+      yield* transaction(Effect.forEach(some, leftovers.strip, { discard: true }))
+      yield* turn
     }
     const last = page.at(-1)
     if (last === undefined || page.length < pageOfOrders) return
@@ -157,20 +158,18 @@ export const recover = (
       })
     }
     for (const { accountId, id, identifiers, profile } of yield* orders.findStuck(now - youngSeconds, 1000)) {
-      const failed = yield* transaction(Effect.zipRight(orders.lock(id), failStuck(id, now)))
-      if (failed !== undefined) {
-        yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
-        yield* audit.record({
-          event: "certificate_issue_failed",
-          actorKind: "system",
-          actorId: undefined,
-          accountId,
-          orderId: id,
-          identifiers: identifiers.map(({ value }) => value),
-          reason: problemType(new IssuanceAbandoned()),
-          profile,
-          detail: { cause: "attempts_exhausted", error: jobGone }
-        })
-      }
+      const row = audit.insert({
+        event: "certificate_issue_failed",
+        actorKind: "system",
+        actorId: undefined,
+        accountId,
+        orderId: id,
+        identifiers: identifiers.map(({ value }) => value),
+        reason: problemType(new IssuanceAbandoned()),
+        profile,
+        detail: { cause: "attempts_exhausted", error: jobGone }
+      })
+      const failed = yield* audit.changing(Effect.zipRight(orders.lock(id), failStuck(id, now)), row)
+      if (failed !== undefined) yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
     }
   })

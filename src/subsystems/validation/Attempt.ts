@@ -1,3 +1,4 @@
+import type { Ref } from "effect"
 import { Data } from "effect"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
@@ -30,6 +31,9 @@ export interface ChallengeAttempt {
   readonly keyAuthorization: string
   readonly challenge: ChallengePolicy
 }
+
+/** What an attempt is waiting for, as the log is told of one whose time is up. */
+export type Waiting = Ref.Ref<string>
 
 /** The closed words that tell an operator's log why a challenge was refused. */
 export type RefusalReason =

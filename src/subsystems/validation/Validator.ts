@@ -1,10 +1,10 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Ref } from "effect"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import { emit } from "../log/EventLog.ts"
 import { AlpnPeer } from "../outside/AlpnPeer.ts"
 import { HttpGet } from "../outside/HttpGet.ts"
 import { Resolver } from "../outside/Resolver.ts"
-import type { ChallengeAttempt, ChallengePostponed } from "./Attempt.ts"
+import type { ChallengeAttempt, ChallengePostponed, Waiting } from "./Attempt.ts"
 import { ChallengeRefused } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
@@ -14,7 +14,8 @@ const make = Effect.gen(function*() {
   const resolver = yield* Resolver
   const checks: {
     readonly [T in ChallengeType]: (
-      attempt: ChallengeAttempt
+      attempt: ChallengeAttempt,
+      waiting: Waiting
     ) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   } = {
     "http-01": makeHttp01(resolver, yield* HttpGet),
@@ -25,7 +26,8 @@ const make = Effect.gen(function*() {
   const validate = Effect.fnUntraced(function*(attempt: ChallengeAttempt) {
     const { challenge, identifier, type } = attempt
     const started = yield* Clock.currentTimeMillis
-    yield* checks[type](attempt).pipe(
+    const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
+    yield* checks[type](attempt, waiting).pipe(
       Effect.timeoutFail({
         duration: challenge.timeout_ms,
         onTimeout: () =>
@@ -37,8 +39,10 @@ const make = Effect.gen(function*() {
       }),
       Effect.tapErrorTag("ChallengeRefused", ({ detail, reason }) =>
         reason === "timeout"
-          ? Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started }))
+          ? Effect.flatMap(
+            Effect.all([Clock.currentTimeMillis, waiting]),
+            ([now, error]) => emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started, error })
+          )
           : emit("challenge_validation_failed", { identifier, reason, error: detail }))
     )
   })

@@ -39,13 +39,14 @@ const small = new Set(["workers", "crls", "schema_migrations", "sqlite_master", 
 const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
   {
     bound: "one batch, from the end of an index",
-    names: /^(nonce|audit|job|http01_token|order)_sweep$|^(authorization_expire_batch|revocation_prune)$/,
+    names:
+      /^(nonce|audit|job|http01_token|order)_sweep$|^(authorization_expire_batch|order_lapse_batch|revocation_prune)$/,
     steps: /created_at|updated_at|expires_at|not_after/
   },
   {
     bound: "one page, from the end of an index",
-    names: /^(revocation_page|order_list_of_account|job_claim|job_claim_among)$/,
-    steps: /serial|account_id_id|jobs_due/
+    names: /^(revocation_page|order_list_of_account|order_ended_page|job_claim|job_claim_among)$/,
+    steps: /serial|account_id_id|status_created_at|jobs_due/
   },
   {
     bound: "those under way",
@@ -55,6 +56,11 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "one row for each of few values",
     names: /^(order_profiles|revocation_issuers|job_unknown_kinds|expiring_authorities)$/
+  },
+  {
+    bound: "as many as the limit allows, from the newest on",
+    names: /^limit_(accounts|orders|names|pending_authorizations)$/,
+    steps: /account_id_id|account_id_pending|created_network/
   },
   { bound: "the last hour", names: /^revocation_since$/, steps: /revocations_issuer_revoked_at/ },
   {

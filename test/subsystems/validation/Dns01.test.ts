@@ -195,7 +195,11 @@ describe("the look-up", () => {
       const { records, verdict } = yield* Fiber.join(fiber)
       assert.deepStrictEqual([verdict, ended], ["dns timeout", true])
       assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
-        ["challenge_validation_timeout", { identifier: "a.example", elapsed_ms: 5000 }]
+        ["challenge_validation_timeout", {
+          identifier: "a.example",
+          elapsed_ms: 5000,
+          error: "the look-up for a.example was not answered"
+        }]
       ])
     }))
 

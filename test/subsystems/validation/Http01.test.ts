@@ -244,11 +244,14 @@ describe("addresses", () => {
 
   it.effect("time an address leaves over goes to the next ones", () =>
     Effect.gen(function*() {
-      const { requests, verdict } = yield* attempt({
+      const { fieldsOf, requests, verdict } = yield* attempt({
         zone: { "a.example": ["2001:db8::1", "192.0.2.1", "192.0.2.2"] },
         script: () => new ConnectFailed({ detail: "refused" })
       })
       assert.strictEqual(verdict, "connection connect_failed")
+      assert.deepStrictEqual(fieldsOf("challenge_validation_failed").map(({ error }) => error), [
+        "2001:db8::1 port 80: refused; 192.0.2.1 port 80: refused; 192.0.2.2 port 80: refused"
+      ])
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1666, 2500, undefined])
     }))
 
@@ -620,7 +623,9 @@ describe("time", () => {
       assert.isTrue(yield* Ref.get(ended))
       assert.strictEqual(verdict, "connection timeout")
       assert.deepStrictEqual(events, ["challenge_validation_timeout"])
-      assert.deepStrictEqual(fieldsOf("challenge_validation_timeout"), [{ identifier: "a.example", elapsed_ms: 5000 }])
+      assert.deepStrictEqual(fieldsOf("challenge_validation_timeout"), [
+        { identifier: "a.example", elapsed_ms: 5000, error: "192.0.2.1 port 80 did not answer" }
+      ])
     }))
 
   it.effect("hops share one budget", () =>
