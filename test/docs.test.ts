@@ -15,7 +15,9 @@ import { AcmeSession } from "./support/AcmeSession.ts"
 import type { Credential } from "./support/Binding.ts"
 import { bindingOf } from "./support/Binding.ts"
 import { builtServer, freshDirectory, freshPostgresUrl } from "./support/Databases.ts"
+import { isFull } from "./support/Full.ts"
 import { startHttp01Responder } from "./support/Http01Responder.ts"
+import { patienceMs } from "./support/Patience.ts"
 import { freePort } from "./support/Ports.ts"
 import { runToEnd, startServer } from "./support/Server.ts"
 
@@ -23,8 +25,6 @@ import { runToEnd, startServer } from "./support/Server.ts"
  * Every command of the documents is run, here or by `.ci/run`: as it stands, but for ports, the database's URL and the
  * paths of an installation.
  */
-
-vi.setConfig({ testTimeout: 120_000 })
 
 const repository = resolve(import.meta.dirname, "..")
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")
@@ -364,6 +364,10 @@ describe("the documents", () => {
       text(".ci/run"),
       new RegExp(`(?:^|then )step ${command.replaceAll(".", "\\.")}(?:$| \\|\\||; fi$)`, "m")
     )
+  })
+
+  it(".ci/run leaves nothing out", () => {
+    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true$/m)
   })
 
   it("link to files that exist", () => {
@@ -732,7 +736,7 @@ describe("docs/jobs.md", () => {
       assert.match(await place.succeed("jobsShow"), /^kind +order_sweep$/m)
       assert.include(await place.succeed("jobsRunNow"), "The order_sweep job about all is due now.")
       // It may be running when it is cancelled, and then is due again tomorrow.
-      await vi.waitFor(() => place.succeed("jobsCancel"), { timeout: 30_000, interval: 100 })
+      await vi.waitFor(() => place.succeed("jobsCancel"), { timeout: patienceMs, interval: 100 })
     } finally {
       session.close()
       await serving.stop()
@@ -922,10 +926,14 @@ describe("docs/signers.md", () => {
   })
 })
 
-describe("docs/development.md and docs/bench.md", () => {
-  const benchmarks = documents.flatMap(commandsOf).filter(isBenchmark)
+/** Programs that take their time: a full run has them. */
+const whenFull = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => isFull ? list : []
 
-  it.each([...new Set(benchmarks)])("%s", async (command) => {
+describe("docs/development.md and docs/bench.md", () => {
+  const written = (chosen: (command: string) => boolean): ReadonlyArray<string> =>
+    whenFull([...new Set(documents.flatMap(commandsOf).filter(chosen))])
+
+  it.each(written(isBenchmark))("%s", async (command) => {
     const place = await Place.make()
     cloneInto(place)
     const { code, stderr, stdout } = await place.run(shortened(command))
@@ -937,7 +945,7 @@ describe("docs/development.md and docs/bench.md", () => {
     assert.match(stdout, /issuances|jobs\/s/)
   })
 
-  it.each([...new Set(documents.flatMap(commandsOf).filter(isFaultRun))])("%s", async (command) => {
+  it.each(written(isFaultRun))("%s", async (command) => {
     const place = await Place.make()
     cloneInto(place)
     const [, words = ""] = command.split(" -- ")
@@ -949,7 +957,7 @@ describe("docs/development.md and docs/bench.md", () => {
     assert.match(stdout, /^2 passed, 0 failed$/m)
   })
 
-  it.each([...new Set(documents.flatMap(commandsOf).filter(isSimulation))])("%s", async (command) => {
+  it.each(written(isSimulation))("%s", async (command) => {
     const place = await Place.make()
     cloneInto(place)
     const [, words = ""] = command.split(" -- ")
@@ -960,10 +968,10 @@ describe("docs/development.md and docs/bench.md", () => {
     assert.match(stdout, /^[12] passed, 0 failed$/m)
   })
 
-  it("formats, and nothing is left to format", async () => {
+  it.each(whenFull(["format"] as const))("%ss, and nothing is left to format", async (line) => {
     const place = await Place.make()
     cloneInto(place)
-    await place.succeed("format")
+    await place.succeed(line)
     for (const document of documents) {
       assert.strictEqual(readFileSync(place.at(document), "utf8"), text(document), document)
     }
@@ -973,6 +981,7 @@ describe("docs/development.md and docs/bench.md", () => {
 describe("this test", () => {
   it("has run every line, or the gate will", () => {
     const lacking: ReadonlyArray<Line> = [
+      ...isFull ? [] : ["format"] as const,
       ...client.certbot
         ? []
         : ["certbot", "certbotTls", "certbotEab", "certbotRenew", "certbotRevoke", "certbotRevokeByKey"] as const,

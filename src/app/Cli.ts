@@ -1,13 +1,14 @@
-import { Args, CliConfig, Command, ValidationError } from "@effect/cli"
+import { Args, CliConfig, Command, CommandDescriptor, HelpDoc, ValidationError } from "@effect/cli"
 import type { CliApp } from "@effect/cli"
 import type { Array } from "effect"
 import { Console, Effect, Either } from "effect"
 import { stripVTControlCharacters } from "node:util"
 import type { Globals } from "../surfaces/cli/globals.ts"
 import { readGlobals } from "../surfaces/cli/globals.ts"
-import { messageOf } from "./CommandFailed.ts"
+import { CommandFailed, messageOf } from "./CommandFailed.ts"
 import type { Host, Kit } from "./commands/Kit.ts"
 import * as Kits from "./commands/Kit.ts"
+import { wrongWords } from "./commands/Usage.ts"
 import type { Streams } from "./Logging.ts"
 import * as Logging from "./Logging.ts"
 
@@ -73,6 +74,9 @@ const tree = (kit: Kit, all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   )
 }
 
+/** The commands a command line may mean, and what each does. */
+export const treeOf = (kit: Kit) => Effect.map(meant(kit), (found) => tree(kit, found))
+
 const report = (host: Host, json: boolean, code: number, message: string): Effect.Effect<number> =>
   Effect.sync(() => {
     if (message !== "") {
@@ -100,6 +104,20 @@ const colouredWhereWanted =
 
 const configured = CliConfig.layer({ showBuiltIns: false }) // the tree names the flags there are
 
+/** What the flags themselves have against their values; the library alone would tell it in its own way. */
+const wrongValue = (command: CommandDescriptor.Command<unknown>, words: ReadonlyArray<string>) =>
+  Effect.flatMap(
+    CliConfig.CliConfig,
+    (config) =>
+      Effect.match(CommandDescriptor.parse(command, ["acme-svc", ...words], config), {
+        onSuccess: () => undefined,
+        onFailure: (error) =>
+          ValidationError.isInvalidValue(error)
+            ? stripVTControlCharacters(HelpDoc.toAnsiText(error.error)).trim()
+            : undefined
+      })
+  )
+
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
 export const run = (
   host: Host,
@@ -110,10 +128,12 @@ export const run = (
   const { json, rest } = globals.right
   const kit = Kits.make(host, globals.right)
   const program = { name: "acme-svc", version: host.process.version }
-  return Effect.flatMap(
-    meant(kit),
-    (found) => Command.run(tree(kit, found), program)(["node", "acme-svc", ...rest])
-  ).pipe(
+  return Effect.gen(function*() {
+    const root = yield* treeOf(kit)
+    const wrong = wrongWords(root.descriptor, rest) ?? (yield* wrongValue(root.descriptor, rest))
+    if (wrong !== undefined) return yield* new CommandFailed({ code: 2, message: wrong })
+    yield* Command.run(root, program)(["node", "acme-svc", ...rest])
+  }).pipe(
     Effect.as(0),
     Effect.catchAll((error) =>
       ValidationError.isValidationError(error)

@@ -1,5 +1,6 @@
 import { Deferred, Effect, Exit, FiberId, Layer, Scope } from "effect"
 import type { Context } from "effect"
+import { makeAddressSet } from "../domain/Address.ts"
 import type { Roles } from "../domain/Role.ts"
 import * as samples from "../operations/admin/samples.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
@@ -142,6 +143,7 @@ const acmeSurface = Effect.fnUntraced(function*(
         late: (request) => counted(Effect.provide(app.late(request), services))
       },
       isCounted: true,
+      isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
       tls: pair && { cert: pair.cert, key: pair.key, handshakeTimeoutMillis: handshake_timeout_ms },
       requestTimeoutMillis: request_timeout_ms,
       maxBodyBytes: max_body_bytes,
@@ -185,6 +187,7 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
     serving: {
       app: makeMetrics(scrape),
       isCounted: false,
+      isProxy: () => false,
       tls: undefined,
       requestTimeoutMillis: metricsTimeoutMillis,
       maxBodyBytes: 0,

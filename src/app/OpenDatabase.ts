@@ -7,13 +7,20 @@ import { CommandFailed } from "./CommandFailed.ts"
 
 const sqlitePrefix = "sqlite://"
 
+// More would only read the same pages of one disk, and each is a process.
+const mostReaders = 2
+
 /**
  * The database of a URL, by default `database.url`: the scheme alone picks the engine, and only that one is loaded. `name` is
- * what gave the URL.
+ * what gave the URL; `serving` says that requests and jobs are not to be held up by listings.
  */
 export const database = (
   { database: settings }: Pick<Config, "database">,
-  { mustExist = false, name = "database.url" }: { readonly mustExist?: boolean; readonly name?: string } = {}
+  { mustExist = false, name = "database.url", serving = false }: {
+    readonly mustExist?: boolean
+    readonly name?: string
+    readonly serving?: boolean
+  } = {}
 ): Layer.Layer<Database, CommandFailed> => {
   const url = Redacted.value(settings.url)
   const database_url = maskedDatabaseUrl(settings.url)
@@ -22,6 +29,8 @@ export const database = (
       ? (await import("../subsystems/db/Sqlite.ts")).layer({
         path: url.slice(sqlitePrefix.length),
         synchronous: settings.sqlite.synchronous,
+        acquire_timeout_ms: settings.acquire_timeout_ms,
+        readers: serving ? Math.min(settings.pool_max - 1, mostReaders) : 0,
         mustExist
       })
       : (await import("../subsystems/db/Postgres.ts")).layer(settings)

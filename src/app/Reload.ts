@@ -33,10 +33,27 @@ const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFai
     : new CommandFailed({ code: 3, message: `${changed.join(", ")}: cannot change while the service runs.` })
 }
 
+const room = 440 // of the 500 characters a record keeps
+
+/** A refusal of several lines as one; how many faults a record has no room for is said. */
+const lineOf = (message: string): string => {
+  const [head = "", ...faults] = message.split(/\n\s*/)
+  const kept: Array<string> = []
+  let length = head.length
+  for (const fault of faults) {
+    length += fault.length + 2
+    if (kept.length > 0 && length > room) break
+    kept.push(fault)
+  }
+  const left = faults.length - kept.length
+  if (left > 0) kept.push(`and ${left} more, which \`acme-svc profile list\` shows`)
+  return kept.length === 0 ? head : `${head} ${kept.join("; ")}`
+}
+
 const refused = (error: CommandFailed | StorageFailed): Effect.Effect<void> =>
   error._tag === "CommandFailed" && error.code === 3
-    ? emit("server_config_reload_refused", { error: error.message })
-    : emit("server_config_reload_failed", { error: error.message })
+    ? emit("server_config_reload_refused", { error: lineOf(error.message) })
+    : emit("server_config_reload_failed", { error: lineOf(error.message) })
 
 /**
  * Reads the configuration anew and goes over to it as a whole, or not at all: everything is built and bound beside what

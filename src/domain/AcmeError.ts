@@ -14,6 +14,10 @@ export interface Detailed {
 // Requests that could not be read.
 export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
 export class NotFound extends Data.TaggedError("NotFound") {}
+/** No certificate of this profile, for whoever asks by the certificate itself. */
+export class NoSuchCertificate extends Data.TaggedError("NoSuchCertificate") {}
+/** The profile's signer has no such thing of its own to publish. */
+export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
 export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
 export class UnsupportedMediaType extends Data.TaggedError("UnsupportedMediaType")<Detailed> {}
@@ -61,8 +65,10 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retr
 // What went wrong here.
 export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}
 export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFailed") {}
-/** The revocation goes on after this answer, or its last attempt failed; asking again waits for it. */
+/** The revocation goes on after this answer; asking again waits for it. */
 export class RevocationPending extends Data.TaggedError("RevocationPending") {}
+/** Whoever has to revoke the certificate did not, in every attempt there is, or an operator ended them. */
+export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned") {}
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
 export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
@@ -93,10 +99,31 @@ export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")
 
 export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | MalformedIdentifier
 
+/** Failures that are stored with a challenge, and end its order. */
+export type ChallengeFailed =
+  | ChallengeUnreachable
+  | ChallengeMismatched
+  | TxtLookupFailed
+  | TxtMismatched
+  | HandshakeFailed
+  | AlpnCertificateMismatched
+  | ValidationAbandoned
+
+/** Failures that are stored with an order once its certificate was asked for. */
+export type IssuanceFailed =
+  | BadCsr
+  | AuthorityWithdrawn
+  | IssuanceAbandoned
+  | UpstreamRefusedOrder
+  | UpstreamRefusedName
+  | UpstreamTooSlow
+
 /** Every failure an ACME client can be told of. */
 export type AcmeError =
   | Malformed
   | NotFound
+  | NoSuchCertificate
+  | NotPublished
   | NoSuchPath
   | MethodNotAllowed
   | UnsupportedMediaType
@@ -125,6 +152,7 @@ export type AcmeError =
   | ServerInternal
   | ChallengeEnqueueFailed
   | RevocationPending
+  | RevocationAbandoned
   | CrlNotReady
   | HandlerPanicked
   | Shed

@@ -34,9 +34,19 @@ const aboutName = (error: { readonly name: string }) => ({ identifier: { type: "
 const logHasReason = "the server's log has the reason."
 
 /** The one table from failures to problem documents: a failure without a row does not compile. */
-const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> } = {
+const table = {
   Malformed: { type: "malformed", status: 400, detail: said },
   NotFound: { type: "malformed", status: 404, detail: () => "There is no such resource for this account." },
+  NoSuchCertificate: {
+    type: "malformed",
+    status: 404,
+    detail: () => "This profile has issued no such certificate."
+  },
+  NotPublished: {
+    type: "malformed",
+    status: 404,
+    detail: () => "This profile publishes none: what signs for it has none of its own here."
+  },
   NoSuchPath: { type: "malformed", status: 404, detail: () => "There is nothing at this path." },
   MethodNotAllowed: {
     type: "malformed",
@@ -113,6 +123,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     status: 503,
     detail: () => "The revocation has not come through yet; ask again.",
     retryAfter: () => 1
+  },
+  RevocationAbandoned: {
+    type: "serverInternal",
+    status: 500,
+    detail: () => `The revocation was given up, and the certificate is not revoked; ${logHasReason}`
   },
   CrlNotReady: {
     type: "serverInternal",
@@ -193,7 +208,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     detail: ({ detail }) => `The upstream authority refused a name: ${detail}`
   },
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
-}
+} as const satisfies { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> }
+
+/** The suffixes of the problem types of some failures. */
+export type ProblemTypeOf<E extends AcmeError> = (typeof table)[E["_tag"]] extends { readonly type: infer T } ? T
+  : never
 
 const urn = "urn:ietf:params:acme:error:"
 

@@ -6,7 +6,7 @@ import { replaceFile } from "../subsystems/crypto/KeyFile.ts"
 import { encodePem } from "../subsystems/crypto/Pem.ts"
 import * as crls from "../subsystems/db/crls.ts"
 import type { Database, StorageFailed } from "../subsystems/db/Database.ts"
-import { transaction } from "../subsystems/db/Database.ts"
+import { transaction, turn } from "../subsystems/db/Database.ts"
 import * as revocations from "../subsystems/db/revocations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import type { Outcome } from "../subsystems/queue/Handler.ts"
@@ -37,7 +37,7 @@ const readPages = Effect.fnUntraced(function*(issuer: string, use: (page: Readon
     use(page)
     after = page.at(-1)?.serial ?? after
     if (page.length < pageSize) return
-    yield* Effect.yieldNow()
+    yield* turn
   }
 })
 
@@ -113,7 +113,12 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
     return undefined
   }
   if (ledger !== undefined) {
-    yield* emit("local_ca_ledger_imported", { issuer: crl.id, rows_imported: imported, crl_number })
+    yield* emit("local_ca_ledger_imported", {
+      issuer: crl.id,
+      crl_number,
+      entries: entries.length,
+      rows_imported: imported
+    })
   }
   yield* republished(crl, number, entries.length)
   return new Set(rows.keys())
@@ -227,9 +232,11 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
     const gone = yield* revocations.prune(crl.id, { before, listed, limit: pruneBatch })
     rows_removed += gone
     if (gone < pruneBatch) break
-    yield* Effect.yieldNow()
+    yield* turn
   }
-  if (rows_removed > 0) yield* emit("local_ca_crl_pruned", { issuer: crl.id, rows_removed })
+  if (rows_removed === 0) return
+  const entries = yield* revocations.count(crl.id)
+  yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
 })
 
 /** The daily sweep: lists that are due are queued, then ended entries pruned. */

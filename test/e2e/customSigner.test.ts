@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
 import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
@@ -11,8 +11,6 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { shellScript } from "../support/Script.ts"
 import { runToEnd } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /* `signer.backend = "custom"`: the script of docs/recipes, and scripts that misbehave in every way. */
 
@@ -99,7 +97,14 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const { body, url } = await session.newOrder(names)
     await session.authorize(body, ground.responder.tokens)
     await session.awaitOrder(url, ["ready"])
-    const { csr } = makeCsr({ names })
+    // As clients make it that know nothing better: a version of certificates', and a name in the subject alone.
+    const [commonName = "", ...others] = names
+    const { csr } = makeCsr({
+      names: others,
+      commonNames: [commonName],
+      withoutSan: others.length === 0,
+      version: 2
+    })
     const answer = await session.finalize(body, csr)
     assert.deepStrictEqual([answer.status, answer.headers["retry-after"]], [200, "5"])
     return session.awaitOrder(url, ["valid", "invalid"])
@@ -142,8 +147,11 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const leaf = new X509Certificate(await session.download(order.certificate ?? ""))
     writeFileSync(fails, "")
     const revoke = { certificate: leaf.raw.toString("base64url") }
-    const pending = await session.post(session.directory.revokeCert ?? "", revoke)
-    assert.deepStrictEqual([pending.status, pending.headers["retry-after"]], [503, "1"])
+    // A slow machine may be told first that it goes on.
+    const ask = () => session.post(session.directory.revokeCert ?? "", revoke)
+    let refused = await ask()
+    for (let more = 5; more > 0 && refused.status === 503; more--) refused = await ask()
+    assert.deepStrictEqual([refused.status, refused.headers["retry-after"]], [500, undefined])
     const command = { config, env: { ACME_SVC_DATABASE__URL: databaseUrl } }
     const id = order.finalize.split("/").at(-2) ?? ""
     const failed = await runToEnd(["order", "revoke", id], command)

@@ -135,8 +135,19 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
 
   it("what is wrong is refused by key, all at once, and changes nothing", async () => {
     const error = await refused({ more: "[order]\nmax_identifiers = 0\n[nonce]\nttl = 1" })
-    assert.include(error, "order.max_identifiers")
-    assert.include(error, "nonce.ttl")
+    assert.strictEqual(
+      error,
+      "The configuration is refused, 2 faults: nonce.ttl: is not a known key; the nearest is nonce.ttl_seconds; "
+        + "order.max_identifiers: must be at least 1"
+    )
+    const many = await refused({
+      more: `[order]\n${Array.from({ length: 30 }, (_, at) => `key_${at} = 1`).join("\n")}`
+    })
+    assert.match(
+      many,
+      /^The configuration is refused, 30 faults: order\.key_0: .*; and \d+ more, which `acme-svc profile list` shows$/
+    )
+    assert.isAtMost(many.length, 500)
     assert.include(await refused("no toml at all ["), "config.toml")
     await issue("unchanged.example")
   })

@@ -129,7 +129,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       web.open()
       await ground.dispose()
     }
-  }, 60_000)
+  })
 
   it("hands a job that does not finish to the next process, at once", async () => {
     const web = held()
@@ -153,7 +153,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       web.open()
       await ground.dispose()
     }
-  }, 60_000)
+  })
 
   it("under load, restarted three times: nobody who tries again notices", async () => {
     const ground = await startGround({ databaseUrl: await freshUrl() })
@@ -194,7 +194,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       first.close()
       await ground.dispose()
     }
-  }, 120_000)
+  })
 })
 
 describe("a second signal", () => {

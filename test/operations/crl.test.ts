@@ -260,8 +260,9 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         )
         assert.deepStrictEqual(said("local_ca_ledger_imported"), [{
           issuer: yield* issuerId,
-          rows_imported: good.length,
-          crl_number: String(good.length + 1)
+          crl_number: String(good.length + 1),
+          entries: good.length,
+          rows_imported: good.length
         }])
         const text = openssl(["crl", "-inform", "DER", "-noout", "-text"], (yield* stored).der).toString()
         assert.strictEqual(text.match(/Reason Code/g)?.length, 1)
@@ -734,7 +735,9 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* forget
         yield* crl.sweep
         assert.deepStrictEqual(yield* rows, [])
-        assert.deepStrictEqual(said("local_ca_crl_pruned"), [{ issuer: yield* issuerId, rows_removed: 1 }])
+        assert.deepStrictEqual(said("local_ca_crl_pruned"), [
+          { issuer: yield* issuerId, crl_number: String(before), entries: 0, rows_removed: 1 }
+        ])
         assert.deepStrictEqual(yield* jobs, [], "a list with one more is no reason to sign")
         assert.strictEqual(yield* number, before)
         yield* regenerate

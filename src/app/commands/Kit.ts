@@ -15,6 +15,7 @@ import type { Streams } from "../Logging.ts"
 import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
 import type { Process } from "../Serve.ts"
+import { clampedFlag } from "./Flags.ts"
 
 /** The surroundings of a command. */
 export interface Host extends Streams {
@@ -114,14 +115,12 @@ const largestPage = 10_000
 
 /** `--limit` and `--offset`, clamped rather than refused. */
 export const pageOptions = {
-  limit: Options.integer("limit").pipe(
+  limit: clampedFlag("limit", { least: 1, most: largestPage }).pipe(
     Options.withDefault(50),
-    Options.map((limit) => Math.min(Math.max(limit, 1), largestPage)),
     Options.withDescription("Rows to print, at most 10000.")
   ),
-  offset: Options.integer("offset").pipe(
+  offset: clampedFlag("offset", { least: 0, most: Number.MAX_SAFE_INTEGER }).pipe(
     Options.withDefault(0),
-    Options.map((offset) => Math.max(offset, 0)),
     Options.withDescription("Rows to skip.")
   )
 }

@@ -1,6 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { health } from "../Health.ts"
+import { numberFlag } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described } from "./Kit.ts"
 
@@ -14,7 +15,7 @@ export const healthCommand = ({ host, load, quiet }: Kit) =>
           Options.withDefault("acme" as const),
           Options.withDescription("Whose health.")
         ),
-        timeout: Options.integer("timeout-ms").pipe(
+        timeout: numberFlag("timeout-ms", { least: 1, most: 600_000, of: "a number of milliseconds" }).pipe(
           Options.withDefault(3000),
           Options.withDescription("How long to wait.")
         )

@@ -55,7 +55,7 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles) =>
       )
     })
     return yield* program.pipe(
-      Effect.provide(database(config)),
+      Effect.provide(database(config, { serving: true })),
       Effect.raceFirst(host.process.uncaught),
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
       Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
@@ -67,17 +67,16 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles) =>
 export const serveEverything = (kit: Kit) => serveProgram(kit, new Set(everyRole))
 
 /** `serve`: the service itself. */
-export const serveCommand = (kit: Kit) => {
-  const isRoleGiven = kit.globals.rest.includes("--role")
-  return described(
+export const serveCommand = (kit: Kit) =>
+  described(
     Command.make("serve", {
       role: Options.text("role").pipe(
+        Options.withPseudoName(everyRole.join()),
         Options.repeated,
         Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
       )
     }, ({ role }) =>
-      // The library drops an empty value, and without any word this would be every role.
-      Either.match(parseRoles(role.length === 0 && isRoleGiven ? [""] : role), {
+      Either.match(parseRoles(role), {
         onLeft: (word) =>
           new CommandFailed({
             code: 2,
@@ -87,4 +86,3 @@ export const serveCommand = (kit: Kit) => {
       })),
     "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused."
   )
-}

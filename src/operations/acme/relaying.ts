@@ -53,6 +53,10 @@ const tokensIn = (database: Database["Type"]): TokenStore => ({
 })
 
 const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<StorageFailed>["keeper"] => ({
+  asked: (asks) =>
+    through(database, (now) => transaction(upstreamOrders.asked({ orderId, asks, now }))).pipe(
+      Effect.zipRight(asks > 1 ? emit("upstream_order_lost", { order_id: orderId, attempts: asks }) : Effect.void)
+    ),
   opened: (orderUrl, finalizeUrl) =>
     through(database, (now) => transaction(upstreamOrders.opened({ orderId, orderUrl, finalizeUrl, now }))),
   issued: (certificateUrl) =>

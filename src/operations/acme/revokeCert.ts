@@ -5,7 +5,8 @@ import {
   AlreadyRevoked,
   BadRevocationReason,
   Malformed,
-  NotFound,
+  NoSuchCertificate,
+  RevocationAbandoned,
   RevocationPending,
   ServerInternal,
   Unauthorized
@@ -99,7 +100,7 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
     if (leaf !== undefined && sameBytes(leaf, der)) found = { ...row, serial }
   }
   const refuse = (error: AcmeError, cause?: RevokeFailureCause) => refused(request, serial, error, cause, found)
-  if (found === undefined) return yield* refuse(new NotFound())
+  if (found === undefined) return yield* refuse(new NoSuchCertificate())
   if (!isAuthorized(request, found)) {
     const detail = "Neither the account of the certificate nor its own key signed the request."
     return yield* refuse(new Unauthorized({ detail }), "unauthorized")
@@ -124,5 +125,6 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   })
   if (isRevoked) return
   const ended = yield* (yield* Waits).settled(job)
+  if (ended?.status === "failed" || ended?.status === "cancelled") return yield* new RevocationAbandoned()
   if (ended?.status !== "done") return yield* new RevocationPending()
 })

@@ -1,5 +1,5 @@
 import { Clock, Data, Effect } from "effect"
-import type { AcmeError } from "../../domain/AcmeError.ts"
+import type { ChallengeFailed } from "../../domain/AcmeError.ts"
 import {
   AlpnCertificateMismatched,
   ChallengeMismatched,
@@ -65,7 +65,7 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
 /** Proof refused or given up: challenge, authorization and order `invalid`, unless another challenge decided first. */
 const commitRefused = (
   subject: Subject,
-  error: AcmeError,
+  error: ChallengeFailed,
   told: Effect.Effect<void>
 ): Effect.Effect<void, StorageFailed, Database> =>
   inOneTransaction(subject, Effect.zipRight(refuseAll(subject, problemOf(error)), told))
@@ -78,7 +78,7 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
 })
 
 /** What a client may know of a refusal; the log has the rest. */
-const shownToClient = (name: string, { answers, error }: ChallengeRefused): AcmeError => {
+const shownToClient = (name: string, { answers, error }: ChallengeRefused): ChallengeFailed => {
   switch (error) {
     case "connection":
       return new ChallengeUnreachable({ name })

@@ -1,6 +1,7 @@
 import { Either } from "effect"
 import { createHash, createHmac, timingSafeEqual, verify } from "node:crypto"
-import { Malformed } from "../../domain/AcmeError.ts"
+import { BadSignatureAlgorithm, Malformed } from "../../domain/AcmeError.ts"
+import { signatureAlgorithms } from "../../domain/Problem.ts"
 import { decodeBase64url } from "./Base64url.ts"
 import type { AccountKey } from "./Jwk.ts"
 
@@ -112,6 +113,17 @@ export const readJws = (envelope: unknown, notAnObject: string): Either.Either<J
     signingInput: Buffer.from(`${protectedText}.${payloadText}`, "latin1")
   })
 }
+
+/**
+ * Whether requests may be signed with an `alg` (RFC 8555 section 6.2). Judged before the key: a client that is told which
+ * algorithms there are can make a key for one of them.
+ */
+export const checkAlgorithm = (alg: string | undefined): Either.Either<void, BadSignatureAlgorithm> =>
+  signatureAlgorithms.some((known) => known === alg)
+    ? Either.void
+    : Either.left(
+      new BadSignatureAlgorithm({ detail: "The alg must be ES256, with a P-256 key, or RS256, with an RSA key." })
+    )
 
 const es256SignatureSize = 64
 

@@ -2,6 +2,7 @@ import { Context, Data, Effect, Layer } from "effect"
 import { spawn } from "node:child_process"
 import type { Readable } from "node:stream"
 import { ignore } from "./Connect.ts"
+import type { Turns } from "./Turns.ts"
 
 /** One run of a program. */
 export interface ScriptRequest {
@@ -17,7 +18,7 @@ export interface ScriptRequest {
   /** Bytes of standard output and, apart from that, of standard error that are read. */
   readonly maxOutputBytes: number
   /** Turns of the scripts that are run for one purpose; `undefined` where who asks is bounded already. */
-  readonly turns: Effect.Semaphore | undefined
+  readonly turns: Turns | undefined
 }
 
 /** How a program ended by itself. */
@@ -137,7 +138,7 @@ export class Scripts extends Context.Tag("acme/subsystems/outside/Scripts")<Scri
   /** Runs them. */
   static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
     run: (request) =>
-      (request.turns?.withPermits(1)(start(request)) ?? start(request)).pipe(Effect.timeoutFail({
+      (request.turns?.take(start(request)) ?? start(request)).pipe(Effect.timeoutFail({
         duration: request.timeoutMillis,
         onTimeout: () =>
           new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })

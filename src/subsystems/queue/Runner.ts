@@ -123,7 +123,7 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         }
         const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
         if (deadline <= startedAt) {
-          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id })
+          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
           return yield* insisting(settlement.giveUp(ended, Settlement.deadlinePassed), startedAt + giveUpMillis)
         }
         // Met with its attempts used: the runner that took the last one died.

@@ -77,7 +77,7 @@ export const make = (options: {
     const now = yield* currentSeconds
     const deadline = job.deadline ?? Number.POSITIVE_INFINITY
     if (now >= deadline) {
-      yield* emit("job_deadline_passed", facts(job))
+      yield* emit("job_deadline_passed", { ...facts(job), attempts: job.attempts })
       return yield* giveUp(ended, deadlinePassed)
     }
     const runAt = Math.min(now + delaySeconds, deadline)

@@ -1,5 +1,5 @@
 import { Clock, Data, Effect } from "effect"
-import { X509Certificate } from "node:crypto"
+import { hash, X509Certificate } from "node:crypto"
 import type { CaKeyType, CaSubject } from "../crypto/CaCertificate.ts"
 import { encodeSubject, generateCa } from "../crypto/CaCertificate.ts"
 import type { CaMaterial } from "../crypto/CaMaterial.ts"
@@ -99,8 +99,14 @@ export const generateIfAbsent = (
         })
       )
     )
-    const sha256 = new X509Certificate(pair.certificatePem).fingerprint256.replaceAll(":", "").toLowerCase()
-    yield* emit("local_ca_generated", { path: cert_path, key_type: settings.key_type, sha256 })
+    const made = new X509Certificate(pair.certificatePem)
+    yield* emit("local_ca_generated", {
+      path: cert_path,
+      issuer: hash("sha256", made.publicKey.export({ type: "spki", format: "der" })),
+      not_after: made.validToDate.toISOString(),
+      key_type: settings.key_type,
+      sha256: hash("sha256", made.raw)
+    })
     return true
   })
 

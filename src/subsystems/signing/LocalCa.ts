@@ -86,7 +86,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         spki: csr.spki,
         keyType: csr.keyType,
         names,
-        commonName: leafCommonName(csr),
+        commonName: leafCommonName(csr, names),
         serial,
         notBefore,
         notAfter

@@ -133,9 +133,9 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
     while (true) {
       const { address, answer } = yield* load(hop, yield* resolve(hop.name))
       const { body, status } = answer
-      const at = { identifier, address, status, hop: seen.size - 1 }
+      const at = { identifier, address, status, hop: seen.size - 1, body_bytes: body.length }
       if (!followed.has(status)) {
-        yield* emit("challenge_http_01_loaded", { ...at, body_bytes: body.length })
+        yield* emit("challenge_http_01_loaded", at)
         return yield* judge(answer)
       }
       yield* emit("challenge_http_01_redirect", at)

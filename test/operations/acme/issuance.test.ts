@@ -678,6 +678,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           [makeCsr({ names, key: accountKey }).csr.toString("base64url"), "account_key"],
           [csrText("a.example"), "san_missing"],
           [csrText(...names, "c.example"), "san_extra"],
+          [makeCsr({ names, withoutSan: true }).csr.toString("base64url"), "san_missing"],
           [makeCsr({ names, withoutSan: true, commonNames: ["a.example"] }).csr.toString("base64url"), "san_missing"],
           [
             makeCsr({ names, otherNames: [der(0x87, Buffer.from([192, 0, 2, 1]))] }).csr.toString("base64url"),
@@ -707,6 +708,39 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual(reasons, cases.map(([, reason]) => reason))
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
         yield* finalize(caller, id, `${good.toString("base64url")}${good.length % 3 === 0 ? "" : "="}`)
+      }))
+
+    test("a CSR may hold names in the common name alone, or some of them", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const alone = makeCsr({ names: [], withoutSan: true, commonNames: ["A.example"] }).csr
+        assert.strictEqual((yield* finalize(caller, id, alone.toString("base64url"))).status, "processing")
+        const both = yield* readyOrder("a.example", "b.example")
+        const { csr } = makeCsr({ names: ["b.example"], commonNames: ["a.example"] })
+        assert.strictEqual(
+          (yield* finalize(both.caller, both.id, csr.toString("base64url"))).status,
+          "processing"
+        )
+      }))
+
+    test("a CSR that is no base64url, or no DER, is told what it is", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const der = makeCsr({ names: ["a.example"] }).csr
+        const pem = `-----BEGIN CERTIFICATE REQUEST-----\n${
+          der.toString("base64")
+        }\n-----END CERTIFICATE REQUEST-----\n`
+        const isPem = "it is PEM; send the DER inside it, as base64url."
+        for (
+          const [csr, detail] of [
+            [pem, `The CSR is not base64url: ${isPem}`],
+            [Buffer.from(pem).toString("base64url"), "The CSR is PEM; send the DER inside it, as base64url."],
+            ["MII+", "The CSR is not base64url: it holds the character + of base64, where base64url has - and _."],
+            ["MII A", "The CSR is not base64url: it holds a space."],
+            ["MII===", "The CSR is not base64url: it has padding."],
+            ["M", "The CSR is not base64url: it is cut short, or stray bits are set at its end."]
+          ] as const
+        ) assert.deepInclude(yield* Effect.flip(finalize(caller, id, csr)), { _tag: "BadCsr", detail })
       }))
 
     test("whatever else a CSR asks for is not looked at", () =>

@@ -189,6 +189,27 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
     }))
 
+  test("is told how often the upstream was asked to open it, kept before it is asked; the log tells of a second time", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1_000_000)
+      const { id } = yield* finalized()
+      const askedAgain = (asks: number) => () => {
+        play(({ keeper }) => Effect.zipRight(keeper.asked(asks), away))
+        return Effect.zipRight(relay, TestClock.adjust("1 minute"))
+      }
+      yield* askedAgain(1)()
+      assert.notInclude(eventsOf(records), "upstream_order_lost")
+      yield* askedAgain(2)()
+      yield* relay
+      assert.deepStrictEqual(asked.map(({ stored }) => [stored.asks, stored.askedAt]), [
+        [0, undefined],
+        [1, 1000],
+        [2, 1060]
+      ])
+      const [record] = records.filter(({ event }) => event === "upstream_order_lost")
+      assert.deepStrictEqual(record?.fields, { order_id: id, attempts: 2 })
+    }))
+
   test("is told which orders of the upstream another one here has", () =>
     Effect.gen(function*() {
       let unclaimed: ReadonlyArray<string> = []

@@ -10,7 +10,7 @@ import { reclaim } from "../../../src/subsystems/db/jobs.ts"
 import { statement } from "../../../src/subsystems/db/Statement.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/subsystems/log/EventLog.ts"
-import { databases, freshDirectory, useDatabase } from "../../support/Databases.ts"
+import { databases, freshDirectory, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf, openDriver, sql } from "../../support/Graph.ts"
 
 const insert = statement({
@@ -377,7 +377,6 @@ describe.each(databases)("transactions on $name", (backend) => {
 })
 
 describe("PostgreSQL alone", () => {
-  const [, postgres] = databases
   const database = useDatabase(postgres)
 
   it.live("a real deadlock is retried as a whole: both transactions commit", () =>
@@ -464,7 +463,6 @@ describe("PostgreSQL alone", () => {
 })
 
 describe("SQLite alone", () => {
-  const [sqlite] = databases
   const database = useDatabase(sqlite)
 
   it.live("a transaction begins with BEGIN IMMEDIATE: nobody else writes from its first statement on", () =>

@@ -1,0 +1,6 @@
+import { afterAll } from "vitest"
+import { cleanUp } from "./Databases.ts"
+
+/* Runs in every test file, also where files share a process and with it all modules but this one. */
+
+afterAll(cleanUp)
