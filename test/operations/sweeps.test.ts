@@ -1,28 +1,19 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { periodicKey } from "../../src/domain/Job.ts"
 import * as sweeps from "../../src/operations/sweeps.ts"
 import * as audit from "../../src/subsystems/db/audit.ts"
-import type { Database } from "../../src/subsystems/db/Database.ts"
 import * as jobs from "../../src/subsystems/db/jobs.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../src/subsystems/queue/Runner.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
-import type { World } from "../support/Graph.ts"
-import { column, configOf, sql, world } from "../support/Graph.ts"
+import { databases } from "../support/Databases.ts"
+import { column, configOf, sql } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
+import { useWorld } from "../support/UseWorld.ts"
 
 describe.each(databases)("periodic work on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => Effect.zipRight(TestClock.setTime(madeAt * 1000), body())).pipe(
-        Effect.provide(world({ seed: name })),
-        (self) => database.use(self)
-      ))
+  const { test } = useWorld(backend, { startsAt: madeAt })
 
   const nonceRow = audit.record({
     event: "crl_number_raised",
