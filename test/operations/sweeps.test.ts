@@ -1,37 +1,23 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { periodicKey } from "../../src/domain/Job.ts"
 import * as sweeps from "../../src/operations/sweeps.ts"
 import type { Config } from "../../src/subsystems/config/AppConfig.ts"
 import * as audit from "../../src/subsystems/db/audit.ts"
-import type { Database } from "../../src/subsystems/db/Database.ts"
 import * as http01Tokens from "../../src/subsystems/db/http01Tokens.ts"
 import * as jobs from "../../src/subsystems/db/jobs.ts"
 import * as nonces from "../../src/subsystems/db/nonces.ts"
-import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../src/subsystems/queue/Runner.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
+import { databases } from "../support/Databases.ts"
 import { breakWrites, mend } from "../support/Faults.ts"
-import type { World } from "../support/Graph.ts"
-import { callerAt, column, configOf, count, orderOf, profileOf, sql, world } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
+import { useWorld } from "../support/UseWorld.ts"
 
 describe.each(databases)("periodic work on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const plain = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(madeAt * 1000), body())
-      }).pipe(
-        Effect.provide(world({ seed: name, records })),
-        (self) => database.use(self)
-      ))
+  const { records, test: plain } = useWorld(backend, { startsAt: madeAt })
   const test = Object.assign(plain, {
     each:
       <A extends ReadonlyArray<string>>(cases: ReadonlyArray<A>) =>
