@@ -105,6 +105,25 @@ export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")
 
 export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | MalformedIdentifier
 
+/** Failures that are stored with a challenge, and end its order. */
+export type ChallengeFailed =
+  | ChallengeUnreachable
+  | ChallengeMismatched
+  | TxtLookupFailed
+  | TxtMismatched
+  | HandshakeFailed
+  | AlpnCertificateMismatched
+  | ValidationAbandoned
+
+/** Failures that are stored with an order once its certificate was asked for. */
+export type IssuanceFailed =
+  | BadCsr
+  | AuthorityWithdrawn
+  | IssuanceAbandoned
+  | UpstreamRefusedOrder
+  | UpstreamRefusedName
+  | UpstreamTooSlow
+
 /** Every failure an ACME client can be told of. */
 export type AcmeError =
   | Malformed

@@ -34,7 +34,7 @@ const aboutName = (error: { readonly name: string }) => ({ identifier: { type: "
 const logHasReason = "the server's log has the reason."
 
 /** The one table from failures to problem documents: a failure without a row does not compile. */
-const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> } = {
+const table = {
   Malformed: { type: "malformed", status: 400, detail: said },
   NotFound: { type: "malformed", status: 404, detail: () => "There is no such resource for this account." },
   NoSuchCertificate: {
@@ -209,7 +209,8 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   UpstreamTooSlow: {
     type: "serverInternal",
     status: 500,
-    detail: () => `The upstream authority did not get it done in time; ${logHasReason}`
+    detail: () =>
+      `The authority behind this server had not issued when the time for it was over; a new order may succeed, and ${logHasReason}`
   },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",
@@ -217,7 +218,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     detail: ({ detail }) => `The upstream authority refused a name: ${detail}`
   },
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
-}
+} as const satisfies { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> }
+
+/** The suffixes of the problem types of some failures. */
+export type ProblemTypeOf<E extends AcmeError> = (typeof table)[E["_tag"]] extends { readonly type: infer T } ? T
+  : never
 
 const urn = "urn:ietf:params:acme:error:"
 

@@ -1,5 +1,6 @@
 import type { KeyObject } from "node:crypto"
-import { createPublicKey, generateKeyPairSync, sign } from "node:crypto"
+import { createPublicKey, sign } from "node:crypto"
+import { newEcKey } from "./Keys.ts"
 
 /*
  * Certificate requests written byte by byte with nothing but Node's crypto: cheap enough for a benchmark, free enough
@@ -66,7 +67,7 @@ export interface CsrRequest {
 }
 
 /** A fresh P-256 private key. */
-const ecKey = (): KeyObject => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey
+const ecKey = (): KeyObject => newEcKey()
 
 /** A PKCS#10 request in DER and the private key it is for. */
 export const makeCsr = (request: CsrRequest): { readonly csr: Buffer; readonly key: KeyObject } => {

@@ -1,6 +1,6 @@
 import { Effect, Either, Layer } from "effect"
 import type { KeyObject } from "node:crypto"
-import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import { createPublicKey } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import type { ClientFacts } from "../../src/domain/Job.ts"
 import * as accounts from "../../src/operations/acme/accounts.ts"
@@ -12,6 +12,7 @@ import { AccountKeys } from "../../src/subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
 import type { AccountKey } from "../../src/subsystems/crypto/Jwk.ts"
 import { importSpki } from "../../src/subsystems/crypto/Jwk.ts"
+import { PublicKeys } from "../../src/subsystems/crypto/PublicKeys.ts"
 import { AuditAllowance } from "../../src/subsystems/db/AuditAllowance.ts"
 import { Database } from "../../src/subsystems/db/Database.ts"
 import * as Migrations from "../../src/subsystems/db/Migrations.ts"
@@ -35,6 +36,7 @@ import { ReadHooks } from "../../src/subsystems/signing/ReadHooks.ts"
 import type { DirectSigner, Signer } from "../../src/subsystems/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
 import { Validator } from "../../src/subsystems/validation/Validator.ts"
+import { newEcKey } from "./Keys.ts"
 import { sql } from "./OpenDatabase.ts"
 
 export { openDriver, sql } from "./OpenDatabase.ts"
@@ -121,6 +123,8 @@ export interface Script {
   /** Takes every log record. */
   readonly records?: Array<Record>
   readonly seed?: string
+  /** Files of keys that nobody may use. */
+  readonly blocklists?: ReadonlyArray<string>
   /** What filters requests; nothing without it. */
   readonly policies?: Layer.Layer<Policies>
 }
@@ -131,6 +135,7 @@ export const world = (script: Script = {}) =>
     Queue.layer({ maxAttempts: () => script.maxAttempts ?? 3 }),
     Nonces.layer({ ttlSeconds: () => script.nonceTtlSeconds ?? 300 }),
     AccountKeys.layer,
+    Layer.orDie(PublicKeys.layer(script.blocklists ?? [])),
     script.policies ?? Policies.layerNone,
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
@@ -165,7 +170,7 @@ export const world = (script: Script = {}) =>
 export type World = Layer.Layer.Success<ReturnType<typeof world>>
 
 /** A private P-256 key. */
-export const newPrivateKey = (): KeyObject => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey
+export const newPrivateKey = (): KeyObject => newEcKey()
 
 /** The account key of a private key, a fresh one by default. */
 export const accountKeyOf = (key: KeyObject = newPrivateKey()): AccountKey =>

@@ -114,16 +114,19 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       user_agent: "agent/1",
       request_id: "request-1",
       started_at: "8",
+      asks: "1",
+      asked_at: "8",
       created_at: "8",
       updated_at: "9"
     },
-    { order_id: idOf(2, 1), status: "invalid", csr_der: "00", created_at: "8", updated_at: "9" }
+    { order_id: idOf(2, 1), status: "invalid", csr_der: "00", asks: "0", created_at: "8", updated_at: "9" }
   ],
   revocations: [
     { issuer: "ab", serial: "01", revoked_at: "10", reason: "4", not_after: "11" },
     { issuer: "ab", serial: "02", revoked_at: "10" }
   ],
   crls: [{ issuer: "ab", crl_number: "9223372036854775807", der: "30", this_update: "1", next_update: "2" }],
+  burnt_keys: [{ pubkey: "07", account_id: "00000000-0000-0000-0000-000000000000", burnt_at: "1" }],
   http01_tokens: [{ token: "t", key_authorization: "t.k", created_at: "1", expires_at: "2" }],
   jobs: ["ready", "running", "done"].map((status, index) => ({
     id: idOf(5, index),

@@ -8,7 +8,6 @@ import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../subsystems/crypto/Csr.ts"
 import { CsrRefused, refuse } from "../../subsystems/crypto/CsrRefused.ts"
 import * as audit from "../../subsystems/db/audit.ts"
-import * as certificates from "../../subsystems/db/certificates.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import * as upstreamOrders from "../../subsystems/db/upstreamOrders.ts"
@@ -17,6 +16,7 @@ import { Queue } from "../../subsystems/queue/Queue.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts, currentSeconds, scopeOf } from "./caller.ts"
 import { confusesScripts, judgeNames } from "./filter.ts"
+import { faultOf } from "./newKey.ts"
 import type { OrderView } from "./orders.ts"
 import { find } from "./orders.ts"
 
@@ -35,12 +35,8 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
-  if (yield* certificates.isCompromised(csr.spki)) {
-    return yield* new CsrRefused({
-      reason: "burnt_key",
-      detail: "A certificate for this key was revoked for key compromise."
-    })
-  }
+  const fault = yield* faultOf(csr.spki, caller.accountId)
+  if (fault !== undefined) return yield* new CsrRefused(fault)
   const names = namesOf(order)
   yield* checkCsrNames(csr, names)
   if (yield* confusesScripts(caller.profile.name, [...names, ...csr.subjectNames])) {

@@ -24,9 +24,10 @@ import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import { AuditAllowance } from "../../subsystems/db/AuditAllowance.ts"
 import * as certificates from "../../subsystems/db/certificates.ts"
+import { transaction } from "../../subsystems/db/Database.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { Waits } from "../../subsystems/queue/Waits.ts"
-import { isAcceptedReason, revoke } from "../revocation.ts"
+import { burn, isAcceptedReason, revoke } from "../revocation.ts"
 import { auditFacts } from "./caller.ts"
 
 /** A revokeCert request whose signature and nonce have been checked. */
@@ -82,7 +83,7 @@ const refused = Effect.fnUntraced(function*(
 /**
  * revokeCert (RFC 8555 section 7.6; "Revocation rules"): the stored leaf must be the submitted one octet for octet.
  * Authorization is judged before anything that would tell whether the certificate is revoked. Where somebody else has to
- * revoke it, the request waits for that.
+ * revoke it, the request waits for that. A compromise burns the key even where its certificate was revoked before.
  */
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
   const { client, profile, reason, signer } = request
@@ -113,7 +114,6 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   if (reason !== undefined && !isAcceptedReason(reason)) {
     return yield* refuse(new BadRevocationReason({ code: reason }), "bad_reason")
   }
-  if (found.revokedAt !== undefined) return yield* refuse(new AlreadyRevoked(), "already_revoked")
   const { clientIp, clientPtr, requestId, userAgent } = auditFacts(profile, client)
   const by = {
     actorKind: "acme",
@@ -124,7 +124,13 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
     userAgent,
     detail: { authorized_by: "account" in signer ? "account" : "certificate_key" }
   } as const
-  const { isRevoked, job } = yield* Effect.catchTags(revoke({ ...found, profile }, request.backend, reason, by), {
+  const burning = burn(found, reason, by)
+  if (found.revokedAt !== undefined) {
+    yield* transaction(burning)
+    return yield* refuse(new AlreadyRevoked(), "already_revoked")
+  }
+  const revoking = revoke({ ...found, profile }, request.backend, reason, by, burning)
+  const { isRevoked, job } = yield* Effect.catchTags(revoking, {
     WasRevoked: () => refuse(new AlreadyRevoked(), "already_revoked"),
     IssuerUnknown: () => refuse(new ServerInternal({}), "issuer_mismatch")
   })

@@ -1,5 +1,5 @@
 import { Clock, Data, Effect } from "effect"
-import type { AcmeError } from "../../domain/AcmeError.ts"
+import type { ChallengeFailed } from "../../domain/AcmeError.ts"
 import {
   AlpnCertificateMismatched,
   ChallengeMismatched,
@@ -65,7 +65,7 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
 /** Proof refused or given up: challenge, authorization and order `invalid`, unless another challenge decided first. */
 const commitRefused = (
   subject: Subject,
-  error: AcmeError,
+  error: ChallengeFailed,
   told: Effect.Effect<void>
 ): Effect.Effect<void, StorageFailed, Database> =>
   inOneTransaction(subject, Effect.zipRight(refuseAll(subject, problemOf(error)), told))
@@ -81,7 +81,7 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
 const shownToClient = (
   { name, port }: { readonly name: string; readonly port: number },
   { answers, error }: ChallengeRefused
-): AcmeError => {
+): ChallengeFailed => {
   switch (error) {
     case "connection":
       return new ChallengeUnreachable({ name, port })
@@ -95,6 +95,9 @@ const shownToClient = (
       return answers === undefined ? new AlpnCertificateMismatched({ name }) : new TxtMismatched({ name, answers })
   }
 }
+
+/** Not counted as attempts: until the order expires, the check is run once the host can. */
+const postponedSeconds = 5
 
 /**
  * One validation attempt. A check that ran has a verdict, whichever it is; only what kept it from running is retried.
@@ -128,6 +131,11 @@ export const validate = Effect.fnUntraced(function*(
     const elapsed_ms = (yield* Clock.currentTimeMillis) - startedAt
     const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
     return { _tag: "Done", commit: commitAccepted(challenge, now, told) } satisfies Ended
+  }
+  if (verdict.left._tag === "ChallengePostponed") {
+    const { detail } = verdict.left
+    yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
+    return { _tag: "Reschedule", at: now + postponedSeconds, error: detail } satisfies Ended
   }
   const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
   const { http_01, tls_alpn_01 } = profile.challenge

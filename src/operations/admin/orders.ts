@@ -9,6 +9,7 @@ import { problemType } from "../../domain/Problem.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { namedLeafOf } from "../../subsystems/crypto/CertId.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import { aside, turn } from "../../subsystems/db/Database.ts"
 import * as jobRecords from "../../subsystems/db/jobRecords.ts"
 import * as orderDetail from "../../subsystems/db/orderDetail.ts"
 import type { OrderFilters, OrderRecord } from "../../subsystems/db/orderSearch.ts"
@@ -89,22 +90,23 @@ const searchContaining = Effect.fnUntraced(function*(
       return { items, total, truncated: true }
     }
     before = { beforeTime: last.createdAt, beforeId: last.id }
-    yield* Effect.yieldNow()
+    yield* turn
   }
 })
 
 /** A page of orders, newest first, and how many match; `truncated` says that a search for a part ended early. */
-export const list = Effect.fnUntraced(function*(
+export const list = (
   filters: OrderFilters & { readonly identifierContains?: string | undefined },
   page: { readonly limit: number; readonly offset: number }
-) {
-  const { identifierContains, ...indexed } = filters
-  if (identifierContains !== undefined) {
-    return yield* searchContaining(indexed, identifierContains.toLowerCase(), page)
-  }
-  const items = yield* orderSearch.search(indexed, page)
-  return { items, total: yield* orderSearch.countMatches(indexed), truncated: false }
-})
+) =>
+  aside(Effect.gen(function*() {
+    const { identifierContains, ...indexed } = filters
+    if (identifierContains !== undefined) {
+      return yield* searchContaining(indexed, identifierContains.toLowerCase(), page)
+    }
+    const items = yield* orderSearch.search(indexed, page)
+    return { items, total: yield* orderSearch.countMatches(indexed), truncated: false }
+  }))
 
 /** The PEM chain of an order, leaf first. */
 export const chain = Effect.fnUntraced(function*(id: string) {
@@ -119,7 +121,9 @@ export const revoke = Effect.fnUntraced(function*(
   id: string,
   reason: number | undefined
 ) {
-  const { accountId, certificate, certSerial, id: orderId, identifiers, profile, revokedAt } = yield* find(id)
+  const { accountId, certificate, certPubkey, certSerial, id: orderId, identifiers, profile, revokedAt } = yield* find(
+    id
+  )
   if (certificate === undefined || certSerial === undefined) return yield* new NotIssued({ id })
   const served = config.profiles.find(({ enabled, name }) => enabled && name === profile)
   if (served === undefined) return yield* new NotServed({ profile })
@@ -140,12 +144,10 @@ export const revoke = Effect.fnUntraced(function*(
     yield* refused(new AlreadyRevoked(), "already_revoked")
     return yield* new WasRevoked()
   }
-  return yield* revocation.revoke(
-    { orderId, accountId, profile, identifiers, certificate, serial: certSerial },
-    served.signer.backend,
-    reason,
-    { ...actor, detail: { authorized_by: "operator" } }
-  ).pipe(
+  const found = { orderId, accountId, profile, identifiers, certificate, serial: certSerial, certPubkey }
+  const by = { ...actor, detail: { authorized_by: "operator" } } as const
+  const burning = revocation.burn(found, reason, by)
+  return yield* revocation.revoke(found, served.signer.backend, reason, by, burning).pipe(
     Effect.tapErrorTag("WasRevoked", () => refused(new AlreadyRevoked(), "already_revoked")),
     Effect.tapErrorTag("IssuerUnknown", () => refused(new ServerInternal({}), "issuer_mismatch"))
   )

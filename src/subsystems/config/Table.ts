@@ -134,6 +134,13 @@ export const Table = Schema.Struct({
     })
   }),
   order,
+  keys: Schema.Struct({
+    blocklist_paths: texts(
+      [],
+      path,
+      "Files of public keys nobody may use: SHA-256 of keys, or Debian's lists of weak ones."
+    )
+  }),
   nonce: Schema.Struct({
     ttl_seconds: count(300, "Time a nonce can be used.")
   }),

@@ -121,7 +121,9 @@ export const tables: ReadonlyArray<Table> = [
     request_id: "text",
     started_at: "int",
     created_at: "int",
-    updated_at: "int"
+    updated_at: "int",
+    asks: "int",
+    asked_at: "int"
   }),
   table("revocations", "issuer serial", {
     issuer: "text",
@@ -130,6 +132,7 @@ export const tables: ReadonlyArray<Table> = [
     reason: "int",
     not_after: "int"
   }),
+  table("burnt_keys", "pubkey account_id", { pubkey: "bytes", account_id: "uuid", burnt_at: "int" }),
   table("crls", "issuer", {
     issuer: "text",
     crl_number: "int",

@@ -4,14 +4,15 @@ import { candidates, makeAddressPolicy, maxCandidates, parseAddress } from "../.
 import type { DnsName } from "../../domain/Identifier.ts"
 import { emit } from "../log/EventLog.ts"
 import type { ConnectFailed } from "../outside/Connect.ts"
+import { exhausted, isExhaustion } from "../outside/Exhausted.ts"
 import type { Resolver } from "../outside/Resolver.ts"
 import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
-import { unreachable } from "./Attempt.ts"
+import { ChallengePostponed, unlessOwn, unreachable } from "./Attempt.ts"
 
 /** How one attempt finds and dials hosts (`protocol.md`, "Addresses"): one resolution, and what is dialled was checked. */
 export interface Dial {
   /** The addresses of a name, or of a literal as URLs write it, that may be dialled, in their order. */
-  readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<IpAddress>, ChallengeRefused>
+  readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<IpAddress>, ChallengeRefused | ChallengePostponed>
   /**
    * Tries addresses in turn, each with its share of the time that is left; the last one has no bound of its own. The
    * first connection that stands is final, whatever comes of it.
@@ -22,8 +23,8 @@ export interface Dial {
     attempt: (
       address: IpAddress,
       connectMillis: number | undefined
-    ) => Effect.Effect<A, ChallengeRefused | ConnectFailed>
-  ) => Effect.Effect<A, ChallengeRefused>
+    ) => Effect.Effect<A, ChallengeRefused | ChallengePostponed | ConnectFailed>
+  ) => Effect.Effect<A, ChallengeRefused | ChallengePostponed>
 }
 
 /** Where a connection went, for the log. */
@@ -46,7 +47,7 @@ export const makeDial = (options: {
     yield* Ref.set(waiting, safe(`the addresses of ${host} were not answered`))
     const literal = parseAddress(host.replace(/^\[(.*)\]$/, "$1"))
     const addresses = Option.isSome(literal) ? [literal.value] : yield* resolver.addresses(host).pipe(
-      Effect.mapError(({ code }) => unreachable("resolve_failed", safe(`${host}: ${code}`)))
+      Effect.mapError(({ code }) => unlessOwn(code, unreachable("resolve_failed", safe(`${host}: ${code}`))))
     )
     if (addresses.length === 0) return yield* unreachable("no_address", safe(`${host} has no address`))
     const [denied, passed] = Array.partitionMap(Array.dedupe(addresses), (address) => {
@@ -74,7 +75,10 @@ export const makeDial = (options: {
         Effect.catchTag(
           attempt(address, left === 1 ? undefined : Math.max(1, Math.floor((deadline - now) / left))),
           "ConnectFailed",
-          ({ detail }) => from(at + 1, [...failures, `${where}: ${detail}`])
+          ({ code, detail }) =>
+            isExhaustion(code)
+              ? new ChallengePostponed({ detail: exhausted(code) })
+              : from(at + 1, [...failures, `${where}: ${detail}`])
         ))
     }
     type Attempted = Effect.Effect.Success<ReturnType<typeof attempt>>

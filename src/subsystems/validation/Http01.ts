@@ -1,10 +1,11 @@
 import { Clock, Effect, Either } from "effect"
 import type { IpAddress } from "../../domain/Address.ts"
 import { emit } from "../log/EventLog.ts"
-import type { HttpAnswer, HttpGet } from "../outside/HttpGet.ts"
+import type { TlsFailed } from "../outside/Connect.ts"
+import type { ExchangeFailed, HttpAnswer, HttpGet } from "../outside/HttpGet.ts"
 import type { Resolver } from "../outside/Resolver.ts"
 import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
-import { ChallengeRefused, unreachable } from "./Attempt.ts"
+import { ChallengeRefused, unlessOwn, unreachable } from "./Attempt.ts"
 import { dialled, makeDial } from "./Dial.ts"
 
 const unauthorized = (reason: RefusalReason, detail: string) =>
@@ -68,8 +69,8 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
 
     const load = ({ host, path, port, secure }: Hop, addresses: ReadonlyArray<IpAddress>) =>
       inTurn(addresses, port, (address, connectMillis) => {
-        const failed = (reason: RefusalReason) => ({ detail }: { readonly detail: string }) =>
-          unreachable(reason, safe(`${dialled(address, port)}: ${detail}`))
+        const failed = (reason: RefusalReason) => ({ code, detail }: TlsFailed | ExchangeFailed) =>
+          Effect.fail(unlessOwn(code, unreachable(reason, safe(`${dialled(address, port)}: ${detail}`))))
         return httpGet.get({
           address,
           port,
@@ -133,9 +134,9 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
     while (true) {
       const { address, answer } = yield* load(hop, yield* resolve(hop.name))
       const { body, status } = answer
-      const at = { identifier, address, status, hop: seen.size - 1 }
+      const at = { identifier, address, status, hop: seen.size - 1, body_bytes: body.length }
       if (!followed.has(status)) {
-        yield* emit("challenge_http_01_loaded", { ...at, body_bytes: body.length })
+        yield* emit("challenge_http_01_loaded", at)
         return yield* judge(answer)
       }
       yield* emit("challenge_http_01_redirect", at)

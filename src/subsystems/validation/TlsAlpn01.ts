@@ -2,9 +2,10 @@ import { Clock, Effect } from "effect"
 import { alpnCertificateFault } from "../crypto/AlpnCertificate.ts"
 import { emit } from "../log/EventLog.ts"
 import type { AlpnPeer } from "../outside/AlpnPeer.ts"
+import { exhausted, isExhaustion } from "../outside/Exhausted.ts"
 import type { Resolver } from "../outside/Resolver.ts"
 import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
-import { ChallengeRefused } from "./Attempt.ts"
+import { ChallengePostponed, ChallengeRefused } from "./Attempt.ts"
 import { dialled, makeDial } from "./Dial.ts"
 
 const protocol = "acme-tls/1"
@@ -35,7 +36,10 @@ export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, pee
           Effect.map((answer) => ({ ...answer, address })),
           Effect.catchTag(
             "TlsFailed",
-            ({ detail }) => refused("tls", "handshake_failed", safe(`${dialled(address, port)}: ${detail}`))
+            ({ code, detail }): Effect.Effect<never, ChallengeRefused | ChallengePostponed> =>
+              isExhaustion(code)
+                ? new ChallengePostponed({ detail: exhausted(code) })
+                : refused("tls", "handshake_failed", safe(`${dialled(address, port)}: ${detail}`))
           )
         )
     )

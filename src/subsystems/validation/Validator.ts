@@ -4,7 +4,7 @@ import { emit } from "../log/EventLog.ts"
 import { AlpnPeer } from "../outside/AlpnPeer.ts"
 import { HttpGet } from "../outside/HttpGet.ts"
 import { Resolver } from "../outside/Resolver.ts"
-import type { ChallengeAttempt, Waiting } from "./Attempt.ts"
+import type { ChallengeAttempt, ChallengePostponed, Waiting } from "./Attempt.ts"
 import { ChallengeRefused } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
@@ -16,7 +16,7 @@ const make = Effect.gen(function*() {
     readonly [T in ChallengeType]: (
       attempt: ChallengeAttempt,
       waiting: Waiting
-    ) => Effect.Effect<void, ChallengeRefused>
+    ) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   } = {
     "http-01": makeHttp01(resolver, yield* HttpGet),
     "dns-01": makeDns01(resolver),
@@ -37,14 +37,13 @@ const make = Effect.gen(function*() {
             detail: `no verdict within ${challenge.timeout_ms} ms`
           })
       }),
-      Effect.tapError(({ detail, reason }) =>
+      Effect.tapErrorTag("ChallengeRefused", ({ detail, reason }) =>
         reason === "timeout"
           ? Effect.flatMap(
             Effect.all([Clock.currentTimeMillis, waiting]),
             ([now, error]) => emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started, error })
           )
-          : emit("challenge_validation_failed", { identifier, reason, error: detail })
-      )
+          : emit("challenge_validation_failed", { identifier, reason, error: detail }))
     )
   })
 
@@ -55,15 +54,15 @@ const make = Effect.gen(function*() {
 export class Validator extends Context.Tag("acme/subsystems/validation/Validator")<Validator, {
   /**
    * Runs one check under challenge.timeout_ms, once. Success is proof; `ChallengeRefused` is a verdict too, never a
-   * reason to try again. Interruption leaves no socket and no query behind.
+   * reason to try again, and `ChallengePostponed` is none. Interruption leaves no socket and no query behind.
    */
-  readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+  readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
 }>() {
   /** Checks over the network as `Resolver`, `HttpGet` and `AlpnPeer` reach it. */
   static readonly layer: Layer.Layer<Validator, never, Resolver | HttpGet | AlpnPeer> = Layer.effect(this, make)
 
   /** Decides by a function, which sees every attempt. */
   static readonly layerScripted = (
-    script: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+    script: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   ): Layer.Layer<Validator> => Layer.succeed(this, { validate: script })
 }

@@ -357,6 +357,7 @@ export const others: Record<string, TextSamples> = {
   "ipam.phpipam.ca_cert_path": optionalPath,
   "ipam.custom.script_path": optionalPath,
   "ipam.custom.args": { initial: [], good: [[], ["-v", "--x=1"]], bad: [] },
+  "keys.blocklist_paths": { initial: [], good: [[], ["a", "/b c/blacklist.RSA-2048"]], bad: [["a\0b"]] },
   "meta.terms_of_service": publicUrl,
   "meta.website": publicUrl,
   "meta.caa_identities": {

@@ -2,7 +2,7 @@ import { Either } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import { parseJws, verifyJws } from "../../../src/subsystems/crypto/Jws.ts"
-import { runsOf, seedOf, timeoutOf } from "../../support/Fuzz.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import { accountKeyOf, newPrivateKey } from "../../support/Graph.ts"
 import { acmeKey, signed } from "../../support/Handle.ts"
 import { mutate, seeded } from "./Pki.ts"
@@ -28,7 +28,7 @@ describe("a good JWS", () => {
         } else refused++
       }
       assert.isAbove(refused, 0)
-    }, timeoutOf(30_000))
+    })
   }
 })
 

@@ -54,7 +54,11 @@ const validate = (outside: Layer.Layer<Resolver | AlpnPeer>, challenge: Policy =
           ...challenge
         }
       })).pipe(
-        Effect.match({ onFailure: ({ error, reason }) => `${error} ${reason}`, onSuccess: () => "valid" }),
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+          onSuccess: () => "valid"
+        }),
         Effect.provide(Validator.layer.pipe(
           Layer.provide(outside),
           Layer.provide(HttpGet.layerScripted(() => Effect.die("tls-alpn-01 sends no request")))
