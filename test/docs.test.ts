@@ -539,9 +539,11 @@ describe("docs/operations.md", () => {
   })
 
   it("moves to another database", async () => {
-    const moving = await Place.make()
+    const target = new URL(await freshPostgresUrl())
+    const moving = await Place.make({ PGPASSWORD: decodeURIComponent(target.password) })
+    target.password = ""
     await moving.succeed("init")
-    moving.stand("postgres://acme@db.example/acme", `'${await freshPostgresUrl()}'`)
+    moving.stand("postgres://acme@db.example/acme", `'${target.href}'`)
     assert.match(await moving.succeed("migrateTarget"), /^[1-9]\d* migration\(s\) applied\.$/m)
     assert.match(await moving.succeed("transfer"), /^0 row\(s\) copied\. Set database\.url/m)
   })
