@@ -98,7 +98,7 @@ export const startMember = (installation: Installation, process: Process, roles:
   const working = Effect.gen(function*() {
     const services = yield* Layer.build(
       Layer.merge(
-        Layer.provide(Validator.layer, world.layer()),
+        Layer.provide(Validator.layer(), world.layer()),
         Backends.layer(profiles).pipe(
           Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer("0"), DnsUpdate.layer)),
           Layer.provide(world.layer())

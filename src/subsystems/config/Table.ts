@@ -70,6 +70,10 @@ const challenge = Schema.Struct({
   timeout_ms: milliseconds(5000, "Time for one validation attempt; must stay below server.request_timeout_ms."),
   max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
   denied_addresses: texts(deniedByDefault, addressOrCidr, "Addresses a validation never connects to. Denial wins."),
+  allow_loopback: flag(
+    false,
+    "Let validations connect to this host too: to loopback, and to the addresses the service listens on."
+  ),
   allowed_addresses: texts(
     [],
     addressOrCidr,
