@@ -50,6 +50,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "subsystems/crypto/KeyFile.ts",
     "subsystems/db",
     "subsystems/outside/Files.ts",
+    "subsystems/queue/Owner.ts",
     "subsystems/signing",
     "surfaces/http",
     "main.ts"

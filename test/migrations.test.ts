@@ -21,7 +21,8 @@ const frozen = {
     "0004_operators.sql": "26bc5ec24018f6eedaca2ccb0cf7e4787e49b78d8a832fb377be5d96642c8dc1",
     "0005_audit.sql": "65c1c4f38b4b8c097b43bf0db677edac3d380986c48b61a627692206424b7a40",
     "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e",
-    "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35"
+    "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35",
+    "0008_fair_claims.sql": "c0528fd9e7a864e1cd04598b403bd65d3cd505b6118f3604cc8fa0fa8ea5bcfb"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -30,7 +31,8 @@ const frozen = {
     "0004_operators.sql": "57ca1b0a1a0c749dce1fc4ab28ce1794d95e26955de849a7d673ba729a5d182c",
     "0005_audit.sql": "5174167c5946d0d0736f57312555678b63355a25eba108ee68fe96367fd3b2fd",
     "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e",
-    "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35"
+    "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35",
+    "0008_fair_claims.sql": "ecc0356c26df18414ddeca904ff6a45dbe03f96885666d1d933a1354b950ee1a"
   }
 } as const
 
@@ -61,7 +63,7 @@ describe("the files", () => {
         for (const { checksum, name, statements } of yield* migrationsOf(dialect)) {
           assert.strictEqual(checksum, new Map<string, string>(Object.entries(frozen[dialect])).get(`${name}.sql`))
           assert.isAbove(statements.length, 0)
-          for (const text of statements) assert.match(text, /CREATE |DROP INDEX /)
+          for (const text of statements) assert.match(text, /CREATE |DROP INDEX |ALTER TABLE /)
         }
       }
     }))
@@ -279,7 +281,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
         assert.strictEqual(yield* count(tables), 0)
         yield* Migrations.migrate(migrations.slice(0, -1))
         const one = yield* Effect.flip(Migrations.check(migrations))
-        assert.deepInclude(one, { _tag: "SchemaUnusable", reason: "behind", migration: "0007_shares" })
+        assert.deepInclude(one, { _tag: "SchemaUnusable", reason: "behind", migration: "0008_fair_claims" })
         assert.deepStrictEqual(eventsOf(records), [
           "server_schema_behind",
           ...migrations.slice(1).map(() => "db_migration_applied"),

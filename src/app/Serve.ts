@@ -9,6 +9,7 @@ import { Entropy } from "../subsystems/crypto/Entropy.ts"
 import type { Database } from "../subsystems/db/Database.ts"
 import * as Migrations from "../subsystems/db/Migrations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
+import * as Owner from "../subsystems/queue/Owner.ts"
 import * as Presence from "../subsystems/queue/Presence.ts"
 import { start } from "../subsystems/queue/Running.ts"
 import { advise } from "./Advisories.ts"
@@ -65,11 +66,15 @@ export interface Run {
   readonly enforce: Surroundings["enforce"]
 }
 
-const startRunner = Effect.fnUntraced(function*(config: Config, owner: string, generation: Generation) {
+const startRunner = Effect.fnUntraced(function*(
+  config: Config,
+  as: { readonly owner: string; readonly isGone: (owner: string) => boolean },
+  generation: Generation
+) {
   if (generation.signers === undefined) return undefined
   yield* recover(config)
   yield* Effect.provide(crl.initialize, generation.signers)
-  return yield* start({ ...config.jobs, owner }, generation.handlers)
+  return yield* start({ ...config.jobs, ...as }, generation.handlers)
 })
 
 /**
@@ -88,12 +93,13 @@ export const serve = (
       Effect.flatMap(Ref.get(ref), ({ close }) => close))
     const listeners = yield* Listeners.make
     const sockets = yield* listeners.prepare(first.surfaces)
-    const owner = `${hostname()}:${process.pid}:${yield* entropy.uuid}`
+    const machine = Owner.here()
+    const owner = Owner.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
     yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
     // Heard from the first job on: what has begun is ended in order, however early.
     const stopped = yield* Effect.forkScoped(process.stopSignal)
     yield* Effect.yieldNow()
-    const runner = yield* startRunner(config, owner, first)
+    const runner = yield* startRunner(config, { owner, isGone: Owner.isGone(machine) }, first)
     yield* Generations.mounted(config)
     yield* sockets.publish
     yield* Generations.told(roles, undefined, config)

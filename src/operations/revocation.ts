@@ -1,6 +1,7 @@
 import { Data, Effect } from "effect"
 import type { AuditRow } from "../domain/Audit.ts"
 import type { AccountId, OrderId } from "../domain/Id.ts"
+import { shareOf } from "../domain/Job.ts"
 import type { OrderIdentifier } from "../domain/Order.ts"
 import type { ProfileConfig } from "../subsystems/config/AppConfig.ts"
 import { readStoredChain } from "../subsystems/crypto/Chain.ts"
@@ -83,12 +84,13 @@ const revokeLocally = Effect.fnUntraced(function*(
 
 /** Queues the question to the signer; one that is queued already, or under way, is joined with the reason it has. */
 const queueRevocation = Effect.fnUntraced(function*(found: Revocable, reason: number | undefined, by: RevokedBy) {
-  const { orderId, profile, serial } = found
+  const { accountId, orderId, profile, serial } = found
   const queue = yield* Queue
   return yield* transaction(Effect.zipLeft(
     queue.enqueue({
       kind: "signer_revoke",
       dedupKey: orderId,
+      share: shareOf(profile, accountId),
       payload: {
         order_id: orderId,
         profile,

@@ -47,7 +47,7 @@ export const specified = words(`
 `)
 
 /** Records nobody lists: what an operator would else not hear of. */
-export const own = words("upstream_record_left")
+export const own = words("server_clock_skewed server_clock_stepped db_job_times_corrected upstream_record_left")
 
 /** Records of surfaces that are not built: the panel and its API, and notifications. */
 export const awaited = words(`

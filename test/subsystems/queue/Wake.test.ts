@@ -39,7 +39,6 @@ const validation = (run: Effect.Effect<unknown>) =>
   Runner.handler<"challenge_validate", Database>({
     kind: "challenge_validate",
     periodic: false,
-    longestBudgetMillis: 10_000,
     budgetMillis: () => 10_000,
     run: () => Effect.as(run, done),
     abandon: () => Effect.void
