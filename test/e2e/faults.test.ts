@@ -12,7 +12,7 @@ import { NotPossible } from "../faults/Stage.ts"
 import { stopWorker } from "../faults/Stop.ts"
 import { builtServer, freshPostgresUrl } from "../support/Databases.ts"
 
-/* What `npm run faults` does at length, each a little of it; leases of the dead are ended instead of waited for. */
+/* What `npm run faults` does at length, each a little of it. */
 
 const little: ReadonlyArray<readonly [Fault, DatabaseName, rounds: number]> = [
   [killApart, "PostgreSQL", 2],
@@ -40,7 +40,6 @@ describe.concurrent("nothing acknowledged is lost and nothing happens twice", ()
       rounds,
       seed: "1",
       clients: 2,
-      isHurried: true,
       freshPostgresUrl,
       say: (text) => said.push(text)
     }).catch((error: unknown) => {

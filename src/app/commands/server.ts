@@ -1,5 +1,5 @@
 import { Command, Options } from "@effect/cli"
-import { Cause, Console, Effect, Either, Layer } from "effect"
+import { Cause, Console, Effect, Either, Fiber, Layer } from "effect"
 import * as Path from "node:path"
 import type { Roles } from "../../domain/Role.ts"
 import { everyRole, parseRoles } from "../../domain/Role.ts"
@@ -35,6 +35,8 @@ const programs = ({ globals, host, load, quiet }: Kit) => {
       const loaded = yield* load
       const { config } = loaded
       const log = Logging.make(config, host, globals)
+      // Heard all the time: what happens between two steps of the start is met at the next.
+      const process: Process = { ...host.process, uncaught: Fiber.join(yield* Effect.fork(host.process.uncaught)) }
       let current = config
       const enforce = (next: Config) =>
         Effect.suspend(() => {
@@ -56,17 +58,17 @@ const programs = ({ globals, host, load, quiet }: Kit) => {
           process: Process,
           dialect: "sqlite" | "postgres"
         ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
-        yield* Effect.flatMap(openDatabase, (dialect) => settle(host.process, dialect))
+        const settled = Effect.flatMap(openDatabase, (dialect) => settle(process, dialect))
+        yield* Effect.raceFirst(settled, process.uncaught)
         const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
         const again = Effect.map(load, (fresh) => fresh.config)
         yield* Effect.provide(
-          serve({ config, roles, process: host.process, announce, load: again, enforce }),
+          serve({ config, roles, process, announce, load: again, enforce }),
           Graph.kept(() => current, roles)
         )
       })
       return yield* program.pipe(
         Effect.provide(Graph.database(config)),
-        Effect.raceFirst(host.process.uncaught),
         Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
         Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
         Effect.provide(log.layer)

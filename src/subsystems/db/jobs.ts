@@ -4,6 +4,7 @@ import type { Job, JobKind, JobStatus } from "../../domain/Job.ts"
 import { jobKinds } from "../../domain/Job.ts"
 import { int, nullable, packedUuid, rows, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
+import type { Fragments } from "./Statement.ts"
 import { select, statement } from "./Statement.ts"
 
 const job = {
@@ -21,6 +22,18 @@ const job = {
 
 /** Where PostgreSQL tells other processes of a new job, once it has committed: its kind and who enqueued it. */
 export const wakeChannel = "acme_svc_jobs"
+
+/** Where it tells of a job that has ended, once that has committed: its id. Told for kinds that requests wait for. */
+export const doneChannel = "acme_svc_jobs_done"
+
+const awaited: ReadonlyArray<JobKind> = ["local_ca_crl_regenerate", "signer_revoke"]
+
+/** What tells of the end, as one more column of what is returned. */
+export const tellingOfEnd = ({ dialect, idText }: Fragments): string =>
+  dialect === "postgres"
+    ? `, CASE WHEN kind IN (${awaited.map((kind) => `'${kind}'`).join(", ")})
+         THEN pg_notify('${doneChannel}', ${idText("id")}) END`
+    : ""
 
 const insertStatement = statement({
   name: "job_insert",
@@ -124,9 +137,10 @@ const settleStatement = statement({
   name: "job_settle",
   params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
   row: { id: job.id },
-  sql: () =>
+  sql: (fragments) =>
     `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id${tellingOfEnd(fragments)}`
 })
 
 const rescheduleStatement = statement({

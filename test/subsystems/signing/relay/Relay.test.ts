@@ -11,7 +11,7 @@ import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/L
 import type { Paths } from "../../../support/ScriptedRelay.ts"
 import { refusal, relayOf } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
-import { order, postsOf } from "../../../support/ScriptedUpstream.ts"
+import { ca, order, postsOf } from "../../../support/ScriptedUpstream.ts"
 import { csrOf, dns, pem, sanOf } from "../../crypto/Pki.ts"
 
 /* What the relay makes of the end of an order at the upstream ("Relay backend" of the operations specification). */
@@ -149,6 +149,21 @@ describe("an order at the upstream", () => {
       const { asked, failure } = yield* failureOf({}, { startedAt: madeAt - 300 })
       assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
       assert.deepStrictEqual(postsOf(asked), ["/account"])
+    }))
+
+  it.effect("that the upstream has finished is fetched, however late; one it has not is given up", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const stored = { orderUrl: `${ca}/order/1`, finalizeUrl: undefined, certificateUrl: undefined }
+      const late = { startedAt: madeAt - 86_400, stored, wasBegun: true }
+      const chain = yield* chainFor(request)
+      const valid = order("valid", { certificate: `${ca}/cert` })
+      const { ended } = yield* relayed({ "/order/1": [{ json: valid }], "/cert": [{ text: chain }] }, late)
+      assert.strictEqual(Either.isRight(ended) ? ended.right.chain : "", chain)
+      for (const said of [{ json: order("processing") }, { status: 503 }]) {
+        const { failure } = yield* failureOf({ "/order/1": [said] }, late)
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+      }
     }))
 
   it.effect("at an upstream that is away may be tried again, as long as there is time", () =>
