@@ -9,7 +9,7 @@ import { importSpki } from "../subsystems/crypto/Jwk.ts"
 import * as audit from "../subsystems/db/audit.ts"
 import * as authorizations from "../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
-import { Database, transaction } from "../subsystems/db/Database.ts"
+import { Database, transaction, turn } from "../subsystems/db/Database.ts"
 import * as http01Tokens from "../subsystems/db/http01Tokens.ts"
 import * as jobs from "../subsystems/db/jobs.ts"
 import * as nonces from "../subsystems/db/nonces.ts"
@@ -25,8 +25,7 @@ const daySeconds = 86_400
 const inBatches = <R>(limit: number, pass: (limit: number) => Effect.Effect<number, StorageFailed, R>) =>
   Effect.iterate({ total: 0, last: limit }, {
     while: ({ last }) => last === limit,
-    body: ({ total }) =>
-      Effect.map(Effect.zipLeft(pass(limit), Effect.yieldNow()), (last) => ({ total: total + last, last }))
+    body: ({ total }) => Effect.map(Effect.zipLeft(pass(limit), turn), (last) => ({ total: total + last, last }))
   }).pipe(Effect.map(({ total }) => total))
 
 /** Deletes nonces that can no longer be spent. */
@@ -49,9 +48,10 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     const now = yield* currentSeconds
     const expiredBefore = now - order.validity_seconds
     yield* inBatches(500, (limit) => authorizations.expire(name, expiredBefore, limit))
-    if (order.retention_days === 0) return
     const createdBefore = expiredBefore - order.retention_days * daySeconds
-    const rows_removed = yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
+    const rows_removed = order.retention_days === 0
+      ? 0
+      : yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 

@@ -1,6 +1,4 @@
 import { createHash } from "node:crypto"
-import { sqlAt } from "../support/OpenDatabase.ts"
-import type { Server } from "../support/Server.ts"
 import type { Findings } from "./Auditor.ts"
 import { audit } from "./Auditor.ts"
 import type { Load } from "./Load.ts"

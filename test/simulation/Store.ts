@@ -144,6 +144,7 @@ export const openStore = (
             ? exclusive((connection) => connection.execute(text, params, undefined))
             : Effect.flatten(join((connection) => Effect.exit(connection.execute(text, params, undefined)))),
         transact: join,
+        aside: undefined,
         begin,
         commit,
         listen: undefined,

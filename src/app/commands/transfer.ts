@@ -8,7 +8,7 @@ import * as Migrations from "../../subsystems/db/Migrations.ts"
 import type { Counted, TransferRefused } from "../../subsystems/db/Transfer.ts"
 import { renderTable } from "../../surfaces/cli/table.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import * as Graph from "../Graph.ts"
+import { database } from "../OpenDatabase.ts"
 import type { Host, Kit } from "./Kit.ts"
 import { described, jsonOption, print } from "./Kit.ts"
 
@@ -48,7 +48,7 @@ const program = (kit: Kit, { config }: Loaded, url: Redacted.Redacted<string>, j
     const { host } = kit
     const settings = { database: { ...config.database, url } }
     const target = Context.get(
-      yield* Layer.build(Graph.database(settings, { mustExist: true, name: "--to" })),
+      yield* Layer.build(database(settings, { mustExist: true, name: "--to" })),
       Database
     )
     const migrations = yield* Migrations.read(host.process.migrations, target.dialect)

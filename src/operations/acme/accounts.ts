@@ -131,7 +131,7 @@ export const updateContact = Effect.fnUntraced(function*(
   }
   const updated = yield* accounts.updateContact(account.profile, account.id, contact)
   if (updated === undefined) return yield* gone
-  yield* emit("account_updated", { account_id: account.id })
+  yield* emit("account_updated", { account_id: account.id, key_fp: fingerprint(account.pubkey) })
   yield* audit.record({
     event: "account_contact_updated",
     actorKind: "acme",

@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import type { AcmeError } from "../../domain/AcmeError.ts"
+import type { IssuanceFailed } from "../../domain/AcmeError.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
 import type { AuditRow, IssueFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
@@ -27,7 +27,7 @@ export interface Issuance {
 /** The order of an issuance. */
 export type Found = NonNullable<Effect.Effect.Success<ReturnType<typeof orders.findForIssuance>>>
 
-const rowOf = (of: Issuance, order: Found | undefined, error: AcmeError) =>
+const rowOf = (of: Issuance, order: Found | undefined, error: IssuanceFailed) =>
   ({
     event: "certificate_issue_failed",
     actorKind: order === undefined ? "system" : "acme",
@@ -43,7 +43,7 @@ const rowOf = (of: Issuance, order: Found | undefined, error: AcmeError) =>
 const fail = (
   of: Issuance,
   order: Found,
-  error: AcmeError,
+  error: IssuanceFailed,
   cause: IssueFailureCause,
   log: Effect.Effect<void>
 ): Effect.Effect<void, StorageFailed, Database> =>
@@ -126,7 +126,7 @@ export const abandoned = (
   error: string,
   cause: IssueFailureCause,
   by: GivenUpBy | undefined,
-  problem: AcmeError = new IssuanceAbandoned()
+  problem: IssuanceFailed = new IssuanceAbandoned()
 ) =>
   Effect.gen(function*() {
     const id = OrderId(of.order_id)

@@ -6,7 +6,7 @@ import { AccountKeys } from "../../subsystems/crypto/AccountKeys.ts"
 import { sameBytes } from "../../subsystems/crypto/DerReader.ts"
 import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
 import { importJwk } from "../../subsystems/crypto/Jwk.ts"
-import { fingerprint, parseJws, parseObject, verifyJws } from "../../subsystems/crypto/Jws.ts"
+import { checkAlgorithm, fingerprint, parseJws, parseObject, verifyJws } from "../../subsystems/crypto/Jws.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
@@ -52,6 +52,8 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
   }
   if (header.nonce !== undefined) return malformed("bad_inner_jws", "The inner JWS has no nonce.")
   if (header.url !== url) return malformed("url_mismatch", "The inner url is not the outer one.")
+  const known = checkAlgorithm(header.alg)
+  if (Either.isLeft(known)) return Either.left(["bad_key", known.left])
   const key = importJwk(header.jwk)
   if (Either.isLeft(key)) return Either.left(["bad_key", key.left])
   if (header.alg !== key.right.algorithm) {
@@ -62,7 +64,9 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
     return Either.left(["bad_signature", new Unauthorized({ detail: "The inner signature does not verify." })])
   }
   const stated = Payload(parseObject(payload))
-  if (stated._tag === "None") return malformed("bad_inner_jws", "The inner payload has account and oldKey.")
+  if (stated._tag === "None") {
+    return malformed("bad_inner_jws", "The inner payload must have account, a text, and oldKey, an object.")
+  }
   const { account, oldKey } = stated.value
   if (account !== accountUrl) return malformed("account_mismatch", "The inner account is not the outer kid.")
   const old = importJwk(oldKey)

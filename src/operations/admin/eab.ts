@@ -4,7 +4,7 @@ import type { AccountId } from "../../domain/Id.ts"
 import { isId } from "../../domain/Id.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as audit from "../../subsystems/db/audit.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { aside, transaction } from "../../subsystems/db/Database.ts"
 import type { Credential, EabStatus } from "../../subsystems/db/eabKeys.ts"
 import * as eabKeys from "../../subsystems/db/eabKeys.ts"
 import { currentSeconds } from "../acme/caller.ts"
@@ -55,7 +55,7 @@ export const list = (page: {
   readonly status: EabStatus | undefined
   readonly limit: number
   readonly offset: number
-}) => Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) })
+}) => aside(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
 
 /** Accepted at no newAccount from now on; the accounts it bound stay. A second time changes nothing. */
 export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: string) {

@@ -2,7 +2,7 @@ import { Data, Effect } from "effect"
 import { isId, JobId } from "../../domain/Id.ts"
 import type { JobStatus } from "../../domain/Job.ts"
 import * as audit from "../../subsystems/db/audit.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { aside, transaction } from "../../subsystems/db/Database.ts"
 import type { JobFilters, JobRecord } from "../../subsystems/db/jobRecords.ts"
 import * as jobRecords from "../../subsystems/db/jobRecords.ts"
 import * as queueState from "../../subsystems/db/queueState.ts"
@@ -34,12 +34,8 @@ export const find = Effect.fnUntraced(function*(id: string) {
 })
 
 /** A page of jobs, newest first, and how many match. */
-export const list = Effect.fnUntraced(function*(
-  filters: JobFilters,
-  page: { readonly limit: number; readonly offset: number }
-) {
-  return { items: yield* jobRecords.search(filters, page), total: yield* jobRecords.countMatches(filters) }
-})
+export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
+  aside(Effect.all({ items: jobRecords.search(filters, page), total: jobRecords.countMatches(filters) }))
 
 /** Kinds whose job ends an order with it when it is given up while it waits. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
@@ -117,7 +113,7 @@ export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string
 })
 
 /** The queue by kind: rows that wait, run or have failed, and the age in seconds of the oldest that is due. */
-export const queue = Effect.gen(function*() {
+export const queue = aside(Effect.gen(function*() {
   const now = yield* currentSeconds
   const counts = yield* queueState.counts
   const oldest = new Map((yield* queueState.oldest(now)).map(({ kind, runAt }) => [kind, now - runAt]))
@@ -131,4 +127,4 @@ export const queue = Effect.gen(function*() {
       oldestReadySeconds: oldest.get(kind) ?? 0
     }
   })
-})
+}))

@@ -123,13 +123,17 @@ export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly
 export const isSigned = (certificate: Certificate, key: KeyObject, digest: string): boolean =>
   Either.getOrElse(Either.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
 
-/** Whether one certificate issued another: names, key identifiers, usage and signature. Neither may be undecodable. */
+/**
+ * Whether one certificate, a CA's, issued another: names, key identifiers, usage and signature. Neither may be
+ * undecodable. A root that issued itself may be older than the extension that says it is a CA.
+ */
 export const issued = (issuer: Uint8Array, subject: Uint8Array): boolean =>
   Either.getOrElse(
     Either.try(() => {
       const above = new X509Certificate(issuer)
       const below = new X509Certificate(subject)
-      return below.checkIssued(above) && below.verify(above.publicKey)
+      const isCa = above.ca || above.checkIssued(above)
+      return isCa && below.checkIssued(above) && below.verify(above.publicKey)
     }),
     () => false
   )

@@ -13,12 +13,14 @@ const renewStatement = statement({
   name: "job_renew",
   params: { owner: text(), until: int, held: rows },
   row: { id },
-  sql: ({ at, each }) =>
+  sql: ({ aside, at, each }) =>
     `UPDATE jobs SET lease_until = :until, spent_seconds = spent_seconds + held.spent
      FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "int")} AS attempt, ${at(2, "int")} AS spent FROM ${
       each(":held")
     }) AS held
-     WHERE id = held.job AND attempts = held.attempt AND status = 'running' AND lease_owner = :owner RETURNING id`
+     WHERE id = held.job AND attempts = held.attempt AND ${
+      aside("status")
+    } = 'running' AND lease_owner = :owner RETURNING id`
 })
 
 const runningStatement = statement({
@@ -35,14 +37,14 @@ const reclaimStatement = statement({
   params: { now: int, dead: rows },
   row: { id },
   // A row whose process stands still in the middle of its transaction is left for later; the others do not wait for it.
-  sql: ({ at, each, skipLocked }) =>
+  sql: ({ aside, at, each, skipLocked }) =>
     `UPDATE jobs SET status = 'ready', run_at = :now, lease_until = NULL, lease_owner = NULL, updated_at = :now
      FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "text")} AS owner, ${at(2, "int")} AS attempt, ${
       at(3, "int")
     } AS until
        FROM ${each(":dead")}) AS dead
      WHERE id = dead.job AND attempts = dead.attempt AND coalesce(lease_owner, '') = dead.owner
-       AND coalesce(lease_until, 0) = dead.until AND status = 'running'
+       AND coalesce(lease_until, 0) = dead.until AND ${aside("status")} = 'running'
        AND id IN (SELECT id FROM jobs WHERE id IN (SELECT ${at(0, "uuid")} FROM ${each(":dead")}) ${skipLocked})
      RETURNING id`
 })

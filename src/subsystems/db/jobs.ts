@@ -124,10 +124,10 @@ const claimTheseStatement = statement({
   name: "job_claim_these",
   params: { now: int, owner: text(), until: int, ids: rows },
   row: job,
-  sql: ({ at, each, skipLocked }) =>
+  sql: ({ aside, at, each, skipLocked }) =>
     claimOf(
       `SELECT id FROM jobs WHERE id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")})
-         AND status = 'ready' AND run_at <= :now ${skipLocked}`
+         AND ${aside("status")} = 'ready' AND ${aside("run_at")} <= :now ${skipLocked}`
     )
 })
 
@@ -156,10 +156,17 @@ const rescheduleStatement = statement({
 const unknownKindsStatement = statement({
   name: "job_unknown_kinds",
   params: { kinds: rows },
-  row: { kind: text(), count: int },
+  row: { kind: text(), job_id: job.id, count: int },
+  // Rows of the kinds that are known may be many, and are not visited: the kinds are met one by one in the index.
   sql: ({ at, each }) =>
-    `SELECT kind AS "kind", count(*) AS "count" FROM jobs WHERE status = 'ready'
-       AND kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) GROUP BY kind ORDER BY kind`
+    `SELECT kind AS "kind", (SELECT j.id FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready' LIMIT 1) AS "job_id",
+       (SELECT count(*) FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') AS "count"
+      FROM (WITH RECURSIVE met(kind) AS (
+          SELECT min(kind) FROM jobs
+          UNION ALL SELECT (SELECT min(n.kind) FROM jobs n WHERE n.kind > met.kind) FROM met WHERE met.kind IS NOT NULL)
+        SELECT kind FROM met WHERE kind IS NOT NULL) p
+      WHERE kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+        AND EXISTS (SELECT 1 FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') ORDER BY kind`
 })
 
 const sweepStatement = statement({

@@ -25,7 +25,7 @@ const sweepStatement = statement({
   name: "worker_sweep",
   params: { before: int, after: int },
   row: { owner: text() },
-  sql: () => `DELETE FROM workers WHERE last_seen_at < :before OR last_seen_at > :after RETURNING owner`
+  sql: () => `DELETE FROM workers WHERE last_seen_at NOT BETWEEN :before AND :after RETURNING owner`
 })
 
 const aheadStatement = statement({

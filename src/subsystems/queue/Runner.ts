@@ -113,7 +113,7 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
           insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis)),
           (error) =>
             Exit.isSuccess(exit) && exit.value._tag === "Done"
-              ? settlement.uncount(ended.job, current)
+              ? Effect.zipRight(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job, current))
               : Effect.fail(error)
         ))
 
@@ -131,7 +131,7 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
         const life = yield* Leases.lifeMillis
         if (deadline <= startedAt) {
-          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id })
+          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
           return yield* insisting(settlement.giveUp(ended, Settlement.deadlinePassed), life + giveUpMillis)
         }
         // Met with its attempts used: the runner that took the last one died.

@@ -1,10 +1,11 @@
-import { Clock, Context, Deferred, Effect, Layer, Option, Schedule } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, Schedule } from "effect"
 import type { JobId } from "../../domain/Id.ts"
 import type { StorageFailed } from "../db/Database.ts"
 import { Database } from "../db/Database.ts"
 import type { JobRecord } from "../db/jobRecords.ts"
 import * as jobRecords from "../db/jobRecords.ts"
 import * as jobs from "../db/jobs.ts"
+import { makeTurns } from "../outside/Turns.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
 const lookEvery = "250 millis"
@@ -80,19 +81,10 @@ export class Waits extends Context.Tag("acme/subsystems/queue/Waits")<Waits, {
   }): Layer.Layer<Waits, never, Database> =>
     Layer.scoped(
       this,
-      Effect.gen(function*() {
-        const told = yield* hearEnds
-        const turns = yield* Effect.makeSemaphore(
-          Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots))
-        )
-        return {
-          settled: (id) =>
-            turns.withPermitsIfAvailable(1)(
-              settledJob(id, Math.max(0, server.request_timeout_ms - answerMillis), told)
-            ).pipe(
-              Effect.flatMap(Option.match({ onNone: () => settledJob(id, 0), onSome: Effect.succeed }))
-            )
-        }
+      Effect.map(hearEnds, (told) => {
+        const turns = makeTurns(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
+        const longest = Math.max(0, server.request_timeout_ms - answerMillis)
+        return { settled: (id) => turns.takeIfFree(settledJob(id, longest, told), settledJob(id, 0)) }
       })
     )
 }

@@ -1,7 +1,7 @@
 import { Clock, Effect, Either } from "effect"
 import { serialText } from "../../domain/Serial.ts"
 import { readCertificate } from "../crypto/Certificate.ts"
-import { checkChain, readStoredChain } from "../crypto/Chain.ts"
+import { checkChain, faultText, readStoredChain } from "../crypto/Chain.ts"
 import { emit } from "../log/EventLog.ts"
 import type { Issued, IssueRequest } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
@@ -14,13 +14,15 @@ export const accept = (chain: string, request: IssueRequest): Effect.Effect<Issu
   Effect.gen(function*() {
     const { csr, names, orderId } = request
     const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-    const check = chain.length > maxChainBytes ? "undecodable" : checkChain(chain, { spki: csr.spki, names, now })
+    const check = chain.length > maxChainBytes
+      ? "undecodable"
+      : checkChain(chain, { spki: csr.spki, csr: csr.der, names, now })
     const stored = check === undefined ? readStoredChain(chain) : undefined
     const leaf = stored === undefined ? undefined : Either.getOrUndefined(readCertificate(stored.leaf))
     if (leaf === undefined) {
       const fault = check ?? "undecodable"
       yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })
-      return yield* new SigningFailed({ cause: "chain_rejected", detail: `the chain failed the check ${fault}` })
+      return yield* new SigningFailed({ cause: "chain_rejected", detail: faultText(fault) })
     }
     return { chain, serial: serialText(leaf.serial), notAfter: leaf.notAfter }
   })

@@ -3,6 +3,7 @@ import { Deferred, Effect, Exit, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import { problemOf } from "../../../src/domain/Problem.ts"
 import * as accounts from "../../../src/operations/acme/accounts.ts"
+import { fingerprint } from "../../../src/subsystems/crypto/Jws.ts"
 import * as stored from "../../../src/subsystems/db/accounts.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
@@ -174,6 +175,9 @@ describe.each(databases)("accounts on $name", (backend) => {
       const updated = yield* accounts.updateContact(caller, account, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual(updated.contact, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual((yield* accounts.updateContact(caller, updated, [])).contact, [])
+      const told = records.filter(({ event }) => event === "account_updated").map(({ fields }) => fields)
+      const key_fp = fingerprint(caller.pubkey)
+      assert.deepStrictEqual(told, Array.from({ length: 2 }, () => ({ account_id: caller.accountId, key_fp })))
       const rows = yield* sql(
         "SELECT event, actor_id, account_id, detail, client_ip, request_id FROM audit_log ORDER BY id"
       )

@@ -60,7 +60,7 @@ const typeOf = (answer: Answer): string => answer.status === 200 ? "" : bodyOf(a
 
 const refusal = (answer: Answer) => ({ status: answer.status, type: typeOf(answer), detail: bodyOf(answer).detail })
 
-const absent = { status: 404, type: "malformed", detail: "There is no such resource for this account." }
+const absent = { status: 404, type: "malformed", detail: "This profile has issued no such certificate." }
 
 describe.each(databases)("revokeCert on $name", (backend) => {
   const database = useDatabase(backend)
@@ -667,10 +667,16 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.notStrictEqual(other.serial, one.issued.serial)
     }))
 
-  test("requests for the list and the anchor mint no nonce and are read only", () =>
+  test("requests for the list, the anchor and the issuer mint no nonce and are read only", () =>
     Effect.gen(function*() {
       const app = yield* surface
-      for (const [path, type] of [["/crl", "application/pkix-crl"], ["/ca.pem", "application/x-pem-file"]] as const) {
+      const published = [
+        ["/crl", "application/pkix-crl"],
+        ["/ca.pem", "application/x-pem-file"],
+        ["/issuer.cer", "application/pkix-cert"]
+      ] as const
+      for (const [path, type] of published) {
+        assert.strictEqual(app.routeOf(requestOf("GET", at(path))), path)
         for (const method of ["GET", "HEAD"]) {
           const answer = yield* app.handle(requestOf(method, at(path)))
           assert.deepStrictEqual([answer.status, headerOf(answer, "content-type")], [200, type])
