@@ -177,7 +177,7 @@ const ofTheGate = [
   "npm test",
   "npm run interop",
   "npm run simulate -- --seeds 100",
-  "npm run faults -- --hurry --rounds 1 --share 0.05",
+  "npm run faults -- --rounds 1 --share 0.05",
   "npm test -- docs.test.ts"
 ]
 

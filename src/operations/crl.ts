@@ -151,12 +151,12 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
   return { _tag: "Retry", error: "other workers stored their lists first" } satisfies Ended
 })
 
-/** Whether the stored list is past half of its validity, or lacks a revocation that is recorded. */
+/** Whether the stored list is past half of its validity, lacks a revocation that is recorded, or is of a time to come. */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const stored = yield* crls.find(crl.id)
   if (stored === undefined) return true
   const now = yield* currentSeconds
-  if (stored.nextUpdate - now < validitySeconds / 2) return true
+  if (stored.nextUpdate - now < validitySeconds / 2 || stored.thisUpdate > now) return true
   const listed = Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
   let isComplete = true
   yield* readPages(crl.id, (page) => {

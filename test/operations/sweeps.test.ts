@@ -108,6 +108,41 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 0)
     }))
 
+  test("a sweep that fails is tried again after backoff, longer each time, and never later than it would have been", () =>
+    Effect.gen(function*() {
+      const config = configOf(
+        "[audit]\nretention_days = 1\n[jobs]\nretry_base_seconds = 100\nretry_max_seconds = 10000000"
+      )
+      const runner = yield* Runner.make(
+        { ...config.jobs, owner: "host:1:a" },
+        handlers(config).filter(({ kind }) => kind === "audit_sweep")
+      )
+      yield* runner.enqueuePeriodic()
+      yield* sql("ALTER TABLE audit_log RENAME TO audit_log_away")
+      const next = Effect.map(
+        sql("SELECT run_at, updated_at, last_error FROM jobs"),
+        ([row]) => ({ wait: Number(row?.["run_at"]) - Number(row?.["updated_at"]), error: row?.["last_error"] })
+      )
+      for (const most of [100, 200, 400]) {
+        yield* runner.pass
+        yield* runner.idle
+        const { error, wait } = yield* next
+        assert.isTrue(wait <= most && wait >= most * 0.75, `${wait}`)
+        assert.include(String(error), "audit_log")
+        yield* TestClock.adjust(`${wait} seconds`)
+      }
+      for (let round = 0; round < 12; round++) {
+        yield* runner.pass
+        yield* runner.idle
+        yield* TestClock.adjust(`${(yield* next).wait} seconds`)
+      }
+      assert.strictEqual((yield* next).wait, daySeconds)
+      yield* sql("ALTER TABLE audit_log_away RENAME TO audit_log")
+      yield* runner.pass
+      yield* runner.idle
+      assert.deepStrictEqual(yield* next, { wait: daySeconds, error: null })
+    }))
+
   test("a sweep that is not wanted any more ends, and is not enqueued again", () =>
     Effect.gen(function*() {
       const queue = yield* Queue

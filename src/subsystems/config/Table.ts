@@ -209,7 +209,7 @@ export const Table = Schema.Struct({
   }),
   jobs: Schema.Struct({
     poll_interval_ms: milliseconds(1000, "How often scheduled work is looked for."),
-    max_concurrent: count(8, "Jobs running at once."),
+    max_concurrent: count(8, "Jobs of one kind running at once; of those that wait for others, more."),
     max_attempts: count(5, "Attempts of one job."),
     retry_base_seconds: count(30, "Delay before the first retry; it doubles each time."),
     retry_max_seconds: count(3600, "Longest delay between retries."),
