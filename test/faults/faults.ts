@@ -13,7 +13,7 @@ import type { Fault } from "./Stage.ts"
 import { starving } from "./Starving.ts"
 import { stopWorker } from "./Stop.ts"
 
-/** Every fault. Those that wait for leases go first, beside what keeps the machine busy. */
+/** Every fault. */
 export const faults: ReadonlyArray<Fault> = [
   killOne,
   killApart,

@@ -76,6 +76,11 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "order.max_identifiers": { initial: 100, range: atLeast(1) },
   "order.validity_seconds": { initial: 604800, range: atLeast(1) },
   "order.retention_days": { initial: 30, range: atLeast(0) },
+  "limits.window_seconds": { initial: 3600, range: atLeast(1) },
+  "limits.accounts_per_network": { initial: 0, range: atLeast(0) },
+  "limits.orders_per_account": { initial: 0, range: atLeast(0) },
+  "limits.names_per_account": { initial: 0, range: atLeast(0) },
+  "limits.pending_authorizations_per_account": { initial: 0, range: atLeast(0) },
   "nonce.ttl_seconds": { initial: 300, range: atLeast(1) },
   "challenge.timeout_ms": { initial: 5000, range: milliseconds },
   "challenge.max_in_flight_per_account": { initial: 32, range: atLeast(0) },
@@ -106,6 +111,7 @@ export const booleans: Record<string, boolean> = {
   "server.tls.enabled": false,
   "audit.reverse_dns": true,
   "metrics.enabled": false,
+  "challenge.allow_loopback": false,
   "challenge.bypass": false,
   "challenge.http_01.follow_redirects": true,
   "eab.enabled": false,
@@ -190,7 +196,7 @@ export const others: Record<string, TextSamples> = {
     ]
   },
   "database.pooling": oneOf("session", ["session", "transaction"]),
-  "database.sqlite.synchronous": oneOf("normal", ["normal", "full"]),
+  "database.sqlite.synchronous": oneOf("full", ["full", "normal"]),
   "metrics.bind_address": {
     initial: "127.0.0.1:3002",
     good: ["127.0.0.1:3002", "[::]:9090", "0.0.0.0:0"],
@@ -357,6 +363,7 @@ export const others: Record<string, TextSamples> = {
   "ipam.phpipam.ca_cert_path": optionalPath,
   "ipam.custom.script_path": optionalPath,
   "ipam.custom.args": { initial: [], good: [[], ["-v", "--x=1"]], bad: [] },
+  "keys.blocklist_paths": { initial: [], good: [[], ["a", "/b c/blacklist.RSA-2048"]], bad: [["a\0b"]] },
   "meta.terms_of_service": publicUrl,
   "meta.website": publicUrl,
   "meta.caa_identities": {

@@ -44,18 +44,26 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   },
   {
     bound: "one page, from the end of an index",
-    names: /^(revocation_page|order_list_of_account|job_claim|job_claim_among)$/,
-    steps: /serial|account_id_id|jobs_due/
+    names: /^(revocation_page|order_list_of_account|job_claim|job_claim_among|job_heads)$/,
+    steps: /serial|account_id_id|jobs_due|jobs_shares/
   },
   {
     bound: "those under way",
-    names: /^(challenge_without_job|order_stuck_processing|challenge_claim|challenge_in_flight|job_reclaim)$/,
+    names:
+      /^(challenge_without_job|order_stuck_processing|challenge_claim|challenge_in_flight|job_reclaim|job_running)$/,
     steps: /challenges_processing|status ?=|orders_account_id_pending|jobs_leases/
   },
   {
     bound: "one row for each of few values",
     names: /^(order_profiles|revocation_issuers|job_unknown_kinds|expiring_authorities)$/
   },
+  { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
+  {
+    bound: "rows by their ids, where PostgreSQL knows how few there are",
+    names: /^job_(claim_these|renew|move|bring_forward)$/,
+    steps: /never/
+  },
+  { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },
   { bound: "the last hour", names: /^revocation_since$/, steps: /revocations_issuer_revoked_at/ },
   {
     bound: "what ends soon, beside the service",
