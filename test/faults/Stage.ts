@@ -24,6 +24,8 @@ export interface Means {
 export interface Outcome extends Findings {
   readonly injected: number
   readonly acknowledged: number
+  /** What was measured, in words. */
+  readonly figures?: string
 }
 
 /** A fault: what it is called, where it can be, and how it is done. */
@@ -48,6 +50,8 @@ export interface Stage {
   /** A number from 0 up to but not including `below`, drawn from the seed. */
   readonly chance: (below: number) => number
   readonly means: Means
+  /** Notes a figure for the table. */
+  readonly measured: (figure: string) => void
 }
 
 /** Draws that are the same for the same seed. */
@@ -81,7 +85,9 @@ export const under = async (
       ...front === undefined ? {} : { port: front }
     })
     try {
-      const stage: Stage = { site, load, chance: chanceOf(means.seed), means }
+      const figures: Array<string> = []
+      const measured = (figure: string) => void figures.push(figure)
+      const stage: Stage = { site, load, chance: chanceOf(means.seed), means, measured }
       await load.beside(load.ledger.acknowledged.more(means.clients))
       const injected = await load.beside(inject(stage))
       await load.finish()
@@ -90,7 +96,7 @@ export const under = async (
       const findings = await audit(site, load.ledger)
       for (const odd of load.oddities) throw new Error(`an answer that is not documented: ${odd}`)
       if (!load.ledger.orders.some(({ chain }) => chain !== undefined)) throw new Error("nothing was issued")
-      return { injected, acknowledged, ...findings }
+      return { injected, acknowledged, figures: figures.join("; "), ...findings }
     } catch (error) {
       for (const { records, stderr } of site.processes) {
         const bad = records().filter(({ level }) => level === "error" || level === "warn")
