@@ -247,6 +247,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           )
         )
         : undefined,
+      lost: undefined,
       keepsSession,
       describe,
       connections: () => ({ idle: pool.idleCount, busy: pool.totalCount - pool.idleCount + listening })

@@ -41,6 +41,25 @@ const describe: Driver["describe"] = (error) => ({
   transient: false
 })
 
+const lookMillis = 2000
+
+/** What a file is, whatever it is called; undefined when there is none. Opening it would let go of the engine's locks. */
+const identityOf = (path: string): string | undefined => {
+  const found = Fs.statSync(path, { throwIfNoEntry: false, bigint: true })
+  return found === undefined ? undefined : `${found.dev}:${found.ino}`
+}
+
+const replaced = (path: string, opened: string | undefined): Effect.Effect<string> =>
+  Effect.sync(() => identityOf(path)).pipe(
+    Effect.delay(lookMillis),
+    Effect.repeat({ while: (now) => now === opened }),
+    Effect.map((now) =>
+      `The database file ${path} was ${
+        now === undefined ? "removed" : "replaced"
+      } while it was in use: what is written now is lost. Stop whatever moves it, put the right file back and start again.`
+    )
+  )
+
 const make = (options: SqliteOptions) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
@@ -74,6 +93,7 @@ const make = (options: SqliteOptions) =>
       begin,
       commit,
       listen: undefined,
+      lost: path === ":memory:" ? undefined : replaced(path, identityOf(path)),
       keepsSession: true,
       describe,
       connections: () => {

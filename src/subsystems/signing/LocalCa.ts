@@ -117,5 +117,5 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       yield* emit("local_ca_leaf_issued", { order_id: orderId, cert_serial: hex })
       return { chain, serial: hex, notAfter }
     })
-    return { issue, crl: { id: ca.issuerId, sign: signCrl, path: settings.crl_path } }
+    return { issue, crl: { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path: settings.crl_path } }
   })
