@@ -9,6 +9,7 @@ import { Database } from "./Database.ts"
 import { makeGate } from "./Gate.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
+import { withRemedy } from "./remedies.ts"
 
 /** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
 export interface SqliteOptions {
@@ -37,7 +38,7 @@ const whileBusy = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, 
   )
 
 const describe: Driver["describe"] = (error) => ({
-  detail: error.cause instanceof Error ? `${codeOf(error)} ${error.cause.message}`.trim() : error.message,
+  detail: error.cause instanceof Error ? withRemedy(codeOf(error), error.cause.message) : error.message,
   transient: false
 })
 
