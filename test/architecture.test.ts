@@ -49,7 +49,9 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "subsystems/config",
     "subsystems/crypto/KeyFile.ts",
     "subsystems/db",
+    "subsystems/outside/Exhausted.ts",
     "subsystems/outside/Files.ts",
+    "subsystems/queue/Owner.ts",
     "subsystems/signing",
     "surfaces/http"
   ],

@@ -20,6 +20,7 @@ import { startHttp01Responder } from "./support/Http01Responder.ts"
 import { patienceMs } from "./support/Patience.ts"
 import { freePort } from "./support/Ports.ts"
 import { runToEnd, startServer } from "./support/Server.ts"
+import { watch } from "./support/Watchdog.ts"
 
 /*
  * Every command of the documents is run, here or by `.ci/run`: as it stands, but for ports, the database's URL and the
@@ -176,7 +177,7 @@ const ofTheGate = [
   "npm test",
   "npm run interop",
   "npm run simulate -- --seeds 100",
-  "npm run faults -- --hurry --rounds 1 --share 0.05",
+  "npm run faults -- --rounds 1 --share 0.05",
   "npm test -- docs.test.ts"
 ]
 
@@ -214,7 +215,10 @@ class Place {
   readonly port: number
   readonly httpPort: number
 
-  private constructor(port: number, httpPort: number) {
+  private readonly env: Readonly<Record<string, string>>
+
+  private constructor(port: number, httpPort: number, env: Readonly<Record<string, string>>) {
+    this.env = env
     this.port = port
     this.httpPort = httpPort
     this.replacements.push(["localhost:3000", `localhost:${port}`], ["5002", `${httpPort}`])
@@ -224,8 +228,9 @@ class Place {
     })
   }
 
-  static async make(): Promise<Place> {
-    return new Place(await freePort(), await freePort())
+  /** Names are this machine here: without `env`, it may be asked about them. */
+  static async make(env = { ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true" } as Readonly<Record<string, string>>) {
+    return new Place(await freePort(), await freePort(), env)
   }
 
   /** Puts a text in place of a word of the documents, or of what stood there before. */
@@ -251,9 +256,11 @@ class Place {
         npm_config_update_notifier: "false",
         ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${this.port}`,
         ACME_SVC_SERVER__BASE_URL: `http://localhost:${this.port}`,
-        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`
+        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`,
+        ...this.env
       }
     })
+    watch(child, "group")
     const out = { stdout: "", stderr: "" }
     child.stdout.on("data", (chunk: Buffer) => out.stdout += chunk.toString())
     child.stderr.on("data", (chunk: Buffer) => out.stderr += chunk.toString())
@@ -367,7 +374,7 @@ describe("the documents", () => {
   })
 
   it(".ci/run leaves nothing out", () => {
-    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true$/m)
+    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true\nstep npm test$/m)
   })
 
   it("link to files that exist", () => {
@@ -384,7 +391,8 @@ describe("the documents", () => {
 describe("README.md", () => {
   let place: Place
   beforeAll(async () => {
-    place = await Place.make()
+    // What `init` writes has to do.
+    place = await Place.make({})
     cloneInto(place)
   })
 
@@ -537,9 +545,11 @@ describe("docs/operations.md", () => {
   })
 
   it("moves to another database", async () => {
-    const moving = await Place.make()
+    const target = new URL(await freshPostgresUrl())
+    const moving = await Place.make({ PGPASSWORD: decodeURIComponent(target.password) })
+    target.password = ""
     await moving.succeed("init")
-    moving.stand("postgres://acme@db.example/acme", `'${await freshPostgresUrl()}'`)
+    moving.stand("postgres://acme@db.example/acme", `'${target.href}'`)
     assert.match(await moving.succeed("migrateTarget"), /^[1-9]\d* migration\(s\) applied\.$/m)
     assert.match(await moving.succeed("transfer"), /^0 row\(s\) copied\. Set database\.url/m)
   })
@@ -926,12 +936,13 @@ describe("docs/signers.md", () => {
   })
 })
 
-/** Programs that take their time: a full run has them. */
-const whenFull = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => isFull ? list : []
+// Programs that take their time: a full run has them.
+const toolsOf = isFull ? ["docs/development.md and docs/bench.md"] : []
 
-describe("docs/development.md and docs/bench.md", () => {
-  const written = (chosen: (command: string) => boolean): ReadonlyArray<string> =>
-    whenFull([...new Set(documents.flatMap(commandsOf).filter(chosen))])
+describe.each(toolsOf)("%s", () => {
+  const written = (chosen: (command: string) => boolean): ReadonlyArray<string> => [
+    ...new Set(documents.flatMap(commandsOf).filter(chosen))
+  ]
 
   it.each(written(isBenchmark))("%s", async (command) => {
     const place = await Place.make()
@@ -968,10 +979,10 @@ describe("docs/development.md and docs/bench.md", () => {
     assert.match(stdout, /^[12] passed, 0 failed$/m)
   })
 
-  it.each(whenFull(["format"] as const))("%ss, and nothing is left to format", async (line) => {
+  it("formats, and nothing is left to format", async () => {
     const place = await Place.make()
     cloneInto(place)
-    await place.succeed(line)
+    await place.succeed("format")
     for (const document of documents) {
       assert.strictEqual(readFileSync(place.at(document), "utf8"), text(document), document)
     }

@@ -5,6 +5,7 @@ import { rolesText } from "../domain/Role.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { AccountKeys } from "../subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { PublicKeys } from "../subsystems/crypto/PublicKeys.ts"
 import { AuditAllowance } from "../subsystems/db/AuditAllowance.ts"
 import type { Database } from "../subsystems/db/Database.ts"
 import { Metrics } from "../subsystems/metrics/Metrics.ts"
@@ -28,6 +29,7 @@ import { ReadHooks } from "../subsystems/signing/ReadHooks.ts"
 import type { Signers } from "../subsystems/signing/Signer.ts"
 import { Validator } from "../subsystems/validation/Validator.ts"
 import { filesFailed } from "./CommandFailed.ts"
+import { ownAddresses } from "./OwnAddresses.ts"
 
 /** The proxies of a configuration. */
 export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
@@ -83,6 +85,7 @@ export const acme = (config: Config, version: string, before: Before) => {
     policiesOf(config, mounted, version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
     Layer.mapError(Issuers.layer(mounted, before.issuers), filesFailed),
+    Layer.mapError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
     Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
     Waits.layer(config.server)
   )
@@ -92,7 +95,10 @@ export const acme = (config: Config, version: string, before: Before) => {
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.merge(
     Layer.unwrapEffect(Effect.map(throughProxies(proxiesOf(config).validation), (dialer) =>
-      Layer.provide(Validator.layer, Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))))).pipe(
+      Layer.provide(
+        Validator.layer(ownAddresses(config)),
+        Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))
+      ))).pipe(
         Layer.provide(Resolver.layer(config.dns.resolver))
       ),
     Layer.mapError(

@@ -1,4 +1,5 @@
 import type { AcmeError, Detailed, Identifier } from "./AcmeError.ts"
+import { limitSentences } from "./Limit.ts"
 
 /**
  * RFC 7807 / RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. A condition the
@@ -67,7 +68,11 @@ const table = {
     more: () => ({ algorithms: signatureAlgorithms })
   },
   BadPublicKey: { type: "badPublicKey", status: 400, detail: said },
-  UnsupportedContact: { type: "unsupportedContact", status: 400, detail: () => "A contact must be a mailto: URI." },
+  UnsupportedContact: {
+    type: "unsupportedContact",
+    status: 400,
+    detail: ({ index }) => `The member contact[${index}] must be a mailto: URI.`
+  },
   InvalidContact: { type: "invalidContact", status: 400, detail: said },
   UserActionRequired: {
     type: "userActionRequired",
@@ -102,7 +107,11 @@ const table = {
     }
   },
   AlreadyReplaced: { type: "alreadyReplaced", status: 409, detail: () => "Another order replaces this certificate." },
-  OrderNotReady: { type: "orderNotReady", status: 403, detail: () => "The order is not ready to be finalized." },
+  OrderNotReady: {
+    type: "orderNotReady",
+    status: 403,
+    detail: ({ status = "not ready" }) => `The order is ${status}; it is finalized once, when it is ready.`
+  },
   BadCsr: { type: "badCSR", status: 400, detail: said },
   AlreadyRevoked: { type: "alreadyRevoked", status: 400, detail: () => "The certificate is revoked already." },
   BadRevocationReason: {
@@ -113,7 +122,10 @@ const table = {
   RateLimited: {
     type: "rateLimited",
     status: 429,
-    detail: () => "Too many challenges of this account are being validated.",
+    detail: ({ limit }) =>
+      limit === undefined
+        ? "Too many challenges of this account are being validated."
+        : `${limitSentences[limit]} (limits.${limit}).`,
     retryAfter: (error) => error.retryAfter
   },
   ServerInternal: { type: "serverInternal", status: 500, detail: () => `The request failed here; ${logHasReason}` },
@@ -146,7 +158,7 @@ const table = {
   ChallengeUnreachable: {
     type: "connection",
     status: 400,
-    detail: (error) => `Could not fetch the challenge response of ${error.name}; ${logHasReason}`,
+    detail: ({ name, port }) => `Could not fetch the challenge response of ${name} at port ${port}; ${logHasReason}`,
     more: aboutName
   },
   ChallengeMismatched: {
@@ -173,7 +185,8 @@ const table = {
   HandshakeFailed: {
     type: "tls",
     status: 400,
-    detail: ({ name }) => `The host of ${name} did not speak the validation protocol; ${logHasReason}`,
+    detail: ({ name, port }) =>
+      `The host of ${name} did not speak the validation protocol at port ${port}; ${logHasReason}`,
     more: aboutName
   },
   AlpnCertificateMismatched: {
@@ -200,7 +213,8 @@ const table = {
   UpstreamTooSlow: {
     type: "serverInternal",
     status: 500,
-    detail: () => `The upstream authority did not get it done in time; ${logHasReason}`
+    detail: () =>
+      `The authority behind this server had not issued when the time for it was over; a new order may succeed, and ${logHasReason}`
   },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",

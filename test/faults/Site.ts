@@ -39,7 +39,7 @@ export interface Site {
   readonly dispose: () => Promise<void>
 }
 
-// Retries soon, and validations whose lease is as short as leases get: the budget of 7 s and 30 s more.
+// Validations that end soon, and retries.
 const haste = {
   ACME_SVC_CHALLENGE__TIMEOUT_MS: "2000",
   ACME_SVC_JOBS__RETRY_BASE_SECONDS: "1",

@@ -1,6 +1,4 @@
 import { createHash } from "node:crypto"
-import { sqlAt } from "../support/OpenDatabase.ts"
-import type { Server } from "../support/Server.ts"
 import type { Findings } from "./Auditor.ts"
 import { audit } from "./Auditor.ts"
 import type { Load } from "./Load.ts"
@@ -16,11 +14,6 @@ export interface Means {
   readonly seed: string
   /** Honest clients at a time. */
   readonly clients: number
-  /**
-   * Leases of processes that are stopped or dead are ended in the database, where the whole run waits for them: a
-   * signing's takes a minute and a half.
-   */
-  readonly isHurried: boolean
   /** A PostgreSQL database nobody else uses. */
   readonly freshPostgresUrl: () => Promise<string>
   /** Tells how it goes. */
@@ -54,8 +47,6 @@ export interface Stage {
   readonly load: Load
   /** A number from 0 up to but not including `below`, drawn from the seed. */
   readonly chance: (below: number) => number
-  /** Ends the leases of a process that is stopped or dead, when the run is hurried. */
-  readonly endLeases: (of: Server | number) => Promise<void>
   readonly means: Means
 }
 
@@ -90,18 +81,7 @@ export const under = async (
       ...front === undefined ? {} : { port: front }
     })
     try {
-      const endLeases = async (of: Server | number) => {
-        const pid = typeof of === "number" ? of : of.pid()
-        if (!means.isHurried) return
-        // A process that was stopped in the middle of a transaction keeps its rows locked.
-        const free = site.databaseUrl.startsWith("sqlite://") ? "" : "FOR UPDATE SKIP LOCKED"
-        await sqlAt(
-          site.databaseUrl,
-          `UPDATE jobs SET lease_until = 0 WHERE id IN
-             (SELECT id FROM jobs WHERE status = 'running' AND lease_owner LIKE '%:${pid}:%' ${free})`
-        )
-      }
-      const stage: Stage = { site, load, chance: chanceOf(means.seed), endLeases, means }
+      const stage: Stage = { site, load, chance: chanceOf(means.seed), means }
       await load.beside(load.ledger.acknowledged.more(means.clients))
       const injected = await load.beside(inject(stage))
       await load.finish()

@@ -8,7 +8,7 @@ import { slowBodies, slowHandshakes, slowHeads } from "./SlowLoris.ts"
 import type { Fault } from "./Stage.ts"
 import { stopWorker } from "./Stop.ts"
 
-/** Every fault. Those that wait for leases go first, beside what keeps the machine busy. */
+/** Every fault. */
 export const faults: ReadonlyArray<Fault> = [
   killOne,
   killApart,

@@ -40,7 +40,6 @@ const play = async (
       rounds: fault.isSize ? Math.ceil(fault.rounds * options.share) : options.rounds ?? fault.rounds,
       seed: options.seed,
       clients: options.clients,
-      isHurried: options.isHurried,
       freshPostgresUrl: async () => (await cluster()).createDatabase(),
       say: tell
     })

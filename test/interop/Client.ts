@@ -50,6 +50,10 @@ export interface Client {
   readonly chain: (at: Workplace, names: Names, name: string) => string
   /** It can open an account with the credential of its workplace. */
   readonly binds?: true
+  /** Asks for a single name in the subject of its request alone. */
+  readonly namesInSubject?: true
+  /** Gives the account another address. */
+  readonly updateContact?: (at: Workplace) => Promise<unknown>
   /** Gives the account another key. */
   readonly rollover?: (at: Workplace) => Promise<unknown>
   /** Revokes the certificate with the account's key. */
@@ -62,6 +66,9 @@ export interface Client {
 
 /** Who gives each account's address. */
 export const contact = "ops@corp.example"
+
+/** Who gives it where that changes. */
+export const newContact = "new@corp.example"
 
 /** Writes a script for a client to call, and answers its path. */
 export const scriptIn = (directory: string, name: string, ...lines: ReadonlyArray<string>): string => {

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, beforeEach, inject } from "vitest"
 import { Database } from "../../src/subsystems/db/Database.ts"
 import type { Driver } from "../../src/subsystems/db/Database.ts"
+import { afterFile } from "./Cleanup.ts"
 import { migrated, openDriver, sql } from "./Graph.ts"
 import { createPostgresDatabase, dropPostgresDatabase } from "./Postgres.ts"
 
@@ -15,25 +16,18 @@ const askRun = async (service: "postgres" | "build"): Promise<string> => {
   return text
 }
 
-const cleanups: Array<() => Promise<void> | void> = []
-
-/** Takes away what a test file asked for; to be called when it has ended. */
-export const cleanUp = async (): Promise<void> => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup()
-}
-
 /** The URL of a PostgreSQL database nobody else uses; it is dropped when the test file has ended. */
 export const freshPostgresUrl = async (): Promise<string> => {
   const adminUrl = await askRun("postgres")
   const url = await createPostgresDatabase(adminUrl)
-  cleanups.push(() => dropPostgresDatabase(adminUrl, url))
+  afterFile(() => dropPostgresDatabase(adminUrl, url))
   return url
 }
 
 /** A temporary directory, removed when the test file has ended. */
 export const freshDirectory = (): string => {
   const directory = mkdtempSync(join(tmpdir(), "acme-test-"))
-  cleanups.push(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))
+  afterFile(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))
   return directory
 }
 
@@ -76,6 +70,7 @@ const tables = [
   "eab_keys",
   "revocations",
   "crls",
+  "burnt_keys",
   "http01_tokens",
   "admin_users",
   "login_attempts"

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { patienceMs } from "./Patience.ts"
 import { freePort } from "./Ports.ts"
+import { watch } from "./Watchdog.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
@@ -93,12 +94,6 @@ const parseRecord = (line: string): LogRecord | undefined => {
   }
 }
 
-/** Whatever is still running when this process ends is ended with it. */
-const children = new Set<ChildProcessByStdio<null, Readable, Readable>>()
-process.once("exit", () => {
-  for (const child of children) child.kill("SIGKILL")
-})
-
 /** One run of the service's process, from its start to its exit. */
 class Run {
   readonly pid: number
@@ -123,7 +118,7 @@ class Run {
       env,
       stdio: ["ignore", "pipe", "pipe"]
     })
-    children.add(this.child)
+    watch(this.child)
     this.pid = this.child.pid ?? 0
     createInterface({ input: this.child.stdout }).on("line", (line) => this.onLine(line))
     this.child.stderr.on("data", (chunk: Buffer) => {
@@ -131,7 +126,6 @@ class Run {
     })
     this.exited = new Promise((done) =>
       this.child.once("close", (code, signal) => {
-        children.delete(this.child)
         this.ended = { code, signal }
         for (const waiter of this.waiters) waiter.reject(this.endedEarly())
         this.waiters.clear()
@@ -275,6 +269,7 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
       ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
       ACME_SVC_SERVER__BASE_URL: baseUrl,
       ACME_SVC_SERVER__TLS__ENABLED: options.tls === true ? "true" : "false",
+      ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true",
       ...options.databaseUrl === undefined ? {} : { ACME_SVC_DATABASE__URL: options.databaseUrl },
       ...options.env
     }

@@ -1,5 +1,5 @@
 import { Command, Options } from "@effect/cli"
-import { Cause, Effect, Either } from "effect"
+import { Cause, Effect, Either, Fiber } from "effect"
 import * as Path from "node:path"
 import type { Roles } from "../../domain/Role.ts"
 import { everyRole, parseRoles } from "../../domain/Role.ts"
@@ -7,6 +7,7 @@ import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { Database } from "../../subsystems/db/Database.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { renderWelcome } from "../../surfaces/cli/welcome.ts"
+import { checkAddresses } from "../Addresses.ts"
 import { CommandFailed, messageOf } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import * as Logging from "../Logging.ts"
@@ -25,6 +26,8 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles, acceptsEmptyDa
     const loaded = yield* load
     const { config } = loaded
     const log = Logging.make(config, host, globals)
+    // Heard all the time: what happens between two steps of the start is met at the next.
+    const process: Process = { ...host.process, uncaught: Fiber.join(yield* Effect.fork(host.process.uncaught)) }
     let current = config
     const enforce = (next: Config) =>
       Effect.suspend(() => {
@@ -46,17 +49,18 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles, acceptsEmptyDa
         process: Process,
         dialect: "sqlite" | "postgres"
       ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
-      yield* Effect.flatMap(Database, ({ dialect }) => settle(host.process, dialect))
+      const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
+      yield* Effect.raceFirst(settled, process.uncaught)
       const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
       const again = Effect.map(load, (fresh) => fresh.config)
       yield* Effect.provide(
-        serve({ config, roles, process: host.process, acceptsEmptyDatabase, announce, load: again, enforce }),
+        serve({ config, roles, process, acceptsEmptyDatabase, announce, load: again, enforce }),
         Graph.kept(() => current, roles)
       )
     })
     return yield* program.pipe(
       Effect.provide(database(config, { serving: true })),
-      Effect.raceFirst(host.process.uncaught),
+      (self) => Effect.zipRight(checkAddresses(config, roles), self), // before the database is touched
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
       Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
       Effect.provide(log.layer)

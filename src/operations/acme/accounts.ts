@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Account } from "../../domain/Account.ts"
 import { checkContacts } from "../../domain/Account.ts"
-import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
+import { AccountDoesNotExist, BadPublicKey, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
 import { AccountId } from "../../domain/Id.ts"
 import type { ClientFacts } from "../../domain/Job.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
@@ -16,6 +16,8 @@ import { emit } from "../../subsystems/log/EventLog.ts"
 import { verifyBinding } from "./binding.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts, currentSeconds } from "./caller.ts"
+import * as limits from "./limits.ts"
+import { faultOf } from "./newKey.ts"
 
 /** A newAccount request whose signature and nonce have been checked. */
 export interface Registration {
@@ -57,7 +59,7 @@ const foundBound = (registration: Registration, account: Account, kid: string | 
 
 /**
  * newAccount (RFC 8555 section 7.3): find or create by key. Order of checks: existing key, onlyReturnExisting, terms of
- * service, contacts, external account binding, insert; a lost race answers the winner. A known key needs the binding
+ * service, contacts, external account binding, key, insert; a lost race answers the winner. A known key needs the binding
  * too, but stays bound as it was.
  */
 export const register = Effect.fnUntraced(function*(registration: Registration) {
@@ -75,6 +77,11 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
     ? yield* verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
     : undefined
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
+  const fault = yield* faultOf(key.spki)
+  if (fault !== undefined) {
+    yield* emit("account_key_refused", { key_fp: fingerprint(key.spki), reason: fault.reason })
+    return yield* new BadPublicKey({ detail: fault.detail })
+  }
   const account = yield* create(registration, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
@@ -88,6 +95,8 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   const entropy = yield* Entropy
   const id = AccountId(yield* entropy.uuid)
   const now = yield* currentSeconds
+  const reached = yield* limits.ofNewAccount(profile, client, now)
+  if (reached !== undefined) return yield* limits.refuse(profile.name, reached, { client })
   const agreed = termsOfServiceAgreed ? true : undefined
   const account: Account = {
     id,
@@ -108,6 +117,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     eabKid,
     now,
     ip: client.ip,
+    network: limits.networkOf(client),
     ptr: client.ptr
   }
   if ((yield* accounts.insert(row)) === undefined) return undefined

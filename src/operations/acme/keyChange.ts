@@ -1,7 +1,7 @@
 import { Effect, Either, Schema } from "effect"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import { BadSignatureAlgorithm, KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
+import { BadPublicKey, BadSignatureAlgorithm, KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { AccountKeys } from "../../subsystems/crypto/AccountKeys.ts"
 import { sameBytes } from "../../subsystems/crypto/DerReader.ts"
 import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
@@ -14,6 +14,7 @@ import { emit } from "../../subsystems/log/EventLog.ts"
 import { refuseUnlessValid } from "./accounts.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts } from "./caller.ts"
+import { faultOf } from "./newKey.ts"
 
 /** keyChange as it was posted: the inner JWS, and the two URLs it must name. */
 export interface KeyChange {
@@ -83,6 +84,8 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
   const proven = provenKey(request, caller)
   if (Either.isLeft(proven)) return yield* refused(proven.left)
   const key = proven.right
+  const fault = yield* faultOf(key.spki, account.id)
+  if (fault !== undefined) return yield* refused(["bad_key", new BadPublicKey({ detail: fault.detail })])
   const owner = accounts.findByKey(account.profile, key.spki)
   const facts = { key_fp: fingerprint(key.spki), previous_key_fp: fingerprint(account.pubkey) }
   const row = audit.insert({

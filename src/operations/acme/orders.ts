@@ -21,6 +21,7 @@ import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
 import * as certificates from "../../subsystems/db/certificates.ts"
+import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orderList from "../../subsystems/db/orderList.ts"
 import * as orders from "../../subsystems/db/orders.ts"
@@ -28,6 +29,7 @@ import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Caller } from "./caller.ts"
 import { currentSeconds, scopeOf } from "./caller.ts"
 import { judgeNames, orderProblem } from "./filter.ts"
+import * as limits from "./limits.ts"
 import { locate } from "./renewal.ts"
 
 /** newOrder as decoded; dates are epoch seconds. */
@@ -90,7 +92,7 @@ const acceptAll = (
 
 const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number) => {
   const { identifiers, notAfter, notBefore } = request
-  const limit = profile.order.max_identifiers
+  const limit = limits.mostNames(profile)
   if (identifiers.length === 0) return Either.left(new Malformed({ detail: "An order names at least one identifier." }))
   if (identifiers.length > limit) {
     return Either.left(new Malformed({ detail: `An order names at most ${limit} identifiers.` }))
@@ -105,6 +107,16 @@ const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
   isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
 
+// Whose a certificate is that is not the caller's, or whether there is one, is told to nobody.
+const nobodys = "names no certificate of this account"
+const replacesFaults = {
+  malformed: "is no certID: two base64url texts with a dot between them",
+  unknown: nobodys,
+  key_id_mismatch: nobodys,
+  other_account: nobodys,
+  no_shared_identifier: "names a certificate that shares no name with the order"
+}
+
 /** The certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
 const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
   const found = yield* locate(caller.profile.name, certId)
@@ -117,9 +129,7 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
     : "no_shared_identifier"
   if (reason === undefined && typeof found !== "string") return found
   yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
-  return yield* new Malformed({
-    detail: "replaces does not name a certificate of this account with one of these names."
-  })
+  return yield* new Malformed({ detail: `The member replaces ${replacesFaults[reason ?? "unknown"]}.` })
 })
 
 /** Inserts the order; false when another one has the claim to the certificate it is to replace. */
@@ -131,6 +141,8 @@ const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders
   }
   return (yield* orders.insert(row)) !== undefined
 })
+
+type Inserting = Effect.Effect<"inserted" | "claimed" | limits.Reached, StorageFailed, Database>
 
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
@@ -180,11 +192,18 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
       : afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
   ], { discard: true })
   // A claim that is taken is no failure of the transaction: its neighbours would have to run again.
-  const claimed = yield* transaction(Effect.flatMap(
-    insertClaiming(row, profile.order.validity_seconds),
-    (inserted) => inserted ? Effect.as(written, true) : Effect.succeed(false)
+  const outcome = yield* transaction(Effect.flatMap(
+    limits.boundsOrders(profile)
+      ? Effect.zipRight(accounts.lock(caller.accountId), limits.ofNewOrder(caller, names.length, now))
+      : Effect.succeed(undefined),
+    (reached): Inserting =>
+      reached !== undefined ? Effect.succeed(reached) : Effect.flatMap(
+        insertClaiming(row, profile.order.validity_seconds),
+        (inserted) => inserted ? Effect.as(written, "inserted") : Effect.succeed("claimed")
+      )
   ))
-  if (!claimed) {
+  if (typeof outcome === "object") return yield* limits.refuse(profile.name, outcome, caller)
+  if (outcome === "claimed") {
     yield* emit("order_replaces_rejected", { reason: "already_claimed" })
     return yield* new AlreadyReplaced()
   }

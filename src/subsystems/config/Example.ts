@@ -80,7 +80,7 @@ const profileHead =
 [profiles.default]`
 
 const profileTail =
-  `# A profile takes each key of [order], [challenge], [signer], [filter], [ipam], [eab] and [meta] from there, unless it
+  `# A profile takes each key of [order], [limits], [challenge], [signer], [filter], [ipam], [eab] and [meta] from there, unless it
 # has its own:
 #[profiles.default.order]
 #max_identifiers = 10
@@ -139,6 +139,11 @@ export const renderInitialConfig = (choices: Partial<InitialConfig> = {}): strin
 bind_address = ${JSON.stringify(bind_address)}
 # The URL clients use, without a trailing slash. It must be the public one: every signed request is checked against it.
 base_url = ${JSON.stringify(base_url)}
+
+[challenge]
+# Lets the server prove control of names that are this very machine, such as those below localhost. In production delete
+# this line: else whoever may order can have the server ask services that only this machine is to reach.
+allow_loopback = true
 
 [challenge.http_01]
 # The port on which the server fetches the token that proves control of a name. The standard port is 80, and production

@@ -41,6 +41,22 @@ const order = Schema.Struct({
   retention_days: integer(30, { min: 0 }, "Days after its expiry before an order is deleted; 0 keeps orders for ever.")
 })
 
+const limits = Schema.Struct({
+  window_seconds: count(3600, "Time over which new accounts, orders and names are counted."),
+  accounts_per_network: integer(
+    0,
+    { min: 0 },
+    "New accounts from one network, the /24 of an IPv4 address or the /48 of an IPv6 one; 0 means no limit."
+  ),
+  orders_per_account: integer(0, { min: 0 }, "New orders of one account; 0 means no limit."),
+  names_per_account: integer(0, { min: 0 }, "Names in new orders of one account; 0 means no limit."),
+  pending_authorizations_per_account: integer(
+    0,
+    { min: 0 },
+    "Pending authorizations of one account at any time; 0 means no limit."
+  )
+})
+
 const challenge = Schema.Struct({
   enabled: words(
     ["http-01"],
@@ -54,6 +70,10 @@ const challenge = Schema.Struct({
   timeout_ms: milliseconds(5000, "Time for one validation attempt; must stay below server.request_timeout_ms."),
   max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
   denied_addresses: texts(deniedByDefault, addressOrCidr, "Addresses a validation never connects to. Denial wins."),
+  allow_loopback: flag(
+    false,
+    "Let validations connect to this host too: to loopback, and to the addresses the service listens on."
+  ),
   allowed_addresses: texts(
     [],
     addressOrCidr,
@@ -138,6 +158,14 @@ export const Table = Schema.Struct({
     })
   }),
   order,
+  keys: Schema.Struct({
+    blocklist_paths: texts(
+      [],
+      path,
+      "Files of public keys nobody may use: SHA-256 of keys, or Debian's lists of weak ones."
+    )
+  }),
+  limits,
   nonce: Schema.Struct({
     ttl_seconds: count(300, "Time a nonce can be used.")
   }),
@@ -181,7 +209,7 @@ export const Table = Schema.Struct({
   }),
   jobs: Schema.Struct({
     poll_interval_ms: milliseconds(1000, "How often scheduled work is looked for."),
-    max_concurrent: count(8, "Jobs running at once."),
+    max_concurrent: count(8, "Jobs of one kind running at once; of those that wait for others, more."),
     max_attempts: count(5, "Attempts of one job."),
     retry_base_seconds: count(30, "Delay before the first retry; it doubles each time."),
     retry_max_seconds: count(3600, "Longest delay between retries."),
@@ -193,6 +221,7 @@ export const Table = Schema.Struct({
     Schema.Struct({
       enabled: flag(true, "false parks the profile: checked, but not served, and its data is kept."),
       order,
+      limits,
       meta,
       signer,
       filter,

@@ -65,7 +65,8 @@ export const tables: ReadonlyArray<Table> = [
     created_ptr: "text",
     last_seen_at: "int",
     last_seen_ip: "text",
-    last_seen_ptr: "text"
+    last_seen_ptr: "text",
+    created_network: "text"
   }),
   table("orders", "id", {
     id: "uuid",
@@ -132,6 +133,7 @@ export const tables: ReadonlyArray<Table> = [
     reason: "int",
     not_after: "int"
   }),
+  table("burnt_keys", "pubkey account_id", { pubkey: "bytes", account_id: "uuid", burnt_at: "int" }),
   table("crls", "issuer", {
     issuer: "text",
     crl_number: "int",
@@ -159,7 +161,9 @@ export const tables: ReadonlyArray<Table> = [
     lease_owner: "text",
     last_error: "text",
     created_at: "int",
-    updated_at: "int"
+    updated_at: "int",
+    share: "text",
+    spent_seconds: "int"
   }),
   table("workers", "owner", {
     owner: "text",

@@ -23,6 +23,8 @@ export interface Issued {
   readonly serial: string
   /** Epoch seconds. */
   readonly notAfter: number
+  /** Told when it was signed for nothing: valid, and neither stored nor handed out. */
+  readonly discarded?: Effect.Effect<void>
 }
 
 /** The backend says the CSR is at fault: the order ends `invalid` with badCSR. */
@@ -58,7 +60,7 @@ export interface CrlIssuer {
 /** What a relay knows of its order at the upstream from attempts before, and where it keeps what it learns. */
 export interface Relaying<E> {
   readonly stored: StoredUpstreamOrder
-  /** Epoch seconds of the first attempt. */
+  /** Epoch seconds since which the order has been gone about, the time left out in which nobody did. */
   readonly startedAt: number
   /** This is not the first attempt. */
   readonly wasBegun: boolean

@@ -6,7 +6,7 @@ import { assert, describe } from "vitest"
 import { int, text } from "../../../src/subsystems/db/Column.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { afterCommit, all, Database, run, StorageFailed, transaction } from "../../../src/subsystems/db/Database.ts"
-import { reclaim } from "../../../src/subsystems/db/jobs.ts"
+import { reclaim, running } from "../../../src/subsystems/db/jobLeases.ts"
 import { statement } from "../../../src/subsystems/db/Statement.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/subsystems/log/EventLog.ts"
@@ -344,6 +344,29 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepStrictEqual([bodies, told], [4, 1])
     })))
 
+  it.effect("a slow statement is told of by name, and answers all the same", () =>
+    database.use(Effect.gen(function*() {
+      const records: Array<Record> = []
+      const driver = yield* Database
+      const { now } = performance
+      // As if a second had gone by while the engine was at it.
+      const slow: Driver = {
+        ...driver,
+        single: (statement, params) =>
+          Effect.tap(driver.single(statement, params), () => {
+            performance.now = () => now.call(performance) + 1000
+          })
+      }
+      yield* Effect.provideService(run(insert, { value: "planted-value" }), Database, slow).pipe(
+        Effect.ensuring(Effect.sync(() => (performance.now = now))),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+      assert.strictEqual(yield* total, 1)
+      const [told, ...more] = records
+      assert.deepStrictEqual([told?.event, told?.fields["statement"], more], ["db_statement_slow", "test_insert", []])
+      assert.isAtLeast(Number(told?.fields["elapsed_ms"]), 1000)
+    })))
+
   it.live("a failed statement is logged by name, without its text or values", () =>
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
@@ -406,6 +429,7 @@ describe("PostgreSQL alone", () => {
 
   it.live("rows that a process keeps locked while it stands still do not keep the others from being reclaimed", () =>
     Effect.gen(function*() {
+      const reclaimAll = Effect.flatMap(running, (rows) => reclaim(10, rows))
       const other = yield* database.another
       const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       yield* database.use(sql(
@@ -422,14 +446,14 @@ describe("PostgreSQL alone", () => {
         other
       ))
       yield* Deferred.await(held)
-      assert.strictEqual(yield* database.use(reclaim(10)), 1)
+      assert.strictEqual(yield* database.use(reclaimAll), 1)
       assert.deepStrictEqual(
         yield* database.use(sql("SELECT dedup_key FROM jobs WHERE status = 'ready'")),
         [{ dedup_key: "free" }]
       )
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(holder)
-      assert.strictEqual(yield* database.use(reclaim(10)), 1)
+      assert.strictEqual(yield* database.use(reclaimAll), 1)
     }).pipe(Effect.scoped))
 
   it.live("statements, locks and idle transactions are bounded by the server", () =>

@@ -4,9 +4,9 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Database, StorageFailed } from "../../../src/subsystems/db/Database.ts"
-import * as jobs from "../../../src/subsystems/db/jobs.ts"
 import { appliedNames } from "../../../src/subsystems/db/Migrations.ts"
 import * as Migrations from "../../../src/subsystems/db/Migrations.ts"
+import * as queueState from "../../../src/subsystems/db/queueState.ts"
 import { withRemedy } from "../../../src/subsystems/db/remedies.ts"
 import * as Sqlite from "../../../src/subsystems/db/Sqlite.ts"
 import { databases, freshDirectory } from "../../support/Databases.ts"
@@ -19,7 +19,7 @@ describe("what can be done about a failure of the database", () => {
         const driver = yield* openDriver(yield* Effect.promise(freshUrl))
         yield* Effect.gen(function*() {
           assert.deepStrictEqual(yield* appliedNames, [])
-          const absent = yield* Effect.flip(jobs.reclaim(1))
+          const absent = yield* Effect.flip(queueState.oldest(1))
           assert.instanceOf(absent, StorageFailed)
           assert.match(absent.message, /the schema is not this build's: run acme-svc migrate/)
           yield* sql("CREATE TABLE jobs (id INTEGER)")

@@ -8,6 +8,7 @@ import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import * as accounts from "../../../src/subsystems/db/accounts.ts"
 import * as audit from "../../../src/subsystems/db/audit.ts"
 import * as authorizations from "../../../src/subsystems/db/authorizations.ts"
+import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import * as certificates from "../../../src/subsystems/db/certificates.ts"
 import type { Database } from "../../../src/subsystems/db/Database.ts"
 import { transaction } from "../../../src/subsystems/db/Database.ts"
@@ -45,6 +46,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         eabKid: undefined,
         now: 100,
         ip: "192.0.2.1",
+        network: undefined,
         ptr: undefined
       })
       assert.deepStrictEqual(inserted, { id })
@@ -144,6 +146,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           eabKid: undefined,
           now: 200,
           ip: undefined,
+          network: undefined,
           ptr: undefined
         }
         assert.isUndefined(yield* accounts.insert(again))
@@ -316,17 +319,26 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.findForIssuance("q", order.id))
       }))
 
-    test("a key is compromised once its certificate was revoked with reason 1, in any profile", () =>
+    test("a key is burnt for everybody, or for one account, who gets no certificate for it stored", () =>
       Effect.gen(function*() {
-        const key = Buffer.alloc(3000, 7) // longer than an index page holds
-        const { id } = yield* orderAt("processing")
-        yield* orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: key, certNotAfter: 1 })
-        assert.isFalse(yield* certificates.isCompromised(key))
-        for (const [reason, expected] of [[0, false], [4, false], [1, true]] as const) {
-          yield* sql(`UPDATE orders SET revoked_at = 1, revocation_reason = ${reason}`)
-          assert.strictEqual(yield* certificates.isCompromised(key), expected)
+        const longest = Buffer.alloc(1100, 7) // of an RSA key of 8192 bits
+        const { accountId, id } = yield* orderAt("processing")
+        const another = yield* addAccount()
+        assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
+        yield* burntKeys.insert({ pubkey: longest, accountId: another, now: 1 })
+        yield* burntKeys.insert({ pubkey: longest, accountId: another, now: 2 })
+        assert.isTrue(yield* burntKeys.isBurnt(longest, another))
+        assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
+        assert.isFalse(yield* burntKeys.isBurnt(longest))
+        const stored = (certPubkey: Buffer) =>
+          orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey, certNotAfter: 1 })
+        for (const who of [accountId, burntKeys.everybody]) {
+          yield* burntKeys.insert({ pubkey: longest, accountId: who, now: 1 })
+          assert.isTrue(yield* burntKeys.isBurnt(longest, accountId))
+          assert.isUndefined(yield* stored(longest))
+          yield* sql(`DELETE FROM burnt_keys WHERE burnt_at = 1`)
         }
-        assert.isFalse(yield* certificates.isCompromised(Buffer.alloc(3000, 8)))
+        assert.isDefined(yield* stored(longest))
       }))
 
     test("stuck: processing, old enough and without a live signing job", () =>
@@ -612,15 +624,18 @@ describe.each(databases)("repositories on $name", (backend) => {
           ),
           [[100, 150]]
         )
-        assert.isTrue(yield* workers.wasSeen("host", "worker", 150))
-        assert.isFalse(yield* workers.wasSeen("host", "worker", 151))
-        assert.isFalse(yield* workers.wasSeen("hos", "worker", 0))
-        assert.isFalse(yield* workers.wasSeen("other", "worker", 0))
-        assert.isFalse(yield* workers.wasSeen("host", "work", 0))
-        assert.isFalse(yield* workers.wasSeen("host", "admin", 0))
+        assert.isTrue(yield* workers.wasSeen("host", "worker", 150, 200))
+        assert.isFalse(yield* workers.wasSeen("host", "worker", 0, 149), "by a clock that was wrong")
+        assert.isFalse(yield* workers.wasSeen("host", "worker", 151, 200))
+        assert.isFalse(yield* workers.wasSeen("hos", "worker", 0, 200))
+        assert.isFalse(yield* workers.wasSeen("other", "worker", 0, 200))
+        assert.isFalse(yield* workers.wasSeen("host", "work", 0, 200))
+        assert.isFalse(yield* workers.wasSeen("host", "admin", 0, 200))
         yield* workers.present({ ...row, owner: "h%st:2:u", now: 10 })
-        assert.isFalse(yield* workers.wasSeen("hxst", "worker", 0), "no pattern")
-        assert.strictEqual(yield* workers.sweep(11), 1)
+        assert.isFalse(yield* workers.wasSeen("hxst", "worker", 0, 200), "no pattern")
+        assert.strictEqual(yield* workers.sweep(11, 200), 1)
+        yield* workers.present({ ...row, owner: "host:3:u", now: 201 })
+        assert.strictEqual(yield* workers.sweep(11, 200), 1, "seen later than now")
         yield* workers.remove("host:1:u")
         assert.strictEqual(yield* count("SELECT count(*) FROM workers"), 0)
       }))

@@ -53,6 +53,7 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
         keyAuthorization: asked.keyAuthorization ?? keyAuthorization,
         challenge: {
           timeout_ms: asked.timeout_ms ?? 20_000,
+          allow_loopback: true,
           denied_addresses: ["0.0.0.0/0", "::/0"],
           allowed_addresses: [],
           http_01: { port: 80, https_port: 443, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 },
@@ -60,10 +61,13 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
         }
       })).pipe(
         Effect.match({
-          onFailure: ({ answers, error, reason }) => ({ verdict: `${error} ${reason}`, answers }),
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused"
+              ? { verdict: `${failure.error} ${failure.reason}`, answers: failure.answers }
+              : { verdict: failure._tag, answers: undefined },
           onSuccess: () => ({ verdict: "valid", answers: undefined })
         }),
-        Effect.provide(Validator.layer.pipe(Layer.provide(outside))),
+        Effect.provide(Validator.layer().pipe(Layer.provide(outside))),
         Effect.provide(EventLog.layerMemory(records))
       )
     return { ...outcome, records }
@@ -192,7 +196,11 @@ describe("the look-up", () => {
       const { records, verdict } = yield* Fiber.join(fiber)
       assert.deepStrictEqual([verdict, ended], ["dns timeout", true])
       assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
-        ["challenge_validation_timeout", { identifier: "a.example", elapsed_ms: 5000 }]
+        ["challenge_validation_timeout", {
+          identifier: "a.example",
+          elapsed_ms: 5000,
+          error: "the look-up for a.example was not answered"
+        }]
       ])
     }))
 

@@ -27,6 +27,7 @@ const nameOf = (text: string): DnsName => {
 
 const defaults: ChallengePolicy = {
   timeout_ms: 5000,
+  allow_loopback: true,
   denied_addresses: [
     "0.0.0.0/8",
     "169.254.0.0/16",
@@ -62,6 +63,8 @@ interface World {
   readonly resolver?: Layer.Layer<Resolver>
   readonly script?: Script
   readonly identifier?: string
+  /** Addresses of the service's own host. */
+  readonly own?: ReadonlyArray<string>
   readonly challenge?: Partial<Omit<ChallengePolicy, "http_01">>
   readonly http_01?: Partial<ChallengePolicy["http_01"]>
 }
@@ -89,8 +92,12 @@ const attempt = (world: World) =>
         keyAuthorization,
         challenge: { ...defaults, ...world.challenge, http_01: { ...defaults.http_01, ...world.http_01 } }
       })).pipe(
-        Effect.match({ onFailure: ({ error, reason }) => `${error} ${reason}`, onSuccess: () => "valid" }),
-        Effect.provide(Validator.layer.pipe(Layer.provide(outside))),
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+          onSuccess: () => "valid"
+        }),
+        Effect.provide(Validator.layer(world.own).pipe(Layer.provide(outside))),
         Effect.provide(EventLog.layerMemory(records))
       )
     return {
@@ -167,9 +174,26 @@ describe("addresses", () => {
       assert.lengthOf(fieldsOf("challenge_address_denied"), 4)
     }))
 
-  it.effect("loopback and private addresses: dialled by default; connection once denied", () =>
+  it.effect("loopback and the service's own addresses, in any spelling: connection unless they are allowed", () =>
     Effect.gen(function*() {
-      for (const address of ["127.0.0.1", "::1", "10.0.0.1", "192.168.0.1", "fd00::1"]) {
+      const own = ["198.51.100.9", "2001:db8::9"]
+      const spellings = ["::ffff:127.0.0.1", "64:ff9b::c633:6409"]
+      for (const address of ["127.0.0.1", "127.255.0.3", "::1", ...own, ...spellings]) {
+        const zone = { "a.example": [address] }
+        const { dialled, verdict } = yield* attempt({ zone, own, challenge: { allow_loopback: false } })
+        assert.deepStrictEqual([verdict, dialled], ["connection address_denied", []], address)
+        assert.strictEqual((yield* attempt({ zone, own })).verdict, "valid", address)
+      }
+      for (const address of ["198.51.100.8", "10.0.0.1", "2001:db8::8"]) {
+        const zone = { "a.example": [address] }
+        const { verdict } = yield* attempt({ zone, own, challenge: { allow_loopback: false } })
+        assert.strictEqual(verdict, "valid", address)
+      }
+    }))
+
+  it.effect("private addresses: dialled by default; connection once denied", () =>
+    Effect.gen(function*() {
+      for (const address of ["10.0.0.1", "192.168.0.1", "fd00::1"]) {
         const zone = { "a.example": [address] }
         assert.strictEqual((yield* attempt({ zone })).verdict, "valid")
         const { dialled, verdict } = yield* attempt({ zone, challenge: { denied_addresses: [address] } })
@@ -240,11 +264,14 @@ describe("addresses", () => {
 
   it.effect("time an address leaves over goes to the next ones", () =>
     Effect.gen(function*() {
-      const { requests, verdict } = yield* attempt({
+      const { fieldsOf, requests, verdict } = yield* attempt({
         zone: { "a.example": ["2001:db8::1", "192.0.2.1", "192.0.2.2"] },
         script: () => new ConnectFailed({ detail: "refused" })
       })
       assert.strictEqual(verdict, "connection connect_failed")
+      assert.deepStrictEqual(fieldsOf("challenge_validation_failed").map(({ error }) => error), [
+        "2001:db8::1 port 80: refused; 192.0.2.1 port 80: refused; 192.0.2.2 port 80: refused"
+      ])
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1666, 2500, undefined])
     }))
 
@@ -616,7 +643,9 @@ describe("time", () => {
       assert.isTrue(yield* Ref.get(ended))
       assert.strictEqual(verdict, "connection timeout")
       assert.deepStrictEqual(events, ["challenge_validation_timeout"])
-      assert.deepStrictEqual(fieldsOf("challenge_validation_timeout"), [{ identifier: "a.example", elapsed_ms: 5000 }])
+      assert.deepStrictEqual(fieldsOf("challenge_validation_timeout"), [
+        { identifier: "a.example", elapsed_ms: 5000, error: "192.0.2.1 port 80 did not answer" }
+      ])
     }))
 
   it.effect("hops share one budget", () =>

@@ -155,7 +155,26 @@ describe("an order at the upstream", () => {
     Effect.gen(function*() {
       const { asked, failure } = yield* failureOf({}, { startedAt: madeAt - 300 })
       assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+      assert.match(
+        failure._tag === "SigningFailed" ? failure.detail : "",
+        /^signer\.relay\.poll_timeout_secs, 300, had passed/
+      )
       assert.deepStrictEqual(postsOf(asked), ["/account"])
+    }))
+
+  it.effect("that the upstream has finished is fetched, however late; one it has not is given up", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const stored = storedAt(`${ca}/order/1`)
+      const late = { startedAt: madeAt - 86_400, stored, wasBegun: true }
+      const chain = yield* chainFor(request)
+      const valid = order("valid", { certificate: `${ca}/cert` })
+      const { ended } = yield* relayed({ "/order/1": [{ json: valid }], "/cert": [{ text: chain }] }, late)
+      assert.strictEqual(Either.isRight(ended) ? ended.right.chain : "", chain)
+      for (const said of [{ json: order("processing") }, { status: 503 }]) {
+        const { failure } = yield* failureOf({ "/order/1": [said] }, late)
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+      }
     }))
 
   it.effect("at an upstream that has lost the account may be tried again; file and command are named, and what they make is used", () =>
@@ -190,7 +209,7 @@ describe("an order at the upstream", () => {
     Effect.gen(function*() {
       for (const [startedAt, cause] of [[madeAt, "signer_failed"], [madeAt - 299, "poll_timeout"]] as const) {
         const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { startedAt })
-        assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "status 503" })
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "the upstream: status 503" })
       }
     }))
 })
