@@ -7,6 +7,7 @@ import { keepExported } from "../operations/crlExport.ts"
 import { recover } from "../operations/sweeps.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { Database } from "../subsystems/db/Database.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import * as Owner from "../subsystems/queue/Owner.ts"
 import * as Presence from "../subsystems/queue/Presence.ts"
@@ -36,11 +37,29 @@ export interface Process {
 
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
 
+/** Fails when the database is no longer the file it was: what is answered from then on would be lost. */
+const replaced = Effect.flatMap(
+  Database,
+  ({ lost }) =>
+    lost === undefined
+      ? Effect.never
+      : Effect.flatMap(lost, (message) => new CommandFailed({ code: 1, message }))
+)
+
+const emptied = ({ number, path }: crl.DatabaseEmptied) =>
+  new CommandFailed({
+    code: 3,
+    message:
+      `The database knows no revocation list of this CA, and ${path} is its list number ${number}: the database was lost, or database.url names another one. Put it back from a backup; or, if it is gone for good, begin anew with serve --accept-empty-database: accounts, orders and revocations start from nothing, and the next list has a higher number.`
+  })
+
 /** What one run of `serve` has beside the graph. */
 export interface Run {
   readonly config: Config
   readonly roles: Roles
   readonly process: Process
+  /** Begins anew where the files tell of a database that is gone. */
+  readonly acceptsEmptyDatabase: boolean
   /** Tells people, once everything serves. */
   readonly announce: Effect.Effect<void>
   readonly load: Surroundings["load"]
@@ -59,7 +78,7 @@ const startRunner = Effect.fnUntraced(function*(
 })
 
 /** Everything bound, begun and told of, and how it is ended. */
-const begin = Effect.fnUntraced(function*({ announce, config, process, roles }: Run) {
+const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, config, process, roles }: Run) {
   const entropy = yield* Entropy
   const build = { roles, version: process.version }
   const first = yield* Generations.build(config, build, {})
@@ -67,6 +86,9 @@ const begin = Effect.fnUntraced(function*({ announce, config, process, roles }: 
     Ref.make(first),
     (ref) => Effect.flatMap(Ref.get(ref), ({ close }) => close)
   )
+  if (first.signers !== undefined && !acceptsEmptyDatabase) {
+    yield* Effect.provide(Effect.catchTag(crl.refuseEmptied, "DatabaseEmptied", emptied), first.signers)
+  }
   const listeners = yield* Listeners.make
   const sockets = yield* listeners.prepare(first.surfaces)
   const machine = Owner.here()
@@ -102,7 +124,7 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept> 
     const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner, load, enforce }
     const reloading = Effect.forever(Effect.zipRight(process.reloadSignal, reload(current, count, surroundings)))
     const broken = Effect.flip(Effect.sandbox(process.uncaught))
-    const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), broken)
+    const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), Effect.raceFirst(broken, replaced))
     const begun = yield* Clock.currentTimeMillis
     yield* Effect.forkScoped(
       Effect.forever(Effect.zipRight(process.reloadSignal, emit("server_reload_supervisor_gone", {})))

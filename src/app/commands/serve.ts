@@ -21,7 +21,7 @@ import { described } from "./Kit.ts"
 // The lines of the start are written at the end of the turn of the event loop, and what is for people comes after them.
 const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
-const serveProgram = ({ globals, host, load }: Kit, roles: Roles) =>
+const serveProgram = ({ globals, host, load }: Kit, roles: Roles, acceptsEmptyDatabase = false) =>
   Effect.gen(function*() {
     const loaded = yield* load
     const { config } = loaded
@@ -54,7 +54,7 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles) =>
       const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
       const again = Effect.map(load, (fresh) => fresh.config)
       yield* Effect.provide(
-        serve({ config, roles, process, announce, load: again, enforce }),
+        serve({ config, roles, process, acceptsEmptyDatabase, announce, load: again, enforce }),
         Graph.kept(() => current, roles)
       )
     })
@@ -78,15 +78,18 @@ export const serveCommand = (kit: Kit) =>
         Options.withPseudoName(everyRole.join()),
         Options.repeated,
         Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
+      ),
+      acceptsEmptyDatabase: Options.boolean("accept-empty-database").pipe(
+        Options.withDescription("Begin anew where a revocation list tells of a database that is gone.")
       )
-    }, ({ role }) =>
+    }, ({ acceptsEmptyDatabase, role }) =>
       Either.match(parseRoles(role), {
         onLeft: (word) =>
           new CommandFailed({
             code: 2,
             message: `--role takes ${everyRole.join(", ")}, and not ${JSON.stringify(word)}.`
           }),
-        onRight: (roles) => serveProgram(kit, roles)
+        onRight: (roles) => serveProgram(kit, roles, acceptsEmptyDatabase)
       })),
     "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused."
   )

@@ -4,6 +4,7 @@ import type { Job, JobKind, JobStatus } from "../../domain/Job.ts"
 import { jobKinds } from "../../domain/Job.ts"
 import { int, nullable, packedUuid, rows, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
+import { distinct } from "./distinct.ts"
 import type { Fragments } from "./Statement.ts"
 import { select, statement } from "./Statement.ts"
 
@@ -161,11 +162,8 @@ const unknownKindsStatement = statement({
   sql: ({ at, each }) =>
     `SELECT kind AS "kind", (SELECT j.id FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready' LIMIT 1) AS "job_id",
        (SELECT count(*) FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') AS "count"
-      FROM (WITH RECURSIVE met(kind) AS (
-          SELECT min(kind) FROM jobs
-          UNION ALL SELECT (SELECT min(n.kind) FROM jobs n WHERE n.kind > met.kind) FROM met WHERE met.kind IS NOT NULL)
-        SELECT kind FROM met WHERE kind IS NOT NULL) p
-      WHERE kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+      FROM ${distinct("jobs", "kind")}
+     WHERE kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
         AND EXISTS (SELECT 1 FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') ORDER BY kind`
 })
 

@@ -8,6 +8,7 @@ import { unburnt } from "./burntKeys.ts"
 import type { Column } from "./Column.ts"
 import { bytes, int, json, nullable, rows, text, uuid } from "./Column.ts"
 import { all, Database, first, run } from "./Database.ts"
+import { distinct } from "./distinct.ts"
 import { leaving, reached } from "./guard.ts"
 import { lockRow } from "./lock.ts"
 import { select, statement } from "./Statement.ts"
@@ -222,13 +223,7 @@ const profilesStatement = statement({
   name: "order_profiles",
   params: {},
   row: { profile: text() },
-  // From one to the next in the index: there are few profiles and many accounts.
-  sql: () =>
-    `SELECT profile FROM (WITH RECURSIVE met(profile) AS (
-        SELECT min(profile) FROM accounts
-        UNION ALL SELECT (SELECT min(n.profile) FROM accounts n WHERE n.profile > met.profile) FROM met
-          WHERE met.profile IS NOT NULL)
-      SELECT profile FROM met WHERE profile IS NOT NULL) p`
+  sql: () => `SELECT profile FROM ${distinct("accounts", "profile")}`
 })
 
 type Owned = { readonly id: OrderId; readonly profile: string; readonly accountId: AccountId }

@@ -50,6 +50,8 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
 export interface CrlIssuer {
   /** Lower-case hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
   readonly id: string
+  /** Its subject key identifier, which its lists name. */
+  readonly keyIdentifier: Uint8Array
   readonly sign: CrlSigner
   /** `signer.local_ca.crl_path`: where the list is exported to. */
   readonly path: string
