@@ -49,6 +49,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "subsystems/config",
     "subsystems/crypto/KeyFile.ts",
     "subsystems/db",
+    "subsystems/outside/Exhausted.ts",
     "subsystems/outside/Files.ts",
     "subsystems/signing",
     "surfaces/http"

@@ -23,6 +23,7 @@ const frozen = {
     "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e",
     "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35",
     "0010_revoked_at.sql": "a13e31ca7aa93a7812554418b000805d2c8cf81d42bae4a3c6e99c43f5681113",
+    "0014_burnt_keys.sql": "4fac6262c6233a4aedc5af78ca4725f18bf93362c966e46a487f71852757e710",
     "0016_upstream_asks.sql": "e05070d91820ef75933fd35255798cd0576151ac116ff3b6ae85561b72581b18"
   },
   sqlite: {
@@ -34,6 +35,7 @@ const frozen = {
     "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e",
     "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35",
     "0010_revoked_at.sql": "a13e31ca7aa93a7812554418b000805d2c8cf81d42bae4a3c6e99c43f5681113",
+    "0014_burnt_keys.sql": "7d4d39ddce01721c0c4f285c005e098bd902c3e3e0d4f53a467ba2dfce4c413a",
     "0016_upstream_asks.sql": "39f4e426563aa0371f9310e9c1bf33627f257858f71e42ab12c299dd7593365a"
   }
 } as const
@@ -66,7 +68,9 @@ describe("the files", () => {
         for (const { checksum, name, statements } of yield* migrationsOf(dialect)) {
           assert.strictEqual(checksum, new Map<string, string>(Object.entries(frozen[dialect])).get(`${name}.sql`))
           assert.isAbove(statements.length, 0)
-          for (const text of statements) assert.match(text, /CREATE |DROP INDEX |ALTER TABLE \w+ ADD COLUMN /)
+          for (const text of statements) {
+            assert.match(text, /CREATE |DROP INDEX |INSERT INTO |ALTER TABLE \w+ ADD COLUMN /)
+          }
         }
       }
     }))

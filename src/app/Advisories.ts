@@ -6,11 +6,16 @@ import { emit } from "../subsystems/log/EventLog.ts"
 import { isExecutable } from "../subsystems/outside/Files.ts"
 import { advise as policies } from "../subsystems/policy/advisories.ts"
 import { proxiesOf } from "./Graph.ts"
+import { isSqlite } from "./OpenDatabase.ts"
 
 /** What an operator should see at start, and at each reload: nothing failed, but it may not be what was meant. */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })
+    const { sqlite, url } = config.database
+    if (sqlite.synchronous === "normal" && isSqlite(Redacted.value(url))) {
+      yield* emit("db_commits_unsynced", { key: "database.sqlite.synchronous" })
+    }
     for (const { enabled, name, signer } of config.profiles) {
       const { script_path, supports_crl, supports_renewal_info } = signer.custom
       const isRun = roles.has("worker") || (roles.has("acme") && (supports_crl || supports_renewal_info))

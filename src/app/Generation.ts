@@ -83,7 +83,8 @@ const provided = <S, R>(
   const ended = (outcome: Outcome<S | R>): Outcome<Left> => {
     if (outcome._tag !== "Done") return outcome
     const [during, after] = [commit(outcome.commit), commit(outcome.after)]
-    return { _tag: "Done", ...(during && { commit: during }), ...(after && { after }) }
+    const discarded = outcome.discarded && give(outcome.discarded)
+    return { _tag: "Done", ...(during && { commit: during }), ...(after && { after }), ...(discarded && { discarded }) }
   }
   return known.map((one) => ({
     kind: one.kind,
@@ -165,11 +166,6 @@ const metricsTimeoutMillis = 10_000
 const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boolean) {
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
-  if (bind_address === config.server.bind_address && !bind_address.endsWith(":0")) {
-    const error = "must not be the address of another listener"
-    yield* emit("metrics_config_invalid", { key: "metrics.bind_address", error })
-    return yield* new CommandFailed({ code: 3, message: `metrics.bind_address: ${error}, server.bind_address.` })
-  }
   const sample = yield* samples.make({
     kinds: handlers(config).map(({ kind }) => kind),
     profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name)

@@ -5,6 +5,7 @@ import { rolesText } from "../domain/Role.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { AccountKeys } from "../subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { PublicKeys } from "../subsystems/crypto/PublicKeys.ts"
 import { AuditAllowance } from "../subsystems/db/AuditAllowance.ts"
 import type { Database } from "../subsystems/db/Database.ts"
 import { Metrics } from "../subsystems/metrics/Metrics.ts"
@@ -83,6 +84,7 @@ export const acme = (config: Config, version: string, before: Before) => {
     policiesOf(config, mounted, version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
     Layer.mapError(Issuers.layer(mounted, before.issuers), filesFailed),
+    Layer.mapError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
     Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
     Waits.layer(config.server)
   )

@@ -7,6 +7,9 @@ import { CommandFailed } from "./CommandFailed.ts"
 
 const sqlitePrefix = "sqlite://"
 
+/** Whether a URL is that of a SQLite file. */
+export const isSqlite = (url: string): boolean => url.startsWith(sqlitePrefix)
+
 // More would only read the same pages of one disk, and each is a process.
 const mostReaders = 2
 
@@ -25,7 +28,7 @@ export const database = (
   const url = Redacted.value(settings.url)
   const database_url = maskedDatabaseUrl(settings.url)
   const engine = Layer.unwrapEffect(Effect.promise(async () =>
-    url.startsWith(sqlitePrefix)
+    isSqlite(url)
       ? (await import("../subsystems/db/Sqlite.ts")).layer({
         path: url.slice(sqlitePrefix.length),
         synchronous: settings.sqlite.synchronous,

@@ -6,6 +6,7 @@ import { frozenChanges } from "../subsystems/config/Frozen.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import type { Running } from "../subsystems/queue/Running.ts"
+import { checkAddresses } from "./Addresses.ts"
 import { advise } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Build, Generation } from "./Generation.ts"
@@ -69,9 +70,11 @@ export const reload = (
   return Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       const before = yield* Ref.get(current)
-      const config = yield* restore(Effect.tap(load, (loaded) => unfrozen(before.config, loaded)))
+      const config = yield* restore(Effect.tap(load, (loaded) =>
+        Effect.zipRight(unfrozen(before.config, loaded), checkAddresses(loaded, surroundings.roles))))
       const next = yield* restore(Generations.build(config, surroundings, before.before))
-      const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () => next.close)
+      const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () =>
+        next.close)
       // From here on nothing can fail.
       yield* enforce(config)
       yield* Ref.set(current, next)

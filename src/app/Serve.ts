@@ -3,6 +3,7 @@ import { hostname } from "node:os"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import * as crl from "../operations/crl.ts"
+import { keepExported } from "../operations/crlExport.ts"
 import { recover } from "../operations/sweeps.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
@@ -74,6 +75,10 @@ export const serve = (
     const stopped = yield* Effect.forkScoped(process.stopSignal)
     yield* Effect.yieldNow()
     const runner = yield* startRunner(config, owner, first)
+    if (runner !== undefined) {
+      yield* Effect.forkScoped(keepExported(Effect.map(Ref.get(current), ({ signers }) =>
+        signers)))
+    }
     yield* Generations.mounted(config)
     yield* sockets.publish
     yield* Generations.told(roles, undefined, config)

@@ -41,7 +41,8 @@ export const loadOrCreate = (
     return { loaded: yield* load(env, cwd), created: path }
   })
 
-const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean => faults.every(({ key }) => key === "profiles")
+const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>
+  faults.every(({ key }) => key === "profiles" || key === fileVariable)
 
 /** Creates the key files that are missing; answers a line for each pair made. Existing files are never touched. */
 export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy> =>

@@ -1,4 +1,5 @@
 import { Data } from "effect"
+import type { OrderStatus } from "./Order.ts"
 
 /** The wire's identifier object. */
 export interface Identifier {
@@ -32,7 +33,8 @@ export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist")
 export class ClientRefused extends Data.TaggedError("ClientRefused")<Detailed> {}
 export class BadSignatureAlgorithm extends Data.TaggedError("BadSignatureAlgorithm")<Detailed> {}
 export class BadPublicKey extends Data.TaggedError("BadPublicKey")<Detailed> {}
-export class UnsupportedContact extends Data.TaggedError("UnsupportedContact") {}
+/** `index` is its place in the list. */
+export class UnsupportedContact extends Data.TaggedError("UnsupportedContact")<{ readonly index: number }> {}
 export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed> {}
 /** `terms` is the URL to agree to. */
 export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{ readonly terms: string }> {}
@@ -54,7 +56,8 @@ export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** Several identifiers were refused, each for its own reason. */
 export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
-export class OrderNotReady extends Data.TaggedError("OrderNotReady") {}
+/** `status` is the one shown, where it is known. */
+export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{ readonly status?: OrderStatus }> {}
 export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 /** `code` as it was sent. */
@@ -76,7 +79,9 @@ export class Shed extends Data.TaggedError("Shed") {}
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
 // Stored with a challenge or an order and read when the client polls.
-export class ChallengeUnreachable extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string }> {}
+/** `port` is where the service is configured to look. */
+export class ChallengeUnreachable
+  extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string; readonly port: number }> {}
 export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
 export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
 export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
@@ -84,7 +89,8 @@ export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
   /** Records that were seen. */
   readonly answers: number
 }> {}
-export class HandshakeFailed extends Data.TaggedError("HandshakeFailed")<{ readonly name: string }> {}
+export class HandshakeFailed
+  extends Data.TaggedError("HandshakeFailed")<{ readonly name: string; readonly port: number }> {}
 export class AlpnCertificateMismatched
   extends Data.TaggedError("AlpnCertificateMismatched")<{ readonly name: string }> {}
 export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}

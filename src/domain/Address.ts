@@ -140,17 +140,48 @@ export const pointerName = ({ text, value, width }: Comparable): string =>
     ? `${text.split(".").toReversed().join(".")}.in-addr.arpa`
     : `${[...value.toString(16).padStart(32, "0")].toReversed().join(".")}.ip6.arpa`
 
+const low32 = 0xffff_ffffn
+
 /**
- * The IPv4 address a packet to `ip` may end at: inside an IPv4-mapped (`::ffff:0:0/96`), NAT64 (`64:ff9b::/96`,
- * RFC 6052) or 6to4 (`2002::/16`, RFC 3056) address.
+ * Where the networks of local-use NAT64 have an IPv4 address: behind a prefix of 96, 64, 56 or 48 bits, around the octet
+ * that stays zero, with nothing behind it (RFC 6052 section 2.2). Which prefix is in use cannot be seen.
  */
-export const embedded = (ip: IpAddress): Option.Option<IpAddress> => {
+const translated = (value: bigint): ReadonlyArray<bigint> => {
+  const isOctetZero = ((value >> 56n) & 0xffn) === 0n
+  const around = [0n, 8n, 16n].flatMap((before) => {
+    const behind = 32n - before
+    const rest = 56n - behind
+    const high = (value >> 64n) & ((1n << before) - 1n)
+    const isAlone = isOctetZero && (value & ((1n << rest) - 1n)) === 0n
+    return isAlone ? [(high << behind) | ((value >> rest) & ((1n << behind) - 1n))] : []
+  })
+  return [value & low32, ...around].filter((inner) => inner !== 0n)
+}
+
+/** The IPv4 addresses in an IPv6 one, as numbers. */
+const within = (value: bigint): ReadonlyArray<bigint> => {
+  const prefix = value >> 32n
+  // Unspecified and loopback are of the form too, but have nothing in them.
+  if (prefix === 0n) return value > 1n ? [value] : []
+  if (prefix === 0xffffn || prefix === 0x0064_ff9b_0000_0000_0000_0000n) return [value & low32]
+  if (value >> 80n === 0x0064_ff9b_0001n) return translated(value)
+  if (value >> 112n === 0x2002n) return [(value >> 80n) & low32]
+  // The server, and the client with its bits turned over.
+  if (value >> 96n === 0x2001_0000n) return [(value >> 64n) & low32, ~value & low32]
+  const host = (value >> 32n) & low32
+  return host === 0x0000_5efen || host === 0x0200_5efen ? [value & low32] : []
+}
+
+/**
+ * The IPv4 addresses a packet to `ip` may end at: inside an IPv4-mapped (`::ffff:0:0/96`), IPv4-compatible (`::/96`), NAT64
+ * (`64:ff9b::/96` of RFC 6052, `64:ff9b:1::/48` of RFC 8215), 6to4 (`2002::/16`, RFC 3056), Teredo (`2001::/32`, RFC 4380)
+ * or ISATAP (RFC 5214) address.
+ */
+export const embedded = (ip: IpAddress): ReadonlyArray<IpAddress> => {
   const bits = bitsOf(ip)
-  if (bits === undefined || bits.width === 32) return Option.none()
-  const inner = (value: bigint) => Option.some(textOf({ width: 32, value: value & 0xffff_ffffn }))
-  const prefix = bits.value >> 32n
-  if (prefix === 0xffffn || prefix === 0x0064_ff9b_0000_0000_0000_0000n) return inner(bits.value)
-  return bits.value >> 112n === 0x2002n ? inner(bits.value >> 80n) : Option.none()
+  return bits === undefined || bits.width === 32
+    ? []
+    : within(bits.value).map((value) => textOf({ width: 32, value }))
 }
 
 /** Which addresses may be dialled. */
@@ -161,7 +192,7 @@ export interface AddressPolicy {
 
 /**
  * The policy of challenge.denied_addresses and allowed_addresses: deny wins; an empty `allowed` allows the rest. An
- * address and the one embedded in it must both pass. An entry that is no address or CIDR forbids everything rather than
+ * address and those embedded in it must all pass. An entry that is no address or CIDR forbids everything rather than
  * nothing; the configuration refuses it before.
  */
 export const makeAddressPolicy = (options: {
@@ -179,7 +210,13 @@ export const makeAddressPolicy = (options: {
         ? undefined
         : "not in allowed_addresses")
   return {
-    check: (ip) => faultOf(ip) ?? Option.getOrUndefined(Option.flatMapNullable(embedded(ip), faultOf))
+    check: (ip) => {
+      for (const one of [ip, ...embedded(ip)]) {
+        const fault = faultOf(one)
+        if (fault !== undefined) return fault
+      }
+      return undefined
+    }
   }
 }
 

@@ -21,9 +21,20 @@ const entryOf = (text: string): Comparable | undefined => {
   return comparable(wide ?? narrow ?? trimmed)
 }
 
+/** Whether a request came through a trusted proxy, whose word is taken for what it says of it. */
+export const fromTrusted = ({ trusted_proxies }: ProxySettings): (sent: Sent) => boolean => {
+  if (trusted_proxies.length === 0) return () => false
+  const isTrusted = makeAddressSet(trusted_proxies)
+  return ({ clientIp }) => {
+    const peer = comparable(clientIp)
+    return peer !== undefined && isTrusted(peer)
+  }
+}
+
 /**
  * Who sent a request (`policy.md`, "Client address"): the peer, or, when that is a trusted proxy, the first address of
- * the forwarded header from the right that is none; if all are trusted, the leftmost.
+ * the forwarded header from the right that is none; if all are trusted, the leftmost. An entry that cannot be read ends
+ * the list: what it hides might be anybody.
  */
 export const clientAddress = (settings: ProxySettings): (sent: Sent) => string => {
   if (settings.trusted_proxies.length === 0) return ({ clientIp }) => clientIp
@@ -37,7 +48,8 @@ export const clientAddress = (settings: ProxySettings): (sent: Sent) => string =
     const entries = (typeof given === "string" ? given : given.join(",")).split(",")
     for (let at = entries.length - 1; at >= 0; at--) {
       const address = entryOf(entries[at] ?? "")
-      if (address === undefined) continue
+      // Who wrote this one did not say where it had it from: nothing to its left is anybody's word.
+      if (address === undefined) return leftmost
       if (!isTrusted(address)) return address.text
       leftmost = address.text
     }

@@ -65,6 +65,7 @@ export const events = {
   tls_handshake_timeout: debug("listener", "client_ip", "error"),
 
   // database
+  db_commits_unsynced: advisory("key"),
   db_opened: info("database_url", "backend", "pool_max"),
   db_migration_applied: info("name", "elapsed_ms"),
   db_migration_failed: error("name", "error"),
@@ -98,6 +99,7 @@ export const events = {
   eab_verified: info("kid", "account_id"),
   eab_rejected: warn("kid", "reason"),
   account_found: debug("account_id", "key_fp"),
+  account_key_refused: warn("key_fp", "reason"),
   account_updated: info("account_id", "key_fp"),
   account_deactivated: info("account_id"),
   order_created: info("order_id", "identifiers"),
@@ -130,7 +132,8 @@ export const events = {
   challenge_validated: info("challenge_id", "type", "identifier", "elapsed_ms"),
   challenge_failed: warn("challenge_id", "type", "identifier", "reason"),
   challenge_validation_failed: warn("identifier", "reason", "error"),
-  challenge_validation_timeout: warn("identifier", "elapsed_ms"),
+  challenge_validation_postponed: error("challenge_id", "identifier", "error"),
+  challenge_validation_timeout: warn("identifier", "elapsed_ms", "error"),
   challenge_validation_abandoned: warn("challenge_id", "error"),
   challenge_validation_bypassed: advisory("profile"),
   challenge_verdict_superseded: advisory("challenge_id", "authz_id"),
@@ -154,6 +157,7 @@ export const events = {
   local_ca_requested_validity_discarded: advisory("order_id"),
   local_ca_issuer_expired: error("issuer"),
   local_ca_lint_failed: error("order_id", "check"),
+  local_ca_leaf_discarded: advisory("order_id", "cert_serial"),
   local_ca_leaf_issued: info("order_id", "cert_serial"),
   order_finalized: info("order_id", "cert_serial", "elapsed_ms"),
   order_finalize_bad_csr: warn("order_id", "error"),
@@ -178,6 +182,8 @@ export const events = {
   signer_script_timeout: warn("hook", "exit_code", "elapsed_ms", "error"),
 
   // revocation
+  key_burnt: warn("key_fp", "order_id", "scope"),
+  key_certificates_revoked: warn("key_fp", "job_id", "count"),
   certificate_revoked: info("order_id", "cert_serial", "code"),
   certificate_revoke_queued: info("order_id", "cert_serial", "code"),
   certificate_revoke_signer_failed: error("order_id", "job_id", "error"),
@@ -188,6 +194,7 @@ export const events = {
   local_ca_crl_pruned: info("issuer", "crl_number", "entries", "rows_removed"),
   local_ca_crl_prune_failed: error("issuer", "error"),
   local_ca_crl_initialization_failed: error("issuer", "error"),
+  local_ca_crl_exported: info("issuer", "path"),
   local_ca_crl_export_failed: error("issuer", "error"),
   local_ca_crl_not_stored: warn("issuer", "crl_number"),
   local_ca_crl_stale: error("issuer", "next_update"),
@@ -227,7 +234,7 @@ export const events = {
   audit_reaper_failed: error("error"),
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
-  audit_write_failed: error("audit_event", "error"),
+  audit_write_failed: error("audit_event", "order_id", "cert_serial", "error"),
   audit_reverse_dns_failed: debug("address"),
   audit_reverse_dns_timeout: debug("address")
 } as const satisfies Record<string, Declaration>

@@ -81,6 +81,7 @@ export const fields = {
   rows_removed: "int",
   rows_updated: "int",
   rule: "text",
+  scope: "word",
   self_signed: "bool",
   series: "word",
   set_aside: "text",

@@ -1,5 +1,6 @@
 import { Brand, Data, Either, Schema } from "effect"
 import tr46 from "tr46"
+import { shownCharacter } from "./Character.ts"
 
 /**
  * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly
@@ -17,7 +18,7 @@ const named = Brand.nominal<DnsName>()
 
 /**
  * A name the service does not take. `kind` is the problem type (RFC 8555 §6.7): `malformed` for text that is no name,
- * `rejectedIdentifier` for a name refused by policy. `detail` is a sentence without any of the client's text.
+ * `rejectedIdentifier` for a name refused by policy. `detail` is a sentence with one character of the client's text at most.
  */
 export class NameRefused extends Data.TaggedError("NameRefused")<{
   readonly kind: "malformed" | "rejectedIdentifier"
@@ -80,10 +81,18 @@ const judged = (label: string, known: KnownLabels): boolean | undefined => {
   return verdict
 }
 
+const characterFault = (label: string): string => {
+  if (label.includes("*")) return "The name has an asterisk elsewhere than as its whole first label."
+  const foreign = /[^a-z0-9_-]/u.exec(label)?.[0]
+  return foreign === undefined
+    ? "A label of the name begins or ends with a hyphen."
+    : `The name holds ${shownCharacter(foreign)}, which no DNS name has.`
+}
+
 const labelFault = (label: string, known: KnownLabels): string | undefined => {
   if (label === "") return "The name has an empty label."
   if (label.length > 63) return "A label of the name is longer than 63 octets."
-  if (!plainLabel.test(label)) return "The name holds a character or a hyphen where a DNS name has none."
+  if (!plainLabel.test(label)) return characterFault(label)
   if (label.startsWith("xn--")) {
     const verdict = judged(label, known)
     if (verdict === undefined) return `The request has more than ${mostLabels} different xn-- labels.`
@@ -102,7 +111,10 @@ export const normalizeIdentifier = (
   options: { readonly dns01Enabled: boolean },
   known: KnownLabels = new Map()
 ): Either.Either<DnsName, NameRefused> => {
-  if (nonAscii.test(value)) return malformed("The name is not ASCII; write it with xn-- labels.")
+  const foreign = nonAscii.exec(value)?.[0]
+  if (foreign !== undefined) {
+    return malformed(`The name holds ${shownCharacter(foreign)}, which is not ASCII; write it with xn-- labels.`)
+  }
   const name = value.toLowerCase().replace(/\.$/, "")
   if (name.length > 253) return malformed("The name is longer than 253 octets.")
   const base = name.startsWith("*.") ? name.slice(2) : name

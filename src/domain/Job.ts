@@ -37,6 +37,11 @@ export const payloads = {
     actor: Schema.Struct({ kind: Schema.Literal("acme", "admin", "cli"), id: Schema.optional(Schema.String) }),
     client: Client
   }),
+  key_revoke: Schema.Struct({
+    /** base64url DER SubjectPublicKeyInfo */
+    pubkey: Schema.String,
+    client: Client
+  }),
   local_ca_crl_regenerate: Schema.Struct({ issuer: Schema.String }),
   local_ca_crl_sweep: Schema.Struct({}),
   http01_token_sweep: Schema.Struct({}),

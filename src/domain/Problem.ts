@@ -67,7 +67,11 @@ const table = {
     more: () => ({ algorithms: signatureAlgorithms })
   },
   BadPublicKey: { type: "badPublicKey", status: 400, detail: said },
-  UnsupportedContact: { type: "unsupportedContact", status: 400, detail: () => "A contact must be a mailto: URI." },
+  UnsupportedContact: {
+    type: "unsupportedContact",
+    status: 400,
+    detail: ({ index }) => `The member contact[${index}] must be a mailto: URI.`
+  },
   InvalidContact: { type: "invalidContact", status: 400, detail: said },
   UserActionRequired: {
     type: "userActionRequired",
@@ -102,7 +106,11 @@ const table = {
     }
   },
   AlreadyReplaced: { type: "alreadyReplaced", status: 409, detail: () => "Another order replaces this certificate." },
-  OrderNotReady: { type: "orderNotReady", status: 403, detail: () => "The order is not ready to be finalized." },
+  OrderNotReady: {
+    type: "orderNotReady",
+    status: 403,
+    detail: ({ status = "not ready" }) => `The order is ${status}; it is finalized once, when it is ready.`
+  },
   BadCsr: { type: "badCSR", status: 400, detail: said },
   AlreadyRevoked: { type: "alreadyRevoked", status: 400, detail: () => "The certificate is revoked already." },
   BadRevocationReason: {
@@ -146,7 +154,7 @@ const table = {
   ChallengeUnreachable: {
     type: "connection",
     status: 400,
-    detail: (error) => `Could not fetch the challenge response of ${error.name}; ${logHasReason}`,
+    detail: ({ name, port }) => `Could not fetch the challenge response of ${name} at port ${port}; ${logHasReason}`,
     more: aboutName
   },
   ChallengeMismatched: {
@@ -173,7 +181,8 @@ const table = {
   HandshakeFailed: {
     type: "tls",
     status: 400,
-    detail: ({ name }) => `The host of ${name} did not speak the validation protocol; ${logHasReason}`,
+    detail: ({ name, port }) =>
+      `The host of ${name} did not speak the validation protocol at port ${port}; ${logHasReason}`,
     more: aboutName
   },
   AlpnCertificateMismatched: {
@@ -200,7 +209,8 @@ const table = {
   UpstreamTooSlow: {
     type: "serverInternal",
     status: 500,
-    detail: () => `The upstream authority did not get it done in time; ${logHasReason}`
+    detail: () =>
+      `The authority behind this server had not issued when the time for it was over; a new order may succeed, and ${logHasReason}`
   },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",

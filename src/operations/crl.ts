@@ -1,9 +1,7 @@
 import { Data, Effect, Either } from "effect"
 import type { CrlEntry } from "../subsystems/crypto/Crl.ts"
 import { encodeEntries, listedSerials } from "../subsystems/crypto/Crl.ts"
-import { Entropy } from "../subsystems/crypto/Entropy.ts"
-import { replaceFile } from "../subsystems/crypto/KeyFile.ts"
-import { encodePem } from "../subsystems/crypto/Pem.ts"
+import type { Entropy } from "../subsystems/crypto/Entropy.ts"
 import * as crls from "../subsystems/db/crls.ts"
 import type { Database, StorageFailed } from "../subsystems/db/Database.ts"
 import { transaction, turn } from "../subsystems/db/Database.ts"
@@ -12,10 +10,10 @@ import { emit } from "../subsystems/log/EventLog.ts"
 import type { Outcome } from "../subsystems/queue/Handler.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
 import { ledgerPathOf, readLedger } from "../subsystems/signing/Ledger.ts"
-import { withLockFile } from "../subsystems/signing/LockFile.ts"
 import type { CrlIssuer } from "../subsystems/signing/Signer.ts"
 import { Signers } from "../subsystems/signing/Signer.ts"
 import { currentSeconds } from "./acme/caller.ts"
+import { exportList } from "./crlExport.ts"
 
 /* The revocation lists of the local CAs ("CRL" of decisions/local-ca.md): only a worker comes here. */
 
@@ -40,21 +38,6 @@ const readPages = Effect.fnUntraced(function*(issuer: string, use: (page: Readon
     yield* turn
   }
 })
-
-/** Writes the stored list to its file; what the file lacks afterwards is only logged. */
-const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy> =>
-  Effect.gen(function*() {
-    const entropy = yield* Entropy
-    const suffix = yield* entropy.token
-    // Read under the lock: of several workers the last one to write has the newest list.
-    const write = Effect.flatMap(crls.find(crl.id), (stored) =>
-      stored === undefined
-        ? Effect.void
-        : replaceFile({ path: crl.path, content: encodePem("X509 CRL", stored.der), mode: 0o644, suffix }))
-    yield* withLockFile(`${crl.path}.lock`, write)
-  }).pipe(
-    Effect.catchAll((error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error: error.message }))
-  )
 
 const republished = (crl: CrlIssuer, number: number, entries: number) =>
   Effect.zipRight(

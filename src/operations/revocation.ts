@@ -4,8 +4,11 @@ import type { AccountId, OrderId } from "../domain/Id.ts"
 import type { OrderIdentifier } from "../domain/Order.ts"
 import type { ProfileConfig } from "../subsystems/config/AppConfig.ts"
 import { readStoredChain } from "../subsystems/crypto/Chain.ts"
+import { fingerprint } from "../subsystems/crypto/Jws.ts"
 import * as audit from "../subsystems/db/audit.ts"
+import * as burntKeys from "../subsystems/db/burntKeys.ts"
 import * as crls from "../subsystems/db/crls.ts"
+import type { StorageFailed } from "../subsystems/db/Database.ts"
 import { afterCommit, Database, transaction } from "../subsystems/db/Database.ts"
 import * as orders from "../subsystems/db/orders.ts"
 import * as revocations from "../subsystems/db/revocations.ts"
@@ -31,6 +34,8 @@ export interface Revocable {
   /** PEM chain, leaf first. */
   readonly certificate: string
   readonly serial: string
+  /** DER SubjectPublicKeyInfo. */
+  readonly certPubkey: Uint8Array | undefined
 }
 
 /** Who has it revoked, as the audit row names them. */
@@ -39,20 +44,55 @@ export type RevokedBy = Pick<
   "actorKind" | "actorId" | "clientIp" | "clientPtr" | "userAgent" | "requestId" | "detail"
 >
 
+/** The reason that a key is known to others (RFC 5280 section 5.3.1). */
+export const keyCompromise = 1
+
+/** Writes that belong to a revocation: they commit with it, or with what says that there was one before. */
+type During = Effect.Effect<void, StorageFailed, Database | Queue>
+
 /**
- * Revokes a certificate of a local CA: the order's stamp, the row of the list and the job that signs it are one
- * transaction. The first revocation wins, whatever reason another one brings. Answers the id of the signing job.
+ * What a revocation for keyCompromise makes of the key: nobody gets it certified any more, and the key's holder, who has
+ * proven that he knows it, has every other certificate of it revoked too. An account alone can say so of itself only, lest
+ * one account end what another one uses.
+ */
+export const burn = Effect.fnUntraced(function*(
+  { accountId, certPubkey: pubkey, orderId }: Pick<Revocable, "accountId" | "certPubkey" | "orderId">,
+  reason: number | undefined,
+  by: RevokedBy
+) {
+  if (reason !== keyCompromise || pubkey === undefined) return
+  const { authorized_by } = by.detail
+  const isAlone = authorized_by === "account"
+  yield* burntKeys.insert({ pubkey, accountId: isAlone ? accountId : burntKeys.everybody, now: yield* currentSeconds })
+  const key_fp = fingerprint(pubkey)
+  yield* afterCommit(emit("key_burnt", { key_fp, order_id: orderId, scope: isAlone ? "account" : "everybody" }))
+  if (authorized_by !== "certificate_key") return
+  const queue = yield* Queue
+  yield* queue.enqueue({
+    kind: "key_revoke",
+    dedupKey: key_fp,
+    payload: {
+      pubkey: Buffer.from(pubkey).toString("base64url"),
+      client: { ip: by.clientIp, ptr: by.clientPtr, user_agent: by.userAgent, request_id: by.requestId }
+    }
+  })
+})
+
+/**
+ * Revokes a certificate of a local CA: the order's stamp, the row of the list, that of the trail, the job that signs it and
+ * what is made of the key are one transaction. The first revocation wins, whatever reason another one brings. Answers the id
+ * of the signing job.
  */
 const revokeLocally = Effect.fnUntraced(function*(
   found: Revocable,
   issuer: string,
   reason: number | undefined,
-  by: RevokedBy
+  by: RevokedBy,
+  during: During
 ) {
   const { accountId, identifiers, orderId, profile, serial } = found
   const now = yield* currentSeconds
-  const database = yield* Database
-  const row = audit.record({
+  const row = audit.insert({
     event: "certificate_revoked",
     profile,
     accountId,
@@ -62,30 +102,33 @@ const revokeLocally = Effect.fnUntraced(function*(
     ...(reason === undefined ? {} : { reason: String(reason) }),
     ...by
   })
-  const told = Effect.zipRight(
-    emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }),
-    Effect.provideService(row, Database, database)
-  )
   const queue = yield* Queue
   // Losing is no failure of the transaction: its neighbours would have to run again.
   const job = yield* transaction(Effect.gen(function*() {
     yield* orders.lock(orderId)
+    yield* during
     const stamped = yield* revocations.stampOrder({ id: orderId, now, reason })
     if (stamped === undefined) return undefined
     const { certNotAfter = -1 } = stamped
     const notAfter = certNotAfter < 0 ? undefined : certNotAfter
     yield* revocations.insert({ issuer, serial, now, reason, notAfter })
-    yield* afterCommit(told)
+    yield* row
+    yield* afterCommit(emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }))
     return yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
   }))
   return job ?? (yield* new WasRevoked())
 })
 
 /** Queues the question to the signer; one that is queued already, or under way, is joined with the reason it has. */
-const queueRevocation = Effect.fnUntraced(function*(found: Revocable, reason: number | undefined, by: RevokedBy) {
+const queueRevocation = Effect.fnUntraced(function*(
+  found: Revocable,
+  reason: number | undefined,
+  by: RevokedBy,
+  during: During
+) {
   const { orderId, profile, serial } = found
   const queue = yield* Queue
-  return yield* transaction(Effect.zipLeft(
+  const enqueued = Effect.zipLeft(
     queue.enqueue({
       kind: "signer_revoke",
       dedupKey: orderId,
@@ -98,27 +141,29 @@ const queueRevocation = Effect.fnUntraced(function*(found: Revocable, reason: nu
       }
     }),
     afterCommit(emit("certificate_revoke_queued", { order_id: orderId, cert_serial: serial, code: reason }))
-  ))
+  )
+  return yield* transaction(Effect.zipRight(during, enqueued))
 })
 
 /**
  * Revokes a certificate, or has it revoked. One that a CA of this service signed is listed by that CA, whatever signs for
  * the profile today, and reads revoked at once: `job` signs the list. Any other is for the profile's signer to revoke:
- * `job` asks it, and the order reads revoked when it has said yes.
+ * `job` asks it, and the order reads revoked when it has said yes; so too where `backend` is not known.
  */
 export const revoke = Effect.fnUntraced(function*(
   found: Revocable,
-  backend: ProfileConfig["signer"]["backend"],
+  backend: ProfileConfig["signer"]["backend"] | undefined,
   reason: number | undefined,
-  by: RevokedBy
+  by: RevokedBy,
+  during: During = Effect.void
 ) {
   const issuer = readStoredChain(found.certificate)?.issuerId
   if (issuer !== undefined && (yield* crls.findHead(issuer)) !== undefined) {
-    return { isRevoked: true, job: yield* revokeLocally(found, issuer, reason, by) }
+    return { isRevoked: true, job: yield* revokeLocally(found, issuer, reason, by, during) }
   }
   if (backend === "local_ca") {
     yield* emit("local_ca_issuer_mismatch", { order_id: found.orderId, issuer })
     return yield* new IssuerUnknown({ issuer })
   }
-  return { isRevoked: false, job: yield* queueRevocation(found, reason, by) }
+  return { isRevoked: false, job: yield* queueRevocation(found, reason, by, during) }
 })

@@ -8,7 +8,7 @@ import { importSpki } from "../subsystems/crypto/Jwk.ts"
 import * as audit from "../subsystems/db/audit.ts"
 import * as authorizations from "../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
-import { Database, transaction, turn } from "../subsystems/db/Database.ts"
+import { Database, turn } from "../subsystems/db/Database.ts"
 import * as http01Tokens from "../subsystems/db/http01Tokens.ts"
 import * as jobs from "../subsystems/db/jobs.ts"
 import * as nonces from "../subsystems/db/nonces.ts"
@@ -128,20 +128,18 @@ export const recover = (
       })
     }
     for (const { accountId, id, identifiers, profile } of yield* orders.findStuck(now - youngSeconds, 1000)) {
-      const failed = yield* transaction(Effect.zipRight(orders.lock(id), failStuck(id, now)))
-      if (failed !== undefined) {
-        yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
-        yield* audit.record({
-          event: "certificate_issue_failed",
-          actorKind: "system",
-          actorId: undefined,
-          accountId,
-          orderId: id,
-          identifiers: identifiers.map(({ value }) => value),
-          reason: problemType(new IssuanceAbandoned()),
-          profile,
-          detail: { cause: "attempts_exhausted", error: jobGone }
-        })
-      }
+      const row = audit.insert({
+        event: "certificate_issue_failed",
+        actorKind: "system",
+        actorId: undefined,
+        accountId,
+        orderId: id,
+        identifiers: identifiers.map(({ value }) => value),
+        reason: problemType(new IssuanceAbandoned()),
+        profile,
+        detail: { cause: "attempts_exhausted", error: jobGone }
+      })
+      const failed = yield* audit.changing(Effect.zipRight(orders.lock(id), failStuck(id, now)), row)
+      if (failed !== undefined) yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
     }
   })

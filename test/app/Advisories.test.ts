@@ -46,6 +46,15 @@ describe("advisories", () => {
       (records) => assert.deepStrictEqual(records, [{ event: "server_role_no_worker", roles: "acme" }])
     ))
 
+  it.effect("tell of a power loss that may take answered work with it, where SQLite was told so", () =>
+    Effect.gen(function*() {
+      const normal = `${quiet}[database]\nsqlite.synchronous = "normal"\n`
+      assert.deepStrictEqual(yield* told(normal), [
+        { event: "db_commits_unsynced", key: "database.sqlite.synchronous" }
+      ])
+      assert.deepStrictEqual(yield* told(`${normal}url = "postgres://localhost/acme"\n`), [])
+    }))
+
   it.effect("tell of talk in the clear, and of a base URL that is not what is served", () =>
     Effect.gen(function*() {
       const plain = quiet.replace("tls.enabled = true", "tls.enabled = false")

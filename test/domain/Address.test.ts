@@ -154,13 +154,36 @@ describe("policy", () => {
     assert.strictEqual(check("192.0.2.1", { allowed: ["junk"] }), "not in allowed_addresses")
   })
   it("embedded addresses", () => {
-    const inner = (text: string) => Option.getOrUndefined(embedded(ip(text)))
+    const inner = (text: string) => embedded(ip(text)).join(" ")
     assert.strictEqual(inner("::ffff:1.2.3.4"), "1.2.3.4")
+    assert.strictEqual(inner("::1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("64:ff9b::1.2.3.4"), "1.2.3.4")
+    assert.strictEqual(inner("64:ff9b:1::1.2.3.4"), "1.2.3.4")
+    assert.strictEqual(inner("64:ff9b:1:ffff:ff:ffff:1.2.3.4"), "1.2.3.4")
+    // RFC 6052 section 2.2, for prefixes of 48, 56 and 64 bits.
+    assert.include(inner("64:ff9b:1:c000:2:2100::"), "192.0.2.33")
+    assert.include(inner("64:ff9b:1:1c0:0:221::"), "192.0.2.33")
+    assert.include(inner("64:ff9b:1:122:c0:2:2100::"), "192.0.2.33")
     assert.strictEqual(inner("2002:102:304:5::6"), "1.2.3.4")
-    assert.isUndefined(inner("64:ff9b:1::1.2.3.4"))
-    assert.isUndefined(inner("2001:db8::1"))
-    assert.isUndefined(inner("1.2.3.4"))
+    assert.strictEqual(inner("2001:0:4136:e378:8000:63bf:fefd:fcfb"), "65.54.227.120 1.2.3.4")
+    assert.strictEqual(inner("2001:db8::5efe:1.2.3.4"), "1.2.3.4")
+    assert.strictEqual(inner("fe80::200:5efe:1.2.3.4"), "1.2.3.4")
+    for (const plain of ["::", "::1", "2001:db8::1", "64:ff9b:2::1.2.3.4", "2001:1::1", "1.2.3.4"]) {
+      assert.strictEqual(inner(plain), "", plain)
+    }
+  })
+  it.each([
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "64:ff9b::7f00:1",
+    "64:ff9b:1::7f00:1",
+    "64:ff9b:1:7f00:0:100::",
+    "2002:7f00:1::",
+    "2001:0:7f00:1::",
+    "2001::80ff:fffe",
+    "2001:db8::5efe:7f00:1"
+  ])("no spelling of a denied address passes: %s", (spelling) => {
+    assert.strictEqual(check(spelling, { denied: ["127.0.0.0/8"] }), "127.0.0.0/8")
   })
 })
 

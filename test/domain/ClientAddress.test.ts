@@ -1,7 +1,7 @@
 import { FastCheck as fc, Option } from "effect"
 import { assert, describe, it } from "vitest"
 import { comparable, contains, makeAddressSet, parseAddress, parseCidr, pointerName } from "../../src/domain/Address.ts"
-import { clientAddress } from "../../src/domain/ClientAddress.ts"
+import { clientAddress, fromTrusted } from "../../src/domain/ClientAddress.ts"
 import { fuzz } from "../support/Fuzz.ts"
 
 const proxies = ["10.0.0.0/8", "2001:db8::/32"]
@@ -28,12 +28,12 @@ describe("the address of a client", () => {
     assert.strictEqual(address("10.0.0.1", "10.0.0.4,10.0.0.3 , 10.0.0.2"), "10.0.0.4")
   })
 
-  it("junk entries: skipped", () => {
-    assert.strictEqual(
-      address("10.0.0.1", "203.0.113.7, unknown, , 10.0.0.2, _hidden, 010.1.1.1, 1.2.3"),
-      "203.0.113.7"
-    )
-    assert.strictEqual(address("10.0.0.1", "unknown, 203.0.113.300"), "10.0.0.1")
+  it("junk entries: nothing to the left of one is believed", () => {
+    for (const junk of ["unknown", "", "_hidden", "010.1.1.1", "1.2.3", "203.0.113.300", "10.1.1.1;x", "localhost"]) {
+      assert.strictEqual(address("10.0.0.1", `203.0.113.7, ${junk}`), "10.0.0.1", junk)
+      assert.strictEqual(address("10.0.0.1", `10.1.1.1, ${junk}, 10.0.0.2`), "10.0.0.2", junk)
+      assert.strictEqual(address("10.0.0.1", `${junk}, 203.0.113.7, 10.0.0.2`), "203.0.113.7", junk)
+    }
     assert.strictEqual(address("10.0.0.1", ""), "10.0.0.1")
   })
 
@@ -48,6 +48,19 @@ describe("the address of a client", () => {
 
   it("takes values of a repeated header in order, and IPv4 proxies in their mapped form", () => {
     assert.strictEqual(address("::ffff:10.0.0.1", ["198.51.100.1", "203.0.113.7,10.0.0.2"]), "203.0.113.7")
+  })
+})
+
+describe("the word of a proxy", () => {
+  const isTaken = (clientIp: string, trusted_proxies: ReadonlyArray<string>) =>
+    fromTrusted({ trusted_proxies, forwarded_header: "X-Forwarded-For" })({ clientIp, headers: {} })
+
+  it("is taken from those that are listed", () => {
+    assert.isTrue(isTaken("10.0.0.1", proxies))
+    assert.isTrue(isTaken("::ffff:10.0.0.1", proxies))
+    assert.isFalse(isTaken("192.0.2.1", proxies))
+    assert.isFalse(isTaken("10.0.0.1", []))
+    assert.isFalse(isTaken("", proxies))
   })
 })
 

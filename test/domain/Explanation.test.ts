@@ -20,11 +20,11 @@ const ofOrder = [
 ]
 
 const ofChallenge = [
-  new errors.ChallengeUnreachable({ name }),
+  new errors.ChallengeUnreachable({ name, port: 80 }),
   new errors.ChallengeMismatched({ name }),
   new errors.TxtLookupFailed({ name }),
   new errors.TxtMismatched({ name, answers: 1 }),
-  new errors.HandshakeFailed({ name }),
+  new errors.HandshakeFailed({ name, port: 443 }),
   new errors.AlpnCertificateMismatched({ name }),
   new errors.ValidationAbandoned()
 ]

@@ -1,7 +1,8 @@
-import { execFileSync } from "node:child_process"
+import { execFile, execFileSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
-import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
+import { promisify } from "node:util"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
@@ -65,6 +66,47 @@ const misbehaviours: ReadonlyArray<{
 
 const profileFor = (name: string, script: string, more = "") =>
   `[profiles.${name}.signer]\nbackend = "custom"\n[profiles.${name}.signer.custom]\nscript_path = "${script}"\n${more}\n`
+
+describe("the recipe with OpenSSL, asked directly", () => {
+  const run = promisify(execFile)
+  const asked = async (directory: string, orderId: string, csr: Buffer) => {
+    const env = {
+      PATH: process.env["PATH"],
+      ACME_SIGNER_HOOK: "issue",
+      ACME_SIGNER_ORDER_ID: orderId,
+      ACME_SIGNER_IDENTIFIERS: "a.example"
+    }
+    const asking = run(recipe, [directory], { env })
+    asking.child.stdin?.end(
+      JSON.stringify({ hook: "issue", order_id: orderId, csr_der_base64: csr.toString("base64") })
+    )
+    return (await asking).stdout
+  }
+
+  it("gives an order one certificate, however often and from however many it is asked", async () => {
+    const directory = freshDirectory()
+    const { csr } = makeCsr({ names: ["a.example"] })
+    const [order, other] = ["01890000-0000-7000-8000-000000000001", "01890000-0000-7000-8000-000000000002"]
+    const [one, two, another] = await Promise.all([
+      asked(directory, order, csr),
+      asked(directory, order, csr),
+      asked(directory, other, csr)
+    ])
+    assert.match(one, /^-----BEGIN CERTIFICATE-----/)
+    assert.strictEqual(two, one)
+    assert.strictEqual(await asked(directory, order, csr), one)
+    assert.notStrictEqual(another, one)
+    assert.sameMembers(readdirSync(join(directory, "issued")), [order, other])
+  })
+
+  it("takes no path for an order's id", async () => {
+    const { csr } = makeCsr({ names: ["a.example"] })
+    for (const id of ["../ca.key", "a/b", ".new", ""]) {
+      const refused: unknown = await asked(freshDirectory(), id, csr).catch((error: unknown) => error)
+      assert.match(String((refused as { readonly stderr?: string }).stderr), /no name for a file/)
+    }
+  })
+})
 
 describe.each(databases)("a script that signs on $name", (backend) => {
   let ground: Ground

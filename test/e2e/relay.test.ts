@@ -183,6 +183,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.strictEqual(order.status, "invalid")
     assert.strictEqual(order.error?.type, "urn:ietf:params:acme:error:rejectedIdentifier")
     assert.match(order.error?.detail ?? "", /^The upstream authority refused a name: /)
+    await server.waitForEvent("http_01_responder_mounted")
     const failed = await server.waitForEvent("upstream_request_failed", {
       where: ({ fields }) => fields["profile"] === "strict"
     })

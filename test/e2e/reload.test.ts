@@ -189,6 +189,9 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     const { port } = squatter.address() as AddressInfo
     const error = await refused({ port, profiles: ["default", "fourth"] }, "server_config_reload_failed")
     assert.include(error, "server.bind_address")
+    await ground.server.waitForEvent("server_socket_bind_failed", {
+      where: ({ fields }) => fields["address"] === `127.0.0.1:${port}`
+    })
     assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
     assert.strictEqual(await statusOf(ground.server.profileUrl("fourth")), 404)
     await new Promise((resolve) => squatter.close(resolve))

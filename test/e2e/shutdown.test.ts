@@ -106,6 +106,8 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       await server.waitForEvent("server_shutdown_started")
       const late = await session.get(session.directoryUrl).then(() => "answered", (error: unknown) => String(error))
       assert.match(late, /ECONNREFUSED|ECONNRESET|socket hang up/)
+      server.signal("SIGHUP")
+      await server.waitForEvent("server_reload_supervisor_gone")
       web.open()
       const answers = await Promise.all(begun.map(({ finish }) => finish()))
       for (const answer of answers) {

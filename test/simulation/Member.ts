@@ -6,6 +6,7 @@ import { recover } from "../../src/operations/sweeps.ts"
 import type { Config } from "../../src/subsystems/config/AppConfig.ts"
 import { AccountKeys } from "../../src/subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
+import { PublicKeys } from "../../src/subsystems/crypto/PublicKeys.ts"
 import { AuditAllowance } from "../../src/subsystems/db/AuditAllowance.ts"
 import { Database } from "../../src/subsystems/db/Database.ts"
 import type { Record } from "../../src/subsystems/log/EventLog.ts"
@@ -82,6 +83,7 @@ export const startMember = (installation: Installation, process: Process, roles:
     const services = yield* Layer.build(
       Layer.mergeAll(
         Policies.layerNone,
+        Layer.orDie(PublicKeys.layer([])),
         ReverseNames.layerNone,
         Issuers.layer(profiles),
         Layer.provide(ReadHooks.layer(profiles), Scripts.layer),

@@ -70,6 +70,7 @@ const tables = [
   "eab_keys",
   "revocations",
   "crls",
+  "burnt_keys",
   "http01_tokens",
   "admin_users",
   "login_attempts"

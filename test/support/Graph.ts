@@ -12,6 +12,7 @@ import { AccountKeys } from "../../src/subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../../src/subsystems/crypto/Entropy.ts"
 import type { AccountKey } from "../../src/subsystems/crypto/Jwk.ts"
 import { importSpki } from "../../src/subsystems/crypto/Jwk.ts"
+import { PublicKeys } from "../../src/subsystems/crypto/PublicKeys.ts"
 import { AuditAllowance } from "../../src/subsystems/db/AuditAllowance.ts"
 import { Database } from "../../src/subsystems/db/Database.ts"
 import * as Migrations from "../../src/subsystems/db/Migrations.ts"
@@ -122,6 +123,8 @@ export interface Script {
   /** Takes every log record. */
   readonly records?: Array<Record>
   readonly seed?: string
+  /** Files of keys that nobody may use. */
+  readonly blocklists?: ReadonlyArray<string>
   /** What filters requests; nothing without it. */
   readonly policies?: Layer.Layer<Policies>
 }
@@ -132,6 +135,7 @@ export const world = (script: Script = {}) =>
     Queue.layer({ maxAttempts: () => script.maxAttempts ?? 3 }),
     Nonces.layer({ ttlSeconds: () => script.nonceTtlSeconds ?? 300 }),
     AccountKeys.layer,
+    Layer.orDie(PublicKeys.layer(script.blocklists ?? [])),
     script.policies ?? Policies.layerNone,
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,

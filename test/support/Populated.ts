@@ -126,6 +126,7 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     { issuer: "ab", serial: "02", revoked_at: "10" }
   ],
   crls: [{ issuer: "ab", crl_number: "9223372036854775807", der: "30", this_update: "1", next_update: "2" }],
+  burnt_keys: [{ pubkey: "07", account_id: "00000000-0000-0000-0000-000000000000", burnt_at: "1" }],
   http01_tokens: [{ token: "t", key_authorization: "t.k", created_at: "1", expires_at: "2" }],
   jobs: ["ready", "running", "done"].map((status, index) => ({
     id: idOf(5, index),

@@ -7,6 +7,7 @@ import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { Database } from "../../subsystems/db/Database.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { renderWelcome } from "../../surfaces/cli/welcome.ts"
+import { checkAddresses } from "../Addresses.ts"
 import { CommandFailed, messageOf } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import * as Logging from "../Logging.ts"
@@ -56,6 +57,7 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles) =>
     })
     return yield* program.pipe(
       Effect.provide(database(config, { serving: true })),
+      (self) => Effect.zipRight(checkAddresses(config, roles), self), // before the database is touched
       Effect.raceFirst(host.process.uncaught),
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
       Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),

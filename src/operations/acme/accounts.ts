@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Account } from "../../domain/Account.ts"
 import { checkContacts } from "../../domain/Account.ts"
-import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
+import { AccountDoesNotExist, BadPublicKey, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
 import { AccountId } from "../../domain/Id.ts"
 import type { ClientFacts } from "../../domain/Job.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
@@ -11,10 +11,12 @@ import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
 import { fingerprint } from "../../subsystems/crypto/Jws.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import { changing } from "../../subsystems/db/audit.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { verifyBinding } from "./binding.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts, currentSeconds } from "./caller.ts"
+import { faultOf } from "./newKey.ts"
 
 /** A newAccount request whose signature and nonce have been checked. */
 export interface Registration {
@@ -56,7 +58,7 @@ const foundBound = (registration: Registration, account: Account, kid: string | 
 
 /**
  * newAccount (RFC 8555 section 7.3): find or create by key. Order of checks: existing key, onlyReturnExisting, terms of
- * service, contacts, external account binding, insert; a lost race answers the winner. A known key needs the binding
+ * service, contacts, external account binding, key, insert; a lost race answers the winner. A known key needs the binding
  * too, but stays bound as it was.
  */
 export const register = Effect.fnUntraced(function*(registration: Registration) {
@@ -74,6 +76,11 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
     ? yield* verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
     : undefined
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
+  const fault = yield* faultOf(key.spki)
+  if (fault !== undefined) {
+    yield* emit("account_key_refused", { key_fp: fingerprint(key.spki), reason: fault.reason })
+    return yield* new BadPublicKey({ detail: fault.detail })
+  }
   const account = yield* create(registration, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
@@ -119,7 +126,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
 
 const gone = new Unauthorized({ detail: "The account is no longer valid." })
 
-/** Replaces the contacts; `[]` clears them. A client that hangs up takes no audit row with it, here and below. */
+/** Replaces the contacts; `[]` clears them. */
 export const updateContact = Effect.fnUntraced(function*(
   caller: Caller,
   account: Account,
@@ -129,10 +136,7 @@ export const updateContact = Effect.fnUntraced(function*(
   if (contact.length === account.contact.length && contact.every((one, index) => one === account.contact[index])) {
     return account
   }
-  const updated = yield* accounts.updateContact(account.profile, account.id, contact)
-  if (updated === undefined) return yield* gone
-  yield* emit("account_updated", { account_id: account.id, key_fp: fingerprint(account.pubkey) })
-  yield* audit.record({
+  const row = audit.insert({
     event: "account_contact_updated",
     actorKind: "acme",
     actorId: account.id,
@@ -140,15 +144,15 @@ export const updateContact = Effect.fnUntraced(function*(
     ...auditFacts(account.profile, caller.client),
     detail: { contacts_before: account.contact.length, contacts_after: contact.length }
   })
+  const updated = yield* changing(accounts.updateContact(account.profile, account.id, contact), row)
+  if (updated === undefined) return yield* gone
+  yield* emit("account_updated", { account_id: account.id, key_fp: fingerprint(account.pubkey) })
   return updated
 }, Effect.uninterruptible)
 
 /** Deactivates for good (RFC 8555 section 7.3.6); orders stay, so certificates remain revocable. */
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: Account) {
-  const deactivated = yield* accounts.deactivate(account.profile, account.id)
-  if (deactivated === undefined) return yield* gone
-  yield* emit("account_deactivated", { account_id: account.id })
-  yield* audit.record({
+  const row = audit.insert({
     event: "account_deactivated",
     actorKind: "acme",
     actorId: account.id,
@@ -156,5 +160,8 @@ export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: A
     ...auditFacts(account.profile, caller.client),
     detail: { via: "account" }
   })
+  const deactivated = yield* changing(accounts.deactivate(account.profile, account.id), row)
+  if (deactivated === undefined) return yield* gone
+  yield* emit("account_deactivated", { account_id: account.id })
   return deactivated
 }, Effect.uninterruptible)

@@ -2,13 +2,12 @@ import { Effect, Either } from "effect"
 import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
-import { expiresAt } from "../../domain/Order.ts"
+import { expiresAt, statusShown } from "../../domain/Order.ts"
 import { base64urlFault, decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
 import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../subsystems/crypto/Csr.ts"
 import { CsrRefused, refuse } from "../../subsystems/crypto/CsrRefused.ts"
 import * as audit from "../../subsystems/db/audit.ts"
-import * as certificates from "../../subsystems/db/certificates.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import * as upstreamOrders from "../../subsystems/db/upstreamOrders.ts"
@@ -17,6 +16,7 @@ import { Queue } from "../../subsystems/queue/Queue.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts, currentSeconds, scopeOf } from "./caller.ts"
 import { confusesScripts, judgeNames } from "./filter.ts"
+import { faultOf } from "./newKey.ts"
 import type { OrderView } from "./orders.ts"
 import { find } from "./orders.ts"
 
@@ -35,12 +35,8 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
-  if (yield* certificates.isCompromised(csr.spki)) {
-    return yield* new CsrRefused({
-      reason: "burnt_key",
-      detail: "A certificate for this key was revoked for key compromise."
-    })
-  }
+  const fault = yield* faultOf(csr.spki, caller.accountId)
+  if (fault !== undefined) return yield* new CsrRefused(fault)
   const names = namesOf(order)
   yield* checkCsrNames(csr, names)
   if (yield* confusesScripts(caller.profile.name, [...names, ...csr.subjectNames])) {
@@ -98,7 +94,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   const { id } = order
   yield* orders.lock(id)
   const claimed = yield* orders.claim({ id, createdAfter: now - profile.order.validity_seconds, ...scopeOf(caller) })
-  if (claimed === undefined) return yield* new OrderNotReady()
+  if (claimed === undefined) return yield* new OrderNotReady({})
   const queue = yield* Queue
   const subject = { order_id: id, profile: profile.name }
   const ends = { dedupKey: id, deadline: expiresAt(order.createdAt, profile.order.validity_seconds) }
@@ -123,7 +119,7 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   const expires = expiresAt(order.createdAt, profile.order.validity_seconds)
   if (order.status !== "ready" || now >= expires) {
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
-    return yield* new OrderNotReady()
+    return yield* new OrderNotReady({ status: statusShown(order, profile.order.validity_seconds, now) })
   }
   const csr = yield* Effect.catchTag(
     acceptCsr(caller, order, csrText),

@@ -1,7 +1,7 @@
 import { Effect, Either, Schema } from "effect"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import { BadSignatureAlgorithm, KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
+import { BadPublicKey, BadSignatureAlgorithm, KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { AccountKeys } from "../../subsystems/crypto/AccountKeys.ts"
 import { sameBytes } from "../../subsystems/crypto/DerReader.ts"
 import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
@@ -9,10 +9,12 @@ import { importJwk } from "../../subsystems/crypto/Jwk.ts"
 import { checkAlgorithm, fingerprint, parseJws, parseObject, verifyJws } from "../../subsystems/crypto/Jws.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import { changing } from "../../subsystems/db/audit.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { refuseUnlessValid } from "./accounts.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts } from "./caller.ts"
+import { faultOf } from "./newKey.ts"
 
 /** keyChange as it was posted: the inner JWS, and the two URLs it must name. */
 export interface KeyChange {
@@ -82,13 +84,22 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
   const proven = provenKey(request, caller)
   if (Either.isLeft(proven)) return yield* refused(proven.left)
   const key = proven.right
+  const fault = yield* faultOf(key.spki, account.id)
+  if (fault !== undefined) return yield* refused(["bad_key", new BadPublicKey({ detail: fault.detail })])
   const owner = accounts.findByKey(account.profile, key.spki)
-  const changed = yield* accounts.changeKey({
-    id: account.id,
-    profile: account.profile,
-    oldKey: account.pubkey,
-    newKey: key.spki
-  }).pipe(
+  const facts = { key_fp: fingerprint(key.spki), previous_key_fp: fingerprint(account.pubkey) }
+  const row = audit.insert({
+    event: "account_key_changed",
+    actorKind: "acme",
+    actorId: account.id,
+    accountId: account.id,
+    ...auditFacts(account.profile, caller.client),
+    detail: facts
+  })
+  const changed = yield* changing(
+    accounts.changeKey({ id: account.id, profile: account.profile, oldKey: account.pubkey, newKey: key.spki }),
+    row
+  ).pipe(
     // Another account took the key between the look and the write, or the write was done and its answer lost.
     Effect.catchTag("StorageFailed", (error) =>
       Effect.flatMap(owner, (taken) => {
@@ -106,15 +117,6 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
   }
   const keys = yield* AccountKeys
   yield* keys.keep(key)
-  const facts = { key_fp: fingerprint(key.spki), previous_key_fp: fingerprint(account.pubkey) }
   yield* emit("key_change_completed", { account_id: account.id, ...facts })
-  yield* audit.record({
-    event: "account_key_changed",
-    actorKind: "acme",
-    actorId: account.id,
-    accountId: account.id,
-    ...auditFacts(account.profile, caller.client),
-    detail: facts
-  })
   return changed
 }, Effect.uninterruptible)

@@ -105,6 +105,16 @@ const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
   isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
 
+// Whose a certificate is that is not the caller's, or whether there is one, is told to nobody.
+const nobodys = "names no certificate of this account"
+const replacesFaults = {
+  malformed: "is no certID: two base64url texts with a dot between them",
+  unknown: nobodys,
+  key_id_mismatch: nobodys,
+  other_account: nobodys,
+  no_shared_identifier: "names a certificate that shares no name with the order"
+}
+
 /** The certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
 const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
   const found = yield* locate(caller.profile.name, certId)
@@ -117,9 +127,7 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
     : "no_shared_identifier"
   if (reason === undefined && typeof found !== "string") return found
   yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
-  return yield* new Malformed({
-    detail: "replaces does not name a certificate of this account with one of these names."
-  })
+  return yield* new Malformed({ detail: `The member replaces ${replacesFaults[reason ?? "unknown"]}.` })
 })
 
 /** Inserts the order; false when another one has the claim to the certificate it is to replace. */

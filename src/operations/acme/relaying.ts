@@ -47,7 +47,12 @@ const tokensIn = (database: Database["Type"]): TokenStore => ({
     )
       .pipe(
         Effect.tapError(({ message }) => emit("http_01_token_store_failed", { error: message })),
-        Effect.mapError(() => new UpstreamUnavailable({ detail: "the token could not be stored", status: undefined }))
+        Effect.mapError(() =>
+          new UpstreamUnavailable({
+            detail: "the challenge's token could not be stored in the database here",
+            status: undefined
+          })
+        )
       ),
   remove: (token) => Effect.ignore(through(database, () => transaction(http01Tokens.remove(token))))
 })

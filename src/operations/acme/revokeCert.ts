@@ -16,7 +16,7 @@ import type { ClientFacts } from "../../domain/Job.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { serialText } from "../../domain/Serial.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
-import { decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
+import { base64urlFault, decodeBase64url, isPem } from "../../subsystems/crypto/Base64url.ts"
 import { readCertificate } from "../../subsystems/crypto/Certificate.ts"
 import { readStoredChain } from "../../subsystems/crypto/Chain.ts"
 import { sameBytes } from "../../subsystems/crypto/DerReader.ts"
@@ -24,9 +24,10 @@ import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import { AuditAllowance } from "../../subsystems/db/AuditAllowance.ts"
 import * as certificates from "../../subsystems/db/certificates.ts"
+import { transaction } from "../../subsystems/db/Database.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { Waits } from "../../subsystems/queue/Waits.ts"
-import { isAcceptedReason, revoke } from "../revocation.ts"
+import { burn, isAcceptedReason, revoke } from "../revocation.ts"
 import { auditFacts } from "./caller.ts"
 
 /** A revokeCert request whose signature and nonce have been checked. */
@@ -82,14 +83,19 @@ const refused = Effect.fnUntraced(function*(
 /**
  * revokeCert (RFC 8555 section 7.6; "Revocation rules"): the stored leaf must be the submitted one octet for octet.
  * Authorization is judged before anything that would tell whether the certificate is revoked. Where somebody else has to
- * revoke it, the request waits for that.
+ * revoke it, the request waits for that. A compromise burns the key even where its certificate was revoked before.
  */
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
   const { client, profile, reason, signer } = request
   const der = decodeBase64url(request.certificate)
   const read = der === undefined ? undefined : Either.getOrUndefined(readCertificate(der))
   if (der === undefined || read === undefined) {
-    const error = new Malformed({ detail: "The certificate is not base64url DER of one certificate." })
+    const fault = der === undefined
+      ? `base64url: ${base64urlFault(request.certificate)}`
+      : isPem(der)
+      ? "DER but PEM; send the DER inside it, as base64url"
+      : "the DER of one certificate"
+    const error = new Malformed({ detail: `The certificate is not ${fault}.` })
     yield* emit("certificate_revoke_rejected", { cert_serial: undefined, reason: problemType(error) })
     return yield* error
   }
@@ -108,7 +114,6 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   if (reason !== undefined && !isAcceptedReason(reason)) {
     return yield* refuse(new BadRevocationReason({ code: reason }), "bad_reason")
   }
-  if (found.revokedAt !== undefined) return yield* refuse(new AlreadyRevoked(), "already_revoked")
   const { clientIp, clientPtr, requestId, userAgent } = auditFacts(profile, client)
   const by = {
     actorKind: "acme",
@@ -119,7 +124,13 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
     userAgent,
     detail: { authorized_by: "account" in signer ? "account" : "certificate_key" }
   } as const
-  const { isRevoked, job } = yield* Effect.catchTags(revoke({ ...found, profile }, request.backend, reason, by), {
+  const burning = burn(found, reason, by)
+  if (found.revokedAt !== undefined) {
+    yield* transaction(burning)
+    return yield* refuse(new AlreadyRevoked(), "already_revoked")
+  }
+  const revoking = revoke({ ...found, profile }, request.backend, reason, by, burning)
+  const { isRevoked, job } = yield* Effect.catchTags(revoking, {
     WasRevoked: () => refuse(new AlreadyRevoked(), "already_revoked"),
     IssuerUnknown: () => refuse(new ServerInternal({}), "issuer_mismatch")
   })

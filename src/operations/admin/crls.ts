@@ -95,15 +95,15 @@ export const raise = Effect.fnUntraced(
       const done = yield* crls.raise(issuer, { before, number: above, nextUpdate })
       if (done === undefined) return false
       yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
+      yield* audit.insert({
+        event: "crl_number_raised",
+        actorKind: "cli",
+        actorId: actorOf(operator).actorId,
+        detail: { issuer, before, after: above }
+      })
       return true
     }))
     if (!raised) return yield* new NotAbove({ current: (yield* find(issuer)).crlNumber })
-    yield* audit.record({
-      event: "crl_number_raised",
-      actorKind: "cli",
-      actorId: actorOf(operator).actorId,
-      detail: { issuer, before, after: above }
-    })
     return { issuer, before, after: above }
   },
   Effect.uninterruptible

@@ -65,7 +65,7 @@ const abandon = (job: JobRecord, operator: Operator) => {
 }
 
 const changed = (event: "job_cancelled" | "job_advanced", operator: Operator, { dedupKey, id, kind }: JobRecord) =>
-  audit.record({ event, ...actorOf(operator), detail: { kind, job_id: id, subject: dedupKey } })
+  audit.insert({ event, ...actorOf(operator), detail: { kind, job_id: id, subject: dedupKey } })
 
 const tries = 5
 
@@ -86,11 +86,9 @@ export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string
         (row) => row !== undefined,
         () => new TakenUp()
       )
-    })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
-    if (cancelled) {
       yield* changed("job_cancelled", operator, job)
-      return yield* find(id)
-    }
+    })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
+    if (cancelled) return yield* find(id)
     if (left === 0) return yield* new NotCancellable({ id, status: "running" })
   }
 })
@@ -102,13 +100,13 @@ export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string
   const job = yield* find(id)
   const now = yield* currentSeconds
   if (job.status === "ready" && job.runAt <= now) return job
-  const moved = job.status === "ready"
-    ? yield* jobRecords.advance(job.id, now)
+  const move = job.status === "ready"
+    ? jobRecords.advance(job.id, now)
     : job.status === "failed"
-    ? yield* jobRecords.onceMore(job.id, now)
-    : undefined
+    ? jobRecords.onceMore(job.id, now)
+    : Effect.succeed(undefined)
+  const moved = yield* audit.changing(move, changed("job_advanced", operator, job))
   if (moved === undefined) return yield* new NotRunnable({ id, status: (yield* find(id)).status })
-  yield* changed("job_advanced", operator, job)
   return yield* find(id)
 })
 

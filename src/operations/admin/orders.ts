@@ -121,7 +121,9 @@ export const revoke = Effect.fnUntraced(function*(
   id: string,
   reason: number | undefined
 ) {
-  const { accountId, certificate, certSerial, id: orderId, identifiers, profile, revokedAt } = yield* find(id)
+  const { accountId, certificate, certPubkey, certSerial, id: orderId, identifiers, profile, revokedAt } = yield* find(
+    id
+  )
   if (certificate === undefined || certSerial === undefined) return yield* new NotIssued({ id })
   const served = config.profiles.find(({ enabled, name }) => enabled && name === profile)
   if (served === undefined) return yield* new NotServed({ profile })
@@ -142,12 +144,10 @@ export const revoke = Effect.fnUntraced(function*(
     yield* refused(new AlreadyRevoked(), "already_revoked")
     return yield* new WasRevoked()
   }
-  return yield* revocation.revoke(
-    { orderId, accountId, profile, identifiers, certificate, serial: certSerial },
-    served.signer.backend,
-    reason,
-    { ...actor, detail: { authorized_by: "operator" } }
-  ).pipe(
+  const found = { orderId, accountId, profile, identifiers, certificate, serial: certSerial, certPubkey }
+  const by = { ...actor, detail: { authorized_by: "operator" } } as const
+  const burning = revocation.burn(found, reason, by)
+  return yield* revocation.revoke(found, served.signer.backend, reason, by, burning).pipe(
     Effect.tapErrorTag("WasRevoked", () => refused(new AlreadyRevoked(), "already_revoked")),
     Effect.tapErrorTag("IssuerUnknown", () => refused(new ServerInternal({}), "issuer_mismatch"))
   )

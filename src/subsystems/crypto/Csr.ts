@@ -7,7 +7,7 @@ import { CsrRefused, refuse } from "./CsrRefused.ts"
 import type { DerFault, DerReader } from "./DerReader.ts"
 import { decode, Tag } from "./DerReader.ts"
 import type { AlgorithmIdentifier, KeyType, SubjectKey } from "./WeakKey.ts"
-import { isNull, keyTypeOf, readAlgorithm, readSubjectKey, rsaWeakness } from "./WeakKey.ts"
+import { isNull, keyTypeOf, readAlgorithm, readSubjectKey } from "./WeakKey.ts"
 
 /**
  * Certification requests (RFC 2986), read on the hot path: own DER reader and `node:crypto` (`speed.md`, X.509).
@@ -29,7 +29,10 @@ export interface Csr {
   readonly subjectNames: ReadonlyArray<string>
 }
 
-/** Reads one PKCS#10 request without trailing bytes and checks everything that needs no order. */
+/**
+ * Reads one PKCS#10 request without trailing bytes and checks everything that needs no order, but whether its key is weak:
+ * that is judged as any key's is.
+ */
 export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
   if (Either.isLeft(read)) return undecodable(der, read.left)
@@ -38,10 +41,6 @@ export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
   if (Either.isLeft(key)) return refuse(key.left.reason, key.left.detail)
   const refusal = checkSignature(request, key.right)
   if (refusal !== undefined) return Either.left(refusal)
-  if (key.right.modulus !== undefined) {
-    const weakness = rsaWeakness(key.right.modulus)
-    if (weakness !== undefined) return refuse("weak_key", `The key is unsafe: ${weakness}.`)
-  }
   return withNames(der, request, key.right.type)
 }
 

@@ -1,6 +1,6 @@
 import { Data, Either } from "effect"
 
-/** Why a CSR is refused: the `reason` of `csr_rejected`. `burnt_key` and `account_key` are for callers to set. */
+/** Why a CSR is refused: the `reason` of `csr_rejected`. `weak_key` to `account_key` are for callers to set. */
 export type CsrReason =
   | "undecodable"
   | "signature"
@@ -9,6 +9,7 @@ export type CsrReason =
   | "key_size"
   | "exponent"
   | "weak_key"
+  | "blocked_key"
   | "burnt_key"
   | "account_key"
   | "san_missing"

@@ -2,7 +2,7 @@ import { Either } from "effect"
 import { createHash, createHmac, timingSafeEqual, verify } from "node:crypto"
 import { BadSignatureAlgorithm, Malformed } from "../../domain/AcmeError.ts"
 import { signatureAlgorithms } from "../../domain/Problem.ts"
-import { decodeBase64url } from "./Base64url.ts"
+import { base64urlFault, decodeBase64url } from "./Base64url.ts"
 import type { AccountKey } from "./Jwk.ts"
 
 /** The protected header of a request (RFC 8555 section 6.2), members checked for their JSON type only. */
@@ -86,7 +86,12 @@ export const readJws = (envelope: unknown, notAnObject: string): Either.Either<J
   const payload = decodeBase64url(payloadText)
   const signature = decodeBase64url(signatureText)
   if (headerBytes === undefined || payload === undefined || signature === undefined) {
-    return malformed("The members of the JWS must be base64url without padding.")
+    const [name, text] = headerBytes === undefined
+      ? ["protected", protectedText]
+      : payload === undefined
+      ? ["payload", payloadText]
+      : ["signature", signatureText]
+    return malformed(`The member ${name} of the JWS is not base64url: ${base64urlFault(text)}.`)
   }
   const members = parseObject(headerBytes)
   if (members === undefined) return malformed("The protected header is not a JSON object.")
@@ -98,7 +103,9 @@ export const readJws = (envelope: unknown, notAnObject: string): Either.Either<J
   const jwk = own(members, "jwk")
   if (jwk !== undefined && !isObject(jwk)) return malformed("The header member jwk must be an object.")
   const nonce = own(members, "nonce") as string | undefined
-  if (nonce !== undefined && decodeBase64url(nonce) === undefined) return malformed("The nonce is not base64url.")
+  if (nonce !== undefined && decodeBase64url(nonce) === undefined) {
+    return malformed(`The nonce is not base64url: ${base64urlFault(nonce)}.`)
+  }
   return Either.right({
     header: {
       alg: own(members, "alg") as string | undefined,

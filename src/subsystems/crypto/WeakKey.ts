@@ -6,7 +6,7 @@ import { decode, Tag } from "./DerReader.ts"
 import { maxExponentOctets } from "./Jwk.ts"
 
 /**
- * Which subject keys are too weak to certify: type, size, exponent, and RSA moduli that anyone can factor ("key" and
+ * Which subject keys have a form that is certified: type, size, exponent; and RSA moduli that anyone can factor ("key" and
  * "weak or burnt key" of the table under Finalize in decisions/protocol.md).
  */
 
@@ -33,12 +33,10 @@ export const isNull = (parameters: Uint8Array | undefined): boolean =>
 /** Families of subject keys that get certificates. */
 export type KeyType = "rsa" | "ecdsa" | "ed25519"
 
-/** A public key that the policy accepts, except for {@link rsaWeakness}, which costs more and is asked later. */
+/** A public key of an accepted form; whether it is weak is judged later (`PublicKeys.ts`), because that costs more. */
 export interface SubjectKey {
   readonly type: KeyType
   readonly object: KeyObject
-  /** Of an RSA key: the magnitude. */
-  readonly modulus: Uint8Array | undefined
 }
 
 /** A public key outside the policy. `reason` is a word of the CSR refusals; `detail` is a sentence for the client. */
@@ -49,9 +47,11 @@ export class KeyRefused extends Data.TaggedError("KeyRefused")<{
 
 const refuse = (reason: KeyRefused["reason"], detail: string) => Either.left(new KeyRefused({ reason, detail }))
 
-const RSA = "1.2.840.113549.1.1.1"
+/** The algorithm of RSA keys. */
+export const RSA = "1.2.840.113549.1.1.1"
 const EC = "1.2.840.10045.2.1"
-const ED25519 = "1.3.101.112"
+/** The algorithm of Ed25519 keys. */
+export const ED25519 = "1.3.101.112"
 
 // Importing a JWK skips what the DER import spends on searching for a decoder; for the two larger curves its own
 // check of the group order costs more than that (measured: 75 against 150 us for P-256, 570 against 136 for P-384).
@@ -97,6 +97,14 @@ export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
 
 const families: { readonly [oid: string]: KeyType } = { [RSA]: "rsa", [EC]: "ecdsa", [ED25519]: "ed25519" }
 
+/** The modulus of an RSAPublicKey (RFC 3279 section 2.3.1). */
+export const readModulus = (reader: DerReader): Uint8Array => {
+  const fields = reader.enter(Tag.sequence)
+  const modulus = fields.positive()
+  fields.skip(Tag.integer)
+  return modulus
+}
+
 const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Either<SubjectKey, KeyRefused> => {
   // One encoding per key (RFC 3279 section 2.3.1), or comparing and hashing keys would miss some.
   if (!isNull(algorithm.parameters)) return refuse("undecodable", "The RSA key has parameters other than NULL.")
@@ -116,7 +124,7 @@ const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Eit
   const isLarge = exponent.length > 2 && (exponent.length > 3 || (exponent[0] ?? 0) >= 1)
   if (!isOdd || !isLarge) return refuse("exponent", "The RSA exponent is even or below 65537.")
   if (exponent.length > maxExponentOctets) return refuse("exponent", "The RSA exponent has more than 64 bits.")
-  return imported("rsa", { key: { kty: "RSA", n: base64url(modulus), e: base64url(exponent) }, format: "jwk" }, modulus)
+  return imported("rsa", { key: { kty: "RSA", n: base64url(modulus), e: base64url(exponent) }, format: "jwk" })
 }
 
 const readEcKey = (
@@ -144,11 +152,10 @@ const base64url = (octets: Uint8Array): string =>
 
 const imported = (
   type: KeyType,
-  input: JsonWebKeyInput | { readonly key: Buffer; readonly format: "der"; readonly type: "spki" },
-  modulus?: Uint8Array
+  input: JsonWebKeyInput | { readonly key: Buffer; readonly format: "der"; readonly type: "spki" }
 ): Either.Either<SubjectKey, KeyRefused> =>
   Either.try({
-    try: () => ({ type, object: createPublicKey(input), modulus }),
+    try: () => ({ type, object: createPublicKey(input) }),
     catch: () => new KeyRefused({ reason: "undecodable", detail: "The key is not a valid one of its type." })
   })
 

@@ -132,6 +132,7 @@ export const tables: ReadonlyArray<Table> = [
     reason: "int",
     not_after: "int"
   }),
+  table("burnt_keys", "pubkey account_id", { pubkey: "bytes", account_id: "uuid", burnt_at: "int" }),
   table("crls", "issuer", {
     issuer: "text",
     crl_number: "int",

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { bytes, int, json, nullable, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
@@ -13,14 +13,15 @@ const issued = {
   revokedAt: nullable(int)
 }
 
+const issuedColumns = `id AS "orderId", account_id AS "accountId", identifiers AS "identifiers",
+       certificate AS "certificate", cert_pubkey AS "certPubkey", revoked_at AS "revokedAt"`
+
 const bySerial = statement({
   name: "certificate_by_serial",
   params: { profile: text(), serial: text() },
   row: issued,
   sql: () =>
-    `SELECT id AS "orderId", account_id AS "accountId", identifiers AS "identifiers", certificate AS "certificate",
-       cert_pubkey AS "certPubkey", revoked_at AS "revokedAt"
-     FROM orders WHERE profile = :profile AND cert_serial = :serial AND certificate IS NOT NULL`
+    `SELECT ${issuedColumns} FROM orders WHERE profile = :profile AND cert_serial = :serial AND certificate IS NOT NULL`
 })
 
 const certificateStatement = statement({
@@ -32,14 +33,17 @@ const certificateStatement = statement({
      WHERE id = :id AND profile = :profile AND account_id = :accountId AND status = 'valid' AND certificate IS NOT NULL`
 })
 
-const compromisedKey = statement({
-  name: "order_compromised_key",
-  params: { pubkey: bytes },
-  row: { id: uuid<OrderId>() },
+// Expressions as in the index, which PostgreSQL has over the hash.
+const liveStatement = statement({
+  name: "certificate_live_of_key",
+  params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
+  row: { ...issued, profile: text(), serial: text() },
   sql: ({ dialect }) =>
-    `SELECT id FROM orders WHERE revocation_reason = 1 AND cert_pubkey = :pubkey ${
-      dialect === "postgres" ? "AND sha256(cert_pubkey) = sha256(:pubkey)" : ""
-    } LIMIT 1`
+    `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial" FROM orders
+     WHERE ${dialect === "postgres" ? "sha256(cert_pubkey) = sha256(:pubkey) AND" : ""} cert_pubkey = :pubkey
+       AND certificate IS NOT NULL AND revoked_at IS NULL AND (cert_not_after IS NULL OR cert_not_after > :now)
+       AND id > :after
+     ORDER BY id LIMIT :limit`
 })
 
 /** Certificates of a profile with this serial: one, unless it has had several issuers. */
@@ -52,6 +56,10 @@ export const certificate = (owned: {
   readonly accountId: AccountId
 }) => first(certificateStatement, owned)
 
-/** Whether a certificate for this key (DER SubjectPublicKeyInfo) was revoked here for keyCompromise. */
-export const isCompromised = (pubkey: Uint8Array) =>
-  Effect.map(first(compromisedKey, { pubkey }), (row) => row !== undefined)
+/** Unrevoked, unexpired certificates for a key (DER SubjectPublicKeyInfo) in all profiles, by order from behind one. */
+export const liveOfKey = (page: {
+  readonly pubkey: Uint8Array
+  readonly now: number
+  readonly after: OrderId
+  readonly limit: number
+}) => all(liveStatement, page)

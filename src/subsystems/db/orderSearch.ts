@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
-import { int, nullable, text, uuid } from "./Column.ts"
+import { bytes, int, nullable, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
 import { perFilters } from "./Filters.ts"
 import { orderColumns } from "./orders.ts"
@@ -13,6 +13,7 @@ const record = {
   ...orderColumns,
   certificate: nullable(text()),
   certSerial: nullable(text()),
+  certPubkey: nullable(bytes),
   certNotAfter: nullable(int),
   revokedAt: nullable(int),
   revocationReason: nullable(int),

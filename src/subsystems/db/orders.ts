@@ -4,9 +4,10 @@ import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/Problem.ts"
+import { unburnt } from "./burntKeys.ts"
 import type { Column } from "./Column.ts"
 import { bytes, int, json, nullable, rows, text, uuid } from "./Column.ts"
-import { all, first, run } from "./Database.ts"
+import { all, Database, first, run } from "./Database.ts"
 import { leaving, reached } from "./guard.ts"
 import { lockRow } from "./lock.ts"
 import { select, statement } from "./Statement.ts"
@@ -180,11 +181,12 @@ const issueStatement = statement({
     certNotAfter: int
   },
   row: { id: orderColumns.id },
-  sql: () =>
+  sql: ({ dialect }) =>
     `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
        cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
      WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyAuthorizationValid}
        AND EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')
+       AND ${unburnt(":certPubkey", dialect)}
      RETURNING id`
 })
 
@@ -273,9 +275,23 @@ export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failP
 /** What the signing job needs to decide: the order, its account's status, how many authorizations are not valid. */
 export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })
 
-/** `processing` to `valid` with the certificate, if account and authorizations are still valid. */
+/** `processing` to `valid` with the certificate, if account and authorizations are still valid and the key is not burnt. */
 export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
   first(issueStatement, row)
+
+// PostgreSQL: whoever stores a certificate holds its order's row, so a shared lock on these rows waits for all of them.
+const processingStatement = statement({
+  name: "order_processing_wait",
+  params: {},
+  row: {},
+  sql: () => `SELECT 1 FROM orders WHERE status = 'processing' FOR SHARE`
+})
+
+/** Waits until certificates that are being stored are there to be seen. SQLite's writer is alone already. */
+export const awaitStoring = Effect.flatMap(
+  Database,
+  ({ dialect }) => dialect === "sqlite" ? Effect.void : run(processingStatement, {})
+)
 
 /** `processing` orders without a live signing job, created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => all(stuckProcessing, { createdBefore, limit })

@@ -107,7 +107,9 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         Effect.catchAll(
           insisting(settlement.exited(ended, exit, current.ending), Math.max(current.endsAt, now + giveUpMillis)),
           (error) =>
-            Exit.isSuccess(exit) && exit.value._tag === "Done" ? settlement.uncount(ended.job) : Effect.fail(error)
+            Exit.isSuccess(exit) && exit.value._tag === "Done"
+              ? Effect.zipRight(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job))
+              : Effect.fail(error)
         ))
 
     /** One attempt, from the claimed row to its settlement. */

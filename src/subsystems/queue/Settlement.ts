@@ -119,7 +119,7 @@ export const make = (options: {
         const row = jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000))
         if (yield* settle(job, outcome.commit ?? Effect.void, row, outcome.after)) {
           yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
-        }
+        } else yield* outcome.discarded ?? Effect.void
         return
       }
       case "Reschedule": {

@@ -7,7 +7,7 @@ import { loadCa } from "../crypto/CaMaterial.ts"
 import { sameBytes } from "../crypto/DerReader.ts"
 import { Entropy } from "../crypto/Entropy.ts"
 import type { FileUnusable } from "../crypto/KeyFile.ts"
-import { readTextFile, said, writeNewFiles } from "../crypto/KeyFile.ts"
+import { readTextFile, removeLeftovers, said, writeNewFiles } from "../crypto/KeyFile.ts"
 import { serialFrom } from "../crypto/Leaf.ts"
 import { emit } from "../log/EventLog.ts"
 
@@ -114,6 +114,7 @@ export const generateIfAbsent = (
 export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
+    for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
     const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
     const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })

@@ -1,10 +1,10 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Ref } from "effect"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import { emit } from "../log/EventLog.ts"
 import { AlpnPeer } from "../outside/AlpnPeer.ts"
 import { HttpGet } from "../outside/HttpGet.ts"
 import { Resolver } from "../outside/Resolver.ts"
-import type { ChallengeAttempt } from "./Attempt.ts"
+import type { ChallengeAttempt, ChallengePostponed, Waiting } from "./Attempt.ts"
 import { ChallengeRefused } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
@@ -13,7 +13,10 @@ import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 const make = Effect.gen(function*() {
   const resolver = yield* Resolver
   const checks: {
-    readonly [T in ChallengeType]: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+    readonly [T in ChallengeType]: (
+      attempt: ChallengeAttempt,
+      waiting: Waiting
+    ) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   } = {
     "http-01": makeHttp01(resolver, yield* HttpGet),
     "dns-01": makeDns01(resolver),
@@ -23,7 +26,8 @@ const make = Effect.gen(function*() {
   const validate = Effect.fnUntraced(function*(attempt: ChallengeAttempt) {
     const { challenge, identifier, type } = attempt
     const started = yield* Clock.currentTimeMillis
-    yield* checks[type](attempt).pipe(
+    const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
+    yield* checks[type](attempt, waiting).pipe(
       Effect.timeoutFail({
         duration: challenge.timeout_ms,
         onTimeout: () =>
@@ -33,12 +37,13 @@ const make = Effect.gen(function*() {
             detail: `no verdict within ${challenge.timeout_ms} ms`
           })
       }),
-      Effect.tapError(({ detail, reason }) =>
+      Effect.tapErrorTag("ChallengeRefused", ({ detail, reason }) =>
         reason === "timeout"
-          ? Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started }))
-          : emit("challenge_validation_failed", { identifier, reason, error: detail })
-      )
+          ? Effect.flatMap(
+            Effect.all([Clock.currentTimeMillis, waiting]),
+            ([now, error]) => emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started, error })
+          )
+          : emit("challenge_validation_failed", { identifier, reason, error: detail }))
     )
   })
 
@@ -49,15 +54,15 @@ const make = Effect.gen(function*() {
 export class Validator extends Context.Tag("acme/subsystems/validation/Validator")<Validator, {
   /**
    * Runs one check under challenge.timeout_ms, once. Success is proof; `ChallengeRefused` is a verdict too, never a
-   * reason to try again. Interruption leaves no socket and no query behind.
+   * reason to try again, and `ChallengePostponed` is none. Interruption leaves no socket and no query behind.
    */
-  readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+  readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
 }>() {
   /** Checks over the network as `Resolver`, `HttpGet` and `AlpnPeer` reach it. */
   static readonly layer: Layer.Layer<Validator, never, Resolver | HttpGet | AlpnPeer> = Layer.effect(this, make)
 
   /** Decides by a function, which sees every attempt. */
   static readonly layerScripted = (
-    script: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+    script: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   ): Layer.Layer<Validator> => Layer.succeed(this, { validate: script })
 }

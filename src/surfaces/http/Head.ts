@@ -7,15 +7,20 @@ import type { Answer, Request } from "./Message.ts"
 
 const usableRequestId = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/
 
-const requestId = (
-  given: string | ReadonlyArray<string> | undefined,
-  entropy: Entropy["Type"]
-): Effect.Effect<string> =>
-  given === undefined
-    ? entropy.uuid
-    : typeof given === "string" && usableRequestId.test(given)
+const usableId = (given: string | ReadonlyArray<string> | undefined): Effect.Effect<string | undefined> =>
+  given === undefined || (typeof given === "string" && usableRequestId.test(given))
     ? Effect.succeed(given)
-    : Effect.zipRight(emit("request_id_header_invalid", {}), entropy.uuid)
+    : Effect.as(emit("request_id_header_invalid", {}), undefined)
+
+/** Whether a head names its host exactly once, as HTTP/1.1 wants it; one that names two is read as either. */
+export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts++
+  }
+  return hosts === 1 || (hosts === 0 && httpVersion === "1.0")
+}
 
 /** An IPv4 peer of a dual-stack socket reads `::ffff:192.0.2.1`. */
 export const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
@@ -26,11 +31,12 @@ export const readHead = (
   entropy: Entropy["Type"],
   body: Request["body"]
 ): Effect.Effect<Request> =>
-  Effect.map(requestId(message.headers["x-request-id"], entropy), (id) => {
+  Effect.zipWith(usableId(message.headers["x-request-id"]), entropy.uuid, (givenId, id) => {
     const target = message.url ?? ""
     const query = target.indexOf("?")
     return {
       id,
+      givenId,
       method: message.method ?? "",
       target,
       path: query < 0 ? target : target.slice(0, query),

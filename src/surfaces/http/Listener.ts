@@ -18,7 +18,7 @@ import type { BindFailed, TlsSettings } from "./BoundSocket.ts"
 import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
-import { bareAnswer, readHead, unmapped, write } from "./Head.ts"
+import { bareAnswer, hasOneHost, readHead, unmapped, write } from "./Head.ts"
 import type { Answer, App, Request } from "./Message.ts"
 import { unmatched } from "./Message.ts"
 
@@ -192,11 +192,15 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               (peer) => bodies.read(message, response, limits, peer)
             )
             const received = yield* readHead(message, entropy, body)
+            // What anybody calls his requests is not what the log and the audit trail find them by.
+            const isNamed = received.givenId !== undefined && app.isProxied(received)
+            const id = isNamed ? received.givenId : received.id
             const clientIp = app.clientIpOf(received)
-            const request = clientIp === received.clientIp ? received : { ...received, clientIp }
+            const request = { ...received, id, clientIp }
             yield* FiberRef.set(currentPeer, shareOf(clientIp))
             yield* enterSpan({
               request_id: request.id,
+              ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
               client_ip: request.clientIp,
               method: request.method,
               uri: request.target.slice(0, 512),
@@ -224,9 +228,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         const begin: typeof onRequest = (message, response, server) => {
           connections.headSeen(message.socket)
           if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
-          if (message.headers.host === undefined && message.httpVersion !== "1.0") {
-            return refuse(message.socket, 400)
-          }
+          if (!hasOneHost(message)) return refuse(message.socket, 400)
           const one: InFlight = {
             socket: message.socket,
             server,

@@ -3,8 +3,10 @@ import type { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/AcmeError.ts"
 
 /** A parsed request head, and its body on demand. */
 export interface Request {
-  /** `x-request-id` when it was usable, else a new UUID. */
+  /** A new UUID, or the usable `x-request-id` of a trusted proxy. */
   readonly id: string
+  /** A usable `x-request-id`, whoever sent it. */
+  readonly givenId: string | undefined
   readonly method: string
   /** The request target exactly as received: routing decodes and normalises nothing. */
   readonly target: string
@@ -39,6 +41,8 @@ export interface App<R> {
   readonly routeOf: (request: Request) => string
   /** The address of whoever sent a request: that of the peer, or what a trusted proxy says. */
   readonly clientIpOf: (request: Request) => string
+  /** Whether the peer is a proxy whose word is taken; asked before {@link App.clientIpOf} has been. */
+  readonly isProxied: (request: Request) => boolean
 }
 
 /** The route of a request that matches none. */

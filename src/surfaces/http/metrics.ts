@@ -18,5 +18,6 @@ export const make = <R>(scrape: Effect.Effect<string, never, R>): App<R> => ({
   late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } }),
   profileOf: () => undefined,
   routeOf: ({ path: asked }) => asked === path ? path : unmatched,
-  clientIpOf: ({ clientIp }) => clientIp
+  clientIpOf: ({ clientIp }) => clientIp,
+  isProxied: () => false
 })

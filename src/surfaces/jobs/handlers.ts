@@ -5,6 +5,7 @@ import * as issuance from "../../operations/acme/issuance.ts"
 import * as relaying from "../../operations/acme/relaying.ts"
 import * as verdicts from "../../operations/acme/verdicts.ts"
 import * as crl from "../../operations/crl.ts"
+import * as keyRevocation from "../../operations/keyRevocation.ts"
 import * as signerRevocation from "../../operations/signerRevocation.ts"
 import * as passes from "../../operations/sweeps.ts"
 import type { Config, ProfileConfig } from "../../subsystems/config/AppConfig.ts"
@@ -142,6 +143,14 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: signerRevocation.revoke,
       abandon: (payload, error, { id }) => signerRevocation.abandon(payload, error, id)
+    }),
+    handler<"key_revoke", Needs>({
+      kind: "key_revoke",
+      periodic: false,
+      longestBudgetMillis: config.jobs.lease_seconds * 1000,
+      budgetMillis: () => config.jobs.lease_seconds * 1000,
+      run: keyRevocation.revokeAll,
+      abandon: () => Effect.void // the key stays burnt; `order revoke` is left for what is listed of it
     }),
     handler<"local_ca_crl_regenerate", Needs>({
       kind: "local_ca_crl_regenerate",

@@ -2,9 +2,13 @@ import { Deferred, Effect, Exit, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import { problemOf } from "../../../src/domain/Problem.ts"
 import * as accounts from "../../../src/operations/acme/accounts.ts"
+import { importSpki } from "../../../src/subsystems/crypto/Jwk.ts"
+import { fingerprint } from "../../../src/subsystems/crypto/Jws.ts"
 import * as stored from "../../../src/subsystems/db/accounts.ts"
+import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
+import { rsaSpki } from "../../subsystems/crypto/Pki.ts"
 import { databases } from "../../support/Databases.ts"
 import {
   accountKeyOf,
@@ -38,6 +42,27 @@ const registration = (more: Partial<accounts.Registration> = {}): accounts.Regis
 
 describe.each(databases)("accounts on $name", (backend) => {
   const { database, records, test } = useWorld(backend)
+
+  test("a key that is weak or burnt gets no account; one that has an account keeps it", () =>
+    Effect.gen(function*() {
+      const weak = importSpki(rsaSpki(3n * 2n ** 2050n + 3n, 65537n))
+      const burnt = accountKeyOf()
+      const known = accountKeyOf()
+      const { account } = yield* accounts.register(registration({ key: known }))
+      for (const { spki } of [burnt, known]) {
+        yield* burntKeys.insert({ pubkey: spki, accountId: burntKeys.everybody, now: 1 })
+      }
+      const elsewhere = accountKeyOf()
+      yield* burntKeys.insert({ pubkey: elsewhere.spki, accountId: account.id, now: 1 })
+      for (const [key, said] of [[weak, "below 65536"], [burnt, "key compromise"]] as const) {
+        const error = yield* Effect.flip(accounts.register(registration({ key })))
+        assert.strictEqual(error._tag, "BadPublicKey")
+        assert.include(JSON.stringify(error), said)
+      }
+      assert.strictEqual(eventsOf(records).filter((event) => event === "account_key_refused").length, 2)
+      assert.strictEqual((yield* accounts.register(registration({ key: known }))).account.id, account.id)
+      assert.isTrue((yield* accounts.register(registration({ key: elsewhere }))).created, "what one account said of it")
+    }))
 
   test("a key is registered once and found from then on, unchanged", () =>
     Effect.gen(function*() {
@@ -164,6 +189,9 @@ describe.each(databases)("accounts on $name", (backend) => {
       const updated = yield* accounts.updateContact(caller, account, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual(updated.contact, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual((yield* accounts.updateContact(caller, updated, [])).contact, [])
+      const told = records.filter(({ event }) => event === "account_updated").map(({ fields }) => fields)
+      const key_fp = fingerprint(caller.pubkey)
+      assert.deepStrictEqual(told, Array.from({ length: 2 }, () => ({ account_id: caller.accountId, key_fp })))
       const rows = yield* sql(
         "SELECT event, actor_id, account_id, detail, client_ip, request_id FROM audit_log ORDER BY id"
       )
@@ -215,11 +243,13 @@ describe.each(databases)("accounts on $name", (backend) => {
         const [written, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const slow: Driver = {
           ...driver,
-          single: (statement, params) =>
-            statement.text.startsWith("UPDATE accounts")
-              ? Effect.uninterruptible(Effect.tap(driver.single(statement, params), () =>
-                Effect.zipRight(Deferred.succeed(written, undefined), Deferred.await(go))))
-              : driver.single(statement, params)
+          transact: (body) =>
+            driver.transact((connection) =>
+              Effect.tap(
+                body(connection),
+                () => Effect.zipRight(Deferred.succeed(written, undefined), Deferred.await(go))
+              )
+            )
         }
         const running = yield* Effect.fork(Effect.provideService(Effect.asVoid(operation), Database, slow))
         yield* Deferred.await(written)

@@ -12,11 +12,14 @@ import * as orders from "../../../src/operations/acme/orders.ts"
 import type { OrderView } from "../../../src/operations/acme/orders.ts"
 import * as verdicts from "../../../src/operations/acme/verdicts.ts"
 import * as stored from "../../../src/subsystems/db/accounts.ts"
+import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
+import { emit } from "../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
+import type { DirectSigner, Issued, IssueRequest } from "../../../src/subsystems/signing/Signer.ts"
 import { CsrRejected, SigningFailed } from "../../../src/subsystems/signing/Signer.ts"
-import { ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
+import { ChallengePostponed, ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import { handlers } from "../../../src/surfaces/jobs/handlers.ts"
 import { der, makeCsr, oid } from "../../support/Csr.ts"
@@ -43,6 +46,8 @@ import { useWorld } from "../../support/UseWorld.ts"
 const config = configOf("[challenge]\nmax_in_flight_per_account = 32")
 const profile = profileOf(config)
 const bypassing = configOf("[challenge]\nbypass = true")
+
+let hostRuns = 0
 
 const refuses = (error: ChallengeRefused["error"]) => () =>
   new ChallengeRefused({ error, reason: "connect_failed", detail: "planted detail" })
@@ -562,6 +567,39 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.include(eventsOf(records), "challenge_validation_abandoned")
       }), { validate: () => Effect.die("boom") })
 
+    test(
+      "a check this host could not run has no verdict, however often: it is run again until it can be",
+      () =>
+        Effect.gen(function*() {
+          hostRuns = 0
+          const caller = yield* callerAt(profile)
+          const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+          yield* challenges.trigger(caller, id)
+          for (let round = 0; round < 10; round++) {
+            yield* work
+            assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+            assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+            yield* TestClock.adjust("5 seconds")
+          }
+          yield* work
+          assert.deepStrictEqual(yield* statuses, {
+            orders: ["ready"],
+            authorizations: ["valid"],
+            challenges: ["valid"]
+          })
+          const told = eventsOf(records).filter((event) => event.startsWith("challenge_"))
+          assert.deepStrictEqual(told, [
+            "challenge_validation_requested",
+            ...Array.from({ length: 10 }, () => "challenge_validation_postponed"),
+            "challenge_validated"
+          ])
+        }),
+      {
+        validate: () =>
+          Effect.suspend(() => hostRuns++ < 10 ? new ChallengePostponed({ detail: "no descriptors" }) : Effect.void)
+      }
+    )
+
     test("a profile that is not mounted keeps the job waiting", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
@@ -780,6 +818,14 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
 
     describe("and its signing", () => {
+      /** Tells of a certificate that was signed for nothing, as a local CA does. */
+      const openly = ({ orderId }: IssueRequest, signed: Issued): Issued => ({
+        ...signed,
+        discarded: emit("local_ca_leaf_discarded", { order_id: orderId, cert_serial: signed.serial })
+      })
+      const signsOpenly: DirectSigner["issue"] = (request) =>
+        Effect.map(signsAtOnce(request), (signed) => openly(request, signed))
+
       const withdrawn = (caller: Caller, id: OrderId) =>
         Effect.gen(function*() {
           const order = yield* orders.find(caller, id)
@@ -820,7 +866,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           deactivating.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
           yield* work
           yield* withdrawn(caller, id)
-        }), { issue: (request) => Effect.zipRight(deactivating.run, signsAtOnce(request)) })
+          assert.include(eventsOf(records), "local_ca_leaf_discarded")
+        }), { issue: (request) => Effect.zipRight(deactivating.run, signsOpenly(request)) })
 
       for (
         const [cause, told] of [
@@ -875,8 +922,25 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             detail: "not this name"
           })
           assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["bad_csr"])
+          const told = records.filter(({ event }) => event === "order_finalize_bad_csr").map(({ fields }) => fields)
+          assert.deepStrictEqual(told, [{ order_id: id, error: "not this name" }])
           assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
         }), { issue: () => new CsrRejected({ detail: "not this name" }) })
+
+      test("a certificate that cannot be stored is told of with its order, and stored when it can be", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* breakWrites(backend.dialect, { table: "orders", operation: "UPDATE" })
+          const signing = yield* Effect.fork(work)
+          const told = () => records.find(({ event }) => event === "order_finalize_persistence_failed")
+          const passing = Effect.zipRight(Effect.yieldNow(), TestClock.adjust("10 millis"))
+          yield* Effect.ensuring(Effect.repeat(passing, { until: () => told() !== undefined }), mend)
+          assert.strictEqual(told()?.fields["order_id"], id)
+          assert.match(String(told()?.fields["error"]), /planted/)
+          yield* Effect.raceFirst(Fiber.join(signing), Effect.forever(passing))
+          assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+        }))
 
       test("past the order's time the job is retired and the order ends invalid", () =>
         Effect.gen(function*() {
@@ -900,8 +964,9 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["order_expired"])
             assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
             assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+            assert.include(eventsOf(records), "local_ca_leaf_discarded")
           }),
-        { issue: (request) => Effect.zipRight(lapsing, signsAtOnce(request)) }
+        { issue: (request) => Effect.zipRight(lapsing, signsOpenly(request)) }
       )
 
       test("the lease ends while the first worker lives: its certificate is thrown away, job_lease_lost", () => {
@@ -914,7 +979,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             const waits = Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(go))
             return Effect.map(
               Effect.zipRight(isFirst ? waits : Effect.void, signsAtOnce(request)),
-              (signed) => ({ ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
+              (signed) => openly(request, { ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
             )
           })
         return Effect.provide(
@@ -935,6 +1000,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.deepStrictEqual(yield* column("SELECT cert_serial FROM orders"), ["05ec0d"])
             assert.strictEqual((yield* auditOf).length, 1)
             assert.include(eventsOf(records), "job_lease_lost")
+            const discarded = records.filter(({ event }) => event === "local_ca_leaf_discarded")
+            assert.deepStrictEqual(discarded.map(({ fields }) => fields), [{ order_id: id, cert_serial: "0f1257" }])
           }),
           world({ records, issue })
         )
@@ -950,6 +1017,32 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           assert.deepStrictEqual(yield* auditOf, [])
           assert.strictEqual((yield* Effect.exit(orders.certificate(caller, id)))._tag, "Failure")
         }), { issue: () => Effect.die("signed") })
+
+      test(
+        "a certificate whose settlement cannot be written is told of once; one that is stored never",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* breakWrites(backend.dialect, { table: "orders", operation: "UPDATE" })
+            const first = yield* runner
+            yield* first.pass
+            const ending = yield* Effect.fork(Effect.orDie(first.idle))
+            yield* Effect.iterate(0, {
+              while: (turns) => turns < 2000 && !eventsOf(records).includes("local_ca_leaf_discarded"),
+              body: (turns) => Effect.as(TestClock.adjust("1 second"), turns + 1)
+            })
+            yield* Fiber.join(ending)
+            yield* mendWrites(backend.dialect)
+            const discarded = () => eventsOf(records).filter((event) => event === "local_ca_leaf_discarded").length
+            assert.strictEqual(discarded(), 1)
+            yield* TestClock.adjust("2 minutes")
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+            assert.strictEqual(discarded(), 1)
+          }),
+        { issue: (request) => signsOpenly(request) }
+      )
 
       test("two workers at once: one certificate", () =>
         Effect.gen(function*() {
@@ -1042,23 +1135,15 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
   })
 
-  const isSqlite = backend.dialect === "sqlite"
   const breakInserts = (table: string) => breakWrites(backend.dialect, { table, operation: "INSERT" })
   const mend = mendWrites(backend.dialect)
 
   /** The key of a CSR is that of a certificate revoked here for key compromise. */
   const burn = (csr: Buffer, caller: Caller) =>
     Effect.gen(function*() {
-      const order = yield* orderOf(caller, "burnt.example")
       const spki = Buffer.from(
         csr.subarray(csr.indexOf(Buffer.from("3059301306072a8648ce3d0201", "hex"))).subarray(0, 91)
       )
-      const id = isSqlite ? Buffer.from(order.id.replaceAll("-", ""), "hex") : order.id
-      yield* sql(
-        `UPDATE orders SET revocation_reason = 1, cert_pubkey = ${isSqlite ? "?" : "$1"} WHERE id = ${
-          isSqlite ? "?" : "$2"
-        }`,
-        [spki, id]
-      )
+      yield* burntKeys.insert({ pubkey: spki, accountId: caller.accountId, now: 1 })
     })
 })

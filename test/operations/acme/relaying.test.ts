@@ -293,7 +293,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         yield* mend(backend.dialect)
         assert.deepStrictEqual(yield* relayJobs, ["ready"])
         assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), [
-          "signer_failed: the token could not be stored"
+          "signer_failed: the challenge's token could not be stored in the database here"
         ])
         const [record] = records.filter(({ event }) => event === "http_01_token_store_failed")
         assert.include(String(record?.fields["error"]), "http01_token_put")

@@ -190,7 +190,7 @@ export const others: Record<string, TextSamples> = {
     ]
   },
   "database.pooling": oneOf("session", ["session", "transaction"]),
-  "database.sqlite.synchronous": oneOf("normal", ["normal", "full"]),
+  "database.sqlite.synchronous": oneOf("full", ["full", "normal"]),
   "metrics.bind_address": {
     initial: "127.0.0.1:3002",
     good: ["127.0.0.1:3002", "[::]:9090", "0.0.0.0:0"],
@@ -357,6 +357,7 @@ export const others: Record<string, TextSamples> = {
   "ipam.phpipam.ca_cert_path": optionalPath,
   "ipam.custom.script_path": optionalPath,
   "ipam.custom.args": { initial: [], good: [[], ["-v", "--x=1"]], bad: [] },
+  "keys.blocklist_paths": { initial: [], good: [[], ["a", "/b c/blacklist.RSA-2048"]], bad: [["a\0b"]] },
   "meta.terms_of_service": publicUrl,
   "meta.website": publicUrl,
   "meta.caa_identities": {

@@ -31,3 +31,28 @@ describe("a good JWS", () => {
     })
   }
 })
+
+describe("a JWS that is none", () => {
+  const said = (jws: object) =>
+    Either.match(parseJws(Buffer.from(JSON.stringify(jws))), { onLeft: ({ detail }) => detail, onRight: () => "read" })
+  const encoded = (header: object) => Buffer.from(JSON.stringify(header)).toString("base64url")
+  const good = { protected: encoded({}), payload: "", signature: "AAAA" }
+
+  it("is told which member is no base64url, and why", () => {
+    assert.strictEqual(said(good), "read")
+    const fault = (name: string, why: string) => `The member ${name} of the JWS is not base64url: ${why}.`
+    assert.strictEqual(said({ ...good, payload: "e30=" }), fault("payload", "it has padding"))
+    assert.strictEqual(
+      said({ ...good, protected: `${good.protected}\n` }),
+      fault("protected", "it holds the character U+000A")
+    )
+    assert.strictEqual(
+      said({ ...good, signature: "A/AA" }),
+      fault("signature", "it holds the character / of base64, where base64url has - and _")
+    )
+    assert.strictEqual(
+      said({ ...good, protected: encoded({ nonce: "A" }) }),
+      "The nonce is not base64url: it is cut short, or stray bits are set at its end."
+    )
+  })
+})

@@ -8,6 +8,7 @@ import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import * as accounts from "../../../src/subsystems/db/accounts.ts"
 import * as audit from "../../../src/subsystems/db/audit.ts"
 import * as authorizations from "../../../src/subsystems/db/authorizations.ts"
+import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import * as certificates from "../../../src/subsystems/db/certificates.ts"
 import type { Database } from "../../../src/subsystems/db/Database.ts"
 import { transaction } from "../../../src/subsystems/db/Database.ts"
@@ -316,17 +317,26 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.findForIssuance("q", order.id))
       }))
 
-    test("a key is compromised once its certificate was revoked with reason 1, in any profile", () =>
+    test("a key is burnt for everybody, or for one account, who gets no certificate for it stored", () =>
       Effect.gen(function*() {
-        const key = Buffer.alloc(3000, 7) // longer than an index page holds
-        const { id } = yield* orderAt("processing")
-        yield* orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: key, certNotAfter: 1 })
-        assert.isFalse(yield* certificates.isCompromised(key))
-        for (const [reason, expected] of [[0, false], [4, false], [1, true]] as const) {
-          yield* sql(`UPDATE orders SET revoked_at = 1, revocation_reason = ${reason}`)
-          assert.strictEqual(yield* certificates.isCompromised(key), expected)
+        const longest = Buffer.alloc(1100, 7) // of an RSA key of 8192 bits
+        const { accountId, id } = yield* orderAt("processing")
+        const another = yield* addAccount()
+        assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
+        yield* burntKeys.insert({ pubkey: longest, accountId: another, now: 1 })
+        yield* burntKeys.insert({ pubkey: longest, accountId: another, now: 2 })
+        assert.isTrue(yield* burntKeys.isBurnt(longest, another))
+        assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
+        assert.isFalse(yield* burntKeys.isBurnt(longest))
+        const stored = (certPubkey: Buffer) =>
+          orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey, certNotAfter: 1 })
+        for (const who of [accountId, burntKeys.everybody]) {
+          yield* burntKeys.insert({ pubkey: longest, accountId: who, now: 1 })
+          assert.isTrue(yield* burntKeys.isBurnt(longest, accountId))
+          assert.isUndefined(yield* stored(longest))
+          yield* sql(`DELETE FROM burnt_keys WHERE burnt_at = 1`)
         }
-        assert.isFalse(yield* certificates.isCompromised(Buffer.alloc(3000, 8)))
+        assert.isDefined(yield* stored(longest))
       }))
 
     test("stuck: processing, old enough and without a live signing job", () =>

@@ -455,9 +455,12 @@ describe.each(databases)("the queue on $name", (backend) => {
             TestClock.setTime(seconds * 1000),
             Effect.repeatN(pass(runner), 20)
           )
-        yield* enqueue("k")
+        const job_id = yield* enqueue("k")
         yield* at(10 * hour)
         assert.strictEqual(ran, 1, "once, then it waits")
+        assert.deepStrictEqual(records.filter(({ event }) => event === "job_run_retried").map(({ fields }) => fields), [
+          { kind: "challenge_validate", job_id, attempts: 1, error: "not yet" }
+        ])
         yield* at(9 * hour)
         assert.strictEqual(ran, 1, "an hour back: it waits the longer")
         yield* at(11 * hour)

@@ -66,6 +66,11 @@ describe("a leaf", () => {
         assert.isFalse(leaf.ca)
         assert.deepStrictEqual(eventsOf(records), ["local_ca_generated", "local_ca_loaded", "local_ca_leaf_issued"])
         assert.deepStrictEqual(records.at(-1)?.fields, { order_id: "order", cert_serial: issued.serial })
+        yield* issued.discarded ?? Effect.void
+        assert.deepInclude(records.at(-1), {
+          event: "local_ca_leaf_discarded",
+          fields: { order_id: "order", cert_serial: issued.serial }
+        })
       })
   )
 
@@ -258,6 +263,18 @@ describe("a CA", () => {
       for (const signer of signers) {
         assert.isTrue(leafOf(yield* signer.issue(issueRequest(names))).verify(ca.publicKey))
       }
+    }))
+
+  test("tells which check a leaf fails, and hands none out", (settings, records) =>
+    Effect.gen(function*() {
+      const signer = yield* LocalCa.make(settings)
+      // A key with something behind it, which no CSR that was read would have.
+      const request = issueRequest(names)
+      const csr = { ...request.csr, spki: Buffer.concat([request.csr.spki, Buffer.from("0500", "hex")]) }
+      const failure = yield* Effect.flip(signer.issue({ ...request, csr }))
+      assert.deepInclude(failure, { _tag: "SigningFailed", cause: "lint_failed" })
+      const told = records.filter(({ event }) => event === "local_ca_lint_failed").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ order_id: "order", check: "der" }])
     }))
 
   test("shows nothing of its key in records and failures", (settings, records) =>

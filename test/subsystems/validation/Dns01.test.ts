@@ -60,7 +60,10 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
         }
       })).pipe(
         Effect.match({
-          onFailure: ({ answers, error, reason }) => ({ verdict: `${error} ${reason}`, answers }),
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused"
+              ? { verdict: `${failure.error} ${failure.reason}`, answers: failure.answers }
+              : { verdict: failure._tag, answers: undefined },
           onSuccess: () => ({ verdict: "valid", answers: undefined })
         }),
         Effect.provide(Validator.layer.pipe(Layer.provide(outside))),
@@ -192,7 +195,11 @@ describe("the look-up", () => {
       const { records, verdict } = yield* Fiber.join(fiber)
       assert.deepStrictEqual([verdict, ended], ["dns timeout", true])
       assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
-        ["challenge_validation_timeout", { identifier: "a.example", elapsed_ms: 5000 }]
+        ["challenge_validation_timeout", {
+          identifier: "a.example",
+          elapsed_ms: 5000,
+          error: "the look-up for a.example was not answered"
+        }]
       ])
     }))
 

@@ -89,7 +89,11 @@ const attempt = (world: World) =>
         keyAuthorization,
         challenge: { ...defaults, ...world.challenge, http_01: { ...defaults.http_01, ...world.http_01 } }
       })).pipe(
-        Effect.match({ onFailure: ({ error, reason }) => `${error} ${reason}`, onSuccess: () => "valid" }),
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+          onSuccess: () => "valid"
+        }),
         Effect.provide(Validator.layer.pipe(Layer.provide(outside))),
         Effect.provide(EventLog.layerMemory(records))
       )
@@ -240,11 +244,14 @@ describe("addresses", () => {
 
   it.effect("time an address leaves over goes to the next ones", () =>
     Effect.gen(function*() {
-      const { requests, verdict } = yield* attempt({
+      const { fieldsOf, requests, verdict } = yield* attempt({
         zone: { "a.example": ["2001:db8::1", "192.0.2.1", "192.0.2.2"] },
         script: () => new ConnectFailed({ detail: "refused" })
       })
       assert.strictEqual(verdict, "connection connect_failed")
+      assert.deepStrictEqual(fieldsOf("challenge_validation_failed").map(({ error }) => error), [
+        "2001:db8::1 port 80: refused; 192.0.2.1 port 80: refused; 192.0.2.2 port 80: refused"
+      ])
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1666, 2500, undefined])
     }))
 
@@ -616,7 +623,9 @@ describe("time", () => {
       assert.isTrue(yield* Ref.get(ended))
       assert.strictEqual(verdict, "connection timeout")
       assert.deepStrictEqual(events, ["challenge_validation_timeout"])
-      assert.deepStrictEqual(fieldsOf("challenge_validation_timeout"), [{ identifier: "a.example", elapsed_ms: 5000 }])
+      assert.deepStrictEqual(fieldsOf("challenge_validation_timeout"), [
+        { identifier: "a.example", elapsed_ms: 5000, error: "192.0.2.1 port 80 did not answer" }
+      ])
     }))
 
   it.effect("hops share one budget", () =>

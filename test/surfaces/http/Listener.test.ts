@@ -43,6 +43,7 @@ const appOf = (handle: App<never>["handle"], more: Partial<App<never>> = {}): Ap
   profileOf: () => undefined,
   routeOf: ({ path }) => path,
   clientIpOf: ({ clientIp }) => clientIp,
+  isProxied: () => true,
   ...more
 })
 const says = (body: string): App<never> => appOf(() => Effect.succeed({ status: 200, headers: {}, body }))
@@ -361,6 +362,18 @@ describe("the answer", () => {
       assert.strictEqual(refused.length, unusable.length, "one that is absent is not invalid")
     }))
 
+  test("names the request itself where nobody's word is taken, and logs what the client called it beside that", () =>
+    Effect.gen(function*() {
+      const app = appOf(({ id }) => Effect.succeed({ status: 200, headers: {}, body: id }), { isProxied: () => false })
+      const { port } = yield* serving(app)
+      const said = yield* exchange(port, get("/", `X-Request-Id: trace-7\r\n${once}`))
+      const id = headOf(said).headers.get("x-request-id") ?? ""
+      assert.match(id, /^[0-9a-f-]{36}$/)
+      assert.isTrue(said.endsWith(`\r\n\r\n${id}`))
+      const [record] = yield* log.of("request_completed")
+      assert.deepInclude(record?.span, { request_id: id, client_request_id: "trace-7" })
+    }))
+
   test("x-request-id with CRLF or 10 KB is replaced, or ends the connection; no header is made of it", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("x"))
@@ -563,6 +576,9 @@ describe("connections", () => {
         post("Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
         post("Content-Length: 2\r\nContent-Length: 3\r\n", "{}"),
         "GET / HTTP/1.1\nHost: x\n\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nAccept: a\r\nhOST: x\r\n\r\n",
+        "GET / HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n",
         get("/", "X-Long: one\r\n two\r\n"),
         get("/", "X-Odd : 1\r\n"),
         "GET / HTTP/1.1\r\n\r\n",

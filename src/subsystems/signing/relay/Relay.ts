@@ -69,7 +69,10 @@ const isAccountLost = (error: UpstreamFailed): boolean =>
 
 /** A failure of the upstream as one of signing; with so many milliseconds left to try again in. */
 const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFailed => {
-  const { detail } = error
+  // Most of what goes wrong on the way is said without a subject.
+  const detail = error._tag === "UpstreamRefused" || error.detail.startsWith("the ")
+    ? error.detail
+    : `the upstream: ${error.detail}`
   if (error._tag === "UpstreamRefused" && !isAccountLost(error)) {
     return error.type === "badCSR"
       ? new CsrRejected({ detail })
@@ -118,6 +121,9 @@ export const make = (
     const updates = yield* DnsUpdate
     const { client, kid } = yield* account(profile, settings)
     const known = yield* Ref.make(kid)
+    const noTimeLeft =
+      `signer.relay.poll_timeout_secs, ${poll_timeout_secs}, had passed since the first attempt when a worker ` +
+      "came to the order again, so that the upstream was not asked; the log says what kept the workers"
     /** An account that is lost is no client's fault: the operator is told, and what was registered since then is used. */
     const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
       if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
@@ -148,7 +154,7 @@ export const make = (
           }
           if ((yield* left) <= 0) {
             if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
-            return yield* new SigningFailed({ cause: "poll_timeout", detail: "the upstream was not done in time" })
+            return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft })
           }
           const chain = yield* Effect.catchAll(
             Effect.catchAll(fulfil(upstream, wanted, keeper), named<E>),

@@ -3,7 +3,7 @@ import type { KeyObject } from "node:crypto"
 import { createPrivateKey, generateKeyPairSync } from "node:crypto"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { FileUnusable } from "../../crypto/KeyFile.ts"
-import { readTextFile, replaceFile, said, writeNewFile } from "../../crypto/KeyFile.ts"
+import { readTextFile, removeLeftovers, replaceFile, said, writeNewFile } from "../../crypto/KeyFile.ts"
 import { emit } from "../../log/EventLog.ts"
 import type { AcmeClient } from "./AcmeClient.ts"
 import { bindingOf } from "./AcmeClient.ts"
@@ -50,6 +50,7 @@ const parseKey = (path: string, text: string): Effect.Effect<KeyObject, AccountU
 /** The account key, made when there is neither key nor account. An account without its key is refused, never replaced. */
 export const loadKey = (path: string): Effect.Effect<KeyObject, AccountUnusable, Entropy> =>
   Effect.gen(function*() {
+    for (const one of [path, kidPathOf(path)]) yield* removeLeftovers(one)
     const text = yield* readIfPresent(path)
     if (text !== undefined) return yield* parseKey(path, text)
     if ((yield* readIfPresent(kidPathOf(path))) !== undefined) {

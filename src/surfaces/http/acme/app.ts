@@ -9,7 +9,7 @@ import {
   UnsupportedMediaType
 } from "../../../domain/AcmeError.ts"
 import type { ProxySettings } from "../../../domain/ClientAddress.ts"
-import { clientAddress } from "../../../domain/ClientAddress.ts"
+import { clientAddress, fromTrusted } from "../../../domain/ClientAddress.ts"
 import type { ProblemDocument } from "../../../domain/Problem.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../../domain/Problem.ts"
 import { admitConnection } from "../../../operations/acme/filter.ts"
@@ -86,6 +86,7 @@ export const make = (
   }
 ): App<Needs | Nonces> => {
   const addressElsewhere = clientAddress(proxies)
+  const proxiedElsewhere = fromTrusted(proxies)
   const routed = (
     request: Request,
     at: ReturnType<typeof reached>,
@@ -181,7 +182,8 @@ export const make = (
       const at = reached(endpoints, path)
       return at === undefined ? unmatched : match(at.rest)?.pattern ?? unmatched
     },
-    clientIpOf: (request) => (reached(endpoints, request.path)?.endpoint.clientAddress ?? addressElsewhere)(request)
+    clientIpOf: (request) => (reached(endpoints, request.path)?.endpoint.clientAddress ?? addressElsewhere)(request),
+    isProxied: (request) => (reached(endpoints, request.path)?.endpoint.isProxied ?? proxiedElsewhere)(request)
   }
 }
 

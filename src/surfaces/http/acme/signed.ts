@@ -78,10 +78,11 @@ export const urlOf = ({ endpoint, request }: Pick<Posted, "endpoint" | "request"
   endpoint.base.slice(0, -`/profile/${endpoint.profile.name}`.length) + request.target
 
 /** 4: `url` equals the route reached, as a string. */
-const namesThisUrl = ({ header }: Jws, { endpoint, request }: Posted) => {
-  return header.url === urlOf({ endpoint, request })
+const namesThisUrl = ({ header }: Jws, posted: Posted) => {
+  const url = urlOf(posted)
+  return header.url === url
     ? Effect.void
-    : malformed("url_mismatch", "The url header is not the URL this request was sent to.")
+    : malformed("url_mismatch", `The url header is not the URL this request was sent to, ${url}.`)
 }
 
 /** 5: exactly one of `jwk` and `kid`, and the one this endpoint takes. */
@@ -121,7 +122,7 @@ const accountOfKid = ({ header }: Jws, { endpoint }: Posted) => {
   const prefix = endpoint.account("")
   const id = kid.slice(prefix.length)
   if (!kid.startsWith(prefix) || !isId(id)) {
-    return malformed("kid_foreign", "The kid is not an account URL of this profile.")
+    return malformed("kid_foreign", `The kid is not an account URL of this profile: ${prefix} and an id.`)
   }
   return Effect.flatMap(
     accounts.find(endpoint.profile.name, AccountId(id)),

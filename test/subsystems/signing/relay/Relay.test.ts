@@ -155,6 +155,10 @@ describe("an order at the upstream", () => {
     Effect.gen(function*() {
       const { asked, failure } = yield* failureOf({}, { startedAt: madeAt - 300 })
       assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+      assert.match(
+        failure._tag === "SigningFailed" ? failure.detail : "",
+        /^signer\.relay\.poll_timeout_secs, 300, had passed/
+      )
       assert.deepStrictEqual(postsOf(asked), ["/account"])
     }))
 
@@ -190,7 +194,7 @@ describe("an order at the upstream", () => {
     Effect.gen(function*() {
       for (const [startedAt, cause] of [[madeAt, "signer_failed"], [madeAt - 299, "poll_timeout"]] as const) {
         const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { startedAt })
-        assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "status 503" })
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "the upstream: status 503" })
       }
     }))
 })

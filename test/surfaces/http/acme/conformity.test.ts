@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
@@ -86,11 +86,44 @@ describe.each(databases)("a client in use, on $name", (backend) => {
         [revokeCert, { certificate: "", reason: "1" }, "The member reason must be a number."],
         [kid, { contact: ["mailto:a@b.example", 7] }, "The member contact[1] must be a text."],
         [kid, { contact: null }, "The member contact must be an array."],
-        [authz, { status: "valid" }, "The member status must be \"deactivated\"."]
+        [authz, { status: "valid" }, "The member status must be \"deactivated\"."],
+        [
+          newOrder,
+          { identifiers, replaces: "x" },
+          "The member replaces is no certID: two base64url texts with a dot between them."
+        ],
+        [newOrder, { identifiers, replaces: "AA.AA" }, "The member replaces names no certificate of this account."],
+        [revokeCert, { certificate: "MI I" }, "The certificate is not base64url: it holds a space."],
+        [revokeCert, { certificate: "MIIB" }, "The certificate is not the DER of one certificate."],
+        [
+          revokeCert,
+          { certificate: Buffer.from("-----BEGIN CERTIFICATE-----\n").toString("base64url") },
+          "The certificate is not DER but PEM; send the DER inside it, as base64url."
+        ]
       ]
       for (const [url, payload, detail] of cases) {
         const answer = objectOf(yield* post(url, payload))
         assert.deepStrictEqual(answer, { type: "urn:ietf:params:acme:error:malformed", status: 400, detail })
       }
+    }))
+
+  test("is told which contact will not do, and why an order is not finalized", ({ kid, post }) =>
+    Effect.gen(function*() {
+      const good = "mailto:a@b.example"
+      const said = (url: string, payload: object) => Effect.map(post(url, payload), (answer) => bodyOf(answer).detail)
+      assert.strictEqual(yield* said(kid, { contact: [good, "tel:1"] }), "The member contact[1] must be a mailto: URI.")
+      assert.strictEqual(
+        yield* said(kid, { contact: ["mailto:a@b.example,c@d.example"] }),
+        "The member contact[0] must be one mail address without header fields."
+      )
+      const placed = yield* post(urlOf(at("/newOrder")), { identifiers: [{ type: "dns", value: "a.example" }] })
+      const { finalize } = objectOf<OrderBody>(placed)
+      const once = "it is finalized once, when it is ready."
+      assert.strictEqual(yield* said(finalize, { csr: "" }), `The order is pending; ${once}`)
+      yield* sql("UPDATE orders SET status = 'processing'")
+      assert.strictEqual(yield* said(finalize, { csr: "" }), `The order is processing; ${once}`)
+      yield* TestClock.adjust("400 days")
+      yield* sql("UPDATE orders SET status = 'ready'")
+      assert.strictEqual(yield* said(finalize, { csr: "" }), `The order is invalid; ${once}`)
     }))
 })

@@ -1,6 +1,8 @@
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { generateKeyPairSync, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
+import { AccountId } from "../../../../src/domain/Id.ts"
+import * as burntKeys from "../../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../../src/subsystems/db/Database.ts"
 import * as Runner from "../../../../src/subsystems/queue/Runner.ts"
@@ -9,7 +11,7 @@ import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import { handlers } from "../../../../src/surfaces/jobs/handlers.ts"
 import type { AcmeKey, AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { databases, freshDirectory } from "../../../support/Databases.ts"
-import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
+import { accountKeyOf, column, configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,
@@ -81,6 +83,24 @@ describe.each(databases)("keyChange on $name", (backend) => {
         const [row] = yield* sql("SELECT event, detail FROM audit_log")
         assert.strictEqual(row?.event, "account_key_changed")
         assert.hasAllKeys(JSON.parse(String(row?.detail)), ["key_fp", "previous_key_fp"])
+      }))
+  }
+
+  for (const [name, scope] of [["everybody", burntKeys.everybody], ["the account", undefined]] as const) {
+    test(`a key that is burnt for ${name} takes nobody's place`, () =>
+      Effect.gen(function*() {
+        const [old, next] = [acmeKey(), acmeKey()]
+        const kid = yield* registered(old)
+        const accountId = scope ?? AccountId(kid.split("/").at(-1) ?? "")
+        yield* burntKeys.insert({ pubkey: accountKeyOf(next.privateKey).spki, accountId, now: 1 })
+        const answer = yield* change(old, kid, innerOf(next, kid, old))
+        assert.deepStrictEqual(
+          [answer.status, bodyOf(answer).type],
+          [400, "urn:ietf:params:acme:error:badPublicKey"]
+        )
+        const rejected = records.find(({ event }) => event === "key_change_rejected")
+        assert.deepInclude(rejected?.fields, { reason: "bad_key" })
+        assert.strictEqual((yield* read(old, kid)).status, 200)
       }))
   }
 

@@ -11,7 +11,19 @@ import { makeCsr } from "../../../support/Csr.ts"
 import { databases, useDatabase } from "../../../support/Databases.ts"
 import type { Script, World } from "../../../support/Graph.ts"
 import { accountKeyOf, callerAt, configOf, count, eventsOf, orderOf, profileOf, sql } from "../../../support/Graph.ts"
-import { acmeKey, at, bodyOf, byAccount, headerOf, requestOf, surfaceOf, urlOf } from "../../../support/Handle.ts"
+import {
+  acmeKey,
+  at,
+  bodyOf,
+  byAccount,
+  freshNonce,
+  headerOf,
+  posted,
+  requestOf,
+  signed,
+  surfaceOf,
+  urlOf
+} from "../../../support/Handle.ts"
 import { issueTo, withForeignSigner, work } from "../../../support/Issued.ts"
 
 /* What clients see where the service does not sign itself. */
@@ -86,6 +98,30 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       const again = yield* revoke
       assert.deepStrictEqual([again.status, bodyOf(again).type], [400, "urn:ietf:params:acme:error:alreadyRevoked"])
     }))
+
+  test(
+    "a key its holder says is known to others: each of its certificates is asked for",
+    {},
+    () =>
+      Effect.gen(function*() {
+        const { caller } = yield* someone
+        const first = yield* issueTo(caller, ["a.example"])
+        yield* issueTo(caller, ["b.example"], first.key)
+        yield* issueTo(caller, ["c.example"])
+        const app = yield* surface
+        const key = acmeKey(first.key)
+        const header = { jwk: key.jwk, url: urlOf(at("/revokeCert")), nonce: yield* freshNonce }
+        const payload = { certificate: first.der.toString("base64url"), reason: 1 }
+        const asking = yield* Effect.fork(app.handle(posted(at("/revokeCert"), signed(key, header, payload))))
+        yield* queued
+        yield* work("key_revoke")
+        yield* work("signer_revoke")
+        yield* TestClock.adjust("250 millis")
+        assert.strictEqual((yield* Fiber.join(asking)).status, 200)
+        assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revocation_reason = 1"), 2)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 2)
+      })
+  )
 
   test("a second shorter than its own time it says that the revocation goes on", {}, () =>
     Effect.gen(function*() {

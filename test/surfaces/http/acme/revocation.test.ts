@@ -572,7 +572,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual(yield* written, 22)
     }))
 
-  test("a key revoked for compromise is refused at finalize, whoever brings it", () =>
+  test("a key revoked for compromise by its holder is refused at finalize, whoever brings it", () =>
     Effect.gen(function*() {
       const { caller, issued, key, kid } = yield* holder()
       const another = yield* someone("other")
@@ -586,12 +586,101 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       })
       assert.strictEqual((yield* bring(caller))._tag, "Right", "one key may have several certificates")
       assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
+      assert.strictEqual((yield* bring(another.caller))._tag, "Right", "an account speaks for itself alone")
+      assert.include(JSON.stringify(yield* bring(caller)), "key compromise")
+      const again = yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)
+      assert.strictEqual(typeOf(again), "alreadyRevoked", "which its holder may say nevertheless")
       for (const by of [caller, another.caller]) {
         const refused = yield* bring(by)
         assert.deepInclude(refused._tag === "Left" ? refused.left : {}, { _tag: "BadCsr" })
         assert.include(JSON.stringify(refused), "key compromise")
       }
     }))
+
+  describe("a key that its holder says is known to others", () => {
+    /** Certificates of one key, of two accounts in two profiles; and one of another key. */
+    const shared = Effect.fnUntraced(function*() {
+      const { caller, issued, key, kid } = yield* holder()
+      const elsewhere = yield* someone("other")
+      const others = [
+        yield* issueTo(caller, ["b.example"], issued.key),
+        yield* issueTo(elsewhere.caller, ["c.example"], issued.key)
+      ]
+      const bystander = yield* issueTo(elsewhere.caller, ["d.example"])
+      records.length = 0
+      return { issued, key, kid, others, bystander }
+    })
+    const revoked = Effect.map(rows, (found) => found.map(({ reason, serial }) => `${serial} ${reason}`))
+    const serialsOf = (...all: ReadonlyArray<{ readonly serial: string }>) =>
+      all.map(({ serial }) => `${serial} 1`).sort()
+
+    test("loses all its certificates, in every profile, and no other key does", () =>
+      Effect.gen(function*() {
+        const { issued, others } = yield* shared()
+        assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)).status, 200)
+        assert.deepStrictEqual(yield* revoked, serialsOf(issued), "the others are a job's")
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, serialsOf(issued, ...others))
+        const told = records.find(({ event }) => event === "key_certificates_revoked")
+        assert.deepInclude(told?.fields, { count: 2 })
+        const trail = (yield* auditRows).map(({ cert_serial, detail, reason, request_id }) => ({
+          cert_serial,
+          detail,
+          reason,
+          request_id
+        }))
+        assert.sameDeepMembers(
+          trail,
+          [issued, ...others].map(({ serial: cert_serial }) => ({
+            cert_serial,
+            detail: { authorized_by: "certificate_key" },
+            reason: "1",
+            request_id: "request-1"
+          }))
+        )
+        assert.strictEqual(yield* liveJobs, 1, "one list")
+        yield* work()
+        const list = (yield* listText).toLowerCase()
+        for (const { serial } of [issued, ...others]) assert.include(list, serial)
+      }))
+
+    test("also when the certificate was revoked before, for another reason", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid, others } = yield* shared()
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der, 4)).status, 200)
+        const answer = yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)
+        assert.strictEqual(typeOf(answer), "alreadyRevoked")
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, [`${issued.serial} 4`, ...serialsOf(...others)].sort())
+      }))
+
+    test("loses none by the word of an account", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* shared()
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, serialsOf(issued))
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'key_revoke'"), 0)
+      }))
+
+    test("loses none for another reason", () =>
+      Effect.gen(function*() {
+        const { issued } = yield* shared()
+        assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 4)).status, 200)
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, [`${issued.serial} 4`])
+        assert.strictEqual(yield* count("SELECT count(*) FROM burnt_keys"), 0)
+      }))
+
+    test("is left alone by those that have expired", () =>
+      Effect.gen(function*() {
+        const { issued } = yield* shared()
+        yield* TestClock.adjust("91 days")
+        assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)).status, 200)
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, serialsOf(issued))
+      }))
+  })
 
   test("a key revoked for another reason may be used again", () =>
     Effect.gen(function*() {
