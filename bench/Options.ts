@@ -29,7 +29,7 @@ const usage = `Usage: npm run bench -- [options]
   --concurrency LIST  clients at once (1,8,16,32)
   --seconds N         length of each measurement (5)
   --issuances N       measure so many issuances instead
-  --full              SQLite with synchronous = full
+  --normal            SQLite with synchronous = normal
   --pebble            drive Debian's pebble in the same way, when it is installed
   --grown             measure what a grown database costs, and nothing else; builds it first, for some ten minutes
   --policy            measure what fifty filter rules cost, and nothing else
@@ -59,7 +59,7 @@ const parse = (words: ReadonlyArray<string>) => {
         concurrency: { type: "string", default: "1,8,16,32" },
         seconds: { type: "string" },
         issuances: { type: "string" },
-        full: { type: "boolean", default: false },
+        normal: { type: "boolean", default: false },
         pebble: { type: "boolean", default: false },
         grown: { type: "boolean", default: false },
         part: { type: "string", default: "1" },
@@ -108,7 +108,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     extent: given.issuances === undefined
       ? { seconds: number("seconds", given.seconds ?? "5", 3600, false) }
       : { issuances: number("issuances", given.issuances, 1_000_000) },
-    synchronous: given.full ? "full" : "normal",
+    synchronous: given.normal ? "normal" : "full",
     profileDirectory: given["cpu-prof"],
     nodeWords: given["node-args"].split(" ").filter((word) => word !== ""),
     json: given.json,

@@ -14,8 +14,12 @@ let
     "admin"
     "worker"
   ];
+  roles = lib.intersectLists cfg.roles every;
+  # As deploy/systemd has it: without a word for every role, otherwise with those there are.
+  serve = [ "serve" ] ++ lib.optionals (roles != every) [ "--role" (lib.concatStringsSep "," roles) ];
   port = lib.toInt (lib.last (lib.splitString ":" cfg.settings.server.bind_address));
-  capability = lib.optional (port > 0 && port < 1024) "CAP_NET_BIND_SERVICE";
+  listens = lib.elem "acme" roles;
+  capability = lib.optional (listens && port > 0 && port < 1024) "CAP_NET_BIND_SERVICE";
 in
 {
   options.services.acme-svc = {
@@ -61,31 +65,28 @@ in
     roles = lib.mkOption {
       type = lib.types.nonEmptyListOf (lib.types.enum every);
       default = every;
-      description = "What this process does. This version runs all roles in one process and takes no other value.";
+      example = [ "worker" ];
+      description = ''
+        What the process of this host does; hosts that share a PostgreSQL database divide the roles among them. A host
+        without a worker needs the CA's certificate from one, and never its key.
+      '';
     };
 
     openFirewall = lib.mkOption {
       type = lib.types.bool;
       default = false;
-      description = "Open the port of `settings.server.bind_address`.";
+      description = "Open the port of `settings.server.bind_address`, where the process has the role `acme`.";
     };
   };
 
   config = lib.mkIf cfg.enable {
-    assertions = [
-      {
-        assertion = lib.sort lib.lessThan cfg.roles == every;
-        message = "services.acme-svc.roles: this version of acme-svc runs all roles in one process.";
-      }
-    ];
-
     users.users.acme-svc = {
       isSystemUser = true;
       group = "acme-svc";
     };
     users.groups.acme-svc = { };
 
-    networking.firewall.allowedTCPPorts = lib.mkIf cfg.openFirewall [ port ];
+    networking.firewall.allowedTCPPorts = lib.mkIf (cfg.openFirewall && listens) [ port ];
 
     systemd.services.acme-svc = {
       description = "ACME certificate service";
@@ -99,7 +100,7 @@ in
       environment.ACME_SVC_CONFIG = "${toml.generate "acme-svc.toml" cfg.settings}";
       serviceConfig = {
         Type = "exec";
-        ExecStart = "${lib.getExe cfg.package} serve";
+        ExecStart = "${lib.getExe cfg.package} ${lib.concatStringsSep " " serve}";
         ExecReload = "${lib.getExe' pkgs.coreutils "kill"} -HUP $MAINPID";
         User = "acme-svc";
         Group = "acme-svc";

@@ -28,20 +28,22 @@ buildNpmPackage {
   # Nix needs: docs/development.md, "Nix", says how to write them down and how to get the hash that belongs here.
   npmDepsHash = lib.fakeHash;
 
-  # better-sqlite3 is built from source against the headers of this Node.js. Nothing else of node_modules needs its
-  # install script to build the service.
+  # The runtime among the packages wants a loader where other systems have it, and is first on the path of npm's scripts:
+  # it goes, and nixpkgs' own runs everything. better-sqlite3 is built from source against its headers. Nothing else of
+  # node_modules needs its install script to build the service.
   npmFlags = [ "--ignore-scripts" ];
   nativeBuildInputs = [
     makeWrapper
     python3
   ];
   preBuild = ''
+    rm -rf node_modules/.bin/node node_modules/node-linux-*
     npm rebuild --ignore-scripts=false --build-from-source better-sqlite3
   '';
 
   installPhase = ''
     runHook preInstall
-    npm prune --omit=dev --ignore-scripts
+    npm prune --omit=dev --omit=optional --ignore-scripts
     mkdir -p $out/lib/acme-svc $out/bin
     cp -r dist migrations node_modules package.json config.toml.example $out/lib/acme-svc/
     makeWrapper ${lib.getExe nodejs_24} $out/bin/acme-svc \

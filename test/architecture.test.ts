@@ -42,33 +42,35 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "subsystems/signing",
     "surfaces/http/TlsFiles.ts"
   ],
-  "node:child_process": ["subsystems/outside/Scripts.ts"],
+  "node:child_process": ["subsystems/db/Readers.ts", "subsystems/outside/Scripts.ts"],
   "node:dgram": ["subsystems/outside"],
   "node:dns": ["subsystems/outside"],
   "node:fs": [
     "subsystems/config",
     "subsystems/crypto/KeyFile.ts",
     "subsystems/db",
+    "subsystems/outside/Exhausted.ts",
     "subsystems/outside/Files.ts",
     "subsystems/signing",
-    "surfaces/http",
-    "main.ts"
+    "surfaces/http"
   ],
+  "node:module": ["main.ts"],
   "node:http": ["subsystems/outside", "surfaces/http", "app/Health.ts"],
   "node:https": ["surfaces/http", "app/Health.ts"],
   "node:net": ["subsystems/config", "subsystems/crypto/TlsPair.ts", "subsystems/outside", "surfaces/http"],
   "node:os": ["app"],
   "node:path": ["subsystems/config", "subsystems/crypto/KeyFile.ts", "subsystems/db/Migrations.ts", "app"],
-  "node:readline": ["main.ts"],
+  "node:readline": ["app/Program.ts"],
   "node:stream": ["subsystems/outside/Scripts.ts"],
   "node:tls": ["subsystems/outside", "surfaces/http"],
-  "node:url": ["main.ts"],
+  "node:url": ["subsystems/db/Readers.ts", "main.ts"],
   "@effect/cli": ["app/Cli.ts", "app/commands"],
-  "@effect/platform-node": ["main.ts"],
+  "@effect/platform-node": ["app/Program.ts"],
   "@effect/sql": ["subsystems/db"],
   "@effect/sql-pg": ["subsystems/db/Postgres.ts"],
   "@effect/sql-sqlite-node": ["subsystems/db/Sqlite.ts"],
   "node:util": ["app/Cli.ts"],
+  "better-sqlite3": ["subsystems/db/sqliteReader.ts"],
   re2js: ["domain/policy/Regex.ts"],
   "prom-client": ["subsystems/metrics/Metrics.ts"],
   pg: ["subsystems/db/Postgres.ts"],
@@ -119,8 +121,9 @@ describe("src", () => {
     assert.deepStrictEqual(outside.map(show), [])
   })
 
-  it("runs effects in main.ts alone, and reads the process there alone", () => {
-    const offending = files.filter((file) => file !== "main.ts").flatMap((file) => {
+  it("runs effects in the programs alone, and reads the process there alone", () => {
+    const programs = new Set(["app/Program.ts", "main.ts", "subsystems/db/sqliteReader.ts"])
+    const offending = files.filter((file) => !programs.has(file)).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
         text.match(/\bEffect\.run(?!time\b)\w+|\bprocess\.(?:env|argv|exit|stdout|stderr|stdin|cwd|on)\b/g) ?? []
@@ -130,6 +133,28 @@ describe("src", () => {
       )
     })
     assert.deepStrictEqual(offending, [])
+  })
+
+  it("loads nothing before the runtime was judged", () => {
+    assert.deepStrictEqual(imports.filter(({ file }) => file === "app/Runtime.ts"), [])
+    assert.sameMembers(imports.filter(({ file, of }) => file === "main.ts" && !isPackage(of)).map(({ of }) => of), [
+      "app/Runtime.ts",
+      "app/Program.ts"
+    ])
+    assert.include(readFileSync(join(src, "main.ts"), "utf8"), "await import(\"./app/Program.ts\")")
+  })
+
+  it("uses no key as generateKeyPairSync makes it: exporting one as JWK can hang for good", () => {
+    const calls = files.flatMap((file) =>
+      readFileSync(join(src, file), "utf8").split("generateKeyPairSync(").slice(1).map((call) => ({ file, call }))
+    )
+    assert.isAbove(calls.length, 0)
+    assert.deepStrictEqual(
+      calls.filter(({ call }) => !call.slice(0, call.indexOf("})") + 1).includes("privateKeyEncoding")).map((
+        { file }
+      ) => file),
+      []
+    )
   })
 
   it("holds no file of more than 300 lines", () => {

@@ -15,16 +15,17 @@ import { AcmeSession } from "./support/AcmeSession.ts"
 import type { Credential } from "./support/Binding.ts"
 import { bindingOf } from "./support/Binding.ts"
 import { builtServer, freshDirectory, freshPostgresUrl } from "./support/Databases.ts"
+import { isFull } from "./support/Full.ts"
 import { startHttp01Responder } from "./support/Http01Responder.ts"
+import { patienceMs } from "./support/Patience.ts"
 import { freePort } from "./support/Ports.ts"
 import { runToEnd, startServer } from "./support/Server.ts"
+import { watch } from "./support/Watchdog.ts"
 
 /*
  * Every command of the documents is run, here or by `.ci/run`: as it stands, but for ports, the database's URL and the
  * paths of an installation.
  */
-
-vi.setConfig({ testTimeout: 120_000 })
 
 const repository = resolve(import.meta.dirname, "..")
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")
@@ -259,6 +260,7 @@ class Place {
         ...this.env
       }
     })
+    watch(child, "group")
     const out = { stdout: "", stderr: "" }
     child.stdout.on("data", (chunk: Buffer) => out.stdout += chunk.toString())
     child.stderr.on("data", (chunk: Buffer) => out.stderr += chunk.toString())
@@ -369,6 +371,10 @@ describe("the documents", () => {
       text(".ci/run"),
       new RegExp(`(?:^|then )step ${command.replaceAll(".", "\\.")}(?:$| \\|\\||; fi$)`, "m")
     )
+  })
+
+  it(".ci/run leaves nothing out", () => {
+    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true$/m)
   })
 
   it("link to files that exist", () => {
@@ -740,7 +746,7 @@ describe("docs/jobs.md", () => {
       assert.match(await place.succeed("jobsShow"), /^kind +order_sweep$/m)
       assert.include(await place.succeed("jobsRunNow"), "The order_sweep job about all is due now.")
       // It may be running when it is cancelled, and then is due again tomorrow.
-      await vi.waitFor(() => place.succeed("jobsCancel"), { timeout: 30_000, interval: 100 })
+      await vi.waitFor(() => place.succeed("jobsCancel"), { timeout: patienceMs, interval: 100 })
     } finally {
       session.close()
       await serving.stop()
@@ -930,10 +936,15 @@ describe("docs/signers.md", () => {
   })
 })
 
-describe("docs/development.md and docs/bench.md", () => {
-  const benchmarks = documents.flatMap(commandsOf).filter(isBenchmark)
+// Programs that take their time: a full run has them.
+const toolsOf = isFull ? ["docs/development.md and docs/bench.md"] : []
 
-  it.each([...new Set(benchmarks)])("%s", async (command) => {
+describe.each(toolsOf)("%s", () => {
+  const written = (chosen: (command: string) => boolean): ReadonlyArray<string> => [
+    ...new Set(documents.flatMap(commandsOf).filter(chosen))
+  ]
+
+  it.each(written(isBenchmark))("%s", async (command) => {
     const place = await Place.make()
     cloneInto(place)
     const { code, stderr, stdout } = await place.run(shortened(command))
@@ -945,7 +956,7 @@ describe("docs/development.md and docs/bench.md", () => {
     assert.match(stdout, /issuances|jobs\/s/)
   })
 
-  it.each([...new Set(documents.flatMap(commandsOf).filter(isFaultRun))])("%s", async (command) => {
+  it.each(written(isFaultRun))("%s", async (command) => {
     const place = await Place.make()
     cloneInto(place)
     const [, words = ""] = command.split(" -- ")
@@ -957,7 +968,7 @@ describe("docs/development.md and docs/bench.md", () => {
     assert.match(stdout, /^2 passed, 0 failed$/m)
   })
 
-  it.each([...new Set(documents.flatMap(commandsOf).filter(isSimulation))])("%s", async (command) => {
+  it.each(written(isSimulation))("%s", async (command) => {
     const place = await Place.make()
     cloneInto(place)
     const [, words = ""] = command.split(" -- ")
@@ -981,6 +992,7 @@ describe("docs/development.md and docs/bench.md", () => {
 describe("this test", () => {
   it("has run every line, or the gate will", () => {
     const lacking: ReadonlyArray<Line> = [
+      ...isFull ? [] : ["format"] as const,
       ...client.certbot
         ? []
         : ["certbot", "certbotTls", "certbotEab", "certbotRenew", "certbotRevoke", "certbotRevokeByKey"] as const,

@@ -9,7 +9,7 @@ import type { Migration } from "../src/subsystems/db/Migrations.ts"
 import * as Migrations from "../src/subsystems/db/Migrations.ts"
 import type { Record } from "../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../src/subsystems/log/EventLog.ts"
-import { databases, useDatabase } from "./support/Databases.ts"
+import { databases, postgres, sqlite, useDatabase } from "./support/Databases.ts"
 import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
 
 // History is frozen: a file that was applied somewhere never changes. New files are added, with their own line.
@@ -22,7 +22,9 @@ const frozen = {
     "0005_audit.sql": "65c1c4f38b4b8c097b43bf0db677edac3d380986c48b61a627692206424b7a40",
     "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e",
     "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35",
-    "0014_burnt_keys.sql": "4fac6262c6233a4aedc5af78ca4725f18bf93362c966e46a487f71852757e710"
+    "0010_revoked_at.sql": "a13e31ca7aa93a7812554418b000805d2c8cf81d42bae4a3c6e99c43f5681113",
+    "0014_burnt_keys.sql": "4fac6262c6233a4aedc5af78ca4725f18bf93362c966e46a487f71852757e710",
+    "0016_upstream_asks.sql": "e05070d91820ef75933fd35255798cd0576151ac116ff3b6ae85561b72581b18"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -32,7 +34,9 @@ const frozen = {
     "0005_audit.sql": "5174167c5946d0d0736f57312555678b63355a25eba108ee68fe96367fd3b2fd",
     "0006_due_jobs.sql": "5c6998e811c459fe8d29910788a0442db38bffaf6f25defb1f6bc3a5911fcc2e",
     "0007_shares.sql": "7c11b01d8020a29a9332d20c88dc9e0c787927f29d8974ab080634cf50046a35",
-    "0014_burnt_keys.sql": "7d4d39ddce01721c0c4f285c005e098bd902c3e3e0d4f53a467ba2dfce4c413a"
+    "0010_revoked_at.sql": "a13e31ca7aa93a7812554418b000805d2c8cf81d42bae4a3c6e99c43f5681113",
+    "0014_burnt_keys.sql": "7d4d39ddce01721c0c4f285c005e098bd902c3e3e0d4f53a467ba2dfce4c413a",
+    "0016_upstream_asks.sql": "39f4e426563aa0371f9310e9c1bf33627f257858f71e42ab12c299dd7593365a"
   }
 } as const
 
@@ -64,7 +68,9 @@ describe("the files", () => {
         for (const { checksum, name, statements } of yield* migrationsOf(dialect)) {
           assert.strictEqual(checksum, new Map<string, string>(Object.entries(frozen[dialect])).get(`${name}.sql`))
           assert.isAbove(statements.length, 0)
-          for (const text of statements) assert.match(text, /CREATE |DROP INDEX |INSERT INTO /)
+          for (const text of statements) {
+            assert.match(text, /CREATE |DROP INDEX |INSERT INTO |ALTER TABLE \w+ ADD COLUMN /)
+          }
         }
       }
     }))
@@ -192,7 +198,6 @@ describe("the schema", () => {
 
   it.scopedLive("is STRICT on SQLite, every table", () =>
     Effect.gen(function*() {
-      const [sqlite] = databases
       const driver = yield* openDriver(yield* Effect.promise(() => sqlite.freshUrl()))
       const lax = Effect.zipRight(
         Effect.flatMap(migrationsOf("sqlite"), Migrations.migrate),
@@ -203,7 +208,6 @@ describe("the schema", () => {
 
   it.scopedLive("compares text bytewise on PostgreSQL, every column", () =>
     Effect.gen(function*() {
-      const [, postgres] = databases
       const driver = yield* openDriver(yield* Effect.promise(() => postgres.freshUrl()))
       const other = Effect.zipRight(
         Effect.flatMap(migrationsOf("postgres"), Migrations.migrate),

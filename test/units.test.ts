@@ -59,8 +59,8 @@ class Host {
     return [
       ["/etc/acme-svc", this.etc],
       ["/var/lib/acme-svc", this.state],
-      ["/opt/acme-svc", repository],
-      ["/usr/bin/node", process.execPath]
+      ["/opt/acme-svc/node_modules/.bin/node", process.execPath],
+      ["/opt/acme-svc", repository]
     ].reduce<string>((before, [from = "", to = ""]) => before.replaceAll(from, to), said)
   }
 
@@ -124,6 +124,8 @@ describe("acme-svc.service", () => {
   it("starts it with the configuration and in the directory it names", async () => {
     const { fields } = await server.waitForEvent("server_config_loaded")
     assert.deepInclude(fields, { path: join(host.etc, "config.toml"), file_present: true })
+    const opened = await server.waitForEvent("db_opened")
+    assert.deepInclude(opened.fields, { backend: "sqlite", database_url: "sqlite://sqlite.db" })
     assert.strictEqual(of("WorkingDirectory"), `/var/lib/${of("StateDirectory")}`)
     const modes = readdirSync(host.state).map((name) => [name, statSync(join(host.state, name)).mode & 0o777])
     assert.deepStrictEqual(Object.fromEntries(modes), {
@@ -274,6 +276,26 @@ describe("nix/module.nix", () => {
   const shared = [...unit].filter(([key]) =>
     key.startsWith("Service.") && !apart.includes(key.slice("Service.".length))
   )
+
+  it("takes any of the roles, and runs the process with them as the units do", () => {
+    const [, every = ""] = /^ +every = \[([^\]]*)\];$/m.exec(module) ?? []
+    assert.deepStrictEqual([...every.matchAll(/"(\w+)"/g)].map(([, role]) => role), [...everyRole])
+    assert.include(module, "type = lib.types.nonEmptyListOf (lib.types.enum every);")
+    assert.notInclude(module, "assertion", "no set of roles is refused")
+    const [, verb, flag, list] =
+      /^ +serve = \[ "(\w+)" \] \+\+ lib\.optionals \(roles != every\) \[ "(--\w+)" (.*) \];$/m.exec(module) ?? []
+    const role = template.get("Service.ExecStart")?.replace(of("ExecStart"), "").trim()
+    assert.deepStrictEqual([verb, `${flag} %i`], [of("ExecStart").split(" ").at(-1), role])
+    assert.strictEqual(list, "(lib.concatStringsSep \",\" roles)")
+    assert.include(module, "ExecStart = \"${lib.getExe cfg.package} ${lib.concatStringsSep \" \" serve}\";")
+  })
+
+  it("says what the unit says, and nothing else", () => {
+    const [, service = ""] = /serviceConfig = \{\n([^]*?)\n {6}\};/.exec(module) ?? []
+    const said = [...service.matchAll(/^ {8}(\w+) = /gm)].map(([, key]) => key)
+    const known = [...unit.keys()].flatMap((key) => key.startsWith("Service.") ? [key.slice("Service.".length)] : [])
+    assert.sameMembers(said, known.filter((key) => key !== "Environment"), "the environment is an option of its own")
+  })
 
   it.each(shared)("says %s=%s", (key, value) => {
     const [, said = ""] = new RegExp(`^ +${key.slice("Service.".length)} = (.*);$`, "m").exec(module) ?? []

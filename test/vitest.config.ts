@@ -1,19 +1,47 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 import CountReporter from "./support/CountReporter.ts"
+import { isFull } from "./support/Full.ts"
+
+const support = (file: string): string => fileURLToPath(new URL(`support/${file}`, import.meta.url))
+
+/** Whatever is about statements. */
+const store = ["migrations.test.ts", "subsystems/{db,nonce,queue}/**/*.test.ts"]
+
+/** Whatever starts programs. */
+const processes = ["docs.test.ts", "units.test.ts", "{e2e,simulation,support}/**/*.test.ts"]
+
+const project = (name: string, files: { readonly include: Array<string>; readonly exclude?: Array<string> }) => ({
+  root: import.meta.dirname,
+  cacheDir: "../node_modules/.vite",
+  test: {
+    name,
+    ...files,
+    setupFiles: [support("setup.ts")],
+    provide: { everyDatabase: isFull || name === "store" },
+    // Only a test that hangs meets these: how long one takes says how busy the machine is, or how much it was asked for.
+    testTimeout: process.env["FUZZ_RUNS"] === undefined ? 600_000 : 0,
+    hookTimeout: 600_000
+  }
+})
 
 export default defineConfig({
   root: import.meta.dirname,
   cacheDir: "../node_modules/.vite",
   test: {
-    include: ["**/*.test.ts"],
+    projects: [
+      project("process", { include: processes }),
+      project("store", { include: store }),
+      project("unit", { include: ["**/*.test.ts"], exclude: [...processes, ...store] })
+    ],
     passWithNoTests: false,
-    globalSetup: [fileURLToPath(new URL("support/globalSetup.ts", import.meta.url))],
+    globalSetup: [support("globalSetup.ts")],
     reporters: ["default", new CountReporter()],
     pool: "forks",
-    poolOptions: { forks: { minForks: 1, maxForks: 2 } },
-    testTimeout: 30_000,
-    hookTimeout: 120_000,
+    // Files share a process, and with it what is imported; what a file leaves is taken away by setup.ts. More processes
+    // than cores, because those that start programs mostly wait. As few as many: tinypool ends the run with an error of
+    // its own when it has processes to spare.
+    poolOptions: { forks: { minForks: 3, maxForks: 3, isolate: false } },
     teardownTimeout: 20_000
   }
 })

@@ -2,7 +2,8 @@
 # Signs for acme-svc with OpenSSL 3: signer.backend = "custom", signer.custom.script_path = this file,
 # signer.custom.args = ["<directory>"], signer.custom.supports_crl = true.
 #
-# The directory holds ca.pem and ca.key, made when they are missing, and the books OpenSSL keeps about what was revoked.
+# The directory holds ca.pem and ca.key, made when they are missing, the books OpenSSL keeps about what was revoked, and in
+# issued/ what each order was given.
 # docs/signers.md tells what each hook is given and has to answer.
 set -eu
 umask 077
@@ -36,6 +37,17 @@ fi
 
 case $ACME_SIGNER_HOOK in
   issue)
+    # Asked again, because the service died before it wrote the answer down: an order has one certificate.
+    case $ACME_SIGNER_ORDER_ID in
+      '' | *[!0-9A-Za-z-]*) echo "the order's id is no name for a file: $ACME_SIGNER_ORDER_ID" >&2; exit 1 ;;
+    esac
+    issued=issued/$ACME_SIGNER_ORDER_ID
+    mkdir -p issued
+    if [ -e "$issued" ]; then
+      cat "$issued"
+      exit 0
+    fi
+    find issued -type f -mtime +30 -delete
     member csr_der_base64 | openssl base64 -d -A > "$work/csr"
     # Nothing of the CSR but its key: a client may ask for anything in it.
     {
@@ -48,7 +60,11 @@ case $ACME_SIGNER_HOOK in
       cat "$work/log" >&2
       exit 1
     fi
-    cat "$work/leaf" ca.pem
+    # Whole or not at all, and on disk before anybody has it: whoever is killed before that has handed nothing out.
+    cat "$work/leaf" ca.pem > issued/.new
+    sync issued/.new
+    mv issued/.new "$issued"
+    cat "$issued"
     ;;
   revoke)
     member cert_der_base64 | openssl base64 -d -A | openssl x509 -inform DER > "$work/leaf"

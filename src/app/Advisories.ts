@@ -6,16 +6,24 @@ import { emit } from "../subsystems/log/EventLog.ts"
 import { isExecutable } from "../subsystems/outside/Files.ts"
 import { advise as policies } from "../subsystems/policy/advisories.ts"
 import { proxiesOf } from "./Graph.ts"
+import { isSqlite } from "./OpenDatabase.ts"
 
 /** What an operator should see at start, and at each reload: nothing failed, but it may not be what was meant. */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })
+    const { sqlite, url } = config.database
+    if (sqlite.synchronous === "normal" && isSqlite(Redacted.value(url))) {
+      yield* emit("db_commits_unsynced", { key: "database.sqlite.synchronous" })
+    }
     for (const { enabled, name, signer } of config.profiles) {
       const { script_path, supports_crl, supports_renewal_info } = signer.custom
       const isRun = roles.has("worker") || (roles.has("acme") && (supports_crl || supports_renewal_info))
       if (!enabled || signer.backend !== "custom" || !isRun || (yield* isExecutable(script_path))) continue
-      yield* emit("script_not_executable", { key: `profiles.${name}.signer.custom.script_path` })
+      yield* emit("script_not_executable", {
+        key: `profiles.${name}.signer.custom.script_path`,
+        path: script_path
+      })
     }
     for (const { enabled, name, signer } of config.profiles) {
       const hasSecret = signer.backend === "relay" && Redacted.value(signer.relay.eab.hmac_key) !== ""
@@ -29,7 +37,10 @@ export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
     if (!roles.has("acme")) return
     const { base_url, tls } = config.server
     if (!tls.enabled) yield* emit("tls_disabled", { base_url })
-    if (tls.enabled !== base_url.startsWith("https:")) yield* emit("tls_base_url_mismatch", { base_url })
+    const isBehindProxy = [config, ...config.profiles].some(({ filter }) => filter.trusted_proxies.length > 0)
+    if (tls.enabled !== base_url.startsWith("https:") && !isBehindProxy) {
+      yield* emit("tls_base_url_mismatch", { base_url })
+    }
     for (const { challenge, enabled, name } of config.profiles) {
       if (enabled && challenge.bypass) yield* emit("challenge_validation_bypassed", { profile: name })
     }

@@ -1,37 +1,59 @@
-import { Args, CliConfig, Command, ValidationError } from "@effect/cli"
+import { Args, CliConfig, Command, CommandDescriptor, HelpDoc, ValidationError } from "@effect/cli"
 import type { CliApp } from "@effect/cli"
+import type { Array } from "effect"
 import { Console, Effect, Either } from "effect"
 import { stripVTControlCharacters } from "node:util"
 import type { Globals } from "../surfaces/cli/globals.ts"
 import { readGlobals } from "../surfaces/cli/globals.ts"
-import { crlCommand } from "./commands/crl.ts"
-import { eabCommand } from "./commands/eab.ts"
-import { filterCommand } from "./commands/filter.ts"
-import { jobsCommand, workerCommand } from "./commands/jobs.ts"
+import { CommandFailed, messageOf } from "./CommandFailed.ts"
 import type { Host, Kit } from "./commands/Kit.ts"
 import * as Kits from "./commands/Kit.ts"
-import { orderCommand } from "./commands/order.ts"
-import { messageOf, serverCommands } from "./commands/server.ts"
-import { transferCommand } from "./commands/transfer.ts"
-import { upstreamCommand } from "./commands/upstream.ts"
+import { wrongWords } from "./commands/Usage.ts"
 import type { Streams } from "./Logging.ts"
 import * as Logging from "./Logging.ts"
 
-/** The command tree. */
-const tree = (kit: Kit) => {
-  const { commands, serveProgram } = serverCommands(kit)
-  const all = [
-    ...commands,
-    transferCommand(kit),
-    eabCommand(kit),
-    orderCommand(kit),
-    crlCommand(kit),
-    jobsCommand(kit),
-    workerCommand(kit),
-    filterCommand(kit),
-    upstreamCommand(kit)
-  ] as const
-  const withoutCompletions = Command.make("acme-svc", {}, () => serveProgram).pipe(Command.withSubcommands(all))
+/** The commands by their word, each loaded only when it is meant: what a command does not need costs its start. */
+const commands = {
+  serve: async (kit: Kit) => (await import("./commands/serve.ts")).serveCommand(kit),
+  init: async (kit: Kit) => (await import("./commands/init.ts")).initCommand(kit),
+  migrate: async (kit: Kit) => (await import("./commands/migrate.ts")).migrateCommand(kit),
+  profile: async (kit: Kit) => (await import("./commands/profile.ts")).profileCommand(kit),
+  health: async (kit: Kit) => (await import("./commands/health.ts")).healthCommand(kit),
+  transfer: async (kit: Kit) => (await import("./commands/transfer.ts")).transferCommand(kit),
+  eab: async (kit: Kit) => (await import("./commands/eab.ts")).eabCommand(kit),
+  order: async (kit: Kit) => (await import("./commands/order.ts")).orderCommand(kit),
+  crl: async (kit: Kit) => (await import("./commands/crl.ts")).crlCommand(kit),
+  jobs: async (kit: Kit) => (await import("./commands/jobs.ts")).jobsCommand(kit),
+  worker: async (kit: Kit) => (await import("./commands/jobs.ts")).workerCommand(kit),
+  filter: async (kit: Kit) => (await import("./commands/filter.ts")).filterCommand(kit),
+  upstream: async (kit: Kit) => (await import("./commands/upstream.ts")).upstreamCommand(kit)
+}
+
+type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
+
+const isWord = (word: string): word is keyof typeof commands => Object.hasOwn(commands, word)
+const words = Object.keys(commands).filter(isWord)
+
+/** The command that the first word names, or every one where none is: help and completions tell of all. */
+const meant = (kit: Kit): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>> => {
+  const [word = ""] = kit.globals.rest
+  return Effect.promise(async () =>
+    isWord(word)
+      ? [await commands[word](kit)]
+      : [
+        await commands.serve(kit),
+        ...await Promise.all(words.filter((other) => other !== "serve").map((other) => commands[other](kit)))
+      ]
+  )
+}
+
+/** The command tree, as far as this command line needs it. */
+const tree = (kit: Kit, all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
+  const serve = Effect.flatMap(
+    Effect.promise(() => import("./commands/serve.ts")),
+    ({ serveEverything }) => serveEverything(kit)
+  )
+  const withoutCompletions = Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands(all))
   const shells = {
     bash: Command.getBashCompletions,
     fish: Command.getFishCompletions,
@@ -47,10 +69,13 @@ const tree = (kit: Kit) => {
     "Print a completion script. Example: acme-svc completions bash. Exit codes: 0, 2."
   )
   return Kits.described(
-    Command.make("acme-svc", {}, () => serveProgram).pipe(Command.withSubcommands([...all, completionsCommand])),
+    Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands([...all, completionsCommand])),
     "An ACME server for an organisation's own clients. Without a command it serves. Everywhere: --log-level off|error|warn|info|debug|trace, --color auto|always|never, -y/--yes, -h/--help, --version."
   )
 }
+
+/** The commands a command line may mean, and what each does. */
+export const treeOf = (kit: Kit) => Effect.map(meant(kit), (found) => tree(kit, found))
 
 const report = (host: Host, json: boolean, code: number, message: string): Effect.Effect<number> =>
   Effect.sync(() => {
@@ -79,6 +104,20 @@ const colouredWhereWanted =
 
 const configured = CliConfig.layer({ showBuiltIns: false }) // the tree names the flags there are
 
+/** What the flags themselves have against their values; the library alone would tell it in its own way. */
+const wrongValue = (command: CommandDescriptor.Command<unknown>, words: ReadonlyArray<string>) =>
+  Effect.flatMap(
+    CliConfig.CliConfig,
+    (config) =>
+      Effect.match(CommandDescriptor.parse(command, ["acme-svc", ...words], config), {
+        onSuccess: () => undefined,
+        onFailure: (error) =>
+          ValidationError.isInvalidValue(error)
+            ? stripVTControlCharacters(HelpDoc.toAnsiText(error.error)).trim()
+            : undefined
+      })
+  )
+
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
 export const run = (
   host: Host,
@@ -87,8 +126,14 @@ export const run = (
   const globals = readGlobals(argv)
   if (Either.isLeft(globals)) return report(host, false, 2, globals.left)
   const { json, rest } = globals.right
-  const execute = Command.run(tree(Kits.make(host, globals.right)), { name: "acme-svc", version: host.process.version })
-  return execute(["node", "acme-svc", ...rest]).pipe(
+  const kit = Kits.make(host, globals.right)
+  const program = { name: "acme-svc", version: host.process.version }
+  return Effect.gen(function*() {
+    const root = yield* treeOf(kit)
+    const wrong = wrongWords(root.descriptor, rest) ?? (yield* wrongValue(root.descriptor, rest))
+    if (wrong !== undefined) return yield* new CommandFailed({ code: 2, message: wrong })
+    yield* Command.run(root, program)(["node", "acme-svc", ...rest])
+  }).pipe(
     Effect.as(0),
     Effect.catchAll((error) =>
       ValidationError.isValidationError(error)

@@ -12,3 +12,6 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
 /** What is wrong is refused; what the host or an upstream did not let be done may be tried again. */
 export const filesFailed = (error: { readonly message: string; readonly mayPass?: boolean }): CommandFailed =>
   new CommandFailed({ code: error.mayPass === true ? 1 : 3, message: error.message })
+
+/** What a command that ends unexpectedly says of it. */
+export const messageOf = (defect: unknown): string => defect instanceof Error ? defect.message : String(defect)

@@ -1,5 +1,6 @@
 import { Deferred, Effect, Exit, FiberId, Layer, Scope } from "effect"
 import type { Context } from "effect"
+import { makeAddressSet } from "../domain/Address.ts"
 import type { Roles } from "../domain/Role.ts"
 import * as samples from "../operations/admin/samples.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
@@ -82,7 +83,8 @@ const provided = <S, R>(
   const ended = (outcome: Outcome<S | R>): Outcome<Left> => {
     if (outcome._tag !== "Done") return outcome
     const [during, after] = [commit(outcome.commit), commit(outcome.after)]
-    return { _tag: "Done", ...(during && { commit: during }), ...(after && { after }) }
+    const discarded = outcome.discarded && give(outcome.discarded)
+    return { _tag: "Done", ...(during && { commit: during }), ...(after && { after }), ...(discarded && { discarded }) }
   }
   return known.map((one) => ({
     kind: one.kind,
@@ -142,6 +144,7 @@ const acmeSurface = Effect.fnUntraced(function*(
         late: (request) => counted(Effect.provide(app.late(request), services))
       },
       isCounted: true,
+      isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
       tls: pair && { cert: pair.cert, key: pair.key, handshakeTimeoutMillis: handshake_timeout_ms },
       requestTimeoutMillis: request_timeout_ms,
       maxBodyBytes: max_body_bytes,
@@ -163,11 +166,6 @@ const metricsTimeoutMillis = 10_000
 const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boolean) {
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
-  if (bind_address === config.server.bind_address && !bind_address.endsWith(":0")) {
-    const error = "must not be the address of another listener"
-    yield* emit("metrics_config_invalid", { key: "metrics.bind_address", error })
-    return yield* new CommandFailed({ code: 3, message: `metrics.bind_address: ${error}, server.bind_address.` })
-  }
   const sample = yield* samples.make({
     kinds: handlers(config).map(({ kind }) => kind),
     profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name)
@@ -185,6 +183,7 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
     serving: {
       app: makeMetrics(scrape),
       isCounted: false,
+      isProxy: () => false,
       tls: undefined,
       requestTimeoutMillis: metricsTimeoutMillis,
       maxBodyBytes: 0,

@@ -3,15 +3,11 @@ import { makeProxies } from "../domain/Proxy.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
-import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
 import { AccountKeys } from "../subsystems/crypto/AccountKeys.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
 import { PublicKeys } from "../subsystems/crypto/PublicKeys.ts"
 import { AuditAllowance } from "../subsystems/db/AuditAllowance.ts"
-import { Database } from "../subsystems/db/Database.ts"
-import * as Postgres from "../subsystems/db/Postgres.ts"
-import * as Sqlite from "../subsystems/db/Sqlite.ts"
-import { emit } from "../subsystems/log/EventLog.ts"
+import type { Database } from "../subsystems/db/Database.ts"
 import { Metrics } from "../subsystems/metrics/Metrics.ts"
 import { Nonces } from "../subsystems/nonce/Nonces.ts"
 import { AlpnPeer } from "../subsystems/outside/AlpnPeer.ts"
@@ -32,31 +28,8 @@ import { PublishedCrls } from "../subsystems/signing/PublishedCrls.ts"
 import { ReadHooks } from "../subsystems/signing/ReadHooks.ts"
 import type { Signers } from "../subsystems/signing/Signer.ts"
 import { Validator } from "../subsystems/validation/Validator.ts"
-import { CommandFailed, filesFailed } from "./CommandFailed.ts"
+import { filesFailed } from "./CommandFailed.ts"
 import { ownAddresses } from "./OwnAddresses.ts"
-
-const sqlitePrefix = "sqlite://"
-
-/** The database of a URL, by default `database.url`: the scheme alone picks the engine. `name` is what gave the URL. */
-export const database = (
-  { database: settings }: Pick<Config, "database">,
-  { mustExist = false, name = "database.url" }: { readonly mustExist?: boolean; readonly name?: string } = {}
-): Layer.Layer<Database, CommandFailed> => {
-  const url = Redacted.value(settings.url)
-  const database_url = maskedDatabaseUrl(settings.url)
-  const engine = url.startsWith(sqlitePrefix)
-    ? Sqlite.layer({ path: url.slice(sqlitePrefix.length), synchronous: settings.sqlite.synchronous, mustExist })
-    : Postgres.layer(settings)
-  return engine.pipe(
-    Layer.tap(() =>
-      emit("db_opened", { database_url, backend: url.slice(0, url.indexOf(":")), pool_max: settings.pool_max })
-    ),
-    Layer.mapError((error) => {
-      const cause = error.cause instanceof Error ? error.cause.message || error.cause.name : error.message
-      return new CommandFailed({ code: 1, message: `${name}: ${database_url} cannot be opened: ${cause}` })
-    })
-  )
-}
 
 /** The proxies of a configuration. */
 export const proxiesOf = ({ proxy, proxyVariables }: Config) =>

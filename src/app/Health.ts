@@ -7,7 +7,7 @@ import type { Config } from "../subsystems/config/AppConfig.ts"
 import * as workers from "../subsystems/db/workers.ts"
 import { HttpGet } from "../subsystems/outside/HttpGet.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import * as Graph from "./Graph.ts"
+import { database } from "./OpenDatabase.ts"
 
 const freshSeconds = 30
 const maxBytes = 1024
@@ -38,7 +38,7 @@ const answers = (config: Config, version: string): Effect.Effect<boolean> =>
 const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed> =>
   Effect.flatMap(currentSeconds, (now) => workers.wasSeen(hostname(), "worker", now - freshSeconds)).pipe(
     Effect.mapError(({ message }) => new CommandFailed({ code: 1, message })),
-    (seen) => Effect.provide(seen, Layer.fresh(Graph.database(config)))
+    (seen) => Effect.provide(seen, Layer.fresh(database(config)))
   )
 
 /** `health`: silent; fails with exit 1 when the role does not answer in time. */

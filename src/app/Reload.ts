@@ -6,6 +6,7 @@ import { frozenChanges } from "../subsystems/config/Frozen.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import type { Running } from "../subsystems/queue/Running.ts"
+import { checkAddresses } from "./Addresses.ts"
 import { advise } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Build, Generation } from "./Generation.ts"
@@ -33,10 +34,27 @@ const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFai
     : new CommandFailed({ code: 3, message: `${changed.join(", ")}: cannot change while the service runs.` })
 }
 
+const room = 440 // of the 500 characters a record keeps
+
+/** A refusal of several lines as one; how many faults a record has no room for is said. */
+const lineOf = (message: string): string => {
+  const [head = "", ...faults] = message.split(/\n\s*/)
+  const kept: Array<string> = []
+  let length = head.length
+  for (const fault of faults) {
+    length += fault.length + 2
+    if (kept.length > 0 && length > room) break
+    kept.push(fault)
+  }
+  const left = faults.length - kept.length
+  if (left > 0) kept.push(`and ${left} more, which \`acme-svc profile list\` shows`)
+  return kept.length === 0 ? head : `${head} ${kept.join("; ")}`
+}
+
 const refused = (error: CommandFailed | StorageFailed): Effect.Effect<void> =>
   error._tag === "CommandFailed" && error.code === 3
-    ? emit("server_config_reload_refused", { error: error.message })
-    : emit("server_config_reload_failed", { error: error.message })
+    ? emit("server_config_reload_refused", { error: lineOf(error.message) })
+    : emit("server_config_reload_failed", { error: lineOf(error.message) })
 
 /**
  * Reads the configuration anew and goes over to it as a whole, or not at all: everything is built and bound beside what
@@ -52,9 +70,11 @@ export const reload = (
   return Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       const before = yield* Ref.get(current)
-      const config = yield* restore(Effect.tap(load, (loaded) => unfrozen(before.config, loaded)))
+      const config = yield* restore(Effect.tap(load, (loaded) =>
+        Effect.zipRight(unfrozen(before.config, loaded), checkAddresses(loaded, surroundings.roles))))
       const next = yield* restore(Generations.build(config, surroundings, before.before))
-      const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () => next.close)
+      const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () =>
+        next.close)
       // From here on nothing can fail.
       yield* enforce(config)
       yield* Ref.set(current, next)

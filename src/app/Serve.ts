@@ -3,11 +3,10 @@ import { hostname } from "node:os"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import * as crl from "../operations/crl.ts"
+import { keepExported } from "../operations/crlExport.ts"
 import { recover } from "../operations/sweeps.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
-import type { Database } from "../subsystems/db/Database.ts"
-import * as Migrations from "../subsystems/db/Migrations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import * as Presence from "../subsystems/queue/Presence.ts"
 import { start } from "../subsystems/queue/Running.ts"
@@ -35,24 +34,6 @@ export interface Process {
 }
 
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
-
-/** Refuses a schema that is behind: only a process with the worker role may bring it up to date. */
-export const checkSchema = (
-  process: Pick<Process, "migrations">,
-  dialect: "sqlite" | "postgres"
-): Effect.Effect<void, CommandFailed, Database> =>
-  Effect.flatMap(Migrations.read(process.migrations, dialect), Migrations.check).pipe(
-    Effect.mapError((error) => hostError({ message: error._tag === "SchemaUnusable" ? error.detail : error.message }))
-  )
-
-/** Brings the schema up to date, as a process with the worker role does at start. */
-export const migrate = (
-  process: Pick<Process, "migrations">,
-  dialect: "sqlite" | "postgres"
-): Effect.Effect<ReadonlyArray<string>, CommandFailed, Database> =>
-  Effect.flatMap(Migrations.read(process.migrations, dialect), Migrations.migrate).pipe(
-    Effect.mapError((error) => hostError({ message: error._tag === "SchemaUnusable" ? error.detail : error.message }))
-  )
 
 /** What one run of `serve` has beside the graph. */
 export interface Run {
@@ -94,6 +75,10 @@ export const serve = (
     const stopped = yield* Effect.forkScoped(process.stopSignal)
     yield* Effect.yieldNow()
     const runner = yield* startRunner(config, owner, first)
+    if (runner !== undefined) {
+      yield* Effect.forkScoped(keepExported(Effect.map(Ref.get(current), ({ signers }) =>
+        signers)))
+    }
     yield* Generations.mounted(config)
     yield* sockets.publish
     yield* Generations.told(roles, undefined, config)

@@ -12,12 +12,8 @@ import type { Web } from "../subsystems/outside/Web.ts"
 import { generateIfAbsent } from "../subsystems/signing/CaFiles.ts"
 import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
-
-type Environment = { readonly [name: string]: string | undefined }
-
-/** Reads the configuration; every fault at once, exit 3. */
-export const load = (env: Environment, cwd: string): Effect.Effect<Loaded, CommandFailed> =>
-  Effect.mapError(loadConfig({ env, cwd }), ({ message }) => new CommandFailed({ code: 3, message }))
+import type { Environment } from "./Configuration.ts"
+import { load } from "./Configuration.ts"
 
 /**
  * Reads the configuration for `init`: where no profile is configured and no file exists, a first one is written, for its
@@ -45,7 +41,8 @@ export const loadOrCreate = (
     return { loaded: yield* load(env, cwd), created: path }
   })
 
-const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean => faults.every(({ key }) => key === "profiles")
+const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>
+  faults.every(({ key }) => key === "profiles" || key === fileVariable)
 
 /** Creates the key files that are missing; answers a line for each pair made. Existing files are never touched. */
 export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy> =>

@@ -38,11 +38,11 @@ export const checkContacts = (
   if (contacts.length > maxContacts) {
     return Either.left(new InvalidContact({ detail: `At most ${maxContacts} contacts are kept.` }))
   }
-  for (const contact of contacts) {
-    if (!scheme.test(contact)) return Either.left(new UnsupportedContact())
+  for (const [index, contact] of contacts.entries()) {
+    if (!scheme.test(contact)) return Either.left(new UnsupportedContact({ index }))
     if (!address.test(percentDecoded(contact.slice("mailto:".length)))) {
       return Either.left(
-        new InvalidContact({ detail: "A contact must be one mail address without header fields." })
+        new InvalidContact({ detail: `The member contact[${index}] must be one mail address without header fields.` })
       )
     }
   }

@@ -1,4 +1,5 @@
 import { Data } from "effect"
+import type { OrderStatus } from "./Order.ts"
 
 /** The wire's identifier object. */
 export interface Identifier {
@@ -14,6 +15,10 @@ export interface Detailed {
 // Requests that could not be read.
 export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
 export class NotFound extends Data.TaggedError("NotFound") {}
+/** No certificate of this profile, for whoever asks by the certificate itself. */
+export class NoSuchCertificate extends Data.TaggedError("NoSuchCertificate") {}
+/** The profile's signer has no such thing of its own to publish. */
+export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
 export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
 export class UnsupportedMediaType extends Data.TaggedError("UnsupportedMediaType")<Detailed> {}
@@ -28,7 +33,8 @@ export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist")
 export class ClientRefused extends Data.TaggedError("ClientRefused")<Detailed> {}
 export class BadSignatureAlgorithm extends Data.TaggedError("BadSignatureAlgorithm")<Detailed> {}
 export class BadPublicKey extends Data.TaggedError("BadPublicKey")<Detailed> {}
-export class UnsupportedContact extends Data.TaggedError("UnsupportedContact") {}
+/** `index` is its place in the list. */
+export class UnsupportedContact extends Data.TaggedError("UnsupportedContact")<{ readonly index: number }> {}
 export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed> {}
 /** `terms` is the URL to agree to. */
 export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{ readonly terms: string }> {}
@@ -50,7 +56,8 @@ export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** Several identifiers were refused, each for its own reason. */
 export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
-export class OrderNotReady extends Data.TaggedError("OrderNotReady") {}
+/** `status` is the one shown, where it is known. */
+export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{ readonly status?: OrderStatus }> {}
 export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 /** `code` as it was sent. */
@@ -61,8 +68,10 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retr
 // What went wrong here.
 export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}
 export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFailed") {}
-/** The revocation goes on after this answer, or its last attempt failed; asking again waits for it. */
+/** The revocation goes on after this answer; asking again waits for it. */
 export class RevocationPending extends Data.TaggedError("RevocationPending") {}
+/** Whoever has to revoke the certificate did not, in every attempt there is, or an operator ended them. */
+export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned") {}
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
 export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
@@ -70,7 +79,9 @@ export class Shed extends Data.TaggedError("Shed") {}
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
 // Stored with a challenge or an order and read when the client polls.
-export class ChallengeUnreachable extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string }> {}
+/** `port` is where the service is configured to look. */
+export class ChallengeUnreachable
+  extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string; readonly port: number }> {}
 export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
 export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
 export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
@@ -78,7 +89,8 @@ export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
   /** Records that were seen. */
   readonly answers: number
 }> {}
-export class HandshakeFailed extends Data.TaggedError("HandshakeFailed")<{ readonly name: string }> {}
+export class HandshakeFailed
+  extends Data.TaggedError("HandshakeFailed")<{ readonly name: string; readonly port: number }> {}
 export class AlpnCertificateMismatched
   extends Data.TaggedError("AlpnCertificateMismatched")<{ readonly name: string }> {}
 export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}
@@ -93,10 +105,31 @@ export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")
 
 export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | MalformedIdentifier
 
+/** Failures that are stored with a challenge, and end its order. */
+export type ChallengeFailed =
+  | ChallengeUnreachable
+  | ChallengeMismatched
+  | TxtLookupFailed
+  | TxtMismatched
+  | HandshakeFailed
+  | AlpnCertificateMismatched
+  | ValidationAbandoned
+
+/** Failures that are stored with an order once its certificate was asked for. */
+export type IssuanceFailed =
+  | BadCsr
+  | AuthorityWithdrawn
+  | IssuanceAbandoned
+  | UpstreamRefusedOrder
+  | UpstreamRefusedName
+  | UpstreamTooSlow
+
 /** Every failure an ACME client can be told of. */
 export type AcmeError =
   | Malformed
   | NotFound
+  | NoSuchCertificate
+  | NotPublished
   | NoSuchPath
   | MethodNotAllowed
   | UnsupportedMediaType
@@ -125,6 +158,7 @@ export type AcmeError =
   | ServerInternal
   | ChallengeEnqueueFailed
   | RevocationPending
+  | RevocationAbandoned
   | CrlNotReady
   | HandlerPanicked
   | Shed

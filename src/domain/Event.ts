@@ -42,7 +42,7 @@ export const events = {
   server_config_reload_failed: error("error"),
   server_logging_filter_overridden: advisory("source"),
   server_reload_supervisor_gone: error(),
-  server_connection_refused: warn("listener", "open", "pending"),
+  server_connection_refused: warn("listener", "address", "open", "pending"),
   server_socket_bind_failed: error("address", "error"),
   server_schema_behind: error("name"),
   metrics_listening: info("address"),
@@ -61,10 +61,11 @@ export const events = {
   tls_pair_generated: info("listener", "sha256", "set_aside"),
   tls_certificate_loaded: info("listener", "sha256", "not_after", "self_signed"),
   tls_certificate_expiring: advisory("listener", "not_after"),
-  tls_handshake_failed: debug("listener", "address", "error"),
-  tls_handshake_timeout: debug("listener", "address"),
+  tls_handshake_failed: debug("listener", "client_ip", "error"),
+  tls_handshake_timeout: debug("listener", "client_ip", "error"),
 
   // database
+  db_commits_unsynced: advisory("key"),
   db_opened: info("database_url", "backend", "pool_max"),
   db_migration_applied: info("name", "elapsed_ms"),
   db_migration_failed: error("name", "error"),
@@ -99,7 +100,7 @@ export const events = {
   eab_rejected: warn("kid", "reason"),
   account_found: debug("account_id", "key_fp"),
   account_key_refused: warn("key_fp", "reason"),
-  account_updated: info("account_id"),
+  account_updated: info("account_id", "key_fp"),
   account_deactivated: info("account_id"),
   order_created: info("order_id", "identifiers"),
   order_replaces_accepted: info("order_id", "cert_serial"),
@@ -122,7 +123,7 @@ export const events = {
   filter_undecided: error("profile", "stage", "rule", "check", "error"),
   ipam_lookup_failed: warn("backend", "error"),
   ipam_tls_verification_disabled: advisory("profile"),
-  script_not_executable: advisory("key"),
+  script_not_executable: advisory("key", "path"),
 
   // challenges
   challenge_validation_requested: progress("challenge_id", "type", "identifier"),
@@ -131,13 +132,14 @@ export const events = {
   challenge_validated: info("challenge_id", "type", "identifier", "elapsed_ms"),
   challenge_failed: warn("challenge_id", "type", "identifier", "reason"),
   challenge_validation_failed: warn("identifier", "reason", "error"),
-  challenge_validation_timeout: warn("identifier", "elapsed_ms"),
+  challenge_validation_postponed: error("challenge_id", "identifier", "error"),
+  challenge_validation_timeout: warn("identifier", "elapsed_ms", "error"),
   challenge_validation_abandoned: warn("challenge_id", "error"),
   challenge_validation_bypassed: advisory("profile"),
   challenge_verdict_superseded: advisory("challenge_id", "authz_id"),
   challenge_address_denied: warn("identifier", "address", "rule"),
   challenge_http_01_loaded: debug("identifier", "address", "status", "hop", "body_bytes"),
-  challenge_http_01_redirect: debug("identifier", "address", "status", "hop"),
+  challenge_http_01_redirect: debug("identifier", "address", "status", "hop", "body_bytes"),
   challenge_http_01_matched: info("identifier", "elapsed_ms"),
   challenge_http_01_mismatch: warn("identifier", "status", "body_bytes"),
   challenge_http_01_mismatch_body: debug("identifier", "body_preview"),
@@ -148,13 +150,14 @@ export const events = {
 
   // issuance
   local_ca_loaded: info("issuer", "not_after", "key_type"),
-  local_ca_generated: info("path", "key_type", "sha256"),
+  local_ca_generated: info("path", "issuer", "not_after", "key_type", "sha256"),
   local_ca_key_permissive: advisory("path"),
   local_ca_expiring: advisory("issuer", "not_after"),
   local_ca_is_root: advisory("issuer"),
   local_ca_requested_validity_discarded: advisory("order_id"),
   local_ca_issuer_expired: error("issuer"),
   local_ca_lint_failed: error("order_id", "check"),
+  local_ca_leaf_discarded: advisory("order_id", "cert_serial"),
   local_ca_leaf_issued: info("order_id", "cert_serial"),
   order_finalized: info("order_id", "cert_serial", "elapsed_ms"),
   order_finalize_bad_csr: warn("order_id", "error"),
@@ -168,6 +171,7 @@ export const events = {
   upstream_registered: info("profile", "target_host"),
   upstream_account_reused: info("profile", "target_host"),
   upstream_request_failed: warn("profile", "status", "error"),
+  upstream_order_lost: advisory("order_id", "attempts"),
   upstream_record_left: warn("identifier", "error"),
   upstream_bad_nonce_retry: debug("target_host"),
   upstream_relay_succeeded: info("order_id", "profile"),
@@ -187,24 +191,25 @@ export const events = {
   certificate_revoke_rejected: warn("cert_serial", "reason"),
   local_ca_issuer_mismatch: error("order_id", "issuer"),
   local_ca_crl_republished: info("issuer", "crl_number", "entries"),
-  local_ca_crl_pruned: info("issuer", "rows_removed"),
+  local_ca_crl_pruned: info("issuer", "crl_number", "entries", "rows_removed"),
   local_ca_crl_prune_failed: error("issuer", "error"),
   local_ca_crl_initialization_failed: error("issuer", "error"),
+  local_ca_crl_exported: info("issuer", "path"),
   local_ca_crl_export_failed: error("issuer", "error"),
   local_ca_crl_not_stored: warn("issuer", "crl_number"),
   local_ca_crl_stale: error("issuer", "next_update"),
-  local_ca_ledger_imported: info("issuer", "rows_imported", "crl_number"),
+  local_ca_ledger_imported: info("issuer", "crl_number", "entries", "rows_imported"),
   local_ca_orphaned_crl: advisory("issuer"),
 
   // queue
   job_enqueued: debug("kind", "job_id"),
-  job_kind_unknown: debug("kind", "count"),
+  job_kind_unknown: debug("kind", "job_id", "count"),
   job_run_completed: debug("kind", "job_id", "elapsed_ms"),
   job_run_retried: warn("kind", "job_id", "attempts", "error"),
   job_run_abandoned: error("kind", "job_id", "attempts", "error"),
   job_run_panicked: error("kind", "job_id", "attempts", "error"),
   job_lease_lost: warn("kind", "job_id", "attempts"),
-  job_deadline_passed: warn("kind", "job_id"),
+  job_deadline_passed: warn("kind", "job_id", "attempts"),
   job_runner_started: progress("owner"),
   job_runner_retuned: info(
     "poll_interval_ms",
@@ -221,6 +226,7 @@ export const events = {
   // sweeps
   nonce_reaper_swept: debug("rows_removed"),
   http_01_token_reaper_swept: debug("rows_removed"),
+  http_01_token_reaper_failed: error("error"),
   nonce_reaper_failed: error("error"),
   order_reaper_swept: info("profile", "rows_removed"),
   order_reaper_failed: error("error"),
@@ -228,7 +234,7 @@ export const events = {
   audit_reaper_failed: error("error"),
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
-  audit_write_failed: error("audit_event", "error"),
+  audit_write_failed: error("audit_event", "order_id", "cert_serial", "error"),
   audit_reverse_dns_failed: debug("address"),
   audit_reverse_dns_timeout: debug("address")
 } as const satisfies Record<string, Declaration>
@@ -246,7 +252,7 @@ export interface Weight {
   readonly outcome: Outcome
 }
 
-/** `request_completed` alone is weighed by what it reports: a 5xx is a failure, a successful probe is noise. */
+/** `request_completed` alone is weighed by what it reports: a 5xx is a failure, another answer to a probe is noise. */
 export const accessWeight = (status: number, isProbe: boolean): Weight =>
   status >= 500
     ? { level: "warn", outcome: "failure" }

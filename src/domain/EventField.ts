@@ -23,6 +23,7 @@ export const fields = {
   body_bytes: "int",
   body_preview: "text",
   challenge_id: "text",
+  client_ip: "text",
   cert_serial: "text",
   check: "word",
   code: "int",

@@ -1,6 +1,8 @@
-import type { ProblemDocument } from "./Problem.ts"
+import type { ChallengeFailed, IssuanceFailed } from "./AcmeError.ts"
+import type { IssueFailureCause } from "./Audit.ts"
+import type { ProblemDocument, ProblemTypeOf } from "./Problem.ts"
 
-/** Why an order failed, in plain words (decisions/panel.md, "Why an order failed"). */
+/** Why an order failed, in plain words. */
 export interface Explanation {
   readonly summary: string
   readonly nextStep: string
@@ -20,7 +22,7 @@ export interface Evidence {
 
 type Words = readonly [summary: string, nextStep: string]
 
-const challengeWords: { readonly [type: string]: Words } = {
+const challengeWords: { readonly [T in ProblemTypeOf<ChallengeFailed>]: Words } = {
   connection: [
     "The service could not reach the name on its validation port.",
     "Open the port to this service; its log has the address and the cause."
@@ -38,34 +40,65 @@ const challengeWords: { readonly [type: string]: Words } = {
     "The host does not speak the validation protocol.",
     "Check that the client answers on the tls-alpn-01 port."
   ],
-  serverInternal: ["Validation could not be carried out here.", "See the job; order again."]
+  serverInternal: ["Validation could not be carried out here.", "See the job's last error; order again."]
 }
 
-const causeWords: { readonly [cause: string]: Words } = {
+const upstreamHas = "`acme-svc upstream order show` has what is known of it"
+
+const causeWords: { readonly [C in IssueFailureCause]: Words } = {
+  bad_csr: [
+    "The signing request does not fit the order or the key policy.",
+    "The message names the point; create a new request."
+  ],
+  filter_denied: [
+    "The policy of the profile refused the order.",
+    "`acme-svc filter explain`, with the same client and names, says by which rule."
+  ],
+  filter_undecided: ["The policy could not be evaluated.", "The log line filter_undecided has the cause."],
+  authority_withdrawn: [
+    "The account or an authorization was deactivated before signing.",
+    "Order again with a valid account."
+  ],
   attempts_exhausted: ["The signer failed each time.", "See the job's last error; repair the backend, order again."],
-  script_failed: ["The signing script failed each time.", "See the job's last error; repair it, order again."],
-  lint_failed: ["The signer made a certificate that fails the checks.", "Report it with the job's last error."],
+  cancelled: ["An operator cancelled the job.", "The audit row names who."],
+  order_expired: [
+    "The order's lifetime ended while it waited.",
+    "Look for missing workers at that time; `acme-svc worker list` shows those there are now."
+  ],
   chain_rejected: [
     "The signer returned a certificate that is not what was asked for.",
     "The job's last error names the check that failed and what to do; repair the script or the upstream."
   ],
-  order_expired: ["The order's lifetime ended while it waited.", "Look for missing workers at that time."],
-  cancelled: ["An operator cancelled the job.", "The audit row names who."],
-  filter_undecided: ["The policy could not be evaluated.", "The log line filter_undecided has the cause."]
+  lint_failed: ["The signer made a certificate that fails the checks.", "Report it with the job's last error."],
+  script_failed: ["The signing script failed each time.", "See the job's last error; repair it, order again."],
+  upstream_refused: [
+    "The upstream authority refused the order.",
+    `The message has its words; ${upstreamHas}.`
+  ],
+  poll_timeout: [
+    "The upstream authority had not issued when the order's time with it was over.",
+    `${upstreamHas}; look at the upstream, and for missing workers at that time, then order again.`
+  ]
 }
 
-const orderWords: { readonly [type: string]: Words } = {
-  badCSR: [
-    "The signing request does not fit the order or the key policy.",
-    "The message names the point; create a new request."
+const orderWords: { readonly [T in ProblemTypeOf<IssuanceFailed>]: Words } = {
+  badCSR: causeWords.bad_csr,
+  unauthorized: causeWords.authority_withdrawn,
+  rejectedIdentifier: [
+    "The upstream authority refused a name of the order.",
+    "The message has its words; have the name allowed there, or order without it."
   ],
-  unauthorized: [
-    "The account or an authorization was deactivated before signing.",
-    "Order again with a valid account."
+  serverInternal: [
+    "The certificate could not be issued here, and the audit row that says why is gone.",
+    "Look for the order's id in the log of that time; order again."
   ]
 }
 
 const unknown: Words = ["The service has no plainer words for this.", "The problem document is all that is known."]
+
+/** A newer version may have stored what this one does not know. */
+const wordsOf = (words: { readonly [word: string]: Words }, word: string | undefined): Words | undefined =>
+  word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
 
 const suffixOf = ({ type = "" }: ProblemDocument): string => type.slice(type.lastIndexOf(":") + 1)
 
@@ -75,9 +108,12 @@ export const explain = ({ cause, challengeErrors, orderError, requestId }: Evide
   const found = challengeError ?? orderError
   if (found === undefined) return undefined
   const problemType = suffixOf(found)
-  const words = challengeError === undefined
-    ? (problemType === "serverInternal" ? causeWords[cause ?? ""] : orderWords[problemType])
-    : challengeWords[problemType]
+  const words = challengeError !== undefined
+    ? wordsOf(challengeWords, problemType)
+    // An upstream refuses a name by the same cause as an order, and the name says more.
+    : problemType === "rejectedIdentifier"
+    ? orderWords.rejectedIdentifier
+    : wordsOf(causeWords, cause) ?? wordsOf(orderWords, problemType)
   const [summary, nextStep] = words ?? unknown
   return { summary, nextStep, problemType, ...(requestId === undefined ? {} : { requestId }) }
 }

@@ -1,5 +1,6 @@
 import { Brand, Data, Either, Schema } from "effect"
 import tr46 from "tr46"
+import { shownCharacter } from "./Character.ts"
 
 /**
  * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly
@@ -17,7 +18,7 @@ const named = Brand.nominal<DnsName>()
 
 /**
  * A name the service does not take. `kind` is the problem type (RFC 8555 §6.7): `malformed` for text that is no name,
- * `rejectedIdentifier` for a name refused by policy. `detail` is a sentence without any of the client's text.
+ * `rejectedIdentifier` for a name refused by policy. `detail` is a sentence with one character of the client's text at most.
  */
 export class NameRefused extends Data.TaggedError("NameRefused")<{
   readonly kind: "malformed" | "rejectedIdentifier"
@@ -57,14 +58,45 @@ const isIdna2008 = (label: string): boolean => {
     tr46.toASCII(domain, strict) === label
 }
 
-const labelFault = (label: string): string | undefined => {
+/** Different xn-- labels judged for one request: judging one takes as long as verifying a signature. */
+const mostLabels = 256
+const mostRemembered = 4096
+const remembered = new Map<string, boolean>()
+
+/** What has been found out about xn-- labels for one request. */
+export type KnownLabels = Map<string, boolean>
+
+/** Whether a label is right; `undefined` where too many have been judged for one request. */
+const judged = (label: string, known: KnownLabels): boolean | undefined => {
+  const before = known.get(label)
+  if (before !== undefined) return before
+  // Counted whether or not it is remembered, so that the same request is always answered alike.
+  if (known.size >= mostLabels) return undefined
+  const verdict = remembered.get(label) ?? isIdna2008(label)
+  known.set(label, verdict)
+  remembered.delete(label)
+  remembered.set(label, verdict)
+  const [oldest] = remembered.keys()
+  if (oldest !== undefined && remembered.size > mostRemembered) remembered.delete(oldest)
+  return verdict
+}
+
+const characterFault = (label: string): string => {
+  if (label.includes("*")) return "The name has an asterisk elsewhere than as its whole first label."
+  const foreign = /[^a-z0-9_-]/u.exec(label)?.[0]
+  return foreign === undefined
+    ? "A label of the name begins or ends with a hyphen."
+    : `The name holds ${shownCharacter(foreign)}, which no DNS name has.`
+}
+
+const labelFault = (label: string, known: KnownLabels): string | undefined => {
   if (label === "") return "The name has an empty label."
   if (label.length > 63) return "A label of the name is longer than 63 octets."
-  if (!plainLabel.test(label)) return "The name holds a character or a hyphen where a DNS name has none."
+  if (!plainLabel.test(label)) return characterFault(label)
   if (label.startsWith("xn--")) {
-    return isIdna2008(label)
-      ? undefined
-      : "An xn-- label of the name is not valid IDNA2008."
+    const verdict = judged(label, known)
+    if (verdict === undefined) return `The request has more than ${mostLabels} different xn-- labels.`
+    return verdict ? undefined : "An xn-- label of the name is not valid IDNA2008."
   }
   return label.slice(2, 4) === "--" ? "A label of the name has hyphens in its third and fourth places." : undefined
 }
@@ -72,19 +104,23 @@ const labelFault = (label: string): string | undefined => {
 /**
  * The one spelling of a `dns` identifier: lower-case ASCII without its one trailing dot. Total and idempotent.
  * Rules and refusals are the table "Identifiers" of `protocol.md`. A wildcard passes here whatever the profile offers;
- * see {@link isWildcard}.
+ * see {@link isWildcard}. `known` is one for all names of a request, and bounds what they cost together.
  */
 export const normalizeIdentifier = (
   value: string,
-  options: { readonly dns01Enabled: boolean }
+  options: { readonly dns01Enabled: boolean },
+  known: KnownLabels = new Map()
 ): Either.Either<DnsName, NameRefused> => {
-  if (nonAscii.test(value)) return malformed("The name is not ASCII; write it with xn-- labels.")
+  const foreign = nonAscii.exec(value)?.[0]
+  if (foreign !== undefined) {
+    return malformed(`The name holds ${shownCharacter(foreign)}, which is not ASCII; write it with xn-- labels.`)
+  }
   const name = value.toLowerCase().replace(/\.$/, "")
   if (name.length > 253) return malformed("The name is longer than 253 octets.")
   const base = name.startsWith("*.") ? name.slice(2) : name
   const labels = base.split(".")
   for (const label of labels) {
-    const fault = labelFault(label)
+    const fault = labelFault(label, known)
     if (fault !== undefined) return malformed(fault)
   }
   if (options.dns01Enabled && base.length > longestForTxt) {

@@ -34,9 +34,19 @@ const aboutName = (error: { readonly name: string }) => ({ identifier: { type: "
 const logHasReason = "the server's log has the reason."
 
 /** The one table from failures to problem documents: a failure without a row does not compile. */
-const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> } = {
+const table = {
   Malformed: { type: "malformed", status: 400, detail: said },
   NotFound: { type: "malformed", status: 404, detail: () => "There is no such resource for this account." },
+  NoSuchCertificate: {
+    type: "malformed",
+    status: 404,
+    detail: () => "This profile has issued no such certificate."
+  },
+  NotPublished: {
+    type: "malformed",
+    status: 404,
+    detail: () => "This profile publishes none: what signs for it has none of its own here."
+  },
   NoSuchPath: { type: "malformed", status: 404, detail: () => "There is nothing at this path." },
   MethodNotAllowed: {
     type: "malformed",
@@ -57,7 +67,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     more: () => ({ algorithms: signatureAlgorithms })
   },
   BadPublicKey: { type: "badPublicKey", status: 400, detail: said },
-  UnsupportedContact: { type: "unsupportedContact", status: 400, detail: () => "A contact must be a mailto: URI." },
+  UnsupportedContact: {
+    type: "unsupportedContact",
+    status: 400,
+    detail: ({ index }) => `The member contact[${index}] must be a mailto: URI.`
+  },
   InvalidContact: { type: "invalidContact", status: 400, detail: said },
   UserActionRequired: {
     type: "userActionRequired",
@@ -92,7 +106,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     }
   },
   AlreadyReplaced: { type: "alreadyReplaced", status: 409, detail: () => "Another order replaces this certificate." },
-  OrderNotReady: { type: "orderNotReady", status: 403, detail: () => "The order is not ready to be finalized." },
+  OrderNotReady: {
+    type: "orderNotReady",
+    status: 403,
+    detail: ({ status = "not ready" }) => `The order is ${status}; it is finalized once, when it is ready.`
+  },
   BadCsr: { type: "badCSR", status: 400, detail: said },
   AlreadyRevoked: { type: "alreadyRevoked", status: 400, detail: () => "The certificate is revoked already." },
   BadRevocationReason: {
@@ -114,6 +132,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     detail: () => "The revocation has not come through yet; ask again.",
     retryAfter: () => 1
   },
+  RevocationAbandoned: {
+    type: "serverInternal",
+    status: 500,
+    detail: () => `The revocation was given up, and the certificate is not revoked; ${logHasReason}`
+  },
   CrlNotReady: {
     type: "serverInternal",
     status: 503,
@@ -131,7 +154,7 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   ChallengeUnreachable: {
     type: "connection",
     status: 400,
-    detail: (error) => `Could not fetch the challenge response of ${error.name}; ${logHasReason}`,
+    detail: ({ name, port }) => `Could not fetch the challenge response of ${name} at port ${port}; ${logHasReason}`,
     more: aboutName
   },
   ChallengeMismatched: {
@@ -158,7 +181,8 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   HandshakeFailed: {
     type: "tls",
     status: 400,
-    detail: ({ name }) => `The host of ${name} did not speak the validation protocol; ${logHasReason}`,
+    detail: ({ name, port }) =>
+      `The host of ${name} did not speak the validation protocol at port ${port}; ${logHasReason}`,
     more: aboutName
   },
   AlpnCertificateMismatched: {
@@ -185,7 +209,8 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
   UpstreamTooSlow: {
     type: "serverInternal",
     status: 500,
-    detail: () => `The upstream authority did not get it done in time; ${logHasReason}`
+    detail: () =>
+      `The authority behind this server had not issued when the time for it was over; a new order may succeed, and ${logHasReason}`
   },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",
@@ -193,7 +218,11 @@ const table: { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { reado
     detail: ({ detail }) => `The upstream authority refused a name: ${detail}`
   },
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
-}
+} as const satisfies { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> }
+
+/** The suffixes of the problem types of some failures. */
+export type ProblemTypeOf<E extends AcmeError> = (typeof table)[E["_tag"]] extends { readonly type: infer T } ? T
+  : never
 
 const urn = "urn:ietf:params:acme:error:"
 

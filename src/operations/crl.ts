@@ -1,21 +1,19 @@
 import { Data, Effect, Either } from "effect"
 import type { CrlEntry } from "../subsystems/crypto/Crl.ts"
 import { encodeEntries, listedSerials } from "../subsystems/crypto/Crl.ts"
-import { Entropy } from "../subsystems/crypto/Entropy.ts"
-import { replaceFile } from "../subsystems/crypto/KeyFile.ts"
-import { encodePem } from "../subsystems/crypto/Pem.ts"
+import type { Entropy } from "../subsystems/crypto/Entropy.ts"
 import * as crls from "../subsystems/db/crls.ts"
 import type { Database, StorageFailed } from "../subsystems/db/Database.ts"
-import { transaction } from "../subsystems/db/Database.ts"
+import { transaction, turn } from "../subsystems/db/Database.ts"
 import * as revocations from "../subsystems/db/revocations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import type { Outcome } from "../subsystems/queue/Handler.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
 import { ledgerPathOf, readLedger } from "../subsystems/signing/Ledger.ts"
-import { withLockFile } from "../subsystems/signing/LockFile.ts"
 import type { CrlIssuer } from "../subsystems/signing/Signer.ts"
 import { Signers } from "../subsystems/signing/Signer.ts"
 import { currentSeconds } from "./acme/caller.ts"
+import { exportList } from "./crlExport.ts"
 
 /* The revocation lists of the local CAs ("CRL" of decisions/local-ca.md): only a worker comes here. */
 
@@ -37,24 +35,9 @@ const readPages = Effect.fnUntraced(function*(issuer: string, use: (page: Readon
     use(page)
     after = page.at(-1)?.serial ?? after
     if (page.length < pageSize) return
-    yield* Effect.yieldNow()
+    yield* turn
   }
 })
-
-/** Writes the stored list to its file; what the file lacks afterwards is only logged. */
-const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy> =>
-  Effect.gen(function*() {
-    const entropy = yield* Entropy
-    const suffix = yield* entropy.token
-    // Read under the lock: of several workers the last one to write has the newest list.
-    const write = Effect.flatMap(crls.find(crl.id), (stored) =>
-      stored === undefined
-        ? Effect.void
-        : replaceFile({ path: crl.path, content: encodePem("X509 CRL", stored.der), mode: 0o644, suffix }))
-    yield* withLockFile(`${crl.path}.lock`, write)
-  }).pipe(
-    Effect.catchAll((error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error: error.message }))
-  )
 
 const republished = (crl: CrlIssuer, number: number, entries: number) =>
   Effect.zipRight(
@@ -113,7 +96,12 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
     return undefined
   }
   if (ledger !== undefined) {
-    yield* emit("local_ca_ledger_imported", { issuer: crl.id, rows_imported: imported, crl_number })
+    yield* emit("local_ca_ledger_imported", {
+      issuer: crl.id,
+      crl_number,
+      entries: entries.length,
+      rows_imported: imported
+    })
   }
   yield* republished(crl, number, entries.length)
   return new Set(rows.keys())
@@ -227,9 +215,11 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
     const gone = yield* revocations.prune(crl.id, { before, listed, limit: pruneBatch })
     rows_removed += gone
     if (gone < pruneBatch) break
-    yield* Effect.yieldNow()
+    yield* turn
   }
-  if (rows_removed > 0) yield* emit("local_ca_crl_pruned", { issuer: crl.id, rows_removed })
+  if (rows_removed === 0) return
+  const entries = yield* revocations.count(crl.id)
+  yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
 })
 
 /** The daily sweep: lists that are due are queued, then ended entries pruned. */

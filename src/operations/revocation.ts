@@ -79,9 +79,9 @@ export const burn = Effect.fnUntraced(function*(
 })
 
 /**
- * Revokes a certificate of a local CA: the order's stamp, the row of the list, the job that signs it and what is made of
- * the key are one transaction. The first revocation wins, whatever reason another one brings. Answers the id of the
- * signing job.
+ * Revokes a certificate of a local CA: the order's stamp, the row of the list, that of the trail, the job that signs it and
+ * what is made of the key are one transaction. The first revocation wins, whatever reason another one brings. Answers the id
+ * of the signing job.
  */
 const revokeLocally = Effect.fnUntraced(function*(
   found: Revocable,
@@ -92,8 +92,7 @@ const revokeLocally = Effect.fnUntraced(function*(
 ) {
   const { accountId, identifiers, orderId, profile, serial } = found
   const now = yield* currentSeconds
-  const database = yield* Database
-  const row = audit.record({
+  const row = audit.insert({
     event: "certificate_revoked",
     profile,
     accountId,
@@ -103,10 +102,6 @@ const revokeLocally = Effect.fnUntraced(function*(
     ...(reason === undefined ? {} : { reason: String(reason) }),
     ...by
   })
-  const told = Effect.zipRight(
-    emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }),
-    Effect.provideService(row, Database, database)
-  )
   const queue = yield* Queue
   // Losing is no failure of the transaction: its neighbours would have to run again.
   const job = yield* transaction(Effect.gen(function*() {
@@ -117,7 +112,8 @@ const revokeLocally = Effect.fnUntraced(function*(
     const { certNotAfter = -1 } = stamped
     const notAfter = certNotAfter < 0 ? undefined : certNotAfter
     yield* revocations.insert({ issuer, serial, now, reason, notAfter })
-    yield* afterCommit(told)
+    yield* row
+    yield* afterCommit(emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }))
     return yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
   }))
   return job ?? (yield* new WasRevoked())

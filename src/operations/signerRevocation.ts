@@ -7,7 +7,8 @@ import type { Job, PayloadOf } from "../domain/Job.ts"
 import { problemType } from "../domain/Problem.ts"
 import { readStoredChain } from "../subsystems/crypto/Chain.ts"
 import * as audit from "../subsystems/db/audit.ts"
-import { afterCommit, Database } from "../subsystems/db/Database.ts"
+import type { Database } from "../subsystems/db/Database.ts"
+import { afterCommit } from "../subsystems/db/Database.ts"
 import * as orders from "../subsystems/db/orders.ts"
 import type { OrderRecord } from "../subsystems/db/orderSearch.ts"
 import * as orderSearch from "../subsystems/db/orderSearch.ts"
@@ -39,14 +40,15 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
   yield* orders.lock(order.id)
   const stamped = yield* revocations.stampOrder({ id: order.id, now: yield* currentSeconds, reason })
   if (stamped === undefined) return
-  const row = audit.record({
+  yield* audit.insert({
     event: "certificate_revoked",
     ...factsOf(payload, order),
     ...(reason === undefined ? {} : { reason: String(reason) }),
     detail: { authorized_by: authorizedBy(payload) }
   })
-  const told = emit("certificate_revoked", { order_id: order.id, cert_serial: order.certSerial, code: reason })
-  yield* afterCommit(Effect.zipRight(told, Effect.provideService(row, Database, yield* Database)))
+  yield* afterCommit(
+    emit("certificate_revoked", { order_id: order.id, cert_serial: order.certSerial, code: reason })
+  )
 })
 
 /** One attempt (`jobs.md`, "signer_revoke"). A crash between the signer's answer and the stamp repeats the question. */

@@ -8,7 +8,7 @@ import { importSpki } from "../subsystems/crypto/Jwk.ts"
 import * as audit from "../subsystems/db/audit.ts"
 import * as authorizations from "../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
-import { Database, transaction } from "../subsystems/db/Database.ts"
+import { Database, turn } from "../subsystems/db/Database.ts"
 import * as http01Tokens from "../subsystems/db/http01Tokens.ts"
 import * as jobs from "../subsystems/db/jobs.ts"
 import * as nonces from "../subsystems/db/nonces.ts"
@@ -24,8 +24,7 @@ const daySeconds = 86_400
 const inBatches = <R>(limit: number, pass: (limit: number) => Effect.Effect<number, StorageFailed, R>) =>
   Effect.iterate({ total: 0, last: limit }, {
     while: ({ last }) => last === limit,
-    body: ({ total }) =>
-      Effect.map(Effect.zipLeft(pass(limit), Effect.yieldNow()), (last) => ({ total: total + last, last }))
+    body: ({ total }) => Effect.map(Effect.zipLeft(pass(limit), turn), (last) => ({ total: total + last, last }))
   }).pipe(Effect.map(({ total }) => total))
 
 /** Deletes nonces that can no longer be spent. */
@@ -48,9 +47,10 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     const now = yield* currentSeconds
     const expiredBefore = now - order.validity_seconds
     yield* inBatches(500, (limit) => authorizations.expire(name, expiredBefore, limit))
-    if (order.retention_days === 0) return
     const createdBefore = expiredBefore - order.retention_days * daySeconds
-    const rows_removed = yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
+    const rows_removed = order.retention_days === 0
+      ? 0
+      : yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 
@@ -128,20 +128,18 @@ export const recover = (
       })
     }
     for (const { accountId, id, identifiers, profile } of yield* orders.findStuck(now - youngSeconds, 1000)) {
-      const failed = yield* transaction(Effect.zipRight(orders.lock(id), failStuck(id, now)))
-      if (failed !== undefined) {
-        yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
-        yield* audit.record({
-          event: "certificate_issue_failed",
-          actorKind: "system",
-          actorId: undefined,
-          accountId,
-          orderId: id,
-          identifiers: identifiers.map(({ value }) => value),
-          reason: problemType(new IssuanceAbandoned()),
-          profile,
-          detail: { cause: "attempts_exhausted", error: jobGone }
-        })
-      }
+      const row = audit.insert({
+        event: "certificate_issue_failed",
+        actorKind: "system",
+        actorId: undefined,
+        accountId,
+        orderId: id,
+        identifiers: identifiers.map(({ value }) => value),
+        reason: problemType(new IssuanceAbandoned()),
+        profile,
+        detail: { cause: "attempts_exhausted", error: jobGone }
+      })
+      const failed = yield* audit.changing(Effect.zipRight(orders.lock(id), failStuck(id, now)), row)
+      if (failed !== undefined) yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
     }
   })

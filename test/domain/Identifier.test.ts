@@ -146,9 +146,23 @@ describe("accepted; policy is the filter's task", () => {
   it("253 octets", () => assert.strictEqual(verdict(nameOf(253)), nameOf(253)))
 })
 
-it("a refusal quotes nothing", () => {
-  const result = normalizeIdentifier("<script>\u001b[31m", { dns01Enabled: true })
-  assert.isTrue(result._tag === "Left" && /^[A-Za-z0-9 ,.-]+\.$/.test(result.left.detail))
+it("a refusal says what is wrong, and quotes one character at most, none that does something", () => {
+  const said = (value: string) => {
+    const result = normalizeIdentifier(value, { dns01Enabled: true })
+    return result._tag === "Left" ? result.left.detail : "accepted"
+  }
+  const holds = (what: string) => `The name holds ${what}, which no DNS name has.`
+  assert.strictEqual(said("<script>"), holds("the character <"))
+  assert.strictEqual(said("https://a.example/"), holds("the character :"))
+  assert.strictEqual(said("a b.example"), holds("a space"))
+  assert.strictEqual(said("\u001b[31m"), holds("the character U+001B"))
+  assert.strictEqual(
+    said("b\u00fccher.example"),
+    "The name holds the character U+00FC, which is not ASCII; write it with xn-- labels."
+  )
+  assert.strictEqual(said("a.*.example"), "The name has an asterisk elsewhere than as its whole first label.")
+  assert.strictEqual(said("*a.example"), said("a.*.example"))
+  assert.strictEqual(said("a-.example"), "A label of the name begins or ends with a hyphen.")
 })
 
 it("wildcards and base names", () => {

@@ -65,6 +65,7 @@ const parts = fc.record({
   retryAfter: fc.integer({ min: 1, max: 3600 }),
   cause: fc.constant(new Error("planted-cause SELECT at /srv")),
   name: fc.domain(),
+  port: fc.integer({ min: 1, max: 65_535 }),
   answers: fc.nat(),
   accountId: fc.uuid(),
   code: fc.integer()
@@ -132,7 +133,10 @@ describe("what is particular", () => {
     [name]
   ) => {
     for (
-      const failure of [new AcmeErrors.ChallengeUnreachable({ name }), new AcmeErrors.ChallengeMismatched({ name })]
+      const failure of [
+        new AcmeErrors.ChallengeUnreachable({ name, port: 80 }),
+        new AcmeErrors.ChallengeMismatched({ name })
+      ]
     ) {
       assert.deepStrictEqual(problemOf(failure).identifier, { type: "dns", value: name })
     }

@@ -643,7 +643,8 @@ describe("a CSR that is not as it must be", () => {
     { name: "another name", csr: () => makeCsr({ names: ["other.example"] }).csr },
     { name: "a name more", csr: () => makeCsr({ names: [...names, "more.example"] }).csr },
     { name: "a wildcard more", csr: () => makeCsr({ names: [...names, "*.csr.example"] }).csr },
-    { name: "no SAN", csr: () => makeCsr({ names, commonNames: names, withoutSan: true }).csr },
+    { name: "neither SAN nor CN", csr: () => makeCsr({ names, withoutSan: true }).csr },
+    { name: "free text alone", csr: () => makeCsr({ names, commonNames: ["csr"], withoutSan: true }).csr },
     { name: "an empty SAN", csr: () => makeCsr({ names: [] }).csr },
     { name: "an address in the SAN", csr: () => makeCsr({ names, otherNames: [der(0x87, Buffer.alloc(4, 1))] }).csr },
     {

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import { freePort } from "../support/Ports.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { runtime, runToEnd, startServer } from "../support/Server.ts"
 
 const escape = "\u001b["
 const program = resolve(import.meta.dirname, "../../dist/main.js")
@@ -114,7 +114,7 @@ describe("the command line", () => {
   it("ends quietly when nobody reads its output", async () => {
     const child = spawn("bash", [
       "-c",
-      `"${process.execPath}" "${program}" completions bash | true; exit "\${PIPESTATUS[0]}"`
+      `"${runtime}" "${program}" completions bash | true; exit "\${PIPESTATUS[0]}"`
     ], {
       cwd: freshDirectory(),
       stdio: ["ignore", "ignore", "pipe"]

@@ -36,7 +36,7 @@ describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }
     const silent = Array.from({ length: 100 }, () => open(ground.server.port))
     await issues("beside-silence.example")
     await Promise.all(silent.map(({ ended }) => ended))
-  }, 40_000)
+  })
 
   // What is sent before any TLS says nothing of HTTP: these hold for plain connections only.
   const plainIt = tls ? () => undefined : it
@@ -59,7 +59,7 @@ describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }
     for (const answer of await Promise.all(heads.map(({ ended }) => ended))) {
       assert.match(answer, /^(?:HTTP\/1\.1 408 |$)/)
     }
-  }, 60_000)
+  })
 
   it("bears 5000 idle connections; who has a connection is served, and everybody is afterwards", async () => {
     const idle: Array<Raw> = []
@@ -79,7 +79,7 @@ describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }
     await fresh.register()
     fresh.close()
     await issues("after-idleness.example")
-  }, 60_000)
+  })
 
   plainIt("ends what is no HTTP/1.1, and does nothing of it", async () => {
     const get = `GET ${new URL(session.directoryUrl).pathname} HTTP/1.1`
@@ -122,7 +122,7 @@ describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }
     } finally {
       http.close()
     }
-  }, 60_000)
+  })
 
   it("the process is well, has nothing to complain of, and ends although somebody says nothing", async () => {
     const health = await session.get(`${ground.server.baseUrl}/health`)

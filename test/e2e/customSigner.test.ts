@@ -1,8 +1,9 @@
-import { execFileSync } from "node:child_process"
+import { execFile, execFileSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
-import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { promisify } from "node:util"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
@@ -11,8 +12,6 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { shellScript } from "../support/Script.ts"
 import { runToEnd } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /* `signer.backend = "custom"`: the script of docs/recipes, and scripts that misbehave in every way. */
 
@@ -68,6 +67,47 @@ const misbehaviours: ReadonlyArray<{
 const profileFor = (name: string, script: string, more = "") =>
   `[profiles.${name}.signer]\nbackend = "custom"\n[profiles.${name}.signer.custom]\nscript_path = "${script}"\n${more}\n`
 
+describe("the recipe with OpenSSL, asked directly", () => {
+  const run = promisify(execFile)
+  const asked = async (directory: string, orderId: string, csr: Buffer) => {
+    const env = {
+      PATH: process.env["PATH"],
+      ACME_SIGNER_HOOK: "issue",
+      ACME_SIGNER_ORDER_ID: orderId,
+      ACME_SIGNER_IDENTIFIERS: "a.example"
+    }
+    const asking = run(recipe, [directory], { env })
+    asking.child.stdin?.end(
+      JSON.stringify({ hook: "issue", order_id: orderId, csr_der_base64: csr.toString("base64") })
+    )
+    return (await asking).stdout
+  }
+
+  it("gives an order one certificate, however often and from however many it is asked", async () => {
+    const directory = freshDirectory()
+    const { csr } = makeCsr({ names: ["a.example"] })
+    const [order, other] = ["01890000-0000-7000-8000-000000000001", "01890000-0000-7000-8000-000000000002"]
+    const [one, two, another] = await Promise.all([
+      asked(directory, order, csr),
+      asked(directory, order, csr),
+      asked(directory, other, csr)
+    ])
+    assert.match(one, /^-----BEGIN CERTIFICATE-----/)
+    assert.strictEqual(two, one)
+    assert.strictEqual(await asked(directory, order, csr), one)
+    assert.notStrictEqual(another, one)
+    assert.sameMembers(readdirSync(join(directory, "issued")), [order, other])
+  })
+
+  it("takes no path for an order's id", async () => {
+    const { csr } = makeCsr({ names: ["a.example"] })
+    for (const id of ["../ca.key", "a/b", ".new", ""]) {
+      const refused: unknown = await asked(freshDirectory(), id, csr).catch((error: unknown) => error)
+      assert.match(String((refused as { readonly stderr?: string }).stderr), /no name for a file/)
+    }
+  })
+})
+
 describe.each(databases)("a script that signs on $name", (backend) => {
   let ground: Ground
   const [first, second] = [freshDirectory(), freshDirectory()]
@@ -99,7 +139,14 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const { body, url } = await session.newOrder(names)
     await session.authorize(body, ground.responder.tokens)
     await session.awaitOrder(url, ["ready"])
-    const { csr } = makeCsr({ names })
+    // As clients make it that know nothing better: a version of certificates', and a name in the subject alone.
+    const [commonName = "", ...others] = names
+    const { csr } = makeCsr({
+      names: others,
+      commonNames: [commonName],
+      withoutSan: others.length === 0,
+      version: 2
+    })
     const answer = await session.finalize(body, csr)
     assert.deepStrictEqual([answer.status, answer.headers["retry-after"]], [200, "5"])
     return session.awaitOrder(url, ["valid", "invalid"])
@@ -142,8 +189,11 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const leaf = new X509Certificate(await session.download(order.certificate ?? ""))
     writeFileSync(fails, "")
     const revoke = { certificate: leaf.raw.toString("base64url") }
-    const pending = await session.post(session.directory.revokeCert ?? "", revoke)
-    assert.deepStrictEqual([pending.status, pending.headers["retry-after"]], [503, "1"])
+    // A slow machine may be told first that it goes on.
+    const ask = () => session.post(session.directory.revokeCert ?? "", revoke)
+    let refused = await ask()
+    for (let more = 5; more > 0 && refused.status === 503; more--) refused = await ask()
+    assert.deepStrictEqual([refused.status, refused.headers["retry-after"]], [500, undefined])
     const command = { config, env: { ACME_SVC_DATABASE__URL: databaseUrl } }
     const id = order.finalize.split("/").at(-2) ?? ""
     const failed = await runToEnd(["order", "revoke", id], command)

@@ -128,5 +128,5 @@ describe.each([
     assert.strictEqual(ground.server.pid(), pid)
     const { code } = await ground.server.stop()
     assert.strictEqual(code, 0)
-  }, 120_000)
+  })
 })

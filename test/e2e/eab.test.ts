@@ -2,17 +2,15 @@ import * as acme from "acme-client"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { resolve } from "node:path"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Database } from "../../src/subsystems/db/Database.ts"
-import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
+import { builtServer, databases, freshDirectory, sqlite } from "../support/Databases.ts"
 import { openDriver, sql } from "../support/Graph.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { verifyChain } from "../support/Openssl.ts"
 import type { Finished } from "../support/Server.ts"
-import { minimalConfig, runToEnd } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000 })
+import { minimalConfig, runtime, runToEnd } from "../support/Server.ts"
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
@@ -68,7 +66,7 @@ class Commands {
 
   /** Runs a command on a terminal of its own, where somebody types; `undefined` goes away without a word. */
   onTerminal(typed: string | undefined, ...words: ReadonlyArray<string>): Promise<{ code: number; screen: string }> {
-    const command = [process.execPath, program, ...words].map((word) => `'${word}'`).join(" ")
+    const command = [runtime, program, ...words].map((word) => `'${word}'`).join(" ")
     const child = spawn("script", ["--quiet", "--return", "--echo", "never", "--command", command, "/dev/null"], {
       cwd: freshDirectory(),
       stdio: ["pipe", "pipe", "inherit"],
@@ -206,7 +204,7 @@ describe("eab commands, in their words", () => {
 
   beforeAll(async () => {
     await builtServer()
-    commands = new Commands(await databases[0].freshUrl())
+    commands = new Commands(await sqlite.freshUrl())
     assert.strictEqual((await commands.run("migrate")).code, 0)
   })
 
@@ -283,7 +281,10 @@ describe("eab commands, in their words", () => {
   it("a kid nobody has: exit 3, naming it, and without a question", async () => {
     const asked = [["show", nobody], ["show", "bogus"], ["revoke", nobody], ["delete", nobody]] as const
     await Promise.all(asked.map(async ([verb, kid]) => {
-      assert.strictEqual(await commands.refused(3, "eab", verb, kid), `There is no credential ${kid}.\n`)
+      assert.strictEqual(
+        await commands.refused(3, "eab", verb, kid),
+        `There is no credential ${kid}; eab list shows those there are.\n`
+      )
     }))
     await commands.refused(2, "eab", "show")
   })

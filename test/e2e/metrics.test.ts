@@ -1,4 +1,7 @@
+import { once } from "node:events"
 import { writeFileSync } from "node:fs"
+import type { AddressInfo } from "node:net"
+import { createServer } from "node:net"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
@@ -152,12 +155,38 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
 describe("metrics.bind_address", () => {
   beforeAll(builtServer)
 
-  it("must not be that of another listener: no start", async () => {
+  it("must not be that of another listener, however written: no start, and the database is not touched", async () => {
     const port = await freePort()
-    const server = `[server]\nbind_address = "127.0.0.1:${port}"\nbase_url = "http://127.0.0.1:${port}"`
+    const server = `[server]\nbind_address = "localhost:${port}"\nbase_url = "http://127.0.0.1:${port}"`
     const { code, records, stderr } = await runToEnd(["serve"], { config: sections(port, server) })
     assert.strictEqual(code, 3)
     assert.include(stderr, "metrics.bind_address")
-    assert.include(records.map(({ fields }) => fields["event"]), "metrics_config_invalid")
+    assert.include(stderr, "server.bind_address")
+    const told = records.map(({ fields }) => fields["event"])
+    assert.include(told, "metrics_config_invalid")
+    assert.notInclude(told, "db_opened")
+  })
+
+  it("that is taken is named, and so is a file of configuration that is not there", async () => {
+    const squatter = createServer().listen(0, "127.0.0.1")
+    await once(squatter, "listening")
+    const { port } = squatter.address() as AddressInfo
+    const env = {
+      ACME_SVC_CONFIG: "none.toml",
+      ACME_SVC_PROFILES__DEFAULT__ENABLED: "true",
+      ACME_SVC_SERVER__BIND_ADDRESS: "127.0.0.1:0",
+      ACME_SVC_METRICS__ENABLED: "true",
+      ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${port}`
+    }
+    const { code, records, stderr } = await runToEnd(["serve"], { config: null, env })
+    squatter.close()
+    assert.strictEqual(code, 1, stderr)
+    assert.match(
+      stderr,
+      /^metrics\.bind_address: Cannot listen on 127\..*: something listens there already.*\(EADDRINUSE\)\.$/m
+    )
+    const said = (event: string) => records.find(({ fields }) => fields["event"] === event)?.fields
+    assert.strictEqual(said("metrics_socket_bind_failed")?.["address"], `127.0.0.1:${port}`)
+    assert.match(String(said("server_config_file_absent")?.["path"]), /none\.toml$/)
   })
 })

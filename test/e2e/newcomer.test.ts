@@ -94,7 +94,7 @@ describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", 
       await server.dispose()
       await responder.stop()
     }
-  }, 60_000)
+  })
 })
 
 describe("init beside what exists already", () => {

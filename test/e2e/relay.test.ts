@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { inspect } from "node:util"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession, problemType } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
@@ -16,8 +16,6 @@ import { sqlAt } from "../support/OpenDatabase.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /* `signer.backend = "relay"`, with a second instance of this service as the upstream. */
 
@@ -185,9 +183,9 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.strictEqual(order.status, "invalid")
     assert.strictEqual(order.error?.type, "urn:ietf:params:acme:error:rejectedIdentifier")
     assert.match(order.error?.detail ?? "", /^The upstream authority refused a name: /)
+    await server.waitForEvent("http_01_responder_mounted")
     const failed = await server.waitForEvent("upstream_request_failed", {
-      where: ({ fields }) => fields["profile"] === "strict",
-      timeoutMs: 10_000
+      where: ({ fields }) => fields["profile"] === "strict"
     })
     assert.deepInclude(failed.fields, { status: 403 })
 
@@ -221,7 +219,10 @@ describe.each(databases)("a relay on $name", (backend) => {
     const at = { config: null, directory: server.directory, env }
     const unknown = "01890a5d-ac96-774b-bcce-b302099a8057"
     const missing = await runToEnd(["upstream", "order", "show", unknown], at)
-    assert.deepStrictEqual([missing.code, missing.stderr], [3, `There is no relayed order ${unknown}.\n`])
+    assert.deepStrictEqual([missing.code, missing.stderr], [
+      3,
+      `There is no relayed order ${unknown}; upstream order list shows those there are.\n`
+    ])
     const wrong = await runToEnd(["upstream", "order", "list", "--status", "ready"], at)
     assert.strictEqual(wrong.code, 3)
     assert.match(wrong.stderr, /processing, valid, invalid/)

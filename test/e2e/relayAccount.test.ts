@@ -1,13 +1,11 @@
 import { readFileSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { startForwardProxy } from "../support/ForwardProxy.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /* What becomes of a relay whose account's files come back from a backup in part, as docs/operations.md has it. */
 

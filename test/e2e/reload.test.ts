@@ -135,8 +135,19 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
 
   it("what is wrong is refused by key, all at once, and changes nothing", async () => {
     const error = await refused({ more: "[order]\nmax_identifiers = 0\n[nonce]\nttl = 1" })
-    assert.include(error, "order.max_identifiers")
-    assert.include(error, "nonce.ttl")
+    assert.strictEqual(
+      error,
+      "The configuration is refused, 2 faults: nonce.ttl: is not a known key; the nearest is nonce.ttl_seconds; "
+        + "order.max_identifiers: must be at least 1"
+    )
+    const many = await refused({
+      more: `[order]\n${Array.from({ length: 30 }, (_, at) => `key_${at} = 1`).join("\n")}`
+    })
+    assert.match(
+      many,
+      /^The configuration is refused, 30 faults: order\.key_0: .*; and \d+ more, which `acme-svc profile list` shows$/
+    )
+    assert.isAtMost(many.length, 500)
     assert.include(await refused("no toml at all ["), "config.toml")
     await issue("unchanged.example")
   })
@@ -178,6 +189,9 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     const { port } = squatter.address() as AddressInfo
     const error = await refused({ port, profiles: ["default", "fourth"] }, "server_config_reload_failed")
     assert.include(error, "server.bind_address")
+    await ground.server.waitForEvent("server_socket_bind_failed", {
+      where: ({ fields }) => fields["address"] === `127.0.0.1:${port}`
+    })
     assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
     assert.strictEqual(await statusOf(ground.server.profileUrl("fourth")), 404)
     await new Promise((resolve) => squatter.close(resolve))

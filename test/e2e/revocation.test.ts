@@ -4,7 +4,7 @@ import type { KeyObject } from "node:crypto"
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { openssl, opensslOnCrl, pem } from "../subsystems/crypto/Pki.ts"
 import { acmeKeyFrom, AcmeSession, problemType } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
@@ -14,8 +14,6 @@ import { startGround } from "../support/Ground.ts"
 import { leafOf } from "../support/Openssl.ts"
 import type { Server } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
-
-vi.setConfig({ testTimeout: 120_000 }) // many of these tests run a dozen commands
 
 interface CrlObject {
   readonly issuer: string

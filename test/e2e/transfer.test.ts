@@ -5,17 +5,15 @@ import { statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { Client } from "pg"
-import { assert, beforeAll, describe, it, vi } from "vitest"
+import { assert, beforeAll, describe, it } from "vitest"
 import { openssl } from "../subsystems/crypto/Pki.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { builtServer, databases, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
 import { leafOf } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { runtime, runToEnd, startServer } from "../support/Server.ts"
 
 /* `transfer` as operators run it: two databases, the program between them, and a service on the one that was filled. */
-
-vi.setConfig({ testTimeout: 180_000 })
 
 const config = "[profiles.default]\n[challenge]\nbypass = true\n"
 const program = resolve(import.meta.dirname, "../../dist/main.js")
@@ -42,7 +40,7 @@ const place = () => {
       config,
       directory,
       env: { ACME_SVC_DATABASE__URL: databaseUrl, USER: "olga", PGPASSWORD: undefined }
-    }, 120_000)
+    })
   const ends = async (code: number, databaseUrl: string, ...words: ReadonlyArray<string>): Promise<string> => {
     const ended = await command(databaseUrl, ...words)
     assert.strictEqual(ended.code, code, `${words.join(" ")}\n${ended.stdout}\n${ended.stderr}`)
@@ -229,7 +227,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
            SELECT value FROM counted)`
     )
     source.close()
-    const child = spawn(process.execPath, [program, ...hidden(["transfer", "--to", to, "--yes"])], {
+    const child = spawn(runtime, [program, ...hidden(["transfer", "--to", to, "--yes"])], {
       cwd: directory,
       env: { PATH: process.env["PATH"], ACME_SVC_DATABASE__URL: from },
       stdio: "ignore"

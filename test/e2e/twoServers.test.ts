@@ -84,7 +84,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
       }
       assert.deepStrictEqual(server.records().filter(({ level }) => level === "error"), [])
     }
-  }, 60_000)
+  })
 
   it("50 finalizes at once: one is taken, one certificate", async () => {
     const names = ["many.example"]

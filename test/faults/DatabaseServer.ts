@@ -74,8 +74,7 @@ export const failedOver: Fault = {
         injected: total.injected + next.injected,
         acknowledged: total.acknowledged + next.acknowledged,
         lost: [...total.lost, ...next.lost],
-        twice: [...total.twice, ...next.twice],
-        untold: total.untold + next.untold
+        twice: [...total.twice, ...next.twice]
       }
     }
     return total

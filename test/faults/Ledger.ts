@@ -23,8 +23,6 @@ export interface OrderEntry {
   /** The chain that was downloaded. */
   chain: string | undefined
   isRevoked: boolean
-  /** It was revoked by a request whose own answer never came. */
-  isRevokedByHearsay: boolean
 }
 
 /**
@@ -52,8 +50,7 @@ export class Ledger {
       challenges: [],
       isFinalized: false,
       chain: undefined,
-      isRevoked: false,
-      isRevokedByHearsay: false
+      isRevoked: false
     }
     this.orders.push(entry)
     this.acknowledged.add()

@@ -106,9 +106,8 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     if (entry.chain === undefined) return
     const certificate = leafOf(entry.chain).raw.toString("base64url")
     const answer = await session.post(session.directory.revokeCert ?? "", { certificate })
-    const isRevokedByHearsay = answer.status !== 200
-    if (isRevokedByHearsay && problemType(answer) !== "alreadyRevoked") throw new UnexpectedAnswer("revoke", answer)
-    ledger.note(entry, { isRevoked: true, isRevokedByHearsay })
+    if (answer.status !== 200 && problemType(answer) !== "alreadyRevoked") throw new UnexpectedAnswer("revoke", answer)
+    ledger.note(entry, { isRevoked: true })
   }
 
   const rollOver = async (account: AccountEntry): Promise<void> => {

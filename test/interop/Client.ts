@@ -50,6 +50,10 @@ export interface Client {
   readonly chain: (at: Workplace, names: Names, name: string) => string
   /** It can open an account with the credential of its workplace. */
   readonly binds?: true
+  /** Asks for a single name in the subject of its request alone. */
+  readonly namesInSubject?: true
+  /** Gives the account another address. */
+  readonly updateContact?: (at: Workplace) => Promise<unknown>
   /** Gives the account another key. */
   readonly rollover?: (at: Workplace) => Promise<unknown>
   /** Revokes the certificate with the account's key. */

@@ -10,10 +10,18 @@ const packages: Readonly<Record<string, string>> = {
   ualpn: "uacme"
 }
 
+/** How it is found out whether a library is there, which is no program. */
+const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
+  "python3-acme": ["/usr/bin/python3", "-c", "import acme"],
+  "ruby-acme-client": ["ruby", "-e", "require 'acme-client'"]
+}
+
 const packageOf = (command: string): string => packages[command] ?? command
 
-const exists = (command: string): Promise<boolean> =>
-  runCommand("sh", ["-c", "command -v \"$0\"", command]).then(() => true, () => false)
+const exists = (command: string): Promise<boolean> => {
+  const [program, ...words] = probes[command] ?? ["sh", "-c", "command -v \"$0\"", command]
+  return runCommand(program, words).then(() => true, () => false)
+}
 
 /** Packages ask it before they start their daemons; 101 is no. */
 const policy = "/usr/sbin/policy-rc.d"

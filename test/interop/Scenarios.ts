@@ -125,6 +125,19 @@ export const scenarios: ReadonlyArray<Scenario> = [
     }
   },
   {
+    name: "name in the subject",
+    isFor: once(({ namesInSubject }) => namesInSubject),
+    play: (stage) => issue(stage, `alone.${stage.host}`)
+  },
+  {
+    name: "contact",
+    isFor: once(({ updateContact }) => updateContact),
+    play: async ({ at, client }) => {
+      await client.updateContact?.(at)
+      await at.server.waitForEvent("account_updated", { timeoutMs: 10_000 })
+    }
+  },
+  {
     name: "key rollover",
     isFor: once(({ rollover }) => rollover),
     play: async (stage) => {

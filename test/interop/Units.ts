@@ -35,7 +35,10 @@ const inDirectory = async <A>(use: (directory: string) => Promise<A>): Promise<A
 /** The unit as it is, but for the runtime's path; a template as one of its instances. */
 const copied = (unit: string, directory: string): string => {
   const file = join(directory, unit.replace("@.", "@worker."))
-  writeFileSync(file, readFileSync(join(units, unit), "utf8").replaceAll("/usr/bin/node", process.execPath))
+  writeFileSync(
+    file,
+    readFileSync(join(units, unit), "utf8").replaceAll("/opt/acme-svc/node_modules/.bin/node", process.execPath)
+  )
   return file
 }
 

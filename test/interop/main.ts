@@ -9,9 +9,11 @@ import type { Client, Workplace } from "./Client.ts"
 import { acmeTiny } from "./clients/AcmeTiny.ts"
 import { apache } from "./clients/Apache.ts"
 import { caddy } from "./clients/Caddy.ts"
-import { certbot } from "./clients/Certbot.ts"
+import { certbot, certbot1 } from "./clients/Certbot.ts"
 import { dehydrated } from "./clients/Dehydrated.ts"
 import { lego } from "./clients/Lego.ts"
+import { pythonAcme } from "./clients/PythonAcme.ts"
+import { rubyAcmeClient } from "./clients/RubyAcmeClient.ts"
 import { uacme } from "./clients/Uacme.ts"
 import { canTrust } from "./Command.ts"
 import { forwarderCommands, playForwarders } from "./Forwarders.ts"
@@ -33,7 +35,18 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
  */
 
 /** Those that take longest first. */
-const clients: ReadonlyArray<Client> = [dehydrated, certbot, apache, lego, uacme, acmeTiny, caddy]
+const clients: ReadonlyArray<Client> = [
+  dehydrated,
+  certbot,
+  certbot1,
+  apache,
+  rubyAcmeClient,
+  lego,
+  uacme,
+  pythonAcme,
+  acmeTiny,
+  caddy
+]
 const databases = ["SQLite", "PostgreSQL"] as const
 
 /** So many clients are driven at a time, each with all its challenges: most of what they do is waiting. */

@@ -1,12 +1,13 @@
 import { it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Either, Fiber, TestClock } from "effect"
-import type { Scope } from "effect"
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs"
+import type { Duration, Scope } from "effect"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Caller } from "../../src/operations/acme/caller.ts"
 import * as admin from "../../src/operations/admin/crls.ts"
 import * as crl from "../../src/operations/crl.ts"
+import { keepExported } from "../../src/operations/crlExport.ts"
 import * as revocation from "../../src/operations/revocation.ts"
 import { listedSerials } from "../../src/subsystems/crypto/Crl.ts"
 import { LeafNotSigned } from "../../src/subsystems/crypto/Leaf.ts"
@@ -19,6 +20,7 @@ import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
 import { Signers } from "../../src/subsystems/signing/Signer.ts"
 import { openssl, opensslOnCrl, pem } from "../subsystems/crypto/Pki.ts"
 import { databases, freshDirectory, useDatabase } from "../support/Databases.ts"
+import { breakWrites, mend } from "../support/Faults.ts"
 import type { World } from "../support/Graph.ts"
 import { callerAt, column, configOf, count, eventsOf, profileOf, sql, world } from "../support/Graph.ts"
 import { acmeKey, at, bodyOf, byAccount, headerOf, register, requestOf, surfaceOf } from "../support/Handle.ts"
@@ -261,8 +263,9 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         )
         assert.deepStrictEqual(said("local_ca_ledger_imported"), [{
           issuer: yield* issuerId,
-          rows_imported: good.length,
-          crl_number: String(good.length + 1)
+          crl_number: String(good.length + 1),
+          entries: good.length,
+          rows_imported: good.length
         }])
         const text = openssl(["crl", "-inform", "DER", "-noout", "-text"], (yield* stored).der).toString()
         assert.strictEqual(text.match(/Reason Code/g)?.length, 1)
@@ -735,7 +738,9 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* forget
         yield* crl.sweep
         assert.deepStrictEqual(yield* rows, [])
-        assert.deepStrictEqual(said("local_ca_crl_pruned"), [{ issuer: yield* issuerId, rows_removed: 1 }])
+        assert.deepStrictEqual(said("local_ca_crl_pruned"), [
+          { issuer: yield* issuerId, crl_number: String(before), entries: 0, rows_removed: 1 }
+        ])
         assert.deepStrictEqual(yield* jobs, [], "a list with one more is no reason to sign")
         assert.strictEqual(yield* number, before)
         yield* regenerate
@@ -796,6 +801,17 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual((yield* listed).length, 2)
       }))
 
+    test("what cannot be pruned is told of with its CA, and stays", () =>
+      Effect.gen(function*() {
+        yield* revocations.insert({ issuer: yield* issuerId, serial: "01", now: 1, reason: undefined, notAfter: 5 })
+        yield* breakWrites(backend.dialect, { table: "revocations", operation: "DELETE" })
+        yield* Effect.ensuring(Effect.exit(crl.sweep), mend(backend.dialect))
+        const [told, ...more] = said("local_ca_crl_prune_failed")
+        assert.deepStrictEqual([told?.["issuer"], more], [yield* issuerId, []])
+        assert.match(String(told?.["error"]), /planted/)
+        assert.deepStrictEqual(yield* rows, ["01"])
+      }))
+
     test("thousands at once, and only those of the CA", () =>
       Effect.gen(function*() {
         const many = Array.from({ length: 2500 }, (_, index) => `4${index.toString(16).padStart(31, "0")}`)
@@ -835,42 +851,130 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* number, 1)
       }))
 
-    test("waits for a lock, takes a stale one away, and leaves none behind", () =>
+    test("takes a lock away that nobody has, however young, and leaves none behind", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
-        writeFileSync(lock, "")
-        utimesSync(lock, madeAt - 61, madeAt - 61)
-        const fiber = yield* Effect.fork(regenerate)
-        yield* until(fiber)
-        assert.strictEqual((yield* Fiber.join(fiber))._tag, "Done")
+        yield* row("41")
+        for (const at of [madeAt, madeAt + daySeconds]) {
+          writeFileSync(lock, "")
+          utimesSync(lock, at, at)
+          const fiber = yield* Effect.fork(regenerate)
+          yield* until(fiber)
+          assert.strictEqual((yield* Fiber.join(fiber))._tag, "Done")
+          yield* agrees
+        }
         assert.strictEqual(happened("local_ca_crl_export_failed"), 0)
-        yield* agrees
       }))
 
-    test("that others keep locked fails nothing but itself, and their lock stays", () =>
+    test("that others lock in turn fails nothing but itself, and their lock stays", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         const before = exported()
-        writeFileSync(lock, "")
-        utimesSync(lock, madeAt, madeAt)
         yield* row("41")
+        let turn = 0
+        const inTurn = Effect.sync(() => {
+          if (turn++ % 10 > 0) return
+          rmSync(lock, { force: true })
+          writeFileSync(lock, "")
+          utimesSync(lock, turn, turn)
+        })
+        yield* inTurn
         const fiber = yield* Effect.fork(regenerate)
-        yield* until(fiber)
+        yield* until(fiber, inTurn)
         assert.strictEqual((yield* Fiber.join(fiber))._tag, "Done")
         assert.strictEqual(yield* number, 2)
         assert.deepStrictEqual(yield* listed, ["41"])
         assert.isTrue(existsSync(lock))
         assert.strictEqual(exported(), before)
         const [failure] = said("local_ca_crl_export_failed")
-        assert.strictEqual(failure?.["error"], `${lock}: the lock is held by another process`)
+        assert.match(
+          String(failure?.["error"]),
+          /ca\.crl\.lock: other processes have had the lock in turn for 5 s; .* tried again every 30 s$/
+        )
       }))
+
+    test("has the newest list in the end, though another process wrote that while this one wrote an older", () =>
+      Effect.gen(function*() {
+        const [list, issuer] = [yield* stored, yield* issuerId]
+        const newer = { ...list, issuer, number: 2, thisUpdate: list.thisUpdate + 1, der: Buffer.from("newer") }
+        const meanwhile = once(Effect.zipRight(
+          crls.replace(newer, 1),
+          Effect.sync(() => writeFileSync(filesIn(directory).crl, "newer"))
+        ))
+        const whileLocked = Effect.suspend(() => existsSync(`${filesIn(directory).crl}.lock`) ? meanwhile : Effect.void)
+        const reading = watched(/^SELECT .* FROM crls WHERE/s, { after: whileLocked })
+        yield* Effect.provideService(crl.initialize, Database, reading)
+        assert.strictEqual(exported(), pem("X509 CRL", newer.der))
+      }))
+
+    describe("that is behind", () => {
+      const kept = Effect.flatMap(
+        Effect.context<Signers>(),
+        (signers) => Effect.forkScoped(keepExported(Effect.succeed(signers)))
+      )
+      const half = "30 seconds"
+      /** Moves on by half a minute, and by what locks are waited for, until something is so. */
+      const soon = (isSo: () => boolean) =>
+        Effect.iterate(0, {
+          while: (turns) => turns < 400 && !isSo(),
+          body: (turns) => Effect.as(turn(turns === 0 ? half : "100 millis"), turns + 1)
+        }).pipe(Effect.tap(() => Effect.sync(() => assert.isTrue(isSo()))))
+      const isStored = Effect.map(
+        stored,
+        ({ der }) => () => existsSync(filesIn(directory).crl) && exported() === pem("X509 CRL", der)
+      )
+
+      test("is written within half a minute, whatever became of it", () =>
+        Effect.gen(function*() {
+          yield* kept
+          const file = filesIn(directory).crl
+          const spoil: ReadonlyArray<() => void> = [
+            () => rmSync(file),
+            () => writeFileSync(file, "spoilt"),
+            () => writeFileSync(file, exported().slice(0, 40)),
+            () => writeFileSync(file, "A".repeat(100_000))
+          ]
+          for (const [index, spoilt] of spoil.entries()) {
+            spoilt()
+            yield* soon(yield* isStored)
+            yield* soon(() => happened("local_ca_crl_exported") === index + 1)
+          }
+          yield* agrees
+        }))
+
+      test("is written once it can be, and the log tells once why it could not", () =>
+        Effect.gen(function*() {
+          records.length = 0
+          yield* kept
+          const path = join(directory, "absent", "ca.crl")
+          yield* soon(() => happened("local_ca_crl_export_failed") === 1)
+          for (let turns = 0; turns < 5; turns++) yield* turn(half)
+          assert.strictEqual(happened("local_ca_crl_export_failed"), 1)
+          mkdirSync(join(directory, "absent"))
+          writeFileSync(`${path}.lock`, "")
+          yield* soon(() => happened("local_ca_crl_exported") === 1)
+          assert.strictEqual(readFileSync(path, "utf8"), pem("X509 CRL", (yield* stored).der))
+          assert.deepStrictEqual(readdirSync(join(directory, "absent")), ["ca.crl"])
+        }), { settings: (directory) => ({ crl_path: join(directory, "absent", "ca.crl") }) })
+
+      test("because a list was stored elsewhere is written here too; one in order is left alone", () =>
+        Effect.gen(function*() {
+          yield* kept
+          const [list, issuer] = [yield* stored, yield* issuerId]
+          const before = statSync(filesIn(directory).crl).ino
+          for (let turns = 0; turns < 5; turns++) yield* turn(half)
+          assert.strictEqual(statSync(filesIn(directory).crl).ino, before)
+          yield* crls.replace({ ...list, issuer, number: 2, der: Buffer.from("elsewhere") }, 1)
+          yield* soon(() => exported() === pem("X509 CRL", Buffer.from("elsewhere")))
+        }))
+    })
 
     test("whose folder is absent fails nothing else, and at once", () =>
       Effect.gen(function*() {
         assert.strictEqual(yield* number, 1)
         const path = join(directory, "absent", "ca.crl")
         assert.deepStrictEqual(said("local_ca_crl_export_failed").map(({ error }) => error), [
-          `${path}.lock: no such file or directory`
+          `${path}.lock: no such file or directory; the list is served all the same, and the file is tried again every 30 s`
         ])
         mkdirSync(join(directory, "absent"))
         yield* crl.initialize
@@ -885,21 +989,24 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           if (existsSync(lock)) sizes = [...sizes, statSync(lock).size]
         })
         yield* Effect.provideService(regenerate, Database, watched(/^SELECT .* FROM crls WHERE/s, { after: look }))
-        assert.deepStrictEqual(sizes, [0])
+        assert.deepStrictEqual([...new Set(sizes)], [0])
       }))
 
+    /** Moves the clock on; the file system answers outside of it. */
+    const turn = (by: Duration.DurationInput) =>
+      Effect.zipRight(
+        TestClock.adjust(by),
+        Effect.promise(() => new Promise<void>((done) => setImmediate(done)))
+      )
+
     /** Moves the clock on until a fiber has ended: the lock is asked for every tenth of a second. */
-    const until = <A, E>(fiber: Fiber.RuntimeFiber<A, E>) =>
+    const until = <A, E>(fiber: Fiber.RuntimeFiber<A, E>, each: Effect.Effect<void> = Effect.void) =>
       Effect.iterate(false, {
         while: (ended) => !ended,
         body: () =>
           Effect.zipRight(
-            TestClock.adjust("100 millis"),
-            // The file system answers outside of the test's clock.
-            Effect.zipRight(
-              Effect.promise(() => new Promise<void>((done) => setImmediate(done))),
-              Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some")
-            )
+            Effect.zipRight(each, turn("100 millis")),
+            Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some")
           )
       })
   })

@@ -4,25 +4,43 @@ import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { periodicKey } from "../../src/domain/Job.ts"
 import * as sweeps from "../../src/operations/sweeps.ts"
+import type { Config } from "../../src/subsystems/config/AppConfig.ts"
 import * as audit from "../../src/subsystems/db/audit.ts"
 import type { Database } from "../../src/subsystems/db/Database.ts"
+import * as http01Tokens from "../../src/subsystems/db/http01Tokens.ts"
 import * as jobs from "../../src/subsystems/db/jobs.ts"
+import * as nonces from "../../src/subsystems/db/nonces.ts"
+import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../src/subsystems/queue/Runner.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
 import { databases, useDatabase } from "../support/Databases.ts"
+import { breakWrites, mend } from "../support/Faults.ts"
 import type { World } from "../support/Graph.ts"
-import { column, configOf, sql, world } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, orderOf, profileOf, sql, world } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
 
 describe.each(databases)("periodic work on $name", (backend) => {
   const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
+  const records: Array<Record> = []
+  const plain = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
     it.scoped(name, () =>
-      Effect.suspend(() => Effect.zipRight(TestClock.setTime(madeAt * 1000), body())).pipe(
-        Effect.provide(world({ seed: name })),
+      Effect.suspend(() => {
+        records.length = 0
+        return Effect.zipRight(TestClock.setTime(madeAt * 1000), body())
+      }).pipe(
+        Effect.provide(world({ seed: name, records })),
         (self) => database.use(self)
       ))
+  const test = Object.assign(plain, {
+    each:
+      <A extends ReadonlyArray<string>>(cases: ReadonlyArray<A>) =>
+      (name: string, body: (...words: A) => ReturnType<Parameters<typeof plain>[1]>) => {
+        for (const words of cases) {
+          plain(words.reduce((text, word) => text.replace("%s", word), name), () => body(...words))
+        }
+      }
+  })
 
   const nonceRow = audit.record({
     event: "crl_number_raised",
@@ -75,5 +93,88 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.isDefined(again, "due again tomorrow")
       const due = yield* column("SELECT run_at FROM jobs WHERE kind = 'audit_sweep' AND status = 'ready'")
       assert.deepStrictEqual(due, [String(madeAt + daySeconds)])
+    }))
+
+  const said = (event: string) => records.filter((one) => one.event === event).map(({ fields }) => fields)
+  const relaying = `[signer]
+backend = "relay"
+relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01", account_key_path = "a.key" }
+`
+  const everything = configOf(`${relaying}[audit]\nretention_days = 10\n[jobs]\nretention_days = 10`)
+
+  /** One run of each sweep that is due. */
+  const runDue = Effect.fnUntraced(function*(config: Config = everything) {
+    const runner = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, handlers(config))
+    yield* runner.enqueuePeriodic()
+    yield* runner.pass
+    yield* runner.idle
+  })
+
+  const old = Effect.gen(function*() {
+    yield* nonceRow
+    yield* nonces.insert(["spent too late"], madeAt)
+    yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 60 })
+    const caller = yield* callerAt(profileOf(everything))
+    yield* orderOf(caller, "forgotten.example")
+    const queue = yield* Queue
+    yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } })
+    yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt} WHERE kind = 'local_ca_crl_regenerate'`)
+  })
+
+  test("each sweep is a job that removes what is over, says so, and is due again", () =>
+    Effect.gen(function*() {
+      yield* old
+      yield* TestClock.adjust("60 days")
+      yield* runDue()
+      assert.deepStrictEqual(said("nonce_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("http_01_token_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("order_reaper_swept"), [
+        { profile: "default", rows_removed: 1 },
+        { profile: "other", rows_removed: 0 }
+      ])
+      assert.deepStrictEqual(said("audit_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("job_reaper_swept"), [{ rows_removed: 1 }])
+      for (const table of ["orders", "nonces", "http01_tokens"]) {
+        assert.strictEqual(yield* count(`SELECT count(*) FROM ${table}`), 0, table)
+      }
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status <> 'ready'"), 0)
+      assert.deepStrictEqual(
+        records.filter(({ event }) => event.endsWith("_failed") || event === "job_run_retried"),
+        []
+      )
+    }))
+
+  test("the order sweep tells of a profile whose orders are kept for good, too", () =>
+    Effect.gen(function*() {
+      yield* old
+      yield* TestClock.adjust("60 days")
+      yield* runDue(configOf("[order]\nretention_days = 0"))
+      assert.deepStrictEqual(said("order_reaper_swept"), [
+        { profile: "default", rows_removed: 0 },
+        { profile: "other", rows_removed: 0 }
+      ])
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 1)
+    }))
+
+  test.each([
+    ["nonce_reaper_failed", "nonces"],
+    ["http_01_token_reaper_failed", "http01_tokens"],
+    ["order_reaper_failed", "orders"],
+    ["audit_reaper_failed", "audit_log"],
+    ["job_reaper_failed", "jobs"]
+  ])("%s: a sweep that cannot delete from %s says so, and the others go on", (event, table) =>
+    Effect.gen(function*() {
+      yield* old
+      yield* TestClock.adjust("60 days")
+      yield* breakWrites(backend.dialect, { table, operation: "DELETE" })
+      yield* Effect.ensuring(runDue(), mend(backend.dialect))
+      const [failed, ...more] = records.filter((one) => one.event.endsWith("_reaper_failed"))
+      assert.deepStrictEqual([failed?.event, failed?.level, more], [event, "error", []])
+      assert.match(String(failed?.fields["error"]), /planted/)
+      assert.strictEqual(
+        records.filter((one) => one.event.endsWith("_reaper_swept")).length,
+        table === "orders" ? 4 : 5
+      )
+      assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind LIKE '%sweep'"), ["ready"])
     }))
 })

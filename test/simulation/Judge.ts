@@ -1,7 +1,6 @@
 import { fromBER } from "asn1js"
 import { CertificateRevocationList } from "pkijs"
 import type { Ledger } from "./Ledger.ts"
-import type { Machine, Process } from "./Machine.ts"
 import type { Row, Store } from "./Store.ts"
 
 /*
@@ -14,10 +13,6 @@ interface Fact {
   readonly event: string
   /** The order, or the account. */
   readonly subject: string
-  readonly process: Process
-  /** Whether the process was told that it committed. */
-  readonly told: boolean
-  readonly step: number
 }
 
 type Known = Map<string, Row>
@@ -58,13 +53,9 @@ const queries = {
   crls: `SELECT issuer AS id, crl_number, hex(der) AS der FROM crls`
 } as const
 
-/** Seconds after a commit a process that dies may not have come to write its audit row. */
-const stepsToAudit = 5000
-
 /** See above; `violated` is told of each thing that is wrong. */
 export class Judge {
   readonly #store: () => Store
-  readonly #machine: Machine
   readonly #ledger: Ledger
   readonly #shown: ReadonlySet<string>
   readonly #violated: (what: string) => void
@@ -76,31 +67,17 @@ export class Judge {
     crls: new Map()
   }
   readonly #facts: Array<Fact> = []
-  readonly #deaths = new Map<Process, number>()
-  readonly #unwritten = new Map<string, number>()
 
   constructor(options: {
     readonly store: () => Store
-    readonly machine: Machine
     readonly ledger: Ledger
     readonly shown: ReadonlySet<string>
     readonly violated: (what: string) => void
   }) {
     this.#store = options.store
-    this.#machine = options.machine
     this.#ledger = options.ledger
     this.#shown = options.shown
     this.#violated = options.violated
-  }
-
-  /** A process died at this step. */
-  died(process: Process): void {
-    this.#deaths.set(process, this.#machine.steps)
-  }
-
-  /** A process could not write an audit row, and has logged so. */
-  auditUnwritten(event: string): void {
-    this.#unwritten.set(event, (this.#unwritten.get(event) ?? 0) + 1)
   }
 
   #moved(
@@ -122,9 +99,8 @@ export class Judge {
   }
 
   /** Compares what a transaction that wrote to these tables left with what was before. */
-  committed(process: Process, told: boolean, written: ReadonlySet<string>): void {
-    const fact = (event: string, subject: unknown) =>
-      this.#facts.push({ event, subject: String(subject), process, told, step: this.#machine.steps })
+  committed(written: ReadonlySet<string>): void {
+    const fact = (event: string, subject: unknown) => this.#facts.push({ event, subject: String(subject) })
     if (written.has("accounts")) {
       this.#moved("accounts", { valid: ["deactivated", "revoked"] }, (row, before) => {
         if (before === undefined) return
@@ -273,28 +249,15 @@ export class Judge {
       const key = `${String(event)} ${String(order_id ?? account_id).replaceAll("-", "").toLowerCase()}`
       written.set(key, (written.get(key) ?? 0) + 1)
     }
-    const wanted = new Map<string, { sure: number; possible: number }>()
-    for (const { event, process, step, subject, told } of this.#facts) {
+    const happened = new Map<string, number>()
+    for (const { event, subject } of this.#facts) {
       const key = `${event} ${subject}`
-      const counted = wanted.get(key) ?? { sure: 0, possible: 0 }
-      const death = this.#deaths.get(process) ?? Number.POSITIVE_INFINITY
-      counted.possible++
-      if (told && death - step > stepsToAudit) counted.sure++
-      wanted.set(key, counted)
+      happened.set(key, (happened.get(key) ?? 0) + 1)
     }
-    const lacking = new Map<string, number>()
-    for (const [key, { possible, sure }] of wanted) {
+    for (const [key, times] of happened) {
       const found = written.get(key) ?? 0
-      if (found > possible) {
-        this.#violated(`the audit trail tells of ${key} ${found} times, and it happened ${possible}`)
-      }
-      const [event = ""] = key.split(" ")
-      if (found < sure) lacking.set(event, (lacking.get(event) ?? 0) + sure - found)
-    }
-    for (const [event, rows] of lacking) {
-      const excused = this.#unwritten.get(event) ?? 0
-      if (rows > excused) {
-        this.#violated(`the audit trail lacks ${rows} of ${event}, and ${excused} were logged instead`)
+      if (found !== times) {
+        this.#violated(`the audit trail tells of ${key} ${found} times, and it happened ${times}`)
       }
     }
   }

@@ -118,7 +118,7 @@ export const simulate = async (
   }
 
   const scope = await Effect.runPromise(Scope.make())
-  const judge: Judge = new Judge({ store: () => store, machine, ledger, shown: world.shown, violated })
+  const judge: Judge = new Judge({ store: () => store, ledger, shown: world.shown, violated })
   const store = await Effect.runPromise(Scope.extend(
     openStore({
       statement: (process) => {
@@ -134,7 +134,7 @@ export const simulate = async (
         }
         return undefined
       }
-    }, (process, told, written) => judge.committed(process, told, written)),
+    }, (written) => judge.committed(written)),
     scope
   ))
 
@@ -160,7 +160,6 @@ ttl_seconds = ${settings.pick([30, 300])}
     world,
     logged: (process, { event, fields }) => {
       machine.note(`${process.name} ${event}`)
-      if (event === "audit_write_failed") judge.auditUnwritten(String(fields["audit_event"]))
       if (records.includes(event)) violated(`${process.name} logged ${event}: ${String(fields["error"])}`)
     }
   }
@@ -171,7 +170,6 @@ ttl_seconds = ${settings.pick([30, 300])}
   const start = (place: number, roles: string): void => {
     const process = machine.spawn(`${roles}.${place}.${started++}`, climate.longestRun)
     process.onKilled.add(() => {
-      judge.died(process)
       machine.note(`${process.name} ended`)
       machine.after(weather.between(100, 8000), () => start(place, roles))
     })

@@ -59,7 +59,7 @@ export interface Store {
  */
 export const openStore = (
   mishaps: Mishaps,
-  committed: (process: Process, told: boolean, written: ReadonlySet<string>) => void
+  committed: (written: ReadonlySet<string>) => void
 ): Effect.Effect<Store, never, Scope.Scope> =>
   Effect.gen(function*() {
     const opened = Context.get(
@@ -133,7 +133,7 @@ export const openStore = (
           if (mishap === "undone") return planted
           const done = perform("COMMIT", [])
           inTransaction = false
-          if (Exit.isSuccess(done)) committed(process, mishap === undefined, written)
+          if (Exit.isSuccess(done)) committed(written)
           return mishap === undefined ? Effect.asVoid(done) : planted
         })
       return Effect.map(makeGroupCommit({ exclusive, begin, commit }), ({ join }): Driver => ({
@@ -144,6 +144,7 @@ export const openStore = (
             ? exclusive((connection) => connection.execute(text, params, undefined))
             : Effect.flatten(join((connection) => Effect.exit(connection.execute(text, params, undefined)))),
         transact: join,
+        aside: undefined,
         begin,
         commit,
         listen: undefined,

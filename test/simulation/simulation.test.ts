@@ -1,5 +1,6 @@
 import { rmSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { isFull } from "../support/Full.ts"
 import { readOptions } from "./Options.ts"
 import { guardsOf, plantedBugs } from "./Planted.ts"
 import { makeCa, simulate } from "./Simulation.ts"
@@ -11,11 +12,14 @@ describe("simulation", () => {
   })
   afterAll(() => rmSync(ca, { recursive: true, force: true }))
 
-  it.each(Array.from({ length: 12 }, (_, at) => String(at + 1)))("seed %s breaks nothing", async (seed) => {
-    const { acknowledged, violations } = await simulate(seed, ca)
-    expect(violations).toEqual([])
-    expect(acknowledged).toBeGreaterThan(0)
-  })
+  it.each(Array.from({ length: isFull ? 12 : 4 }, (_, at) => String(at + 1)))(
+    "seed %s breaks nothing",
+    async (seed) => {
+      const { acknowledged, violations } = await simulate(seed, ca)
+      expect(violations).toEqual([])
+      expect(acknowledged).toBeGreaterThan(0)
+    }
+  )
 
   it("does the same again for the same seed, and something else for another", async () => {
     const lines: Array<string> = []

@@ -1,11 +1,13 @@
 import type { JWK } from "jose"
 import { base64url, calculateJwkThumbprint, exportJWK } from "jose"
 import type { KeyObject } from "node:crypto"
-import { createPublicKey, generateKeyPairSync, sign } from "node:crypto"
+import { createPublicKey, sign } from "node:crypto"
 import { setTimeout as delay } from "node:timers/promises"
 import { makeCsr } from "./Csr.ts"
 import type { HttpAnswer, HttpClient } from "./Http.ts"
 import { makeHttpClient } from "./Http.ts"
+import { newEcKey, newRsaKey } from "./Keys.ts"
+import { patienceMs } from "./Patience.ts"
 
 /*
  * An ACME client made for tests: it shares no code with the server, every byte of a request can be chosen, and by
@@ -31,8 +33,8 @@ export const acmeKeyFrom = async (privateKey: KeyObject): Promise<AcmeKey> => {
 export const makeAcmeKey = (type: "ec" | "rsa" = "ec"): Promise<AcmeKey> =>
   acmeKeyFrom(
     type === "ec"
-      ? generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey
-      : generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey
+      ? newEcKey()
+      : newRsaKey()
   )
 
 /** The members of a flattened JWS. */
@@ -347,7 +349,7 @@ export class AcmeSession {
   }
 
   /** Reads until `done` says so; fails after `timeoutMs`. */
-  async poll<A>(read: () => Promise<A>, done: (value: A) => boolean, timeoutMs = 30_000): Promise<A> {
+  async poll<A>(read: () => Promise<A>, done: (value: A) => boolean, timeoutMs = patienceMs): Promise<A> {
     const deadline = Date.now() + timeoutMs
     for (;;) {
       const value = await read()

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, beforeEach, inject } from "vitest"
 import { Database } from "../../src/subsystems/db/Database.ts"
 import type { Driver } from "../../src/subsystems/db/Database.ts"
+import { afterFile } from "./Cleanup.ts"
 import { migrated, openDriver, sql } from "./Graph.ts"
 import { createPostgresDatabase, dropPostgresDatabase } from "./Postgres.ts"
 
@@ -15,35 +16,45 @@ const askRun = async (service: "postgres" | "build"): Promise<string> => {
   return text
 }
 
-const cleanups: Array<() => Promise<void> | void> = []
-
-afterAll(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup()
-})
-
 /** The URL of a PostgreSQL database nobody else uses; it is dropped when the test file has ended. */
 export const freshPostgresUrl = async (): Promise<string> => {
   const adminUrl = await askRun("postgres")
   const url = await createPostgresDatabase(adminUrl)
-  cleanups.push(() => dropPostgresDatabase(adminUrl, url))
+  afterFile(() => dropPostgresDatabase(adminUrl, url))
   return url
 }
 
 /** A temporary directory, removed when the test file has ended. */
 export const freshDirectory = (): string => {
   const directory = mkdtempSync(join(tmpdir(), "acme-test-"))
-  cleanups.push(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))
+  afterFile(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))
   return directory
 }
 
 /** The URL of a SQLite file that does not exist yet, in a temporary directory. */
 const freshSqliteUrl = (): Promise<string> => Promise.resolve(`sqlite://${join(freshDirectory(), "acme.db")}`)
 
-/** Both database backends, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`. */
-export const databases = [
-  { name: "SQLite", dialect: "sqlite", freshUrl: freshSqliteUrl },
-  { name: "PostgreSQL", dialect: "postgres", freshUrl: freshPostgresUrl }
-] as const
+/** A database backend, as a test is given it. */
+export interface Backend {
+  readonly name: "SQLite" | "PostgreSQL"
+  readonly dialect: "sqlite" | "postgres"
+  readonly freshUrl: () => Promise<string>
+}
+
+/** SQLite, for what is about it. */
+export const sqlite: Backend = { name: "SQLite", dialect: "sqlite", freshUrl: freshSqliteUrl }
+
+/** PostgreSQL, for what is about it. */
+export const postgres: Backend = { name: "PostgreSQL", dialect: "postgres", freshUrl: freshPostgresUrl }
+
+/** Both backends, in every run, for what is about what is between them. */
+export const bothDatabases: ReadonlyArray<Backend> = [sqlite, postgres]
+
+/**
+ * The backends to run on, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`: both where statements are
+ * what is tested and in the gate, else SQLite.
+ */
+export const databases: ReadonlyArray<Backend> = inject("everyDatabase") ? bothDatabases : [sqlite]
 
 /** Waits until `dist/main.js` has been built from the tree, once per test run. */
 export const builtServer = async (): Promise<void> => {
@@ -65,6 +76,17 @@ const tables = [
   "login_attempts"
 ]
 
+/**
+ * Empties every table. `TRUNCATE` would make PostgreSQL write every table and index anew, a hundred times the cost of
+ * deleting the few rows a test leaves; all statements go in one message, which is one transaction.
+ */
+const emptied = (dialect: "sqlite" | "postgres"): Effect.Effect<void, never, Database> => {
+  const statements = tables.map((table) => `DELETE FROM ${table}`)
+  return Effect.forEach(dialect === "postgres" ? [statements.join("; ")] : statements, (one) => sql(one), {
+    discard: true
+  })
+}
+
 /** What {@link useDatabase} gives a describe block. */
 export interface TestDatabase {
   readonly dialect: "sqlite" | "postgres"
@@ -77,7 +99,7 @@ export interface TestDatabase {
 }
 
 /** One migrated database for a describe block, emptied before every test. */
-export const useDatabase = ({ dialect, freshUrl }: (typeof databases)[number]): TestDatabase => {
+export const useDatabase = ({ dialect, freshUrl }: Backend): TestDatabase => {
   let url = ""
   let driver: Driver | undefined
   let close: Effect.Effect<void> = Effect.void
@@ -93,10 +115,7 @@ export const useDatabase = ({ dialect, freshUrl }: (typeof databases)[number]): 
     await Effect.runPromise(Effect.provideService(migrated, Database, driver))
   })
   beforeEach(async () => {
-    const statements = dialect === "postgres"
-      ? [`TRUNCATE ${tables.join(", ")} CASCADE`]
-      : tables.map((table) => `DELETE FROM ${table}`)
-    await Effect.runPromise(Effect.provideService(Effect.forEach(statements, (one) => sql(one)), Database, current()))
+    await Effect.runPromise(Effect.provideService(emptied(dialect), Database, current()))
   })
   afterAll(() => Effect.runPromise(close))
   return {

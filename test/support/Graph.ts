@@ -1,6 +1,6 @@
 import { Effect, Either, Layer } from "effect"
 import type { KeyObject } from "node:crypto"
-import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import { createPublicKey } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import type { ClientFacts } from "../../src/domain/Job.ts"
 import * as accounts from "../../src/operations/acme/accounts.ts"
@@ -36,6 +36,7 @@ import { ReadHooks } from "../../src/subsystems/signing/ReadHooks.ts"
 import type { DirectSigner, Signer } from "../../src/subsystems/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
 import { Validator } from "../../src/subsystems/validation/Validator.ts"
+import { newEcKey } from "./Keys.ts"
 import { sql } from "./OpenDatabase.ts"
 
 export { openDriver, sql } from "./OpenDatabase.ts"
@@ -169,7 +170,7 @@ export const world = (script: Script = {}) =>
 export type World = Layer.Layer.Success<ReturnType<typeof world>>
 
 /** A private P-256 key. */
-export const newPrivateKey = (): KeyObject => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey
+export const newPrivateKey = (): KeyObject => newEcKey()
 
 /** The account key of a private key, a fresh one by default. */
 export const accountKeyOf = (key: KeyObject = newPrivateKey()): AccountKey =>

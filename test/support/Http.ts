@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http"
 import { Agent as HttpAgent, request as httpRequest } from "node:http"
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https"
+import { patienceMs } from "./Patience.ts"
 
 /** One answer, read to its end. */
 export interface HttpAnswer {
@@ -54,7 +55,7 @@ export const makeHttpClient = (): HttpClient => {
 
   const send = (url: string, request: HttpRequest = {}): Promise<HttpAnswer> =>
     new Promise((resolve, reject) => {
-      const { body, headers = {}, method = "GET", path, timeoutMs = 30_000 } = request
+      const { body, headers = {}, method = "GET", path, timeoutMs = patienceMs } = request
       const tls = url.startsWith("https:")
       const timer = setTimeout(() => outgoing.destroy(new Error(`no answer from ${url} in ${timeoutMs} ms`)), timeoutMs)
       const fail = (error: Error) => {

@@ -41,7 +41,7 @@ export const relayWhileKilled = async (run: KilledRelays): Promise<void> => {
     await server.restart()
   }
   for (const url of urls) {
-    const order = await session.awaitOrder(url, ["valid", "invalid"], 120_000)
+    const order = await session.awaitOrder(url, ["valid", "invalid"])
     if (order.status === "valid") continue
     const given = await sqlAt(databaseUrl, "SELECT attempts, last_error FROM jobs WHERE status = 'failed'")
     throw new Error(`${url} ended ${order.status}: ${JSON.stringify([order.error, given])}`)

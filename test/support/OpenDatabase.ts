@@ -9,18 +9,24 @@ import * as Sqlite from "../../src/subsystems/db/Sqlite.ts"
 /* A database looked at from outside the service, by tests and by programs that are no tests. */
 
 /** A database as the service opens it. */
-const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000): Layer.Layer<Database, SqlError> =>
+const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000, readers = 0): Layer.Layer<Database, SqlError> =>
   url.startsWith("sqlite://")
-    ? Sqlite.layer({ path: url.slice("sqlite://".length), synchronous: "normal" })
+    ? Sqlite.layer({
+      path: url.slice("sqlite://".length),
+      synchronous: "normal",
+      acquire_timeout_ms: acquireMillis,
+      readers
+    })
     : Postgres.layer({ url: Redacted.make(url), pool_max: poolMax, acquire_timeout_ms: acquireMillis })
 
 /** The driver of a database, open as long as the scope. */
 export const openDriver = (
   url: string,
   poolMax?: number,
-  acquireMillis?: number
+  acquireMillis?: number,
+  readers?: number
 ): Effect.Effect<Driver, never, Scope.Scope> =>
-  Effect.orDie(Effect.map(Layer.build(openDatabase(url, poolMax, acquireMillis)), Context.get(Database)))
+  Effect.orDie(Effect.map(Layer.build(openDatabase(url, poolMax, acquireMillis, readers)), Context.get(Database)))
 
 /** A row as the engine gives it. */
 export interface RawRow {

@@ -114,10 +114,12 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       user_agent: "agent/1",
       request_id: "request-1",
       started_at: "8",
+      asks: "1",
+      asked_at: "8",
       created_at: "8",
       updated_at: "9"
     },
-    { order_id: idOf(2, 1), status: "invalid", csr_der: "00", created_at: "8", updated_at: "9" }
+    { order_id: idOf(2, 1), status: "invalid", csr_der: "00", asks: "0", created_at: "8", updated_at: "9" }
   ],
   revocations: [
     { issuer: "ab", serial: "01", revoked_at: "10", reason: "4", not_after: "11" },

@@ -8,7 +8,7 @@ import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import type { CsrRejected, Issued, IssueRequest, Relaying, SigningFailed } from "../../src/subsystems/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/subsystems/signing/Signer.ts"
 import { makeCsr } from "./Csr.ts"
-import type { databases } from "./Databases.ts"
+import type { Backend } from "./Databases.ts"
 import { useDatabase } from "./Databases.ts"
 import type { World } from "./Graph.ts"
 import { callerAt, column, configOf, orderOf, profileOf, signsAtOnce, sql, world } from "./Graph.ts"
@@ -80,7 +80,7 @@ export const trail = Effect.map(
 )
 
 /** A describe block's database, and an upstream that signs at once until a test has it do something else. */
-export const useRelays = (backend: (typeof databases)[number]) => {
+export const useRelays = (backend: Backend) => {
   const database = useDatabase(backend)
   const records: Array<Record> = []
   const asked: Array<Asked<unknown>> = []

@@ -1,5 +1,4 @@
 import { Effect, Fiber, Layer, TestClock } from "effect"
-import { generateKeyPairSync } from "node:crypto"
 import type { Record as LogRecord } from "../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../src/subsystems/log/EventLog.ts"
 import type { WebAnswer, WebRequest } from "../../src/subsystems/outside/Web.ts"
@@ -8,8 +7,9 @@ import * as AcmeClient from "../../src/subsystems/signing/relay/AcmeClient.ts"
 import type { Strategy } from "../../src/subsystems/signing/relay/Strategy.ts"
 import { bypass } from "../../src/subsystems/signing/relay/Strategy.ts"
 import type { UpstreamFailed } from "../../src/subsystems/signing/relay/UpstreamFailed.ts"
-import type { Wanted } from "../../src/subsystems/signing/relay/UpstreamOrder.ts"
+import type { StoredUpstreamOrder, Wanted } from "../../src/subsystems/signing/relay/UpstreamOrder.ts"
 import { fulfil } from "../../src/subsystems/signing/relay/UpstreamOrder.ts"
+import { newEcKey } from "./Keys.ts"
 
 /* An upstream played by a function: what it answers at each of its paths. */
 
@@ -17,13 +17,17 @@ import { fulfil } from "../../src/subsystems/signing/relay/UpstreamOrder.ts"
 export const ca = "https://ca.example"
 
 /** The account key. */
-export const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+export const privateKey = newEcKey()
 
 /** A body. */
 export type Json = { readonly [member: string]: unknown }
 
 /** How one path answers: a status with a body and headers. */
 export interface Said {
+  /** What is asked is done, and the answer never arrives. */
+  readonly lost?: boolean
+  /** What is asked never arrives. */
+  readonly unsent?: boolean
   readonly status?: number
   readonly json?: Json
   readonly text?: string
@@ -86,7 +90,9 @@ export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Sai
     if (answers === undefined) return new WebFailed({ detail: `nobody at ${path}` })
     const turn = turns.get(path) ?? 0
     turns.set(path, turn + 1)
-    const { headers = {}, json, status = 200, text = "" } = answers[Math.min(turn, answers.length - 1)] ?? {}
+    const { headers = {}, json, lost = false, status = 200, text = "", unsent = false } =
+      answers[Math.min(turn, answers.length - 1)] ?? {}
+    if (lost || unsent) return new WebFailed({ detail: lost ? "socket hang up" : "connect ECONNREFUSED", unsent })
     const answer: WebAnswer = {
       status,
       headers: { "replay-nonce": `nonce${asked.length}`, ...headers },
@@ -97,6 +103,15 @@ export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Sai
   })
   return { asked, web }
 }
+
+/** What is known of an order at the upstream: all of it, when its URL is, else nothing but how often it was asked for. */
+export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: number): StoredUpstreamOrder => ({
+  orderUrl,
+  finalizeUrl: orderUrl === undefined ? undefined : `${ca}/finalize`,
+  certificateUrl: undefined,
+  asks,
+  askedAt
+})
 
 /** Where requests were sent that were signed, in order. */
 export const postsOf = (asked: ReadonlyArray<WebRequest>): ReadonlyArray<string> =>
@@ -113,7 +128,7 @@ export const play = (
     const wanted: Wanted = {
       names: ["a.example"],
       csr: Buffer.from("csr"),
-      stored: { orderUrl: undefined, finalizeUrl: undefined, certificateUrl: undefined },
+      stored: storedAt(undefined),
       wasBegun: false,
       deadline: 300_000,
       ...more
@@ -124,6 +139,7 @@ export const play = (
         { client, kid: `${ca}/acct/1`, strategy: more.strategy ?? bypass, pollMillis: 2000 },
         wanted,
         {
+          asked: (asks) => Effect.sync(() => kept.push(`asked ${asks}`)),
           opened: (url, finalize) =>
             Effect.sync(() => {
               kept.push(`opened ${url} ${finalize}`)

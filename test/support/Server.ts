@@ -5,9 +5,14 @@ import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
+import { patienceMs } from "./Patience.ts"
 import { freePort } from "./Ports.ts"
+import { watch } from "./Watchdog.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
+
+/** The runtime the service is run on: the tests' own, or the one that `ACME_TEST_NODE` names. */
+export const runtime = process.env["ACME_TEST_NODE"] ?? process.execPath
 
 /** The shortest configuration the service starts with. */
 export const minimalConfig = "[profiles.default]\nenabled = true\n"
@@ -89,12 +94,6 @@ const parseRecord = (line: string): LogRecord | undefined => {
   }
 }
 
-/** Whatever is still running when this process ends is ended with it. */
-const children = new Set<ChildProcessByStdio<null, Readable, Readable>>()
-process.once("exit", () => {
-  for (const child of children) child.kill("SIGKILL")
-})
-
 /** One run of the service's process, from its start to its exit. */
 class Run {
   readonly pid: number
@@ -114,12 +113,12 @@ class Run {
       ACME_SVC_LOGGING__JSON_FORMAT: "true",
       ...options.env
     }
-    this.child = spawn(process.execPath, [entry, ...words], {
+    this.child = spawn(runtime, [entry, ...words], {
       cwd: directory,
       env,
       stdio: ["ignore", "pipe", "pipe"]
     })
-    children.add(this.child)
+    watch(this.child)
     this.pid = this.child.pid ?? 0
     createInterface({ input: this.child.stdout }).on("line", (line) => this.onLine(line))
     this.child.stderr.on("data", (chunk: Buffer) => {
@@ -127,7 +126,6 @@ class Run {
     })
     this.exited = new Promise((done) =>
       this.child.once("close", (code, signal) => {
-        children.delete(this.child)
         this.ended = { code, signal }
         for (const waiter of this.waiters) waiter.reject(this.endedEarly())
         this.waiters.clear()
@@ -211,7 +209,7 @@ const prepare = (options: ProcessOptions): { readonly directory: string; readonl
 export const runToEnd = async (
   words: ReadonlyArray<string>,
   options: ProcessOptions = {},
-  timeoutMs = 30_000
+  timeoutMs = patienceMs
 ): Promise<Finished> => {
   const { directory, remove } = prepare(options)
   const run = new Run(directory, [...words, ...options.flags ?? []], options)
@@ -250,7 +248,7 @@ export interface Server {
   /** The first line of stdout that matches and that the process now running wrote or will write. */
   readonly waitForLine: (pattern: RegExp) => Promise<string>
   readonly signal: (signal: NodeJS.Signals) => void
-  /** Ends the process and answers how it ended; SIGKILL follows after 80 s. Files stay until {@link dispose}. */
+  /** Ends the process and answers how it ended; SIGKILL follows when that takes too long. Files stay until {@link dispose}. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<Exit>
   /** SIGKILL, and waits for the process to be gone. */
   readonly kill9: () => Promise<Exit>
@@ -282,12 +280,12 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
   const start = async () => {
     run = new Run(directory, ["serve", ...options.flags ?? []], full)
     const { startedBy = "server_listening" } = options
-    await run.waitFor(({ record }) => record?.fields["event"] === startedBy, startedBy, 30_000)
+    await run.waitFor(({ record }) => record?.fields["event"] === startedBy, startedBy, patienceMs)
   }
   const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
     const current = run
     current.signal(signal)
-    const timer = setTimeout(() => current.signal("SIGKILL"), 80_000)
+    const timer = setTimeout(() => current.signal("SIGKILL"), patienceMs)
     const exit = await current.exited
     clearTimeout(timer)
     return exit
@@ -313,14 +311,15 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
     stdout: () => run.stdout,
     stderr: () => run.stderr,
     exited: () => run.exited,
-    waitForEvent: async (event, { timeoutMs = 30_000, where = () => true } = {}) => {
+    waitForEvent: async (event, { timeoutMs = patienceMs, where = () => true } = {}) => {
       const wanted = (record: LogRecord | undefined): record is LogRecord =>
         record?.fields["event"] === event && where(record)
       const { record } = await run.waitFor((line) => wanted(line.record), event, timeoutMs)
       if (!wanted(record)) throw new Error(`not the record of ${event} that was waited for`)
       return record
     },
-    waitForLine: async (pattern) => (await run.waitFor(({ text }) => pattern.test(text), String(pattern), 30_000)).text,
+    waitForLine: async (pattern) =>
+      (await run.waitFor(({ text }) => pattern.test(text), String(pattern), patienceMs)).text,
     signal: (signal) => run.signal(signal),
     stop,
     kill9: () => stop("SIGKILL"),

@@ -7,7 +7,7 @@ import { Client } from "pg"
 import { assert, describe, it } from "vitest"
 import { makeAcmeKey, signJws } from "./AcmeSession.ts"
 import { makeCsr } from "./Csr.ts"
-import { databases, freshPostgresUrl } from "./Databases.ts"
+import { bothDatabases, freshPostgresUrl } from "./Databases.ts"
 import { makeHttpClient } from "./Http.ts"
 import { startHttp01Responder } from "./Http01Responder.ts"
 import { leafOf, makeCa, verifyChain } from "./Openssl.ts"
@@ -26,7 +26,7 @@ const one = async (url: string, statement: string): Promise<unknown> => {
 
 describe("databases", () => {
   it("gives a fresh URL for each dialect", async () => {
-    for (const { dialect, freshUrl } of databases) {
+    for (const { dialect, freshUrl } of bothDatabases) {
       const [first, second] = [await freshUrl(), await freshUrl()]
       assert.match(first, new RegExp(`^${dialect}://`))
       assert.notStrictEqual(first, second)

@@ -5,6 +5,8 @@ declare module "vitest" {
   export interface ProvidedContext {
     /** Where test files ask for what the whole run shares; see {@link startRunServices}. */
     readonly runServices: string
+    /** Whether both databases are to be run on; see `databases`. */
+    readonly everyDatabase: boolean
   }
 }
 

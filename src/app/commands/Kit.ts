@@ -10,11 +10,12 @@ import type { EventLog } from "../../subsystems/log/EventLog.ts"
 import { Queue } from "../../subsystems/queue/Queue.ts"
 import type { Globals } from "../../surfaces/cli/globals.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import * as Graph from "../Graph.ts"
+import * as Configuration from "../Configuration.ts"
 import type { Streams } from "../Logging.ts"
 import * as Logging from "../Logging.ts"
+import { database } from "../OpenDatabase.ts"
 import type { Process } from "../Serve.ts"
-import * as Setup from "../Setup.ts"
+import { clampedFlag } from "./Flags.ts"
 
 /** The surroundings of a command. */
 export interface Host extends Streams {
@@ -71,7 +72,7 @@ const current = (host: Host) =>
 
 /** The kit of one run of the program. */
 export const make = (host: Host, globals: Globals): Kit => {
-  const load = Setup.load(host.env, host.cwd)
+  const load = Configuration.load(host.env, host.cwd)
   const quiet: Kit["quiet"] = ({ config }) => {
     const level = globals.logLevel ?? ((host.env["RUST_LOG"] ?? "") === "" ? "off" as const : undefined)
     return Logging.make({ logging: { ...config.logging, target: "stderr" } }, host, { ...globals, logLevel: level })
@@ -88,7 +89,7 @@ export const make = (host: Host, globals: Globals): Kit => {
         Effect.zipRight(current(host), program(loaded)).pipe(
           Effect.catchTag("StorageFailed", ({ message }) => new CommandFailed({ code: 1, message })),
           Effect.provide(Queue.layer({ maxAttempts: () => loaded.config.jobs.max_attempts })),
-          Effect.provide(Layer.merge(Graph.database(loaded.config), Entropy.layer)),
+          Effect.provide(Layer.merge(database(loaded.config), Entropy.layer)),
           Effect.provide(quiet(loaded))
         )),
     confirm: (question) => {
@@ -114,14 +115,12 @@ const largestPage = 10_000
 
 /** `--limit` and `--offset`, clamped rather than refused. */
 export const pageOptions = {
-  limit: Options.integer("limit").pipe(
+  limit: clampedFlag("limit", { least: 1, most: largestPage }).pipe(
     Options.withDefault(50),
-    Options.map((limit) => Math.min(Math.max(limit, 1), largestPage)),
     Options.withDescription("Rows to print, at most 10000.")
   ),
-  offset: Options.integer("offset").pipe(
+  offset: clampedFlag("offset", { least: 0, most: Number.MAX_SAFE_INTEGER }).pipe(
     Options.withDefault(0),
-    Options.map((offset) => Math.max(offset, 0)),
     Options.withDescription("Rows to skip.")
   )
 }

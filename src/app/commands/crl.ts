@@ -5,6 +5,7 @@ import { crlObject } from "../../operations/admin/objects.ts"
 import { Issuers } from "../../subsystems/signing/Issuers.ts"
 import { renderTable } from "../../surfaces/cli/table.ts"
 import { CommandFailed, filesFailed } from "../CommandFailed.ts"
+import { numberFlag } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, print } from "./Kit.ts"
 
@@ -46,13 +47,12 @@ const raiseCommand = (kit: Kit) =>
   described(
     Command.make("raise", {
       issuer: Args.text({ name: "issuer" }).pipe(Args.withDescription("The CA's id, as crl list shows it.")),
-      above: Options.integer("above").pipe(Options.withDescription("A number clients may have seen."))
+      above: numberFlag("above", { least: 0, most: largestNumber }).pipe(
+        Options.withDescription("A number clients may have seen.")
+      )
     }, ({ above, issuer }) =>
       kit.records(() =>
         Effect.gen(function*() {
-          if (above > largestNumber) {
-            return yield* new CommandFailed({ code: 2, message: `--above takes at most ${largestNumber}.` })
-          }
           const { crlNumber } = yield* crls.find(issuer)
           if (above <= crlNumber) return yield* new crls.NotAbove({ current: crlNumber })
           yield* kit.confirm(`Raise the number of the revocation list from ${crlNumber} to ${above}, for good?`)

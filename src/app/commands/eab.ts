@@ -1,5 +1,5 @@
 import { Args, Command, Options } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import type { AccountsMode } from "../../domain/Audit.ts"
 import * as eab from "../../operations/admin/eab.ts"
 import { credentialObject } from "../../operations/admin/objects.ts"
@@ -7,12 +7,13 @@ import type { Page } from "../../surfaces/cli/detail.ts"
 import { renderDetail } from "../../surfaces/cli/detail.ts"
 import { renderTable } from "../../surfaces/cli/table.ts"
 import { CommandFailed } from "../CommandFailed.ts"
+import { optionalText, textFlag } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, pageOptions, print, wordOf } from "./Kit.ts"
 
 const refused = {
   NoSuchCredential: ({ kid }: eab.NoSuchCredential) =>
-    new CommandFailed({ code: 3, message: `There is no credential ${kid}.` }),
+    new CommandFailed({ code: 3, message: `There is no credential ${kid}; eab list shows those there are.` }),
   LiveCertificates: ({ count }: eab.LiveCertificates) =>
     new CommandFailed({
       code: 3,
@@ -28,23 +29,16 @@ const longestLabel = 200
 export const eabCommand = (kit: Kit) => {
   const create = described(
     Command.make("create", {
-      label: Options.text("label").pipe(Options.withDescription("What it is for; policies match it.")),
-      profile: Options.text("profile").pipe(Options.optional, Options.withDescription("The one profile it is for.")),
+      label: textFlag("label", longestLabel).pipe(Options.withDescription("What it is for; policies match it.")),
+      profile: optionalText("profile", "The one profile it is for."),
       json: jsonOption
     }, ({ json, label, profile }) =>
       kit.records(({ config }) =>
         Effect.gen(function*() {
-          const scope = Option.getOrUndefined(profile)
-          if (label.trim() === "" || label.length > longestLabel || /\p{Cc}/u.test(label)) {
-            return yield* new CommandFailed({
-              code: 2,
-              message: `--label takes 1 to ${longestLabel} characters, none of them a control character.`
-            })
+          if (profile !== undefined && !config.profiles.some(({ name }) => name === profile)) {
+            return yield* new CommandFailed({ code: 3, message: `--profile: ${profile} is not configured.` })
           }
-          if (scope !== undefined && !config.profiles.some(({ name }) => name === scope)) {
-            return yield* new CommandFailed({ code: 3, message: `--profile: ${scope} is not configured.` })
-          }
-          const { credential, secret } = yield* eab.create(kit.operator, { label, profile: scope })
+          const { credential, secret } = yield* eab.create(kit.operator, { label, profile })
           const object = {
             ...credentialObject(credential),
             hmacKey: Buffer.from(secret).toString("base64url")
@@ -56,13 +50,13 @@ export const eabCommand = (kit: Kit) => {
   )
   const list = described(
     Command.make("list", {
-      status: Options.text("status").pipe(Options.optional, Options.withDescription("active or revoked.")),
+      status: optionalText("status", "active or revoked."),
       ...pageOptions,
       json: jsonOption
     }, ({ json, limit, offset, status }) =>
       kit.records(() =>
         Effect.gen(function*() {
-          const word = yield* wordOf("status", ["active", "revoked"] as const, Option.getOrUndefined(status))
+          const word = yield* wordOf("status", ["active", "revoked"] as const, status)
           const { items, total } = yield* eab.list({ status: word, limit, offset })
           const page: Page<ReturnType<typeof credentialObject>> = {
             items: items.map(credentialObject),

@@ -1,5 +1,5 @@
 import { Command, Options } from "@effect/cli"
-import { Effect, Either, Option } from "effect"
+import { Effect } from "effect"
 import { comparable } from "../../domain/Address.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
 import { normalizeIdentifier } from "../../domain/Identifier.ts"
@@ -12,47 +12,56 @@ import { viewOf } from "../../subsystems/policy/View.ts"
 import { renderExplanation, renderPolicy } from "../../surfaces/cli/filter.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
+import { flag, optional, optionalText, refusal } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, print } from "./Kit.ts"
 
-const profileOption = Options.text("profile").pipe(
-  Options.optional,
-  Options.withDescription("Whose policy. Not needed where there is one profile.")
-)
+const profileOption = optionalText("profile", "Whose policy. Not needed where there is one profile.")
 
 /** The profile that is named, or the only one. */
-const profileOf = (config: Config, given: Option.Option<string>): Effect.Effect<ProfileConfig, CommandFailed> => {
+const profileOf = (config: Config, given: string | undefined): Effect.Effect<ProfileConfig, CommandFailed> => {
   const [only, second] = config.profiles
-  const found = Option.match(given, {
-    onNone: () => second === undefined ? only : undefined,
-    onSome: (name) => config.profiles.find((profile) => profile.name === name)
-  })
+  const found = given === undefined
+    ? (second === undefined ? only : undefined)
+    : config.profiles.find((profile) => profile.name === given)
   if (found !== undefined) return Effect.succeed(found)
-  return Option.isNone(given)
+  return given === undefined
     ? new CommandFailed({ code: 2, message: "--profile is needed: there are several." })
-    : new CommandFailed({ code: 3, message: `--profile: ${given.value} is not configured.` })
+    : new CommandFailed({ code: 3, message: `--profile: ${given} is not configured.` })
 }
 
-const wrong = (message: string) => new CommandFailed({ code: 2, message })
+const clientFlag = flag("client-ip", { shown: "address", takes: "an IP address", read: comparable })
 
-const clientOf = (given: Option.Option<string>) => {
-  if (Option.isNone(given)) return Effect.succeed(undefined)
-  const client = comparable(given.value)
-  return client === undefined ? wrong("--client-ip takes an IP address.") : Effect.succeed(client)
-}
+const accountFlag = flag("account-id", {
+  shown: "id",
+  takes: "the id of an account",
+  read: (text) => isId(text) ? AccountId(text) : undefined
+})
 
-const namesOf = (given: ReadonlyArray<string>) =>
-  Effect.forEach(given, (name) => {
-    const normal = normalizeIdentifier(name, { dns01Enabled: true })
-    return Either.isRight(normal)
-      ? Effect.succeed(normal.right)
-      : wrong(`--identifier ${JSON.stringify(name)}: ${normal.left.detail}`)
-  })
+const methodFlag = flag("method", {
+  shown: "word",
+  takes: "an HTTP method",
+  read: (text) => /^[A-Z]{1,20}$/.test(text) ? text : undefined
+})
 
-const accountOf = (given: Option.Option<string>) =>
-  Option.isNone(given) || isId(given.value)
-    ? Effect.succeed(Option.map(given, AccountId))
-    : wrong("--account-id takes the id of an account.")
+const pathFlag = flag("path", {
+  shown: "path",
+  takes: "a path that begins with a slash",
+  read: (text) => /^\/[\x21-\x7e]{0,1000}$/.test(text) ? text : undefined
+})
+
+const namesFlag = Options.text("identifier").pipe(
+  Options.withPseudoName("name"),
+  Options.repeated,
+  Options.mapEffect((given) =>
+    Effect.forEach(given, (name) =>
+      Effect.mapError(
+        normalizeIdentifier(name, { dns01Enabled: true }),
+        ({ detail }) => refusal(`--identifier ${JSON.stringify(name)}: ${detail}`)
+      ))
+  ),
+  Options.withDescription("A name that is ordered; may be given several times.")
+)
 
 const refusals = {
   allowed: Effect.void,
@@ -74,32 +83,20 @@ export const filterCommand = (kit: Kit) => {
   const explainCommand = described(
     Command.make("explain", {
       profile: profileOption,
-      clientIp: Options.text("client-ip").pipe(
-        Options.optional,
-        Options.withDescription("Where the request comes from; unknown without it.")
-      ),
-      identifiers: Options.text("identifier").pipe(
-        Options.repeated,
-        Options.withDescription("A name that is ordered; may be given several times.")
-      ),
-      method: Options.text("method").pipe(Options.withDefault("POST"), Options.withDescription("HTTP method.")),
-      path: Options.text("path").pipe(
+      client: optional(clientFlag, "Where the request comes from; unknown without it."),
+      names: namesFlag,
+      method: methodFlag.pipe(Options.withDefault("POST"), Options.withDescription("HTTP method.")),
+      path: pathFlag.pipe(
         Options.withDefault("/newOrder"),
         Options.withDescription("Path without /profile/<name>.")
       ),
-      accountId: Options.text("account-id").pipe(
-        Options.optional,
-        Options.withDescription("The account that asks; its credential is what eab checks look at.")
-      ),
+      account: optional(accountFlag, "The account that asks; its credential is what eab checks look at."),
       json: jsonOption
     }, (options) =>
       Effect.gen(function*() {
-        const { json, method, path } = options
+        const { account, client, json, method, names, path } = options
         const loaded = yield* kit.load
         const profile = yield* profileOf(loaded.config, options.profile)
-        const client = yield* clientOf(options.clientIp)
-        const names = yield* namesOf(options.identifiers)
-        const account = yield* accountOf(options.accountId)
         const asking = (credential: Supposed["credential"]) =>
           Effect.provide(
             explain(profile, {
@@ -107,17 +104,17 @@ export const filterCommand = (kit: Kit) => {
               method,
               path,
               names,
-              accountId: Option.getOrElse(account, () => ""),
+              accountId: account ?? "",
               credential
             }),
             Graph.policiesOf(loaded.config, [profile], kit.host.process.version)
           )
         // Only the credential of an account is in the database.
         const asksForCredentials = viewOf(profile).checks.some(({ type }) => type === "eab")
-        const explanation = Option.isSome(account) && asksForCredentials
+        const explanation = account !== undefined && asksForCredentials
           ? yield* kit.records(() =>
             Effect.flatMap(Database, (database) =>
-              asking(Effect.provideService(eabLabels.ofAccount(account.value), Database, database)))
+              asking(Effect.provideService(eabLabels.ofAccount(account), Database, database)))
           )
           : yield* Effect.provide(asking(Effect.succeed(undefined)), kit.quiet(loaded))
         yield* print(json, explanation, () =>

@@ -1,7 +1,8 @@
-import { Args, Command, Options } from "@effect/cli"
-import { Console, Effect, Option } from "effect"
+import { Args, Command } from "@effect/cli"
+import { Console, Effect } from "effect"
 import { isId, OrderId } from "../../domain/Id.ts"
 import type { JobStatus } from "../../domain/Job.ts"
+import { jobKinds } from "../../domain/Job.ts"
 import { currentSeconds } from "../../operations/acme/caller.ts"
 import * as jobs from "../../operations/admin/jobs.ts"
 import { jobObject, workerObject } from "../../operations/admin/objects.ts"
@@ -9,13 +10,14 @@ import * as workers from "../../subsystems/db/workers.ts"
 import { renderJob } from "../../surfaces/cli/job.ts"
 import { renderTable } from "../../surfaces/cli/table.ts"
 import { CommandFailed } from "../CommandFailed.ts"
+import { optionalText } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, pageOptions, print, wordOf } from "./Kit.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
 const refused = {
-  NoSuchJob: ({ id }: jobs.NoSuchJob) => cannot(`There is no job ${id}.`),
+  NoSuchJob: ({ id }: jobs.NoSuchJob) => cannot(`There is no job ${id}; jobs list shows those there are.`),
   NotCancellable: ({ id, status }: jobs.NotCancellable) => cannot(`Job ${id} is ${status} and cannot be cancelled.`),
   NotRunnable: ({ id, status }: jobs.NotRunnable) =>
     cannot(
@@ -27,15 +29,13 @@ const refused = {
 
 const statuses: ReadonlyArray<JobStatus> = ["ready", "running", "done", "failed", "cancelled"]
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The job's id."))
-const filter = (name: string, text: string) =>
-  Options.text(name).pipe(Options.optional, Options.withDescription(text), Options.map(Option.getOrUndefined))
 
 const listCommand = (kit: Kit) =>
   described(
     Command.make("list", {
-      kind: filter("kind", "Of this kind."),
-      status: filter("status", `One of ${statuses.join(", ")}.`),
-      orderId: filter("order-id", "About this order or one of its challenges."),
+      kind: optionalText("kind", "Of this kind."),
+      status: optionalText("status", `One of ${statuses.join(", ")}.`),
+      orderId: optionalText("order-id", "About this order or one of its challenges."),
       ...pageOptions,
       json: jsonOption
     }, ({ json, kind, limit, offset, orderId, status }) =>
@@ -43,7 +43,7 @@ const listCommand = (kit: Kit) =>
         Effect.gen(function*() {
           if (orderId !== undefined && !isId(orderId)) return yield* cannot(`There is no order ${orderId}.`)
           const found = yield* jobs.list({
-            kind,
+            kind: yield* wordOf("kind", jobKinds, kind),
             status: yield* wordOf("status", statuses, status),
             orderId: orderId === undefined ? undefined : OrderId(orderId)
           }, { limit, offset })

@@ -1,5 +1,5 @@
-import { Args, Command, Options } from "@effect/cli"
-import { Console, Effect, Option } from "effect"
+import { Args, Command } from "@effect/cli"
+import { Console, Effect } from "effect"
 import { currentSeconds } from "../../operations/acme/caller.ts"
 import { orderDetailObject } from "../../operations/admin/objects.ts"
 import * as orders from "../../operations/admin/orders.ts"
@@ -7,6 +7,7 @@ import { isAcceptedReason } from "../../operations/revocation.ts"
 import { settledJob } from "../../subsystems/queue/Waits.ts"
 import { renderOrder } from "../../surfaces/cli/order.ts"
 import { CommandFailed } from "../CommandFailed.ts"
+import { flag, numberFlag, optional } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, print } from "./Kit.ts"
 import { listCommand } from "./orderList.ts"
@@ -14,15 +15,20 @@ import { listCommand } from "./orderList.ts"
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
 const refused = {
-  NoSuchOrder: ({ id }: orders.NoSuchOrder) => cannot(`There is no order ${id}.`),
-  NotIssued: ({ id }: orders.NotIssued) => cannot(`Order ${id} has no certificate.`)
+  NoSuchOrder: ({ id }: orders.NoSuchOrder) => cannot(`There is no order ${id}; order list shows those there are.`),
+  NotIssued: ({ id }: orders.NotIssued) =>
+    cannot(`Order ${id} has no certificate; order show tells how far it has come.`)
 }
 
 const revocationRefused = {
   ...refused,
-  NotServed: ({ profile }: orders.NotServed) => cannot(`Profile ${profile} is not served, so nothing can be revoked.`),
+  NotServed: ({ profile }: orders.NotServed) =>
+    cannot(`Profile ${profile} is not in the configuration, or not enabled, so nothing of it can be revoked.`),
   WasRevoked: () => cannot("The certificate is revoked already."),
-  IssuerUnknown: () => cannot("No server has met the CA that signed this certificate yet, so no list would name it.")
+  IssuerUnknown: () =>
+    cannot(
+      "No worker has met the CA that signed this certificate yet, so no list would name it; start one with its profile."
+    )
 }
 
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
@@ -64,34 +70,34 @@ const saidOf = {
   }
 }
 
+const reasonFlag = flag("reason", {
+  shown: "code",
+  takes: "0 to 6 and 8 to 10",
+  read: (text) => {
+    const code = /^\d{1,2}$/.test(text) ? Number(text) : -1
+    return isAcceptedReason(code) ? code : undefined
+  }
+})
+
 const revokeCommand = (kit: Kit) =>
   described(
     Command.make("revoke", {
       id: idArgument,
-      reason: Options.integer("reason").pipe(
-        Options.optional,
-        Options.withDescription("RFC 5280 code, 0 to 6 and 8 to 10.")
-      ),
-      wait: Options.integer("wait").pipe(
-        Options.optional,
-        Options.withDescription(
-          "Seconds to wait for the list to be signed (by default 0), or for the signer that is asked (30)."
-        )
+      reason: optional(reasonFlag, "RFC 5280 code, 0 to 6 and 8 to 10."),
+      wait: optional(
+        numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
+        "Seconds to wait for the list to be signed (by default 0), or for the signer that is asked (30)."
       )
     }, (options) =>
       kit.records(({ config }) =>
         Effect.gen(function*() {
-          const reason = Option.getOrUndefined(options.reason)
-          if (reason !== undefined && !isAcceptedReason(reason)) {
-            return yield* new CommandFailed({ code: 2, message: "--reason takes 0 to 6 and 8 to 10." })
-          }
           const { isRevoked, job } = yield* Effect.catchTags(
-            orders.revoke(config, kit.operator, options.id, reason),
+            orders.revoke(config, kit.operator, options.id, options.reason),
             revocationRefused
           )
           const say = isRevoked ? saidOf.list : saidOf.signer
           yield* Console.log(say.begun(job))
-          const seconds = Option.getOrElse(options.wait, () => say.usualWait)
+          const seconds = options.wait ?? say.usualWait
           if (seconds <= 0) return
           const ended = yield* settledJob(job, seconds * 1000)
           if (ended?.status === "failed" || ended?.status === "cancelled") {

@@ -9,7 +9,7 @@ import * as Migrations from "../../subsystems/db/Migrations.ts"
 import type { Counted, TransferRefused } from "../../subsystems/db/Transfer.ts"
 import { renderTable } from "../../surfaces/cli/table.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import * as Graph from "../Graph.ts"
+import { database } from "../OpenDatabase.ts"
 import type { Host, Kit } from "./Kit.ts"
 import { described, jsonOption, print } from "./Kit.ts"
 
@@ -55,7 +55,7 @@ const program = (kit: Kit, { config }: Loaded, { name, url }: Target, json: bool
     const { host } = kit
     const settings = { database: { ...config.database, url } }
     const target = Context.get(
-      yield* Layer.build(Graph.database(settings, { mustExist: true, name })),
+      yield* Layer.build(database(settings, { mustExist: true, name })),
       Database
     )
     const migrations = yield* Migrations.read(host.process.migrations, target.dialect)

@@ -1,5 +1,5 @@
-import { Command, Options } from "@effect/cli"
-import { Console, Effect, Layer, Option, Redacted } from "effect"
+import { Command } from "@effect/cli"
+import { Console, Effect, Layer, Redacted } from "effect"
 import * as upstream from "../../operations/admin/upstream.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { hmacKey } from "../../subsystems/config/Form.ts"
@@ -7,9 +7,11 @@ import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { readTextFile, said } from "../../subsystems/crypto/KeyFile.ts"
 import { Resolver } from "../../subsystems/outside/Resolver.ts"
 import { hmacKeyOf } from "../../subsystems/signing/relay/Relay.ts"
+import { withoutStop } from "../../subsystems/signing/relay/UpstreamAccount.ts"
 import { renderDetail } from "../../surfaces/cli/detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
+import { optionalText } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, print } from "./Kit.ts"
 import { upstreamOrderCommand } from "./upstreamOrder.ts"
@@ -18,38 +20,43 @@ const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
 const refused = {
   NotRelaying: ({ profile }: upstream.NotRelaying) => cannot(`Profile ${profile} does not relay to an upstream.`),
-  AccountGone: ({ detail, url }: upstream.AccountGone) =>
+  AccountRefused: ({ detail, keyPath, kidPath, url }: upstream.AccountRefused) =>
     cannot(
-      `There is an account ${url} already, and the upstream does not take it: ${detail}. Take its file away to make another.`
+      `The upstream refuses the account ${url} of ${kidPath}: ${
+        withoutStop(detail)
+      }. Ask whoever runs it why; to make ` +
+        `another account, take ${keyPath} and ${kidPath} away, and run this again.`
     ),
   AccountUnusable: ({ detail, mayPass }: { readonly detail: string; readonly mayPass: boolean }) =>
     new CommandFailed({ code: mayPass ? 1 : 3, message: detail }),
-  UpstreamRefused: ({ detail }: { readonly detail: string }) => cannot(`The upstream refused: ${detail}.`),
+  UpstreamRefused: ({ detail }: { readonly detail: string }) => cannot(`The upstream refused: ${withoutStop(detail)}.`),
   UpstreamUnavailable: ({ detail }: { readonly detail: string }) =>
-    new CommandFailed({ code: 1, message: `The upstream does not answer: ${detail}.` })
+    new CommandFailed({ code: 1, message: `The upstream does not answer: ${withoutStop(detail)}.` })
 }
 
-const profileOption = Options.text("profile").pipe(
-  Options.optional,
-  Options.withDescription("The profile; needed where there are several.")
-)
+const profileOption = optionalText("profile", "The profile; needed where there are several.")
+const told = {
+  absent: (url: string) => `Registered: ${url}`,
+  known: (url: string) => `Registered already, and the upstream knows it: ${url}`,
+  lost: (url: string) => `Registered again, since the upstream did not know the account any more: ${url}`
+} as const
 
-const chosen = ({ profiles }: Config, name: Option.Option<string>) => {
+const chosen = ({ profiles }: Config, name: string | undefined) => {
   const [only, ...more] = profiles
-  if (Option.isNone(name) && (only === undefined || more.length > 0)) {
+  if (name === undefined && (only === undefined || more.length > 0)) {
     return new CommandFailed({ code: 2, message: "--profile is needed: there are several profiles." })
   }
-  const found = profiles.find((profile) => Option.isNone(name) || profile.name === name.value)
+  const found = profiles.find((profile) => name === undefined || profile.name === name)
   return found === undefined
-    ? cannot(`--profile: ${Option.getOrElse(name, () => "")} is not configured.`)
+    ? cannot(`--profile: ${name} is not configured.`)
     : Effect.succeed(found)
 }
 
 /** The secret of a credential: from a file, else a line of standard input; never from an argument. */
-const secretOf = (kit: Kit, file: Option.Option<string>): Effect.Effect<string, CommandFailed> =>
+const secretOf = (kit: Kit, file: string | undefined): Effect.Effect<string, CommandFailed> =>
   Effect.map(
-    Option.isSome(file)
-      ? Effect.mapBoth(readTextFile(file.value), {
+    file !== undefined
+      ? Effect.mapBoth(readTextFile(file), {
         onSuccess: ({ text }) => text,
         onFailure: (error) => cannot(`--eab-hmac-key-file: ${error.path} cannot be used: ${said(error)}.`)
       })
@@ -77,34 +84,29 @@ export const upstreamCommand = (kit: Kit) => {
   const register = described(
     Command.make("register", {
       profile: profileOption,
-      kid: Options.text("eab-kid").pipe(Options.optional, Options.withDescription("Credential of the upstream's.")),
-      file: Options.text("eab-hmac-key-file").pipe(
-        Options.optional,
-        Options.withDescription("File with its key; without it the key is read from standard input.")
-      )
+      kid: optionalText("eab-kid", "Credential of the upstream's."),
+      file: optionalText("eab-hmac-key-file", "File with its key; without it the key is read from standard input.")
     }, ({ file, kid, profile }) =>
       Effect.gen(function*() {
         const loaded = yield* kit.load
         const { config } = loaded
-        if (Option.isNone(kid) && Option.isSome(file)) {
+        if (kid === undefined && file !== undefined) {
           return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file goes with --eab-kid." })
         }
         const found = yield* chosen(config, profile)
-        const credential = Option.isNone(kid)
+        const credential = kid === undefined
           ? undefined
-          : { kid: kid.value, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(kit, file))) }
+          : { kid, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(kit, file))) }
         const world = Layer.merge(
           Entropy.layer,
           Layer.provide(Graph.web(config, kit.host.process.version), Resolver.layer(config.dns.resolver))
         )
-        const { accountUrl, isNew } = yield* upstream.registerAt(found, credential).pipe(
+        const { accountUrl, was } = yield* upstream.registerAt(found, credential).pipe(
           Effect.catchTags(refused),
           Effect.provide(world),
           Effect.provide(kit.quiet(loaded))
         )
-        yield* Console.log(
-          isNew ? `Registered: ${accountUrl}` : `Registered already, and the upstream knows it: ${accountUrl}`
-        )
+        yield* Console.log(told[was](accountUrl))
       })),
     "Make a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
   )

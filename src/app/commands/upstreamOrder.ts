@@ -1,5 +1,5 @@
-import { Args, Command, Options } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Args, Command } from "@effect/cli"
+import { Effect } from "effect"
 import { currentSeconds } from "../../operations/acme/caller.ts"
 import { jobObject, upstreamOrderObject } from "../../operations/admin/objects.ts"
 import * as upstreamOrders from "../../operations/admin/upstreamOrders.ts"
@@ -7,19 +7,18 @@ import type { UpstreamStatus } from "../../subsystems/db/upstreamOrders.ts"
 import { renderDetail } from "../../surfaces/cli/detail.ts"
 import { renderTable } from "../../surfaces/cli/table.ts"
 import { CommandFailed } from "../CommandFailed.ts"
+import { optionalText } from "./Flags.ts"
 import type { Kit } from "./Kit.ts"
 import { described, jsonOption, pageOptions, print, wordOf } from "./Kit.ts"
 
 const statuses: ReadonlyArray<UpstreamStatus> = ["processing", "valid", "invalid"]
-const filter = (name: string, text: string) =>
-  Options.text(name).pipe(Options.optional, Options.withDescription(text), Options.map(Option.getOrUndefined))
 const namesOf = (identifiers: ReadonlyArray<{ readonly value: string }>) => identifiers.map(({ value }) => value)
 
 const list = (kit: Kit) =>
   described(
     Command.make("list", {
-      profile: filter("profile", "Of this profile."),
-      status: filter("status", `At the upstream: ${statuses.join(", ")}.`),
+      profile: optionalText("profile", "Of this profile."),
+      status: optionalText("status", `At the upstream: ${statuses.join(", ")}.`),
       ...pageOptions,
       json: jsonOption
     }, ({ json, limit, offset, profile, status }) =>
@@ -66,7 +65,10 @@ const show = (kit: Kit) =>
               job: job === undefined ? undefined : `${job.id}, ${job.status}`
             }))
         }).pipe(Effect.catchTag("NoSuchUpstreamOrder", ({ id }: upstreamOrders.NoSuchUpstreamOrder) =>
-          new CommandFailed({ code: 3, message: `There is no relayed order ${id}.` })))
+          new CommandFailed({
+            code: 3,
+            message: `There is no relayed order ${id}; upstream order list shows those there are.`
+          })))
       )),
     "Show a relayed order. Example: acme-svc upstream order show ID. Exit codes: 0, 1, 3."
   )

@@ -11,6 +11,7 @@ import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
 import { fingerprint } from "../../subsystems/crypto/Jws.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import { changing } from "../../subsystems/db/audit.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { verifyBinding } from "./binding.ts"
 import type { Caller } from "./caller.ts"
@@ -125,7 +126,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
 
 const gone = new Unauthorized({ detail: "The account is no longer valid." })
 
-/** Replaces the contacts; `[]` clears them. A client that hangs up takes no audit row with it, here and below. */
+/** Replaces the contacts; `[]` clears them. */
 export const updateContact = Effect.fnUntraced(function*(
   caller: Caller,
   account: Account,
@@ -135,10 +136,7 @@ export const updateContact = Effect.fnUntraced(function*(
   if (contact.length === account.contact.length && contact.every((one, index) => one === account.contact[index])) {
     return account
   }
-  const updated = yield* accounts.updateContact(account.profile, account.id, contact)
-  if (updated === undefined) return yield* gone
-  yield* emit("account_updated", { account_id: account.id })
-  yield* audit.record({
+  const row = audit.insert({
     event: "account_contact_updated",
     actorKind: "acme",
     actorId: account.id,
@@ -146,15 +144,15 @@ export const updateContact = Effect.fnUntraced(function*(
     ...auditFacts(account.profile, caller.client),
     detail: { contacts_before: account.contact.length, contacts_after: contact.length }
   })
+  const updated = yield* changing(accounts.updateContact(account.profile, account.id, contact), row)
+  if (updated === undefined) return yield* gone
+  yield* emit("account_updated", { account_id: account.id, key_fp: fingerprint(account.pubkey) })
   return updated
 }, Effect.uninterruptible)
 
 /** Deactivates for good (RFC 8555 section 7.3.6); orders stay, so certificates remain revocable. */
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: Account) {
-  const deactivated = yield* accounts.deactivate(account.profile, account.id)
-  if (deactivated === undefined) return yield* gone
-  yield* emit("account_deactivated", { account_id: account.id })
-  yield* audit.record({
+  const row = audit.insert({
     event: "account_deactivated",
     actorKind: "acme",
     actorId: account.id,
@@ -162,5 +160,8 @@ export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: A
     ...auditFacts(account.profile, caller.client),
     detail: { via: "account" }
   })
+  const deactivated = yield* changing(accounts.deactivate(account.profile, account.id), row)
+  if (deactivated === undefined) return yield* gone
+  yield* emit("account_deactivated", { account_id: account.id })
   return deactivated
 }, Effect.uninterruptible)

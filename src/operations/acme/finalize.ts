@@ -2,10 +2,11 @@ import { Effect, Either } from "effect"
 import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
-import { expiresAt } from "../../domain/Order.ts"
+import { expiresAt, statusShown } from "../../domain/Order.ts"
+import { base64urlFault, decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
 import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import { checkCsrNames, parseCsr } from "../../subsystems/crypto/Csr.ts"
-import { CsrRefused } from "../../subsystems/crypto/CsrRefused.ts"
+import { CsrRefused, refuse } from "../../subsystems/crypto/CsrRefused.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
@@ -21,11 +22,13 @@ import { find } from "./orders.ts"
 
 // RFC 8555 wants base64url; padding is tolerated here alone, because some clients send it.
 const decodeCsr = (text: string): Either.Either<Csr, CsrRefused> => {
-  const der = Buffer.from(text, "base64url")
-  return der.toString("base64url") === text.replace(/={1,2}$/, "")
-    ? parseCsr(der)
-    : Either.left(new CsrRefused({ reason: "undecodable", detail: "The CSR is not base64url." }))
+  const unpadded = text.replace(/={1,2}$/, "")
+  const der = decodeBase64url(unpadded)
+  if (der === undefined) return refuse("undecodable", `The CSR is not base64url: ${base64urlFault(unpadded)}.`)
+  return parseCsr(der)
 }
+
+const namesOf = (order: OrderView): ReadonlyArray<string> => order.identifiers.map(({ value }) => value)
 
 const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, text: string) {
   const csr = yield* decodeCsr(text)
@@ -34,8 +37,9 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   }
   const fault = yield* faultOf(csr.spki, caller.accountId)
   if (fault !== undefined) return yield* new CsrRefused(fault)
-  yield* checkCsrNames(csr, order.identifiers.map(({ value }) => value))
-  if (yield* confusesScripts(caller.profile.name, [...csr.names, ...csr.subjectNames])) {
+  const names = namesOf(order)
+  yield* checkCsrNames(csr, names)
+  if (yield* confusesScripts(caller.profile.name, [...names, ...csr.subjectNames])) {
     return yield* new CsrRefused({
       reason: "common_name",
       detail: "A common name of the CSR is too long or holds a comma or a control character."
@@ -56,7 +60,7 @@ const failed = (
     actorId: caller.accountId,
     accountId: caller.accountId,
     orderId: order.id,
-    identifiers: order.identifiers.map(({ value }) => value),
+    identifiers: namesOf(order),
     reason,
     ...auditFacts(caller.profile.name, caller.client),
     detail: { ...detail, error: detail.error.slice(0, 500) }
@@ -68,10 +72,10 @@ const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, er
   return yield* new BadCsr({ detail: error.detail })
 })
 
-/** The policy of the profile over the names of a CSR; the order stays as it is. */
-const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { names, subjectNames }: Csr) {
+/** The policy of the profile over the names of a CSR, which are the order's by now; the order stays as it is. */
+const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { subjectNames }: Csr) {
   const refusal = yield* judgeNames(caller, "CSR", [
-    ...names.map((value) => ({ type: "dns" as const, value })),
+    ...namesOf(order).map((value) => ({ type: "dns" as const, value })),
     ...subjectNames.map((value) => ({ type: "cn" as const, value }))
   ])
   if (refusal === undefined) return
@@ -90,7 +94,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   const { id } = order
   yield* orders.lock(id)
   const claimed = yield* orders.claim({ id, createdAfter: now - profile.order.validity_seconds, ...scopeOf(caller) })
-  if (claimed === undefined) return yield* new OrderNotReady()
+  if (claimed === undefined) return yield* new OrderNotReady({})
   const queue = yield* Queue
   const subject = { order_id: id, profile: profile.name }
   const ends = { dedupKey: id, deadline: expiresAt(order.createdAt, profile.order.validity_seconds) }
@@ -115,7 +119,7 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   const expires = expiresAt(order.createdAt, profile.order.validity_seconds)
   if (order.status !== "ready" || now >= expires) {
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
-    return yield* new OrderNotReady()
+    return yield* new OrderNotReady({ status: statusShown(order, profile.order.validity_seconds, now) })
   }
   const csr = yield* Effect.catchTag(
     acceptCsr(caller, order, csrText),

@@ -3,7 +3,9 @@ import type { IssueFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { Job, PayloadOf } from "../../domain/Job.ts"
 import { reopenCsr } from "../../subsystems/crypto/Csr.ts"
+import * as certificates from "../../subsystems/db/certificates.ts"
 import type { Database } from "../../subsystems/db/Database.ts"
+import { afterCommit } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Outcome } from "../../subsystems/queue/Handler.ts"
@@ -52,11 +54,25 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   }
   // The order ended meanwhile: what it would have had is nobody's.
   const now = yield* Clock.currentTimeMillis
+  const { discarded = Effect.void, serial } = signed.right
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
+    yield* discarded
     return { _tag: "Failed", error: deadlinePassed } satisfies Ended
   }
-  const commit = Effect.asVoid(stored(payload, job, order, csr.right, signed.right))
-  return { _tag: "Done", commit } satisfies Ended
+  const commit = Effect.flatMap(
+    stored(payload, job, order, csr.right, signed.right),
+    (isStored) => isStored ? Effect.void : afterCommit(discarded)
+  )
+  // An answer to COMMIT that was lost looks the same: what is stored is not discarded.
+  const isStored = Effect.map(
+    certificates.findBySerial(payload.profile, serial),
+    (found) => found.some(({ orderId }) => orderId === id)
+  )
+  const unlessStored = Effect.flatMap(
+    Effect.orElseSucceed(isStored, () => false),
+    (isStored) => isStored ? Effect.void : discarded
+  )
+  return { _tag: "Done", commit, discarded: unlessStored } satisfies Ended
 })
 
 /** What the audit trail calls the end of a job by its last error: a failed signing says it in its first word. */

@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import type { AcmeError } from "../../domain/AcmeError.ts"
+import type { IssuanceFailed } from "../../domain/AcmeError.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
 import type { AuditRow, IssueFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
@@ -7,8 +7,8 @@ import type { ClientFacts, Job } from "../../domain/Job.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
 import type { Csr } from "../../subsystems/crypto/Csr.ts"
 import * as audit from "../../subsystems/db/audit.ts"
-import type { StorageFailed } from "../../subsystems/db/Database.ts"
-import { afterCommit, afterTransaction, Database } from "../../subsystems/db/Database.ts"
+import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
+import { afterCommit, afterTransaction } from "../../subsystems/db/Database.ts"
 import * as orders from "../../subsystems/db/orders.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { count } from "../../subsystems/metrics/Metrics.ts"
@@ -27,7 +27,7 @@ export interface Issuance {
 /** The order of an issuance. */
 export type Found = NonNullable<Effect.Effect.Success<ReturnType<typeof orders.findForIssuance>>>
 
-const rowOf = (of: Issuance, order: Found | undefined, error: AcmeError) =>
+const rowOf = (of: Issuance, order: Found | undefined, error: IssuanceFailed) =>
   ({
     event: "certificate_issue_failed",
     actorKind: order === undefined ? "system" : "acme",
@@ -39,18 +39,18 @@ const rowOf = (of: Issuance, order: Found | undefined, error: AcmeError) =>
     ...auditFacts(of.profile, of.client)
   }) as const
 
-/** `processing` to `invalid`, with the row that says why, once it has committed. */
+/** `processing` to `invalid`, with the row that says why. */
 const fail = (
   of: Issuance,
   order: Found,
-  error: AcmeError,
+  error: IssuanceFailed,
   cause: IssueFailureCause,
   log: Effect.Effect<void>
 ): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
     if ((yield* orders.failIssuance(order.id, problemOf(error))) === undefined) return
-    const row = audit.record({ ...rowOf(of, order, error), detail: { cause } })
-    yield* afterCommit(Effect.zipRight(log, Effect.provideService(row, Database, yield* Database)))
+    yield* audit.insert({ ...rowOf(of, order, error), detail: { cause } })
+    yield* afterCommit(log)
   })
 
 /** The account, or an authorization, was withdrawn after finalize. */
@@ -74,8 +74,7 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
   )
 
 /**
- * `processing` to `valid` with the certificate, and the row that tells of it once that has committed. Answers whether it was
- * stored: an order whose authority was withdrawn meanwhile ends `invalid` instead.
+ * `processing` to `valid` with the certificate, and the row that tells of it. Answers whether it was stored: an order whose authority was withdrawn meanwhile ends `invalid` instead.
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
@@ -90,9 +89,8 @@ export const stored = Effect.fnUntraced(
       certNotAfter: notAfter
     })
     if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
-    const database = yield* Database
     const finished = yield* Clock.currentTimeMillis
-    const row = audit.record({
+    yield* audit.insert({
       event: "certificate_issued",
       actorKind: "acme",
       actorId: order.accountId,
@@ -105,8 +103,7 @@ export const stored = Effect.fnUntraced(
     })
     yield* afterCommit(Effect.all([
       count((metrics) => metrics.issued(of.profile, Math.floor(finished / 1000) - job.createdAt)),
-      emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 }),
-      Effect.provideService(row, Database, database)
+      emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 })
     ], { discard: true }))
     return true
   },
@@ -126,7 +123,7 @@ export const abandoned = (
   error: string,
   cause: IssueFailureCause,
   by: GivenUpBy | undefined,
-  problem: AcmeError = new IssuanceAbandoned()
+  problem: IssuanceFailed = new IssuanceAbandoned()
 ) =>
   Effect.gen(function*() {
     const id = OrderId(of.order_id)

@@ -6,9 +6,10 @@ import { AccountKeys } from "../../subsystems/crypto/AccountKeys.ts"
 import { sameBytes } from "../../subsystems/crypto/DerReader.ts"
 import type { AccountKey } from "../../subsystems/crypto/Jwk.ts"
 import { importJwk } from "../../subsystems/crypto/Jwk.ts"
-import { fingerprint, parseJws, parseObject, verifyJws } from "../../subsystems/crypto/Jws.ts"
+import { checkAlgorithm, fingerprint, parseJws, parseObject, verifyJws } from "../../subsystems/crypto/Jws.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import { changing } from "../../subsystems/db/audit.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { refuseUnlessValid } from "./accounts.ts"
 import type { Caller } from "./caller.ts"
@@ -53,6 +54,8 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
   }
   if (header.nonce !== undefined) return malformed("bad_inner_jws", "The inner JWS has no nonce.")
   if (header.url !== url) return malformed("url_mismatch", "The inner url is not the outer one.")
+  const known = checkAlgorithm(header.alg)
+  if (Either.isLeft(known)) return Either.left(["bad_key", known.left])
   const key = importJwk(header.jwk)
   if (Either.isLeft(key)) return Either.left(["bad_key", key.left])
   if (header.alg !== key.right.algorithm) {
@@ -63,7 +66,9 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
     return Either.left(["bad_signature", new Unauthorized({ detail: "The inner signature does not verify." })])
   }
   const stated = Payload(parseObject(payload))
-  if (stated._tag === "None") return malformed("bad_inner_jws", "The inner payload has account and oldKey.")
+  if (stated._tag === "None") {
+    return malformed("bad_inner_jws", "The inner payload must have account, a text, and oldKey, an object.")
+  }
   const { account, oldKey } = stated.value
   if (account !== accountUrl) return malformed("account_mismatch", "The inner account is not the outer kid.")
   const old = importJwk(oldKey)
@@ -82,12 +87,19 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
   const fault = yield* faultOf(key.spki, account.id)
   if (fault !== undefined) return yield* refused(["bad_key", new BadPublicKey({ detail: fault.detail })])
   const owner = accounts.findByKey(account.profile, key.spki)
-  const changed = yield* accounts.changeKey({
-    id: account.id,
-    profile: account.profile,
-    oldKey: account.pubkey,
-    newKey: key.spki
-  }).pipe(
+  const facts = { key_fp: fingerprint(key.spki), previous_key_fp: fingerprint(account.pubkey) }
+  const row = audit.insert({
+    event: "account_key_changed",
+    actorKind: "acme",
+    actorId: account.id,
+    accountId: account.id,
+    ...auditFacts(account.profile, caller.client),
+    detail: facts
+  })
+  const changed = yield* changing(
+    accounts.changeKey({ id: account.id, profile: account.profile, oldKey: account.pubkey, newKey: key.spki }),
+    row
+  ).pipe(
     // Another account took the key between the look and the write, or the write was done and its answer lost.
     Effect.catchTag("StorageFailed", (error) =>
       Effect.flatMap(owner, (taken) => {
@@ -105,15 +117,6 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
   }
   const keys = yield* AccountKeys
   yield* keys.keep(key)
-  const facts = { key_fp: fingerprint(key.spki), previous_key_fp: fingerprint(account.pubkey) }
   yield* emit("key_change_completed", { account_id: account.id, ...facts })
-  yield* audit.record({
-    event: "account_key_changed",
-    actorKind: "acme",
-    actorId: account.id,
-    accountId: account.id,
-    ...auditFacts(account.profile, caller.client),
-    detail: facts
-  })
   return changed
 }, Effect.uninterruptible)

@@ -12,7 +12,7 @@ import {
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
-import type { DnsName } from "../../domain/Identifier.ts"
+import type { DnsName, KnownLabels } from "../../domain/Identifier.ts"
 import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Identifier.ts"
 import type { Order, OrderIdentifier } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
@@ -46,11 +46,12 @@ export interface OrderView extends Order {
 
 const accept = (
   profile: ProfileConfig,
-  identifier: { readonly type: string; readonly value: string }
+  identifier: { readonly type: string; readonly value: string },
+  known: KnownLabels
 ): Either.Either<DnsName, IdentifierRefused> => {
   if (identifier.type !== "dns") return Either.left(new UnsupportedIdentifier({ identifier }))
   const dns01Enabled = profile.challenge.enabled.includes("dns-01")
-  const name = normalizeIdentifier(identifier.value, { dns01Enabled })
+  const name = normalizeIdentifier(identifier.value, { dns01Enabled }, known)
   if (Either.isLeft(name)) {
     const { detail, kind } = name.left
     return Either.left(
@@ -66,17 +67,21 @@ const accept = (
     : Either.right(name.right)
 }
 
-/** Every identifier is judged; one refusal is answered as it is, several as a compound. */
+/** Refusals one answer lists: whoever has more of them reads these first. */
+const mostRefusals = 10
+
+/** Identifiers are judged until so many are refused; one refusal is answered as it is, several as a compound. */
 const acceptAll = (
   profile: ProfileConfig,
   identifiers: OrderRequest["identifiers"]
 ): Either.Either<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
   const refusals: Array<IdentifierRefused> = []
   const names = new Set<DnsName>()
+  const known: KnownLabels = new Map()
   for (const identifier of identifiers) {
-    const judged = accept(profile, identifier)
-    if (Either.isLeft(judged)) refusals.push(judged.left)
-    else names.add(judged.right)
+    const judged = accept(profile, identifier, known)
+    if (Either.isRight(judged)) names.add(judged.right)
+    else if (refusals.push(judged.left) === mostRefusals) break
   }
   const [first, second] = refusals
   if (first === undefined) return Either.right([...names])
@@ -100,6 +105,16 @@ const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
   isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
 
+// Whose a certificate is that is not the caller's, or whether there is one, is told to nobody.
+const nobodys = "names no certificate of this account"
+const replacesFaults = {
+  malformed: "is no certID: two base64url texts with a dot between them",
+  unknown: nobodys,
+  key_id_mismatch: nobodys,
+  other_account: nobodys,
+  no_shared_identifier: "names a certificate that shares no name with the order"
+}
+
 /** The certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
 const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
   const found = yield* locate(caller.profile.name, certId)
@@ -112,9 +127,7 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
     : "no_shared_identifier"
   if (reason === undefined && typeof found !== "string") return found
   yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
-  return yield* new Malformed({
-    detail: "replaces does not name a certificate of this account with one of these names."
-  })
+  return yield* new Malformed({ detail: `The member replaces ${replacesFaults[reason ?? "unknown"]}.` })
 })
 
 /** Inserts the order; false when another one has the claim to the certificate it is to replace. */

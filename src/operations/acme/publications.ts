@@ -1,16 +1,23 @@
 import { Effect } from "effect"
-import { CrlNotReady, NotFound, ServerInternal } from "../../domain/AcmeError.ts"
+import { CrlNotReady, NotPublished, ServerInternal } from "../../domain/AcmeError.ts"
+import type { Issuer } from "../../subsystems/signing/Issuers.ts"
 import { Issuers } from "../../subsystems/signing/Issuers.ts"
 import { readLedger } from "../../subsystems/signing/Ledger.ts"
 import { PublishedCrls } from "../../subsystems/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../subsystems/signing/ReadHooks.ts"
 
-/** The trust anchor of a profile, PEM. */
-export const anchor = (profile: string) =>
+/** A part of the profile's own CA. */
+const ofIssuer = <A>(profile: string, part: (issuer: Issuer) => A): Effect.Effect<A, NotPublished, Issuers> =>
   Effect.flatMap(Issuers, (issuers) => {
     const issuer = issuers.of(profile)
-    return issuer === undefined ? new NotFound() : Effect.succeed(issuer.anchorPem)
+    return issuer === undefined ? new NotPublished() : Effect.succeed(part(issuer))
   })
+
+/** The trust anchor of a profile, PEM. */
+export const anchor = (profile: string) => ofIssuer(profile, ({ anchorPem }) => anchorPem)
+
+/** The certificate a profile's leaves are signed with, DER: what `caIssuers` leads to (RFC 5280 section 4.2.2.1). */
+export const issuerCertificate = (profile: string) => ofIssuer(profile, ({ certificate }) => certificate)
 
 /**
  * The DER revocation list of a profile's CA, as it is stored ("GET /crl when" of decisions/local-ca.md); without a local
@@ -20,7 +27,7 @@ export const revocationList = Effect.fnUntraced(function*(profile: string) {
   const issuer = (yield* Issuers).of(profile)
   if (issuer === undefined) {
     const printed = yield* Effect.orElseSucceed((yield* ReadHooks).crl(profile), () => undefined)
-    return printed ?? (yield* new NotFound())
+    return printed ?? (yield* new NotPublished())
   }
   const der = yield* (yield* PublishedCrls).of(issuer.id)
   if (der !== undefined) return der

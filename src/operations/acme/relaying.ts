@@ -47,12 +47,21 @@ const tokensIn = (database: Database["Type"]): TokenStore => ({
     )
       .pipe(
         Effect.tapError(({ message }) => emit("http_01_token_store_failed", { error: message })),
-        Effect.mapError(() => new UpstreamUnavailable({ detail: "the token could not be stored", status: undefined }))
+        Effect.mapError(() =>
+          new UpstreamUnavailable({
+            detail: "the challenge's token could not be stored in the database here",
+            status: undefined
+          })
+        )
       ),
   remove: (token) => Effect.ignore(through(database, () => transaction(http01Tokens.remove(token))))
 })
 
 const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<StorageFailed>["keeper"] => ({
+  asked: (asks) =>
+    through(database, (now) => transaction(upstreamOrders.asked({ orderId, asks, now }))).pipe(
+      Effect.zipRight(asks > 1 ? emit("upstream_order_lost", { order_id: orderId, attempts: asks }) : Effect.void)
+    ),
   opened: (orderUrl, finalizeUrl) =>
     through(database, (now) => transaction(upstreamOrders.opened({ orderId, orderUrl, finalizeUrl, now }))),
   issued: (certificateUrl) =>

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Malformed, NotFound } from "../../domain/AcmeError.ts"
+import { Malformed, NoSuchCertificate } from "../../domain/AcmeError.ts"
 import type { NamedLeaf } from "../../subsystems/crypto/CertId.ts"
 import { namedLeaf, parseCertId } from "../../subsystems/crypto/CertId.ts"
 import { readStoredChain } from "../../subsystems/crypto/Chain.ts"
@@ -60,7 +60,7 @@ export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: 
   }
   if (typeof found === "string") {
     yield* emit("renewal_info_rejected", { reason: "unknown" })
-    return yield* new NotFound()
+    return yield* new NoSuchCertificate()
   }
   if (found.revokedAt === undefined) {
     const window = yield* suggested(profile, found.certificate)

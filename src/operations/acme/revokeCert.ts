@@ -5,7 +5,8 @@ import {
   AlreadyRevoked,
   BadRevocationReason,
   Malformed,
-  NotFound,
+  NoSuchCertificate,
+  RevocationAbandoned,
   RevocationPending,
   ServerInternal,
   Unauthorized
@@ -15,7 +16,7 @@ import type { ClientFacts } from "../../domain/Job.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { serialText } from "../../domain/Serial.ts"
 import type { ProfileConfig } from "../../subsystems/config/AppConfig.ts"
-import { decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
+import { base64urlFault, decodeBase64url, isPem } from "../../subsystems/crypto/Base64url.ts"
 import { readCertificate } from "../../subsystems/crypto/Certificate.ts"
 import { readStoredChain } from "../../subsystems/crypto/Chain.ts"
 import { sameBytes } from "../../subsystems/crypto/DerReader.ts"
@@ -89,7 +90,12 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   const der = decodeBase64url(request.certificate)
   const read = der === undefined ? undefined : Either.getOrUndefined(readCertificate(der))
   if (der === undefined || read === undefined) {
-    const error = new Malformed({ detail: "The certificate is not base64url DER of one certificate." })
+    const fault = der === undefined
+      ? `base64url: ${base64urlFault(request.certificate)}`
+      : isPem(der)
+      ? "DER but PEM; send the DER inside it, as base64url"
+      : "the DER of one certificate"
+    const error = new Malformed({ detail: `The certificate is not ${fault}.` })
     yield* emit("certificate_revoke_rejected", { cert_serial: undefined, reason: problemType(error) })
     return yield* error
   }
@@ -100,7 +106,7 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
     if (leaf !== undefined && sameBytes(leaf, der)) found = { ...row, serial }
   }
   const refuse = (error: AcmeError, cause?: RevokeFailureCause) => refused(request, serial, error, cause, found)
-  if (found === undefined) return yield* refuse(new NotFound())
+  if (found === undefined) return yield* refuse(new NoSuchCertificate())
   if (!isAuthorized(request, found)) {
     const detail = "Neither the account of the certificate nor its own key signed the request."
     return yield* refuse(new Unauthorized({ detail }), "unauthorized")
@@ -130,5 +136,6 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   })
   if (isRevoked) return
   const ended = yield* (yield* Waits).settled(job)
+  if (ended?.status === "failed" || ended?.status === "cancelled") return yield* new RevocationAbandoned()
   if (ended?.status !== "done") return yield* new RevocationPending()
 })

@@ -1,5 +1,5 @@
 import { Clock, Data, Effect } from "effect"
-import type { AcmeError } from "../../domain/AcmeError.ts"
+import type { ChallengeFailed } from "../../domain/AcmeError.ts"
 import {
   AlpnCertificateMismatched,
   ChallengeMismatched,
@@ -65,7 +65,7 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
 /** Proof refused or given up: challenge, authorization and order `invalid`, unless another challenge decided first. */
 const commitRefused = (
   subject: Subject,
-  error: AcmeError,
+  error: ChallengeFailed,
   told: Effect.Effect<void>
 ): Effect.Effect<void, StorageFailed, Database> =>
   inOneTransaction(subject, Effect.zipRight(refuseAll(subject, problemOf(error)), told))
@@ -78,20 +78,26 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
 })
 
 /** What a client may know of a refusal; the log has the rest. */
-const shownToClient = (name: string, { answers, error }: ChallengeRefused): AcmeError => {
+const shownToClient = (
+  { name, port }: { readonly name: string; readonly port: number },
+  { answers, error }: ChallengeRefused
+): ChallengeFailed => {
   switch (error) {
     case "connection":
-      return new ChallengeUnreachable({ name })
+      return new ChallengeUnreachable({ name, port })
     case "unauthorized":
       return new ChallengeMismatched({ name })
     case "dns":
       return new TxtLookupFailed({ name })
     case "tls":
-      return new HandshakeFailed({ name })
+      return new HandshakeFailed({ name, port })
     case "incorrectResponse":
       return answers === undefined ? new AlpnCertificateMismatched({ name }) : new TxtMismatched({ name, answers })
   }
 }
+
+/** Not counted as attempts: until the order expires, the check is run once the host can. */
+const postponedSeconds = 5
 
 /**
  * One validation attempt. A check that ran has a verdict, whichever it is; only what kept it from running is retried.
@@ -126,8 +132,16 @@ export const validate = Effect.fnUntraced(function*(
     const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
     return { _tag: "Done", commit: commitAccepted(challenge, now, told) } satisfies Ended
   }
+  if (verdict.left._tag === "ChallengePostponed") {
+    const { detail } = verdict.left
+    yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
+    return { _tag: "Reschedule", at: now + postponedSeconds, error: detail } satisfies Ended
+  }
   const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
-  return { _tag: "Done", commit: commitRefused(challenge, shownToClient(name, verdict.left), told) } satisfies Ended
+  const { http_01, tls_alpn_01 } = profile.challenge
+  const { port } = challenge.type === "http-01" ? http_01 : tls_alpn_01
+  const shown = shownToClient({ name, port }, verdict.left)
+  return { _tag: "Done", commit: commitRefused(challenge, shown, told) } satisfies Ended
 })
 
 /** The queue gave the validation up: challenge, authorization and order `invalid`. */

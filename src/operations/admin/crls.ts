@@ -3,7 +3,7 @@ import { listedSerials } from "../../subsystems/crypto/Crl.ts"
 import * as audit from "../../subsystems/db/audit.ts"
 import * as crls from "../../subsystems/db/crls.ts"
 import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { aside, transaction, turn } from "../../subsystems/db/Database.ts"
 import * as revocations from "../../subsystems/db/revocations.ts"
 import { Queue } from "../../subsystems/queue/Queue.ts"
 import type { Issuer } from "../../subsystems/signing/Issuers.ts"
@@ -54,7 +54,7 @@ const view = Effect.fnUntraced(function*(
     unlisted += page.filter(({ serial }) => !listed.has(serial)).length
     after = page.at(-1)?.serial ?? after
     if (page.length < pageSize) break
-    yield* Effect.yieldNow()
+    yield* turn
   }
   const state = stateOf(stored.nextUpdate, unlisted, yield* currentSeconds)
   return { ...known, entries: listed.size, unlisted, state }
@@ -73,7 +73,7 @@ export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>)
   }
   const stored = yield* crls.issuers()
   const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
-  return yield* Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? []))
+  return yield* aside(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
 })
 
 /** The stored list of one CA. */
@@ -95,15 +95,15 @@ export const raise = Effect.fnUntraced(
       const done = yield* crls.raise(issuer, { before, number: above, nextUpdate })
       if (done === undefined) return false
       yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
+      yield* audit.insert({
+        event: "crl_number_raised",
+        actorKind: "cli",
+        actorId: actorOf(operator).actorId,
+        detail: { issuer, before, after: above }
+      })
       return true
     }))
     if (!raised) return yield* new NotAbove({ current: (yield* find(issuer)).crlNumber })
-    yield* audit.record({
-      event: "crl_number_raised",
-      actorKind: "cli",
-      actorId: actorOf(operator).actorId,
-      detail: { issuer, before, after: above }
-    })
     return { issuer, before, after: above }
   },
   Effect.uninterruptible

@@ -4,7 +4,7 @@ import type { AccountId } from "../../domain/Id.ts"
 import { isId } from "../../domain/Id.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as audit from "../../subsystems/db/audit.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { aside, transaction } from "../../subsystems/db/Database.ts"
 import type { Credential, EabStatus } from "../../subsystems/db/eabKeys.ts"
 import * as eabKeys from "../../subsystems/db/eabKeys.ts"
 import { currentSeconds } from "../acme/caller.ts"
@@ -38,8 +38,10 @@ export const create = Effect.fnUntraced(function*(
   const kid = yield* entropy.uuid
   const secret = yield* Effect.repeat(entropy.bytes(secretSize), { until: (drawn) => !isOption(drawn) })
   const now = yield* currentSeconds
-  yield* eabKeys.insert({ kid, secret, label, profile, now })
-  yield* audit.record({ event: "eab_created", ...actorOf(operator), detail: { kid, ...scopeOf({ label, profile }) } })
+  yield* transaction(Effect.zipRight(
+    eabKeys.insert({ kid, secret, label, profile, now }),
+    audit.insert({ event: "eab_created", ...actorOf(operator), detail: { kid, ...scopeOf({ label, profile }) } })
+  ))
   const credential: Credential = { kid, label, profile, status: "active", createdAt: now, accounts: 0 }
   return { credential, secret }
 }, Effect.uninterruptible)
@@ -55,14 +57,13 @@ export const list = (page: {
   readonly status: EabStatus | undefined
   readonly limit: number
   readonly offset: number
-}) => Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) })
+}) => aside(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
 
 /** Accepted at no newAccount from now on; the accounts it bound stay. A second time changes nothing. */
 export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: string) {
-  yield* find(kid)
-  const revoked = yield* eabKeys.revoke(kid)
-  if (revoked === undefined) return yield* find(kid)
-  yield* audit.record({ event: "eab_revoked", ...actorOf(operator), detail: { kid, ...scopeOf(revoked) } })
+  const { label, profile } = yield* find(kid)
+  const detail = { kid, ...scopeOf({ label, profile }) }
+  yield* audit.changing(eabKeys.revoke(kid), audit.insert({ event: "eab_revoked", ...actorOf(operator), detail }))
   return yield* find(kid)
 }, Effect.uninterruptible)
 
@@ -80,24 +81,20 @@ const refuseWhileLive = Effect.fnUntraced(function*(accounts: ReadonlyArray<Acco
   if (count > 0) return yield* new LiveCertificates({ count })
 })
 
-/**
- * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts: all or nothing. Accounts with a
- * live certificate are never deleted (data-model rule 3).
- */
-export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
-  const done = yield* transaction(Effect.gen(function*() {
-    yield* find(kid)
-    const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
-    if (mode === "delete") yield* refuseWhileLive(accounts)
-    const bound = yield* eabKeys.owned(accounts)
-    const deactivated = mode === "deactivate" ? yield* eabKeys.deactivateAccounts(accounts) : []
-    if (mode === "delete") yield* eabKeys.deleteAccounts(accounts)
-    const credential = yield* eabKeys.remove(kid)
-    return { credential: credential ?? (yield* new NoSuchCredential({ kid })), bound, deactivated }
-  }))
+/** The rows of a deletion, and its numbers. */
+const told = Effect.fnUntraced(function*(
+  operator: Operator,
+  kid: string,
+  mode: AccountsMode,
+  done: {
+    readonly credential: { readonly label: string | undefined }
+    readonly bound: Effect.Effect.Success<ReturnType<typeof eabKeys.owned>>
+    readonly deactivated: Effect.Effect.Success<ReturnType<typeof eabKeys.deactivateAccounts>>
+  }
+) {
   const deleted = mode === "delete" ? done.bound : []
   const kept = done.bound.length - deleted.length - done.deactivated.length
-  yield* audit.record({
+  yield* audit.insert({
     event: "eab_deleted",
     ...actorOf(operator),
     detail: {
@@ -110,7 +107,7 @@ export const remove = Effect.fnUntraced(function*(operator: Operator, kid: strin
     }
   })
   for (const { id, profile } of done.deactivated) {
-    yield* audit.record({
+    yield* audit.insert({
       event: "account_deactivated",
       ...actorOf(operator),
       profile,
@@ -119,7 +116,7 @@ export const remove = Effect.fnUntraced(function*(operator: Operator, kid: strin
     })
   }
   for (const { authorizations, id, orders, profile } of deleted) {
-    yield* audit.record({
+    yield* audit.insert({
       event: "account_deleted",
       ...actorOf(operator),
       profile,
@@ -132,4 +129,22 @@ export const remove = Effect.fnUntraced(function*(operator: Operator, kid: strin
     deactivatedAccounts: done.deactivated.length,
     keptAccounts: kept
   }
+})
+
+/**
+ * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts: all or nothing. Accounts with a
+ * live certificate are never deleted (data-model rule 3).
+ */
+export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
+  return yield* transaction(Effect.gen(function*() {
+    yield* find(kid)
+    const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
+    if (mode === "delete") yield* refuseWhileLive(accounts)
+    const bound = yield* eabKeys.owned(accounts)
+    const deactivated = mode === "deactivate" ? yield* eabKeys.deactivateAccounts(accounts) : []
+    if (mode === "delete") yield* eabKeys.deleteAccounts(accounts)
+    const credential = yield* eabKeys.remove(kid)
+    const done = { credential: credential ?? (yield* new NoSuchCredential({ kid })), bound, deactivated }
+    return yield* told(operator, kid, mode, done)
+  }))
 }, Effect.uninterruptible)

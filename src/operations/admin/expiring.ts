@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { OrderId } from "../../domain/Id.ts"
-import { namedLeafOf } from "../../subsystems/crypto/CertId.ts"
+import { namedLeafOf, serialPart } from "../../subsystems/crypto/CertId.ts"
+import { aside, turn } from "../../subsystems/db/Database.ts"
 import * as expiring from "../../subsystems/db/expiring.ts"
 import { currentSeconds } from "../acme/caller.ts"
 
@@ -29,11 +30,48 @@ const replacementOf = Effect.fnUntraced(
   }
 )
 
-/** Whether another certificate has taken the place of this one; a chain that cannot be read is not sure to have one. */
-const isSuperseded = Effect.fnUntraced(function*({ id, notAfter, successorId }: expiring.Place) {
-  if (successorId !== undefined) return true
-  const order = yield* expiring.find(id)
-  return order !== undefined && (yield* replacementOf(order, notAfter)) !== undefined
+/**
+ * Which of these have been followed by another certificate: one with all their names, or one ordered in their place. What
+ * certIDs of the profile begin with is read once; no chain is parsed, since there may be very many.
+ */
+const followed = Effect.fnUntraced(
+  function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
+    const found = new Set(page.flatMap(({ isCovered }, number) => isCovered === 1 ? [number] : []))
+    const open = page.flatMap((place, number) =>
+      found.has(number) || place.certSerial === undefined
+        ? []
+        : [{ ...place, number, serial: serialPart(place.certSerial) }]
+    )
+    for (const profile of new Set(open.map((place) => place.profile))) {
+      const authorities = known.get(profile) ?? (yield* expiring.authorities(profile))
+      known.set(profile, authorities)
+      const wanted = open.filter((place) => place.profile === profile).flatMap((
+        { accountId, notAfter, number, serial }
+      ) => authorities.map((authority) => [number, `${authority}.${serial}`, accountId, notAfter] as const))
+      if (wanted.length === 0) continue
+      for (const number of yield* expiring.replaced(profile, wanted)) found.add(number)
+    }
+    return found
+  }
+)
+
+/** Every certificate of the window, a page at a time, with whether it was followed by another, until `use` has enough. */
+const walk = Effect.fnUntraced(function*(
+  window: expiring.Window,
+  isFollowedWanted: boolean,
+  use: (place: expiring.Place, isFollowed: boolean) => void,
+  hasEnough: () => boolean
+) {
+  const known = new Map<string, ReadonlyArray<string>>()
+  let after: Pick<expiring.Place, "id" | "notAfter"> = beforeAll
+  for (;;) {
+    const page = yield* expiring.places(window, after, batch)
+    const gone = isFollowedWanted ? yield* followed(page, known) : new Set()
+    page.forEach((place, number) => use(place, gone.has(number)))
+    after = page.at(-1) ?? after
+    if (page.length < batch || hasEnough()) return
+    yield* turn
+  }
 })
 
 /** How many certificates of a profile end within each of these numbers of days and have not been replaced. */
@@ -41,27 +79,21 @@ export const countOpen = Effect.fnUntraced(function*(profile: string, days: Read
   const now = yield* currentSeconds
   const window = { profile, now, until: now + Math.max(...days) * daySeconds }
   const counts = days.map(() => 0)
-  let after: Pick<expiring.Place, "id" | "notAfter"> = beforeAll
-  for (;;) {
-    const places = yield* expiring.places(window, after, batch)
-    for (const place of places) {
-      if (yield* isSuperseded(place)) continue
-      days.forEach((many, index) => {
-        if (place.notAfter <= now + many * daySeconds) counts[index] = (counts[index] ?? 0) + 1
-      })
-    }
-    after = places.at(-1) ?? after
-    if (places.length < batch) return counts
-    yield* Effect.yieldNow()
-  }
+  yield* walk(window, true, ({ notAfter }, isFollowed) => {
+    if (isFollowed) return
+    days.forEach((many, index) => {
+      if (notAfter <= now + many * daySeconds) counts[index] = (counts[index] ?? 0) + 1
+    })
+  }, () => false)
+  return counts
 })
 
-const shown = Effect.fnUntraced(function*({ id, notAfter, successorId }: expiring.Place, now: number) {
+const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.Place, now: number) {
   const order = yield* expiring.find(id)
   if (order === undefined) return []
   const replacement = yield* replacementOf(order, notAfter)
   const [otherId, via] = replacement === undefined
-    ? [successorId, "identifiers"] as const
+    ? [isCovered === 1 ? (yield* expiring.findCovering(id))?.id : undefined, "identifiers"] as const
     : [replacement.id, "replaces"] as const
   const other = otherId === undefined ? undefined : yield* expiring.find(otherId)
   const entry: Expiring = {
@@ -78,25 +110,19 @@ const shown = Effect.fnUntraced(function*({ id, notAfter, successorId }: expirin
  * decisions/notifications.md). `total` counts the window; with `hideSuperseded` the ones that were replaced are left
  * out, and `hidden` counts them.
  */
-export const list = Effect.fnUntraced(function*(
+export const list = (
   wanted: { readonly profile?: string | undefined; readonly days: number; readonly hideSuperseded: boolean },
   { limit, offset }: { readonly limit: number; readonly offset: number }
-) {
-  const now = yield* currentSeconds
-  const window = { profile: wanted.profile, now, until: now + wanted.days * daySeconds }
-  const page: Array<expiring.Place> = []
-  let [after, seen, hidden]: [Pick<expiring.Place, "id" | "notAfter">, number, number] = [beforeAll, 0, 0]
-  for (;;) {
-    const places = yield* expiring.places(window, after, batch)
-    for (const place of places) {
-      if (wanted.hideSuperseded && (yield* isSuperseded(place))) hidden++
+) =>
+  aside(Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const window = { profile: wanted.profile, now, until: now + wanted.days * daySeconds }
+    const page: Array<expiring.Place> = []
+    let [seen, hidden] = [0, 0]
+    yield* walk(window, wanted.hideSuperseded, (place, isFollowed) => {
+      if (isFollowed) hidden++
       else if (++seen > offset && page.length < limit) page.push(place)
-    }
-    after = places.at(-1) ?? after
-    const isRead = places.length < batch || (!wanted.hideSuperseded && page.length >= limit)
-    if (isRead) break
-    yield* Effect.yieldNow()
-  }
-  const items = (yield* Effect.forEach(page, (place) => shown(place, now))).flat()
-  return { items, total: yield* expiring.countEnding(window), hidden }
-})
+    }, () => !wanted.hideSuperseded && page.length >= limit)
+    const items = (yield* Effect.forEach(page, (place) => shown(place, now))).flat()
+    return { items, total: yield* expiring.countEnding(window), hidden }
+  }))

@@ -2,7 +2,7 @@ import { Data, Effect } from "effect"
 import { isId, JobId } from "../../domain/Id.ts"
 import type { JobStatus } from "../../domain/Job.ts"
 import * as audit from "../../subsystems/db/audit.ts"
-import { transaction } from "../../subsystems/db/Database.ts"
+import { aside, transaction } from "../../subsystems/db/Database.ts"
 import type { JobFilters, JobRecord } from "../../subsystems/db/jobRecords.ts"
 import * as jobRecords from "../../subsystems/db/jobRecords.ts"
 import * as queueState from "../../subsystems/db/queueState.ts"
@@ -34,12 +34,8 @@ export const find = Effect.fnUntraced(function*(id: string) {
 })
 
 /** A page of jobs, newest first, and how many match. */
-export const list = Effect.fnUntraced(function*(
-  filters: JobFilters,
-  page: { readonly limit: number; readonly offset: number }
-) {
-  return { items: yield* jobRecords.search(filters, page), total: yield* jobRecords.countMatches(filters) }
-})
+export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
+  aside(Effect.all({ items: jobRecords.search(filters, page), total: jobRecords.countMatches(filters) }))
 
 /** Kinds whose job ends an order with it when it is given up while it waits. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
@@ -69,7 +65,7 @@ const abandon = (job: JobRecord, operator: Operator) => {
 }
 
 const changed = (event: "job_cancelled" | "job_advanced", operator: Operator, { dedupKey, id, kind }: JobRecord) =>
-  audit.record({ event, ...actorOf(operator), detail: { kind, job_id: id, subject: dedupKey } })
+  audit.insert({ event, ...actorOf(operator), detail: { kind, job_id: id, subject: dedupKey } })
 
 const tries = 5
 
@@ -90,11 +86,9 @@ export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string
         (row) => row !== undefined,
         () => new TakenUp()
       )
-    })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
-    if (cancelled) {
       yield* changed("job_cancelled", operator, job)
-      return yield* find(id)
-    }
+    })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
+    if (cancelled) return yield* find(id)
     if (left === 0) return yield* new NotCancellable({ id, status: "running" })
   }
 })
@@ -106,18 +100,18 @@ export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string
   const job = yield* find(id)
   const now = yield* currentSeconds
   if (job.status === "ready" && job.runAt <= now) return job
-  const moved = job.status === "ready"
-    ? yield* jobRecords.advance(job.id, now)
+  const move = job.status === "ready"
+    ? jobRecords.advance(job.id, now)
     : job.status === "failed"
-    ? yield* jobRecords.onceMore(job.id, now)
-    : undefined
+    ? jobRecords.onceMore(job.id, now)
+    : Effect.succeed(undefined)
+  const moved = yield* audit.changing(move, changed("job_advanced", operator, job))
   if (moved === undefined) return yield* new NotRunnable({ id, status: (yield* find(id)).status })
-  yield* changed("job_advanced", operator, job)
   return yield* find(id)
 })
 
 /** The queue by kind: rows that wait, run or have failed, and the age in seconds of the oldest that is due. */
-export const queue = Effect.gen(function*() {
+export const queue = aside(Effect.gen(function*() {
   const now = yield* currentSeconds
   const counts = yield* queueState.counts
   const oldest = new Map((yield* queueState.oldest(now)).map(({ kind, runAt }) => [kind, now - runAt]))
@@ -131,4 +125,4 @@ export const queue = Effect.gen(function*() {
       oldestReadySeconds: oldest.get(kind) ?? 0
     }
   })
-})
+}))

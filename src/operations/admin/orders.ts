@@ -9,6 +9,7 @@ import { problemType } from "../../domain/Problem.ts"
 import type { Config } from "../../subsystems/config/AppConfig.ts"
 import { namedLeafOf } from "../../subsystems/crypto/CertId.ts"
 import * as audit from "../../subsystems/db/audit.ts"
+import { aside, turn } from "../../subsystems/db/Database.ts"
 import * as jobRecords from "../../subsystems/db/jobRecords.ts"
 import * as orderDetail from "../../subsystems/db/orderDetail.ts"
 import type { OrderFilters, OrderRecord } from "../../subsystems/db/orderSearch.ts"
@@ -89,22 +90,23 @@ const searchContaining = Effect.fnUntraced(function*(
       return { items, total, truncated: true }
     }
     before = { beforeTime: last.createdAt, beforeId: last.id }
-    yield* Effect.yieldNow()
+    yield* turn
   }
 })
 
 /** A page of orders, newest first, and how many match; `truncated` says that a search for a part ended early. */
-export const list = Effect.fnUntraced(function*(
+export const list = (
   filters: OrderFilters & { readonly identifierContains?: string | undefined },
   page: { readonly limit: number; readonly offset: number }
-) {
-  const { identifierContains, ...indexed } = filters
-  if (identifierContains !== undefined) {
-    return yield* searchContaining(indexed, identifierContains.toLowerCase(), page)
-  }
-  const items = yield* orderSearch.search(indexed, page)
-  return { items, total: yield* orderSearch.countMatches(indexed), truncated: false }
-})
+) =>
+  aside(Effect.gen(function*() {
+    const { identifierContains, ...indexed } = filters
+    if (identifierContains !== undefined) {
+      return yield* searchContaining(indexed, identifierContains.toLowerCase(), page)
+    }
+    const items = yield* orderSearch.search(indexed, page)
+    return { items, total: yield* orderSearch.countMatches(indexed), truncated: false }
+  }))
 
 /** The PEM chain of an order, leaf first. */
 export const chain = Effect.fnUntraced(function*(id: string) {

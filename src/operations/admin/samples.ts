@@ -2,6 +2,7 @@ import { Clock, Effect, Ref } from "effect"
 import type { JobKind } from "../../domain/Job.ts"
 import * as crls from "../../subsystems/db/crls.ts"
 import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
+import { aside } from "../../subsystems/db/Database.ts"
 import * as queueState from "../../subsystems/db/queueState.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Sample, SampledName } from "../../subsystems/metrics/Metrics.ts"
@@ -71,7 +72,8 @@ export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly p
       acme_svc_crl_next_update_seconds: nextUpdates
     }
     const sampled = Effect.fnUntraced(function*(series: SampledName, sampling: Sampling) {
-      const outcome = yield* Effect.either(Effect.timeoutFail(sampling, {
+      // The engine ends the reading itself; who waits for a connection, or for an engine that does not, goes on without.
+      const outcome = yield* Effect.either(Effect.timeoutFail(Effect.disconnect(aside(sampling, patienceMillis)), {
         duration: patienceMillis,
         onTimeout: () => ({ message: "took longer than two seconds" })
       }))
@@ -79,7 +81,9 @@ export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly p
       yield* emit("metrics_sample_failed", { series, error: outcome.left.message })
       return []
     })
-    return Effect.gen(function*() {
+    // Who scrapes meanwhile is told the same.
+    const turns = Effect.unsafeMakeSemaphore(1)
+    return turns.withPermits(1)(Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
       const last = yield* Ref.get(kept)
       if (last !== undefined && now - last.at < keptMillis && now >= last.at) return last.samples
@@ -91,7 +95,7 @@ export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly p
       )
       yield* Ref.set(kept, { at: now, samples: found })
       return found
-    })
+    }))
   })
 
 /** Samples by the gauge they are of. */

@@ -9,6 +9,7 @@ import {
   loadKey,
   readKid,
   register,
+  replaceKid,
   writeKid
 } from "../../subsystems/signing/relay/UpstreamAccount.ts"
 
@@ -17,8 +18,13 @@ import {
 /** The profile does not relay. */
 export class NotRelaying extends Data.TaggedError("NotRelaying")<{ readonly profile: string }> {}
 
-/** There is an account already, and the upstream does not know it any more; `detail` is what it says. */
-export class AccountGone extends Data.TaggedError("AccountGone")<{ readonly url: string; readonly detail: string }> {}
+/** There is an account already, the upstream refuses it and makes none of its key again; `detail` is what it says. */
+export class AccountRefused extends Data.TaggedError("AccountRefused")<{
+  readonly url: string
+  readonly keyPath: string
+  readonly kidPath: string
+  readonly detail: string
+}> {}
 
 const relayOf = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
   signer.backend === "relay" ? Effect.succeed(signer.relay) : new NotRelaying({ profile: name })
@@ -39,7 +45,7 @@ export const show = (profile: Pick<ProfileConfig, "name" | "signer">) =>
 
 /**
  * Makes the account, with a credential of the upstream's that is written nowhere. Where there is one, the upstream is asked
- * whether it still is.
+ * whether it still is, and its key is registered again where it is not.
  */
 export const registerAt = (
   profile: Pick<ProfileConfig, "name" | "signer">,
@@ -49,16 +55,28 @@ export const registerAt = (
     const { account_key_path, contact, directory_url } = yield* relayOf(profile)
     const known = yield* readKid(account_key_path)
     const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path), profile.name)
-    if (known !== undefined) {
-      yield* Effect.mapError(
-        client.post(known, "", { kid: known }),
-        ({ detail }) => new AccountGone({ url: known, detail })
-      )
-      return { accountUrl: known, isNew: false }
+    if (known === undefined) {
+      const accountUrl = yield* register(client, contact, credential)
+      yield* writeKid(account_key_path, accountUrl)
+      return { accountUrl, was: "absent" } as const
     }
-    const accountUrl = yield* register(client, contact, credential)
-    yield* writeKid(account_key_path, accountUrl)
-    return { accountUrl, isNew: true }
+    const refused = yield* client.post(known, "", { kid: known }).pipe(
+      Effect.as(undefined),
+      Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
+    )
+    if (refused === undefined) return { accountUrl: known, was: "known" } as const
+    const accountUrl = yield* register(client, contact, credential).pipe(
+      Effect.filterOrFail((url) => url !== known, () => refused),
+      Effect.catchTag("UpstreamRefused", ({ detail }) =>
+        new AccountRefused({
+          url: known,
+          keyPath: account_key_path,
+          kidPath: kidPathOf(account_key_path),
+          detail
+        }))
+    )
+    yield* replaceKid(account_key_path, accountUrl)
+    return { accountUrl, was: "lost" } as const
   })
 
 /** Makes the account where there is none; answers the files that were made, if any. Nobody is asked about one that exists. */

@@ -1,5 +1,6 @@
 import { Data, Effect } from "effect"
 import { isId, OrderId } from "../../domain/Id.ts"
+import { aside } from "../../subsystems/db/Database.ts"
 import * as jobRecords from "../../subsystems/db/jobRecords.ts"
 import type { UpstreamOrderFilters } from "../../subsystems/db/upstreamOrderRecords.ts"
 import * as upstreamOrderRecords from "../../subsystems/db/upstreamOrderRecords.ts"
@@ -8,13 +9,14 @@ import * as upstreamOrderRecords from "../../subsystems/db/upstreamOrderRecords.
 export class NoSuchUpstreamOrder extends Data.TaggedError("NoSuchUpstreamOrder")<{ readonly id: string }> {}
 
 /** A page of relayed orders, newest first, and how many match. */
-export const list = Effect.fnUntraced(function*(
+export const list = (
   filters: UpstreamOrderFilters,
   page: { readonly limit: number; readonly offset: number }
-) {
-  const items = yield* upstreamOrderRecords.search(filters, page)
-  return { items, total: yield* upstreamOrderRecords.countMatches(filters) }
-})
+) =>
+  aside(Effect.all({
+    items: upstreamOrderRecords.search(filters, page),
+    total: upstreamOrderRecords.countMatches(filters)
+  }))
 
 /** One relayed order, with the job that has it fulfilled while the queue still knows that. */
 export const find = Effect.fnUntraced(function*(id: string) {

@@ -45,7 +45,8 @@ const candidatesFor = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<
     declared.path.map((segment, index) => segment === "<name>" ? path[index]?.replaceAll("_", "-") ?? segment : segment)
   )
 
-const nearest = (wanted: string, candidates: ReadonlyArray<string>): string => {
+/** The candidate that looks most like what was wanted. */
+export const nearest = (wanted: string, candidates: ReadonlyArray<string>): string => {
   const ranked = candidates.map((candidate) => ({ candidate, edits: distance(wanted.slice(0, 200), candidate) }))
   return ranked.reduce((best, next) => next.edits < best.edits ? next : best).candidate
 }

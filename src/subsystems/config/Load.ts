@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import * as fs from "node:fs/promises"
 import * as nodePath from "node:path"
-import type { ConfigRefused } from "./ConfigRefused.ts"
+import { ConfigRefused } from "./ConfigRefused.ts"
 import { fileVariable } from "./KeyPath.ts"
 import type { Resolved } from "./Resolve.ts"
 import { resolveConfig } from "./Resolve.ts"
@@ -73,13 +73,21 @@ export const loadConfig = Effect.fn("Config.load")(function*(
   const paths = given.endsWith(".toml") ? [given] : [given, `${given}.toml`]
   const { path, text } = yield* readFirst(paths)
   const fileText = Either.getOrUndefined(text)
-  const resolved = yield* resolveConfig({
-    fileText,
-    env,
-    cwd,
-    fileName: path,
-    ...Either.isLeft(text) ? { fileFault: text.left } : {}
-  })
   const filePresent = fileText !== undefined
-  return { ...resolved, path, filePresent, fileNamedButAbsent: named !== undefined && !filePresent }
+  const fileNamedButAbsent = named !== undefined && Either.isRight(text) && !filePresent
+  const resolved = yield* Either.mapLeft(
+    resolveConfig({
+      fileText,
+      env,
+      cwd,
+      fileName: path,
+      ...Either.isLeft(text) ? { fileFault: text.left } : {}
+    }),
+    // No fault by itself, but what is missing may stand in it.
+    (refused) =>
+      fileNamedButAbsent
+        ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which is not there` }])
+        : refused
+  )
+  return { ...resolved, path, filePresent, fileNamedButAbsent }
 })

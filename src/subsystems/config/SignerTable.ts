@@ -50,7 +50,11 @@ export const signer = Schema.Struct({
       normalUrl,
       "URLs of the revocation list, put into certificates issued from then on."
     ),
-    ca_issuer_urls: texts([], normalUrl, "URLs of the CA certificate, put into certificates issued from then on."),
+    ca_issuer_urls: texts(
+      [],
+      normalUrl,
+      "URLs of the CA certificate in DER, put into certificates issued from then on."
+    ),
     key_source: word("file", { offered: ["file"], unoffered: ["pkcs11"] }, "Where the key of the CA is held."),
     subject
   }),

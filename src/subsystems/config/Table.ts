@@ -104,7 +104,11 @@ export const Table = Schema.Struct({
       databaseUrl,
       "The database. A SQLite file is made on first use; a PostgreSQL database must exist."
     ),
-    pool_max: integer(10, { min: 1, max: 1000 }, "Connections of one process."),
+    pool_max: integer(
+      10,
+      { min: 1, max: 1000 },
+      "Connections of one process. On SQLite one of them writes, and two at most read for listings and metrics."
+    ),
     acquire_timeout_ms: milliseconds(5000, "Time a request waits for a connection before it fails."),
     pooling: word(
       "session",
@@ -113,9 +117,9 @@ export const Table = Schema.Struct({
     ),
     sqlite: Schema.Struct({
       synchronous: word(
-        "normal",
-        { offered: ["normal", "full"] },
-        "When SQLite syncs to disk; without effect on PostgreSQL."
+        "full",
+        { offered: ["full", "normal"] },
+        "full: every commit is on the disk before it is answered. normal: a power loss takes the last ones back, issued certificates and revocations among them; without effect on PostgreSQL."
       )
     })
   }),

@@ -47,6 +47,10 @@ export interface NamedLeaf {
 
 const text = (octets: Uint8Array): string => Buffer.from(octets).toString("base64url")
 
+/** The second part of the certID of a certificate with this serial, as serials are stored. */
+export const serialPart = (serial: string): string =>
+  Buffer.from(/^[89a-f]/.test(serial) ? `00${serial}` : serial, "hex").toString("base64url")
+
 const leafOf = (chainPem: string): Certificate | undefined => {
   const blocks = splitPem(chainPem, "nothing")
   const [first] = Either.isRight(blocks) ? blocks.right : []

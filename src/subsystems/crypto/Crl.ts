@@ -100,7 +100,7 @@ export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string
       }
     }
     return serials
-  })
+  }, Number.POSITIVE_INFINITY)
 
 /** Whether octets are a DER revocation list, of whichever version and CA. */
 export const isRevocationList = (der: Uint8Array): boolean =>

@@ -1,9 +1,10 @@
 import { Either } from "effect"
 import { constants, verify } from "node:crypto"
+import { isPem } from "./Base64url.ts"
 import type { RawText } from "./CsrNames.ts"
-import { readCommonNames, readNames } from "./CsrNames.ts"
+import { nameIn, readCommonNames, readNames } from "./CsrNames.ts"
 import { CsrRefused, refuse } from "./CsrRefused.ts"
-import type { DerReader } from "./DerReader.ts"
+import type { DerFault, DerReader } from "./DerReader.ts"
 import { decode, Tag } from "./DerReader.ts"
 import type { AlgorithmIdentifier, KeyType, SubjectKey } from "./WeakKey.ts"
 import { isNull, keyTypeOf, readAlgorithm, readSubjectKey } from "./WeakKey.ts"
@@ -20,9 +21,9 @@ export interface Csr {
   /** DER SubjectPublicKeyInfo: a view into `der`, in the one encoding a key has, so it can be compared and hashed. */
   readonly spki: Uint8Array
   readonly keyType: KeyType
-  /** SAN dNSNames: lower case, one trailing dot dropped, folded, in first-seen order; at least one. */
+  /** SAN dNSNames: lower case, one trailing dot dropped, folded, in first-seen order; none without a SAN. */
   readonly names: ReadonlyArray<string>
-  /** CNs that read as a DNS name with a dot or are among `names`; normalised likewise, in order of appearance. */
+  /** CNs that read as a DNS name with a dot; normalised likewise, in order of appearance. */
   readonly commonNames: ReadonlyArray<string>
   /** Every CN as it was written, free text included: for policies, which may judge it. */
   readonly subjectNames: ReadonlyArray<string>
@@ -34,7 +35,7 @@ export interface Csr {
  */
 export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
-  if (Either.isLeft(read)) return refuse("undecodable", `The CSR is not a DER PKCS#10 request: ${read.left.detail}.`)
+  if (Either.isLeft(read)) return undecodable(der, read.left)
   const request = read.right
   const key = readSubjectKey(request.spki)
   if (Either.isLeft(key)) return refuse(key.left.reason, key.left.detail)
@@ -49,36 +50,53 @@ export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
  */
 export const reopenCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
-  if (Either.isLeft(read)) return refuse("undecodable", `The CSR is not a DER PKCS#10 request: ${read.left.detail}.`)
+  if (Either.isLeft(read)) return undecodable(der, read.left)
   const type = keyTypeOf(read.right.spki)
   if (type === undefined) return refuse("key_type", "The key is neither RSA nor ECDSA nor Ed25519.")
   return withNames(der, read.right, type)
 }
 
+const undecodable = (der: Uint8Array, { at, detail }: DerFault): Either.Either<never, CsrRefused> =>
+  refuse(
+    "undecodable",
+    isPem(der)
+      ? "The CSR is PEM; send the DER inside it, as base64url."
+      : der.length === 0
+      ? "The CSR is empty."
+      : `The CSR is not a DER PKCS#10 request: ${detail}, at octet ${at}.`
+  )
+
 const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Either.Either<Csr, CsrRefused> => {
   const names = readNames(request.extensionRequests)
   if (Either.isLeft(names)) return Either.left(names.left)
-  const commonNames = readCommonNames(request.commonNames, names.right)
+  const commonNames = readCommonNames(request.commonNames)
   if (Either.isLeft(commonNames)) return Either.left(commonNames.left)
+  if (names.right.length === 0 && commonNames.right.subjectNames.length === 0) {
+    return refuse("san_missing", "The CSR names nothing: it has neither a subjectAltName nor a common name.")
+  }
   return Either.right({ der, spki: request.spki, keyType, names: names.right, ...commonNames.right })
 }
 
-/** The names must be exactly the order's set, and every common name in it. `orderedNames` are normalised. */
+/**
+ * SAN and common names together must be exactly the order's set (RFC 8555 section 7.4: either may hold a name). A common
+ * name counts when it spells an ordered name; one that reads as any other DNS name is refused, other text ignored.
+ * `orderedNames` are normalised.
+ */
 export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Either.Either<void, CsrRefused> => {
   const ordered = new Set(orderedNames)
-  const requested = new Set(csr.names)
   const extra = csr.names.find((name) => !ordered.has(name))
   if (extra !== undefined) return refuse("san_extra", `The CSR asks for ${extra}, which is not in the order.`)
-  const missing = orderedNames.find((name) => !requested.has(name))
-  if (missing !== undefined) return refuse("san_missing", `The CSR lacks ${missing}, which is in the order.`)
   const foreign = csr.commonNames.find((name) => !ordered.has(name))
   if (foreign !== undefined) return refuse("common_name", `The common name ${foreign} is not in the order.`)
-  return Either.void
+  const requested = new Set([...csr.names, ...csr.subjectNames.map(nameIn)])
+  const missing = orderedNames.find((name) => !requested.has(name))
+  if (missing === undefined) return Either.void
+  return refuse("san_missing", `The CSR lacks ${missing}, which is in the order.`)
 }
 
-/** The CN a leaf carries: the first of the CSR's that is among its names and has at most 64 characters (RFC 5280). */
-export const leafCommonName = (csr: Csr): string | undefined =>
-  csr.commonNames.find((name) => name.length <= 64 && csr.names.includes(name))
+/** The CN a leaf carries: the first of the CSR's that is among the leaf's names and has at most 64 characters (RFC 5280). */
+export const leafCommonName = (csr: Csr, names: ReadonlyArray<string>): string | undefined =>
+  csr.subjectNames.map(nameIn).find((name) => name.length <= 64 && names.includes(name))
 
 interface Request {
   readonly signed: Uint8Array
@@ -95,6 +113,7 @@ const COMMON_NAME = "2.5.4.3"
 const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3.6.1.4.1.311.2.1.14"]
 
 const readRequest = (whole: DerReader): Request => {
+  if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
   // Everything is walked once, so that no oddity sits where the fields below do not look.
   whole.fork().verify()
   const outer = whole.enter(Tag.sequence)
@@ -103,7 +122,8 @@ const readRequest = (whole: DerReader): Request => {
   const algorithm = readAlgorithm(outer)
   const signature = outer.bits()
   outer.end()
-  if (info.small() !== 0) info.fail("the version is not 0")
+  // 0 is the only version there is; clients in wide use write 1 or 2, meaning those of certificates.
+  if (info.small() > 2) info.fail("the version is none of 0, 1 and 2")
   const commonNames: Array<RawText> = []
   const subject = info.enter(Tag.sequence)
   while (subject.more) {

@@ -1,4 +1,5 @@
 import { Either } from "effect"
+import { shownCharacter } from "../../domain/Character.ts"
 import { DNS_NAME, latin1, SUBJECT_ALT_NAME } from "./Certificate.ts"
 import type { CsrRefused } from "./CsrRefused.ts"
 import { refuse } from "./CsrRefused.ts"
@@ -22,10 +23,10 @@ const normalise = (name: string): string => {
   return lower.endsWith(".") ? lower.slice(0, -1) : lower
 }
 
-/** SAN dNSNames of the extension requests: normalised, folded, in first-seen order; at least one. */
+/** SAN dNSNames of the extension requests: normalised, folded, in first-seen order; none without a SAN. */
 export const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<ReadonlyArray<string>, CsrRefused> => {
   const [request] = requests
-  if (request === undefined) return refuse("san_missing", "The CSR requests no subjectAltName.")
+  if (request === undefined) return Either.right([])
   if (requests.length > 1) return refuse("san_extra", "The CSR holds more than one extension request.")
   const read = decode(request, (extensions) => {
     const found: Array<ReadonlyArray<RawText>> = []
@@ -44,15 +45,36 @@ export const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<Re
   }
   const [san] = read.right
   if (read.right.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
-  if (san === undefined || san.length === 0) return refuse("san_missing", "The CSR requests no subjectAltName.")
   const names = new Set<string>()
-  for (const { octets, tag } of san) {
-    if (tag !== DNS_NAME) return refuse("san_type", "The subjectAltName holds something other than DNS names.")
+  for (const { octets, tag } of san ?? []) {
+    if (tag !== DNS_NAME) {
+      const kind = otherNames[tag & 0x1f] ?? "something else"
+      return refuse("san_type", `The subjectAltName holds ${kind}; certificates are for DNS names alone.`)
+    }
     const name = normalise(latin1(octets))
-    if (!DNS_OCTETS.test(name)) return refuse("san_type", "The subjectAltName holds a DNS name that cannot be one.")
+    if (!DNS_OCTETS.test(name)) return refuse("san_type", `The subjectAltName holds ${faultOf(name)}.`)
     names.add(name)
   }
   return Either.right([...names])
+}
+
+/** The other choices of GeneralName (RFC 5280 section 4.2.1.6), by the number of their tag. */
+const otherNames: { readonly [number: number]: string } = {
+  0: "an otherName",
+  1: "a mail address",
+  3: "an X.400 address",
+  4: "a directory name",
+  5: "an EDI party name",
+  6: "a URI",
+  7: "an IP address",
+  8: "a registered ID"
+}
+
+/** Why text is no DNS name; of the text, one character at most is told. */
+const faultOf = (name: string): string => {
+  if (name === "") return "an empty name"
+  const strange = /[^a-z0-9_*.-]/u.exec(name)?.[0]
+  return strange === undefined ? "a name of more than 253 octets" : `a DNS name with ${shownCharacter(strange)}`
 }
 
 const readGeneralNames = (reader: DerReader): ReadonlyArray<RawText> => {
@@ -70,29 +92,28 @@ const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** Every common name as text, and those that matter: they read as a DNS name with a dot or are among `names`. */
+/** The DNS name that free text is, if it is one. */
+export const nameIn = (text: string): string => normalise(text.trim())
+
+/** Every common name as text, and those that matter whatever is ordered: they read as a DNS name with a dot. */
 export const readCommonNames = (
-  raw: ReadonlyArray<RawText>,
-  names: ReadonlyArray<string>
+  raw: ReadonlyArray<RawText>
 ): Either.Either<
   { readonly commonNames: ReadonlyArray<string>; readonly subjectNames: ReadonlyArray<string> },
   CsrRefused
 > => {
   const commonNames: Array<string> = []
   const subjectNames: Array<string> = []
-  const known = new Set(names)
   for (const value of raw) {
     const text = readText(value)
     if (text === undefined || CONTROL.test(text)) {
       return refuse("common_name", "A common name of the CSR cannot be read as text.")
     }
     subjectNames.push(text)
-    const name = normalise(text.trim())
-    if (known.has(name)) commonNames.push(name)
-    else if (READS_AS_NAME.test(name)) {
-      if (!DNS_OCTETS.test(name)) return refuse("common_name", "A common name of the CSR is a name outside ASCII.")
-      commonNames.push(name)
-    }
+    const name = nameIn(text)
+    if (!READS_AS_NAME.test(name)) continue
+    if (!DNS_OCTETS.test(name)) return refuse("common_name", `A common name of the CSR holds ${faultOf(name)}.`)
+    commonNames.push(name)
   }
   return Either.right({ commonNames, subjectNames })
 }

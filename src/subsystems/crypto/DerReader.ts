@@ -37,6 +37,9 @@ export const Tag = {
 
 const MAX_DEPTH = 32
 
+/** Elements read of one document, some of them twice: a certificate of a hundred names has a few hundred. */
+const mostElements = 10_000
+
 /**
  * A cursor over DER. A method that does not find what its name says throws {@link DerFault}; only {@link decode}
  * makes readers, and it catches, so no fault ever leaves this file as an exception. Results are views, not copies.
@@ -46,9 +49,12 @@ export class DerReader {
   readonly #end: number
   #at: number
   #contentAt = 0
+  /** Elements that may still be read; one count for a document. */
+  readonly #budget: { left: number }
 
-  constructor(bytes: Uint8Array, at: number, end: number) {
+  constructor(bytes: Uint8Array, at: number, end: number, budget: { left: number }) {
     this.#bytes = bytes
+    this.#budget = budget
     this.#at = at
     this.#end = end
   }
@@ -70,6 +76,7 @@ export class DerReader {
   #advance(tag: number | undefined): number {
     const bytes = this.#bytes
     const start = this.#at
+    if (this.#budget.left-- <= 0) return this.fail("there are too many elements")
     if (start + 2 > this.#end) return this.fail("an element is missing or cut short")
     const found = bytes[start] ?? 0
     if (tag !== undefined && found !== tag) return this.fail("an element has another type than expected")
@@ -93,13 +100,13 @@ export class DerReader {
 
   /** A second reader at the same place, to look at something twice. */
   fork(): DerReader {
-    return new DerReader(this.#bytes, this.#at, this.#end)
+    return new DerReader(this.#bytes, this.#at, this.#end, this.#budget)
   }
 
   /** A reader of the content of the next element. */
   enter(tag: number): DerReader {
     this.#advance(tag)
-    return new DerReader(this.#bytes, this.#contentAt, this.#at)
+    return new DerReader(this.#bytes, this.#contentAt, this.#at, this.#budget)
   }
 
   /** The content octets of the next element. */
@@ -258,11 +265,15 @@ const verifyBits = (reader: DerReader): void => {
   else if (((octets[octets.length - 1] ?? 0) & ((1 << unused) - 1)) !== 0) reader.fail("unused bits are set")
 }
 
-/** Runs `read` over `bytes`, which must be used up by it. */
-export const decode = <A>(bytes: Uint8Array, read: (reader: DerReader) => A): Either.Either<A, DerFault> => {
+/** Runs `read` over `bytes`, which must be used up by it and have at most so many elements. */
+export const decode = <A>(
+  bytes: Uint8Array,
+  read: (reader: DerReader) => A,
+  elements: number = mostElements
+): Either.Either<A, DerFault> => {
   // A Buffer's views are Buffers, which cost several times as much to make.
   const plain = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
-  const reader = new DerReader(plain, 0, plain.length)
+  const reader = new DerReader(plain, 0, plain.length, { left: elements })
   try {
     const value = read(reader)
     reader.end()

@@ -1,7 +1,8 @@
 import { Either } from "effect"
 import { createHash, createHmac, timingSafeEqual, verify } from "node:crypto"
-import { Malformed } from "../../domain/AcmeError.ts"
-import { decodeBase64url } from "./Base64url.ts"
+import { BadSignatureAlgorithm, Malformed } from "../../domain/AcmeError.ts"
+import { signatureAlgorithms } from "../../domain/Problem.ts"
+import { base64urlFault, decodeBase64url } from "./Base64url.ts"
 import type { AccountKey } from "./Jwk.ts"
 
 /** The protected header of a request (RFC 8555 section 6.2), members checked for their JSON type only. */
@@ -85,7 +86,12 @@ export const readJws = (envelope: unknown, notAnObject: string): Either.Either<J
   const payload = decodeBase64url(payloadText)
   const signature = decodeBase64url(signatureText)
   if (headerBytes === undefined || payload === undefined || signature === undefined) {
-    return malformed("The members of the JWS must be base64url without padding.")
+    const [name, text] = headerBytes === undefined
+      ? ["protected", protectedText]
+      : payload === undefined
+      ? ["payload", payloadText]
+      : ["signature", signatureText]
+    return malformed(`The member ${name} of the JWS is not base64url: ${base64urlFault(text)}.`)
   }
   const members = parseObject(headerBytes)
   if (members === undefined) return malformed("The protected header is not a JSON object.")
@@ -97,7 +103,9 @@ export const readJws = (envelope: unknown, notAnObject: string): Either.Either<J
   const jwk = own(members, "jwk")
   if (jwk !== undefined && !isObject(jwk)) return malformed("The header member jwk must be an object.")
   const nonce = own(members, "nonce") as string | undefined
-  if (nonce !== undefined && decodeBase64url(nonce) === undefined) return malformed("The nonce is not base64url.")
+  if (nonce !== undefined && decodeBase64url(nonce) === undefined) {
+    return malformed(`The nonce is not base64url: ${base64urlFault(nonce)}.`)
+  }
   return Either.right({
     header: {
       alg: own(members, "alg") as string | undefined,
@@ -112,6 +120,17 @@ export const readJws = (envelope: unknown, notAnObject: string): Either.Either<J
     signingInput: Buffer.from(`${protectedText}.${payloadText}`, "latin1")
   })
 }
+
+/**
+ * Whether requests may be signed with an `alg` (RFC 8555 section 6.2). Judged before the key: a client that is told which
+ * algorithms there are can make a key for one of them.
+ */
+export const checkAlgorithm = (alg: string | undefined): Either.Either<void, BadSignatureAlgorithm> =>
+  signatureAlgorithms.some((known) => known === alg)
+    ? Either.void
+    : Either.left(
+      new BadSignatureAlgorithm({ detail: "The alg must be ES256, with a P-256 key, or RS256, with an RSA key." })
+    )
 
 const es256SignatureSize = 64
 

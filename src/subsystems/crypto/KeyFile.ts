@@ -1,8 +1,8 @@
-import { Data, Effect } from "effect"
+import { Clock, Data, Effect } from "effect"
 import type { Stats } from "node:fs"
 import { constants } from "node:fs"
 import type { FileHandle } from "node:fs/promises"
-import { link, open, rename, unlink } from "node:fs/promises"
+import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 
 /**
@@ -25,7 +25,21 @@ export class FileUnusable extends Data.TaggedError("FileUnusable")<{
 }
 
 /** The reason in a few words, for a sentence about the file. */
-export const said = ({ reason }: FileUnusable): string => REASONS[reason]
+export const said = ({ cause, reason }: FileUnusable): string => {
+  const code = codeOf(cause)
+  const words = byErrno[code] ?? REASONS[reason]
+  return code !== "" && (code in byErrno || reason === "failed") ? `${words} (${code})` : words
+}
+
+/** What the host lacks, where that is it. */
+const byErrno: { readonly [code: string]: string } = {
+  EDQUOT: "the disk quota is used up",
+  EIO: "the disk failed",
+  EMFILE: "this process has too many files open",
+  ENFILE: "this host has too many files open",
+  ENOSPC: "no space is left on its file system",
+  EROFS: "its file system is read-only"
+}
 
 const REASONS: { readonly [R in FileReason]: string } = {
   absent: "no such file or directory",
@@ -95,7 +109,10 @@ export const writeNewFiles = Effect.fnUntraced(
     const staged: Array<string> = []
     const published: Array<string> = []
     const write = Effect.gen(function*() {
-      for (const file of files) yield* stage(file, staged)
+      for (const file of files) {
+        yield* removeLeftovers(file.path)
+        yield* stage(file, staged)
+      }
       for (const file of files) {
         yield* publish(file)
         published.push(file.path)
@@ -115,6 +132,7 @@ export const replaceFile = Effect.fnUntraced(
   function*(file: NewFile): Effect.fn.Return<void, FileUnusable> {
     const staged: Array<string> = []
     const write = Effect.gen(function*() {
+      yield* removeLeftovers(file.path)
       yield* stage(file, staged)
       yield* attempt(file.path, () => rename(stagedPath(file), file.path))
       yield* syncDirectory(file.path)
@@ -125,6 +143,27 @@ export const replaceFile = Effect.fnUntraced(
 )
 
 const stagedPath = ({ path, suffix }: NewFile): string => join(dirname(path), `.${basename(path)}.${suffix}`)
+
+const leftoverMillis = 60_000
+
+/**
+ * Takes away what a killed process has left beside a file: a copy that never got its name, and may hold a key. One that is
+ * younger than a minute may be somebody's at work; what cannot be taken away now is met again.
+ */
+export const removeLeftovers = (path: string): Effect.Effect<void> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Effect.ignore(Effect.tryPromise(async () => {
+      const prefix = `.${basename(path)}.`
+      for (const name of await readdir(dirname(path))) {
+        if (!name.startsWith(prefix) || !TOKEN.test(name.slice(prefix.length))) continue
+        const leftover = join(dirname(path), name)
+        const stats = await lstat(leftover)
+        if (stats.isFile() && now - stats.mtimeMs > leftoverMillis) await unlink(leftover)
+      }
+    })))
+
+/** `Entropy.token`, which names what is staged. */
+const TOKEN = /^[\w-]{43}$/
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants
 
@@ -180,6 +219,13 @@ export interface ReadFile {
   /** Group or world may read it: fine for a certificate, `local_ca_key_permissive` for a key. */
   readonly permissive: boolean
 }
+
+/** What tells whether a name still holds the same file, untouched; empty when it holds none. */
+export const stampOf = (path: string): Effect.Effect<string> =>
+  Effect.tryPromise(() => lstat(path, { bigint: true })).pipe(
+    Effect.map(({ ctimeNs, ino, mtimeNs, size }) => `${ino} ${size} ${mtimeNs} ${ctimeNs}`),
+    Effect.orElseSucceed(() => "")
+  )
 
 const MAX_BYTES = 1024 * 1024
 

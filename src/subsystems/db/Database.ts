@@ -24,10 +24,13 @@ interface Plans {
   readonly ended: Array<Effect.Effect<void>>
 }
 
-/** The open transaction of a fiber. */
+/** What statements run on. */
+export type Executor = Pick<Connection, "execute">
+
+/** The open transaction of a fiber, or the connection its reads have beside the others. */
 class Transaction extends Context.Tag("acme/subsystems/db/Transaction")<
   Transaction,
-  { readonly connection: Connection } & Plans
+  { readonly connection: Executor } & Plans
 >() {}
 
 /** Who hears notifications: each as it comes, and when it can be heard at all. */
@@ -58,6 +61,16 @@ export interface Driver {
   readonly transact: <A, E, R>(
     body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
   ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
+  /**
+   * Runs reads on a connection of their own, off the event loop of this process; all of them together have so many
+   * milliseconds, and then the engine gives up the one that is under way. Undefined where there is but one connection.
+   */
+  readonly aside:
+    | (<A, E, R>(
+      patienceMillis: number,
+      body: (connection: Executor) => Effect.Effect<Exit.Exit<A, E>, never, R>
+    ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>)
+    | undefined
   readonly begin: (connection: Connection) => Effect.Effect<void, SqlError>
   readonly commit: (connection: Connection) => Effect.Effect<void, SqlError>
   /**
@@ -153,23 +166,48 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
 
 const isTransient = (error: unknown) => error instanceof StorageFailed && error.transient
 
+const asideMillis = 25_000
+
+/**
+ * Runs reads whose cost grows with the database: on a connection of their own where the engine has one for them, so that
+ * they hold up neither requests nor jobs, and for so long at most. Within a transaction they are part of it. Nothing in
+ * `body` may write.
+ */
+export const aside = <A, E, R>(
+  body: Effect.Effect<A, E, R>,
+  patienceMillis: number = asideMillis
+): Effect.Effect<A, E | StorageFailed, R | Database> =>
+  Effect.withFiberRuntime((fiber) => {
+    const services = fiber.currentContext.unsafeMap
+    const driver: Driver = services.get(Database.key)
+    const reading = driver.aside
+    if (reading === undefined || services.has(Transaction.key)) return body
+    return Effect.uninterruptible(attempt(driver, body, (run) => reading(patienceMillis, run)))
+  })
+
+/** Lets everything else that is due in this process have its turn: between the parts of what grows with the database. */
+export const turn: Effect.Effect<void> = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
 const attempts = <A, E, R>(
   driver: Driver,
   body: Effect.Effect<A, E, R>,
   left: number
 ): Effect.Effect<A, E | StorageFailed, R> =>
   Effect.catchAll(
-    attempt(driver, body),
+    attempt(driver, body, driver.transact),
     (error) => left > 1 && isTransient(error) ? attempts(driver, body, left - 1) : Effect.fail(error)
   )
 
 const attempt = <A, E, R>(
   driver: Driver,
-  body: Effect.Effect<A, E, R>
+  body: Effect.Effect<A, E, R>,
+  within: (
+    body: (connection: Executor) => Effect.Effect<Exit.Exit<A, E>, never, R>
+  ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
 ): Effect.Effect<A, E | StorageFailed, R> => {
   let plans: Plans = { committed: [], ended: [] }
   return Effect.matchEffect(
-    driver.transact((connection) => {
+    within((connection) => {
       plans = { committed: [], ended: [] } // a body that runs again plans anew
       return Effect.exit(Effect.provideService(body, Transaction, { connection, ...plans }))
     }),

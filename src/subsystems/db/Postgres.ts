@@ -1,5 +1,6 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { Deferred, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
@@ -157,10 +158,15 @@ const listen = (
   }))
 
 const transientCodes = new Set(["40001", "40P01"])
+/** A statement ended by a bound of the server. */
+const cancelled = "57014"
+
+const codeOf = ({ cause }: SqlError): string =>
+  typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
 
 const describe: Driver["describe"] = (error) => {
   const { cause } = error
-  const code = typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
+  const code = codeOf(error)
   return {
     detail: cause instanceof Error ? `${code} ${cause.message}`.trim() : error.message,
     transient: transientCodes.has(code)
@@ -199,6 +205,26 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
             exit
           ))
       )
+    const beginReading = `BEGIN READ ONLY${keepsSession ? "" : `; ${boundsOfTransaction}`}`
+    const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
+      exclusive((connection) => {
+        const end = performance.now() + patienceMillis
+        const late = new SqlError({ cause: undefined, message: `not done within ${patienceMillis} ms` })
+        // The server is told anew before each statement how much of the time is left, and keeps that bound itself.
+        const execute: Connection["execute"] = (text, params, transform) =>
+          Effect.suspend(() => {
+            const left = Math.ceil(end - performance.now())
+            return left <= 0 ? late : Effect.zipRight(
+              connection.executeRaw(`SET LOCAL statement_timeout = ${Math.min(left, statementTimeoutMillis)}`, []),
+              Effect.mapError(connection.execute(text, params, transform), (error) =>
+                codeOf(error) === cancelled ? late : error)
+            )
+          })
+        return Effect.ensuring(
+          Effect.zipRight(connection.executeRaw(beginReading, []), body({ execute })),
+          rollback(connection) // there is nothing to keep
+        )
+      })
     return Database.of({
       dialect: "postgres",
       exclusive,
@@ -207,10 +233,19 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           connection.execute(text, params, undefined)
         ),
       transact,
+      aside,
       begin,
       commit,
       listen: keepsSession
-        ? listen(server, Effect.acquireRelease(Effect.sync(() => listening++), () => Effect.sync(() => listening--)))
+        ? listen(
+          server,
+          Effect.acquireRelease(
+            Effect.sync(() =>
+              listening++
+            ),
+            () => Effect.sync(() => listening--)
+          )
+        )
         : undefined,
       keepsSession,
       describe,

@@ -6,12 +6,18 @@ import { Cause, Effect, Layer, Schedule } from "effect"
 import * as Fs from "node:fs"
 import type { Driver } from "./Database.ts"
 import { Database } from "./Database.ts"
+import { makeGate } from "./Gate.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
+import { makeReaders } from "./Readers.ts"
 
 /** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
 export interface SqliteOptions {
   readonly path: string
   readonly synchronous: "normal" | "full"
+  /** How long a transaction waits for the one connection that writes. */
+  readonly acquire_timeout_ms?: number
+  /** How many processes may read beside that connection: none for a command, which has nothing to hold up. */
+  readonly readers?: number
   /** Only a file that is there is opened. */
   readonly mustExist?: boolean
 }
@@ -44,17 +50,12 @@ const make = (options: SqliteOptions) =>
     yield* set("busy_timeout = 20")
     yield* set("foreign_keys = ON")
     yield* set(`synchronous = ${options.synchronous}`)
-    const lock = yield* Effect.makeSemaphore(1)
-    let held = false
-    const release = Effect.suspend(() => {
-      held = false
-      return lock.release(1)
-    })
-    const exclusive: Driver["exclusive"] = (use) =>
-      Effect.uninterruptible(Effect.flatMap(lock.take(1), () => {
-        held = true
-        return Effect.ensuring(use(connection), release)
-      }))
+    const { acquire_timeout_ms = 5000, path, readers = 0 } = options
+    const gate = makeGate(1, acquire_timeout_ms)
+    const beside = readers > 0 && path !== ":memory:"
+      ? yield* makeReaders({ path, readers, acquire_timeout_ms })
+      : undefined
+    const exclusive: Driver["exclusive"] = (use) => gate.hold(Effect.suspend(() => use(connection)))
     const begin: Driver["begin"] = (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", []))
     const commit: Driver["commit"] = (connection) => connection.executeRaw("COMMIT", [])
     const groups = yield* makeGroupCommit({ exclusive, begin, commit })
@@ -65,16 +66,20 @@ const make = (options: SqliteOptions) =>
         const execute = connection.execute(text, params, undefined)
         if (!reads) return Effect.flatten(groups.join(() => Effect.exit(execute)))
         // Whatever has to wait waits in turn: on the one connection it would become part of a transaction begun meanwhile.
-        const inTurn = lock.withPermits(1)(whileBusy(execute))
-        return held ? inTurn : Effect.catchIf(execute, isBusy, () => inTurn)
+        const inTurn = gate.pass(whileBusy(execute))
+        return gate.isFree() ? Effect.catchIf(execute, isBusy, () => inTurn) : inTurn
       },
       transact: groups.join,
+      aside: beside?.aside,
       begin,
       commit,
       listen: undefined,
       keepsSession: true,
       describe,
-      connections: () => held ? { idle: 0, busy: 1 } : { idle: 1, busy: 0 }
+      connections: () => {
+        const { busy, idle } = beside?.connections() ?? { busy: 0, idle: 0 }
+        return gate.isFree() ? { idle: idle + 1, busy } : { idle, busy: busy + 1 }
+      }
     })
   })
 
@@ -87,7 +92,7 @@ const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Eff
       catch: (cause) => new SqlError({ cause, message: "cannot open the database file" })
     })
 
-/** The embedded engine: WAL, foreign keys on, one connection, the file created 0600 on first use. */
+/** The embedded engine: WAL, foreign keys on, one connection that writes, the file created 0600 on first use. */
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
   Layer.scoped(Database, make(options)).pipe(
     Layer.provide(SqliteClient.layer({ filename: options.path })),

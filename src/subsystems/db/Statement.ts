@@ -15,6 +15,8 @@ export interface Fragments {
   readonly byStatus: string
   /** Behind `jobs`: go by when they are due, for the same reason. */
   readonly byDue: string
+  /** Behind `revocations`: go by when what they are of ends. */
+  readonly byEnd: string
   /** A type for a parameter that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
@@ -30,6 +32,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
         .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
     byStatus: "INDEXED BY orders_status_created_at",
     byDue: "INDEXED BY jobs_due",
+    byEnd: "INDEXED BY revocations_issuer_not_after",
     typed: (parameter) => parameter
   },
   postgres: {
@@ -40,6 +43,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     idText: (column) => `${column}::text`,
     byStatus: "",
     byDue: "",
+    byEnd: "",
     typed: (parameter, type) => `${parameter}::${type}`
   }
 }
@@ -76,6 +80,9 @@ const compile = (sql: string, dialect: Dialect): Compiled => {
   return { text, order, reads: text.startsWith("SELECT") }
 }
 
+/** Every statement that was declared, for whoever wants to know how the engines go about them. */
+export const declared: Array<Statement<Columns, Columns>> = []
+
 /**
  * Declares a statement. `sql` names parameters as `:name`; result columns are matched by name, so select them with
  * {@link select}.
@@ -85,16 +92,20 @@ export const statement = <P extends Columns, R extends Columns>(definition: {
   readonly params: P
   readonly row: R
   readonly sql: (f: Fragments) => string
-}): Statement<P, R> => ({
-  name: definition.name,
-  params: definition.params,
-  row: definition.row,
-  compiled: {
-    sqlite: compile(definition.sql(fragments.sqlite), "sqlite"),
-    postgres: compile(definition.sql(fragments.postgres), "postgres")
-  },
-  decoders: Object.entries(definition.row) as ReadonlyArray<readonly [string, Columns[string]]>
-})
+}): Statement<P, R> => {
+  const made: Statement<P, R> = {
+    name: definition.name,
+    params: definition.params,
+    row: definition.row,
+    compiled: {
+      sqlite: compile(definition.sql(fragments.sqlite), "sqlite"),
+      postgres: compile(definition.sql(fragments.postgres), "postgres")
+    },
+    decoders: Object.entries(definition.row) as ReadonlyArray<readonly [string, Columns[string]]>
+  }
+  declared.push(made)
+  return made
+}
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 

@@ -121,7 +121,9 @@ export const tables: ReadonlyArray<Table> = [
     request_id: "text",
     started_at: "int",
     created_at: "int",
-    updated_at: "int"
+    updated_at: "int",
+    asks: "int",
+    asked_at: "int"
   }),
   table("revocations", "issuer serial", {
     issuer: "text",

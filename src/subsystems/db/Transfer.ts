@@ -3,7 +3,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Data, Effect, Exit, Random } from "effect"
 import { createHash } from "node:crypto"
 import type { Driver } from "./Database.ts"
-import { rollback, StorageFailed } from "./Database.ts"
+import { rollback, StorageFailed, turn } from "./Database.ts"
 import type { Canonical, Table } from "./Tables.ts"
 import { decodeRow, encodeRow, insertText, keyOf, pageText, tables } from "./Tables.ts"
 
@@ -141,9 +141,6 @@ export const plan = (source: Driver, target: Driver): Effect.Effect<ReadonlyArra
           rows: Number(row?.count)
         })))
   )
-
-/** Lets timers and signals have their turn. */
-const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const unusable = (cause: unknown) =>
   new TransferRefused({

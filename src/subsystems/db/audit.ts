@@ -5,7 +5,7 @@ import { emit } from "../log/EventLog.ts"
 import { count } from "../metrics/Metrics.ts"
 import { int, nullable, text } from "./Column.ts"
 import type { Database, StorageFailed } from "./Database.ts"
-import { afterCommit, all, run } from "./Database.ts"
+import { afterCommit, all, run, transaction } from "./Database.ts"
 import { statement } from "./Statement.ts"
 
 const insertStatement = statement({
@@ -54,7 +54,7 @@ const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
     ? afterCommit(count((metrics) => metrics.issueFailed(profile, reason)))
     : Effect.void
 
-/** Inserts a row; inside an abandon step it belongs to the step's transaction. */
+/** Inserts the row of a change, in the transaction of the change. */
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
   Effect.flatMap(Clock.currentTimeMillis, (millis) => {
     const cut = bounded(row)
@@ -81,6 +81,22 @@ export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<vo
     )
   })
 
-/** Records what has been committed; a row that cannot be written is logged and fails nothing. */
+/** Makes a change, and the row that tells of it when it changed anything: `undefined` says that it did not. */
+export const changing = <A, E, R>(
+  change: Effect.Effect<A | undefined, E, R>,
+  row: Effect.Effect<void, StorageFailed, Database>
+): Effect.Effect<A | undefined, E | StorageFailed, R | Database> =>
+  transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : row))
+
+/** Records what changed nothing here, such as a refusal; a row that cannot be written is logged and fails nothing. */
 export const record = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, never, Database> =>
-  Effect.catchAll(insert(row), (error) => emit("audit_write_failed", { audit_event: row.event, error: error.message }))
+  Effect.catchAll(
+    insert(row),
+    ({ message }) =>
+      emit("audit_write_failed", {
+        audit_event: row.event,
+        order_id: row.orderId,
+        cert_serial: row.certSerial,
+        error: message
+      })
+  )

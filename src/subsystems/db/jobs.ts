@@ -129,10 +129,17 @@ const reclaimStatement = statement({
 const unknownKindsStatement = statement({
   name: "job_unknown_kinds",
   params: { kinds: rows },
-  row: { kind: text(), count: int },
+  row: { kind: text(), job_id: job.id, count: int },
+  // Rows of the kinds that are known may be many, and are not visited: the kinds are met one by one in the index.
   sql: ({ at, each }) =>
-    `SELECT kind AS "kind", count(*) AS "count" FROM jobs WHERE status = 'ready'
-       AND kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) GROUP BY kind ORDER BY kind`
+    `SELECT kind AS "kind", (SELECT j.id FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready' LIMIT 1) AS "job_id",
+       (SELECT count(*) FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') AS "count"
+      FROM (WITH RECURSIVE met(kind) AS (
+          SELECT min(kind) FROM jobs
+          UNION ALL SELECT (SELECT min(n.kind) FROM jobs n WHERE n.kind > met.kind) FROM met WHERE met.kind IS NOT NULL)
+        SELECT kind FROM met WHERE kind IS NOT NULL) p
+      WHERE kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+        AND EXISTS (SELECT 1 FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') ORDER BY kind`
 })
 
 const sweepStatement = statement({

@@ -56,9 +56,17 @@ const pruneStatement = statement({
   name: "revocation_prune",
   params: { issuer: text(), before: int, listed: int, limit: int },
   row: { serial: text() },
-  sql: () =>
-    `DELETE FROM revocations WHERE issuer = :issuer AND serial IN (SELECT serial FROM revocations
-       WHERE issuer = :issuer AND not_after < :before AND revoked_at < :listed LIMIT :limit) RETURNING serial AS "serial"`
+  sql: ({ byEnd }) =>
+    `DELETE FROM revocations WHERE (issuer, serial) IN (SELECT issuer, serial FROM revocations ${byEnd}
+       WHERE issuer = :issuer AND not_after < :before AND +revoked_at < :listed LIMIT :limit)
+     RETURNING serial AS "serial"` // by its end, and not by when it was revoked, which is long ago for nearly all
+})
+
+const countStatement = statement({
+  name: "revocation_count",
+  params: { issuer: text() },
+  row: { count: int },
+  sql: () => `SELECT count(*) AS "count" FROM revocations WHERE issuer = :issuer`
 })
 
 const issuersStatement = statement({
@@ -66,7 +74,14 @@ const issuersStatement = statement({
   params: { now: int },
   row: { issuer: text() },
   sql: () =>
-    `SELECT DISTINCT issuer AS "issuer" FROM revocations WHERE not_after IS NULL OR not_after > :now ORDER BY 1`
+    `SELECT issuer AS "issuer" FROM (WITH RECURSIVE met(issuer) AS (
+        SELECT min(issuer) FROM revocations
+        UNION ALL SELECT (SELECT min(n.issuer) FROM revocations n WHERE n.issuer > met.issuer) FROM met
+          WHERE met.issuer IS NOT NULL)
+      SELECT issuer FROM met WHERE issuer IS NOT NULL) p
+     WHERE EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after > :now)
+       OR EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after IS NULL)
+     ORDER BY 1` // issuers are few, and met from one to the next in the index
 })
 
 /** Marks an order's certificate revoked; `undefined` when it was already, or there is none. */
@@ -103,6 +118,9 @@ export const prune = (
   issuer: string,
   ends: { readonly before: number; readonly listed: number; readonly limit: number }
 ) => Effect.map(all(pruneStatement, { issuer, ...ends }), (gone) => gone.length)
+
+/** How many revocations of an issuer there are. */
+export const count = (issuer: string) => Effect.map(first(countStatement, { issuer }), (row) => row?.count ?? 0)
 
 /** Issuers with revoked certificates that have not expired. */
 export const issuers = (now: number) => all(issuersStatement, { now })

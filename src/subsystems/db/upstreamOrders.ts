@@ -39,12 +39,15 @@ const findStatement = statement({
     clientPtr: nullable(text()),
     userAgent: nullable(text()),
     requestId: nullable(text()),
-    startedAt: nullable(int)
+    startedAt: nullable(int),
+    asks: int,
+    askedAt: nullable(int)
   },
   sql: () =>
     `SELECT status AS "status", upstream_order_url AS "orderUrl", upstream_finalize_url AS "finalizeUrl",
        upstream_certificate_url AS "certificateUrl", csr_der AS "csr", client_ip AS "clientIp", client_ptr AS "clientPtr",
-       user_agent AS "userAgent", request_id AS "requestId", started_at AS "startedAt"
+       user_agent AS "userAgent", request_id AS "requestId", started_at AS "startedAt",
+       asks AS "asks", asked_at AS "askedAt"
      FROM upstream_orders WHERE order_id = :orderId`
 })
 
@@ -57,9 +60,18 @@ const startStatement = statement({
      WHERE order_id = :orderId AND status = 'processing' RETURNING started_at AS "startedAt"`
 })
 
+const askedStatement = statement({
+  name: "upstream_order_asked",
+  params: { orderId: uuid<OrderId>(), asks: int, now: int },
+  row: {},
+  sql: () =>
+    `UPDATE upstream_orders SET asks = :asks, asked_at = :now, updated_at = :now
+     WHERE order_id = :orderId AND upstream_order_url IS NULL AND status = 'processing'`
+})
+
 const openedStatement = statement({
   name: "upstream_order_opened",
-  params: { orderId: uuid<OrderId>(), orderUrl: text(), finalizeUrl: text(), now: int },
+  params: { orderId: uuid<OrderId>(), orderUrl: text(), finalizeUrl: nullable(text()), now: int },
   row: { orderUrl: text() },
   sql: () =>
     `UPDATE upstream_orders SET upstream_order_url = :orderUrl, upstream_finalize_url = :finalizeUrl, updated_at = :now
@@ -127,6 +139,10 @@ export const find = (orderId: OrderId) => first(findStatement, { orderId })
 export const start = (orderId: OrderId, now: number) =>
   Effect.map(first(startStatement, { orderId, now }), (row) => row?.startedAt)
 
+/** Keeps how many times the upstream was asked to open an order without having said where it is. */
+export const asked = (of: { readonly orderId: OrderId; readonly asks: number; readonly now: number }) =>
+  run(askedStatement, of)
+
 /**
  * Keeps the order the upstream has opened; a URL that is kept already stays. Answers whether it was kept: a URL is one order's,
  * and of two that would write it at once one fails.
@@ -134,7 +150,7 @@ export const start = (orderId: OrderId, now: number) =>
 export const opened = (of: {
   readonly orderId: OrderId
   readonly orderUrl: string
-  readonly finalizeUrl: string
+  readonly finalizeUrl: string | undefined
   readonly now: number
 }) => Effect.map(first(openedStatement, of), (kept) => kept !== undefined)
 

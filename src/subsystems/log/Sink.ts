@@ -67,10 +67,11 @@ const renderJson = (record: LogRecord, flatten: boolean): string => {
 
 const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
 
+// What is quoted is escaped by that already.
 const printable = (value: unknown): string => {
   const text = typeof value === "string" ? value : JSON.stringify(value)
   const escaped = escapeControls(text)
-  return /[\s"=]/.test(escaped) || escaped === "" ? JSON.stringify(escaped) : escaped
+  return /[\s"=]/.test(escaped) || escaped === "" ? escapeControls(JSON.stringify(text)) : escaped
 }
 
 const pairs = (values: { readonly [name: string]: unknown }): string =>
@@ -80,7 +81,7 @@ const pairs = (values: { readonly [name: string]: unknown }): string =>
     .join(" ")
 
 const renderHuman = (record: LogRecord, coloured: boolean): string => {
-  const { event, outcome: _, ...rest } = bounded(record)
+  const { event, ...rest } = bounded(record)
   const level = record.level.toUpperCase().padEnd(5)
   const shown = coloured ? `\u001b[${colours[record.level]}m${level}\u001b[0m` : level
   return [new Date(record.at).toISOString(), shown, String(event), pairs(rest), pairs(record.span)]

@@ -2,6 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import type * as Net from "node:net"
 import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
 import { direct, secure, sni, TlsFailed } from "./Connect.ts"
+import { codeOf } from "./Exhausted.ts"
 
 /** One handshake and where to make it. */
 export interface AlpnPeerRequest extends ConnectRequest {
@@ -23,11 +24,11 @@ const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
   Effect.async<AlpnPeerAnswer, TlsFailed>((resume) => {
     const tls = secure(socket, { ALPNProtocols: [protocol], ...sni(name) })
     let shown: AlpnPeerAnswer | undefined
-    const settle = (detail: string) => {
-      resume(shown === undefined ? new TlsFailed({ detail }) : Effect.succeed(shown))
+    const settle = (detail: string, code?: string) => {
+      resume(shown === undefined ? new TlsFailed({ detail, code }) : Effect.succeed(shown))
       tls.destroy()
     }
-    tls.on("error", ({ message }) => settle(message))
+    tls.on("error", (cause) => settle(cause.message, codeOf(cause)))
     tls.once("close", () => settle("closed in the handshake"))
     tls.once("secureConnect", () => {
       const chosen = tls.alpnProtocol

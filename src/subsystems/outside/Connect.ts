@@ -3,12 +3,19 @@ import type { Scope } from "effect"
 import * as Net from "node:net"
 import * as Tls from "node:tls"
 import type { IpAddress } from "../../domain/Address.ts"
+import { codeOf } from "./Exhausted.ts"
+
+/** What failed, and the system's code for it where it has one. */
+interface Failure {
+  readonly detail: string
+  readonly code?: string | undefined
+}
 
 /** No TCP connection: refused, unreachable, or not within `connectMillis`. Another address may still do. */
-export class ConnectFailed extends Data.TaggedError("ConnectFailed")<{ readonly detail: string }> {}
+export class ConnectFailed extends Data.TaggedError("ConnectFailed")<Failure> {}
 
 /** The connection stood, but no TLS session came of it. */
-export class TlsFailed extends Data.TaggedError("TlsFailed")<{ readonly detail: string }> {}
+export class TlsFailed extends Data.TaggedError("TlsFailed")<Failure> {}
 
 /** Where to connect. The address has been checked by the caller and is the one dialled. */
 export interface ConnectRequest {
@@ -27,7 +34,8 @@ const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, Conn
     (socket) => Effect.sync(() => socket.destroy())
   ).pipe(Effect.tap((socket) =>
     Effect.async<void, ConnectFailed>((resume) => {
-      const failed = (cause: Error | null) => resume(new ConnectFailed({ detail: cause?.message ?? "closed" }))
+      const failed = (cause: Error | null) =>
+        resume(new ConnectFailed({ detail: cause?.message ?? "closed", code: codeOf(cause) }))
       if (socket.destroyed) return failed(socket.errored)
       if (!socket.connecting) return resume(Effect.void)
       socket.once("connect", () => resume(Effect.void)).once("error", failed)

@@ -1,5 +1,6 @@
 import { Data, Effect } from "effect"
 import * as fs from "node:fs/promises"
+import { codeOf } from "./Exhausted.ts"
 
 /** A file that is named by the configuration cannot be read. */
 export class FileUnreadable
@@ -9,14 +10,11 @@ export class FileUnreadable
   }
 }
 
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
-
 /** The text of a file. */
 export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
   Effect.tryPromise({
     try: () => fs.readFile(path, "utf8"),
-    catch: (cause) => new FileUnreadable({ path, code: codeOf(cause) })
+    catch: (cause) => new FileUnreadable({ path, code: codeOf(cause) ?? "unknown" })
   })
 
 /** Whether a file is there and this process may run it. */

@@ -3,6 +3,7 @@ import * as Http from "node:http"
 import type * as Net from "node:net"
 import type { ConnectRequest, Dialer } from "./Connect.ts"
 import { ConnectFailed, direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
+import { codeOf } from "./Exhausted.ts"
 
 /** One GET and where to send it. The address has been checked by the caller and is the one dialled. */
 export interface HttpGetRequest extends ConnectRequest {
@@ -27,7 +28,11 @@ export interface HttpAnswer {
 }
 
 /** The connection stood, but no complete, well-formed HTTP/1 answer came over it. */
-export class ExchangeFailed extends Data.TaggedError("ExchangeFailed")<{ readonly detail: string }> {}
+export class ExchangeFailed extends Data.TaggedError("ExchangeFailed")<{
+  readonly detail: string
+  /** The system's code, where it has one. */
+  readonly code?: string | undefined
+}> {}
 
 export type HttpGetFailed = ConnectFailed | TlsFailed | ExchangeFailed
 
@@ -69,8 +74,10 @@ const exchange = (socket: Net.Socket, request: HttpGetRequest, userAgent: string
       resume(result)
       close()
     }
-    const failed = (detail: string) => settle(secured ? new ExchangeFailed({ detail }) : new TlsFailed({ detail }))
-    outgoing.on("error", (cause) => failed(cause.message))
+    const failed = (detail: string, code?: string) =>
+      settle(secured ? new ExchangeFailed({ detail, code }) : new TlsFailed({ detail, code }))
+    const broken = (cause: Error) => failed(cause.message, codeOf(cause))
+    outgoing.on("error", broken)
     outgoing.once("close", () => failed("closed without an answer"))
     outgoing.on("information", () => {
       if (++interim > maxInterim) failed("too many interim answers")
@@ -84,7 +91,7 @@ const exchange = (socket: Net.Socket, request: HttpGetRequest, userAgent: string
           body: body.subarray(0, request.maxBytes),
           truncated: body.length > request.maxBytes
         }))
-      incoming.on("error", (cause) => failed(cause.message))
+      incoming.on("error", broken)
       if (status >= 300 && status <= 399) return answer(Buffer.alloc(0))
       const chunks: Array<Buffer> = []
       let length = 0

@@ -6,10 +6,15 @@ import { candidates, comparable } from "../../domain/Address.ts"
 import type { ForwardProxy, ProxyOf } from "../../domain/Proxy.ts"
 import type { Dialer } from "./Connect.ts"
 import { connect, ConnectFailed, ignore } from "./Connect.ts"
+import { exhausted, isExhaustion } from "./Exhausted.ts"
 import { Resolver } from "./Resolver.ts"
 
 /** No connection to a host. `detail` names no secret. */
-export class Unreached extends Data.TaggedError("Unreached")<{ readonly detail: string }> {}
+export class Unreached extends Data.TaggedError("Unreached")<{
+  readonly detail: string
+  /** The system's code, where it has one. */
+  readonly code?: string | undefined
+}> {}
 
 /** Addresses of a host: a literal is its own, a name is asked for in the DNS. */
 const addressesOf = Effect.fnUntraced(function*(host: string) {
@@ -18,7 +23,8 @@ const addressesOf = Effect.fnUntraced(function*(host: string) {
   const resolver = yield* Resolver
   const found = yield* Effect.mapError(
     resolver.addresses(host),
-    ({ code }) => new Unreached({ detail: `its name is not known: ${code}` })
+    ({ code }) =>
+      new Unreached({ detail: isExhaustion(code) ? exhausted(code) : `its name is not known: ${code}`, code })
   )
   return candidates(found)
 })
@@ -34,7 +40,9 @@ export const reach = (
     const addresses = yield* addressesOf(host)
     if (!Array.isNonEmptyReadonlyArray(addresses)) return yield* new Unreached({ detail: "its name has no address" })
     return yield* Effect.firstSuccessOf(addresses.map((address) => connect({ address, port, connectMillis }))).pipe(
-      Effect.mapError(({ detail }) => new Unreached({ detail }))
+      Effect.mapError(({ code, detail }) =>
+        new Unreached({ detail: isExhaustion(code) ? exhausted(code) : detail, code })
+      )
     )
   })
 
@@ -86,8 +94,10 @@ export const reachThrough = (
   port: number
 ): Effect.Effect<Net.Socket, Unreached, Resolver | Scope.Scope> =>
   Effect.flatMap(
-    Effect.mapError(reach(proxy.host, proxy.port), ({ detail }) => new Unreached({ detail: `the proxy: ${detail}` })),
-    (socket) => tunnel(socket, proxy, `${bracketed(host)}:${port}`)
+    Effect.mapError(reach(proxy.host, proxy.port), ({ code, detail }) =>
+      new Unreached({ detail: `the proxy: ${detail}`, code })),
+    (socket) =>
+      tunnel(socket, proxy, `${bracketed(host)}:${port}`)
   )
 
 /**
@@ -100,7 +110,7 @@ export const throughProxies = (proxyOf: ProxyOf): Effect.Effect<Dialer, never, R
     const proxy = proxyOf(scheme, name) === undefined ? undefined : proxyOf(scheme, address)
     if (proxy === undefined) return connect(request)
     const tunnelled = reachThrough(proxy, address, port).pipe(
-      Effect.mapError(({ detail }) => new ConnectFailed({ detail })),
+      Effect.mapError(({ code, detail }) => new ConnectFailed({ detail, code })),
       Effect.provideService(Resolver, resolver)
     )
     return connectMillis === undefined ? tunnelled : Effect.timeoutFail(tunnelled, {

@@ -2,10 +2,11 @@ import { Array, Context, Data, Deferred, Effect, Layer, Option } from "effect"
 import * as Dns from "node:dns"
 import type { Comparable, IpAddress, Nameserver } from "../../domain/Address.ts"
 import { familyOf, parseAddress, parseNameserver, pointerName } from "../../domain/Address.ts"
+import { exhaustion, isExhaustion } from "./Exhausted.ts"
 
 /**
  * The DNS did not answer with records: SERVFAIL, a refusal, no server, no reply, or no such name where that matters.
- * `code` is the resolver's word (`ESERVFAIL`, `ETIMEOUT`, ...), for logs only.
+ * `code` is the resolver's word (`ESERVFAIL`, `ETIMEOUT`, ...), for logs; or the system's, where this host could not ask.
  */
 export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
   readonly name: string
@@ -37,7 +38,7 @@ const ask = (server: Option.Option<Nameserver>) =>
     reply: (error: NodeJS.ErrnoException | null, answers: ReadonlyArray<A> | undefined) => void
   ) => void
 ): Effect.Effect<ReadonlyArray<A>, ResolveFailed> =>
-  Effect.async((resume) => {
+  Effect.async<ReadonlyArray<A>, ResolveFailed>((resume) => {
     const resolver = new Dns.Resolver({ timeout: 1000, tries: 8 })
     if (Option.isSome(server)) {
       const { address, port } = server.value
@@ -45,11 +46,17 @@ const ask = (server: Option.Option<Nameserver>) =>
     }
     question(resolver, (error, answers) => {
       if (error === null) return resume(Effect.succeed(answers ?? []))
-      const code = error.code ?? "unknown"
+      const code = (unanswered.has(error.code) ? exhaustion() : undefined) ?? error.code ?? "unknown"
       resume(code === Dns.NODATA ? Effect.succeed([]) : new ResolveFailed({ name, code }))
     })
     return Effect.sync(() => resolver.cancel())
-  })
+  }).pipe(
+    // What there was none of a moment ago may be there again, and then nothing else would tell the two apart.
+    Effect.retry({ times: 1, while: (error: ResolveFailed) => error.code === Dns.CONNREFUSED })
+  )
+
+/** No server has said anything; the resolver says so as well when it could not open a socket to ask. */
+const unanswered: ReadonlySet<string | undefined> = new Set([Dns.CONNREFUSED, Dns.TIMEOUT, Dns.NOMEM, Dns.FILE])
 
 const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
@@ -93,7 +100,7 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
         (answer) => answer
       )
       const list = literals(found.flat())
-      const [failure] = failures
+      const failure = failures.find(({ code }) => isExhaustion(code)) ?? failures[0]
       return list.length === 0 && failure !== undefined ? yield* failure : list
     }
   )

@@ -2,6 +2,8 @@ import { Context, Data, Effect, Layer } from "effect"
 import { spawn } from "node:child_process"
 import type { Readable } from "node:stream"
 import { ignore } from "./Connect.ts"
+import { codeOf, exhausted, isExhaustion } from "./Exhausted.ts"
+import type { Turns } from "./Turns.ts"
 
 /** One run of a program. */
 export interface ScriptRequest {
@@ -17,7 +19,7 @@ export interface ScriptRequest {
   /** Bytes of standard output and, apart from that, of standard error that are read. */
   readonly maxOutputBytes: number
   /** Turns of the scripts that are run for one purpose; `undefined` where who asks is bounded already. */
-  readonly turns: Effect.Semaphore | undefined
+  readonly turns: Turns | undefined
 }
 
 /** How a program ended by itself. */
@@ -70,8 +72,9 @@ const collect = (stream: Readable, max: number): () => Buffer => {
 const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFailed> =>
   Effect.async((resume) => {
     const notStarted = (cause: unknown) => {
-      const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unusable arguments"
-      return new ScriptFailed({ reason: "not_started", detail: `could not be started: ${code}` })
+      const code = codeOf(cause) ?? "unusable arguments"
+      const why = isExhaustion(code) ? exhausted(code) : code
+      return new ScriptFailed({ reason: "not_started", detail: `could not be started: ${why}` })
     }
     const launch = () =>
       spawn(located(request.path), request.args, {
@@ -87,10 +90,15 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
     } catch (cause) {
       return resume(notStarted(cause))
     }
+    child.once("error", (cause) => {
+      if (child.pid === undefined) resume(notStarted(cause))
+    })
+    // Where this host has no descriptors left there are no pipes either.
+    const { pid } = child
+    if (pid === undefined) return
     const killGroup = () => {
-      if (child.pid === undefined) return
       try {
-        process.kill(-child.pid, "SIGKILL")
+        process.kill(-pid, "SIGKILL")
       } catch {
         // Nobody is left in it.
       }
@@ -108,9 +116,6 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
       resume(Effect.succeed({ exit: ended, stdout: stdout(), stderr: stderr() }))
       letGo()
     }
-    child.once("error", (cause) => {
-      if (child.pid === undefined) resume(notStarted(cause))
-    })
     child.once("exit", (code, signal) => {
       ended = code ?? signal ?? "unknown"
       // What it left running may hold the pipes open, and is not waited for.
@@ -137,7 +142,7 @@ export class Scripts extends Context.Tag("acme/subsystems/outside/Scripts")<Scri
   /** Runs them. */
   static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
     run: (request) =>
-      (request.turns?.withPermits(1)(start(request)) ?? start(request)).pipe(Effect.timeoutFail({
+      (request.turns?.take(start(request)) ?? start(request)).pipe(Effect.timeoutFail({
         duration: request.timeoutMillis,
         onTimeout: () =>
           new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })

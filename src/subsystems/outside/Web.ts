@@ -35,9 +35,13 @@ export interface WebAnswer {
 }
 
 /** No answer, or none that could be read. `detail` names neither URL nor headers. */
-export class WebFailed extends Data.TaggedError("WebFailed")<{ readonly detail: string }> {}
+export class WebFailed extends Data.TaggedError("WebFailed")<{
+  readonly detail: string
+  /** Nothing of the request was sent: whoever was asked does not know of it. */
+  readonly unsent?: boolean
+}> {}
 
-const failed = (detail: string) => new WebFailed({ detail })
+const failed = (detail: string, unsent = false) => new WebFailed({ detail, unsent })
 
 /** A connection to the service, and the proxy it goes to instead where the request has to say so itself. */
 const reached = Effect.fnUntraced(function*({ url }: WebRequest, proxyOf: ProxyOf) {
@@ -52,7 +56,7 @@ const reached = Effect.fnUntraced(function*({ url }: WebRequest, proxyOf: ProxyO
       : proxy !== undefined
       ? reachThrough(proxy, host, port)
       : reach(host, port),
-    ({ detail }) => failed(over === undefined ? detail : `the proxy: ${detail}`)
+    ({ detail }) => failed(over === undefined ? detail : `the proxy: ${detail}`, true)
   )
   return { socket, over }
 })
@@ -100,7 +104,10 @@ const exchange = (
 ) =>
   Effect.async<WebAnswer, WebFailed>((resume) => {
     const { body, maxBytes, url } = request
-    const stream = url.protocol === "https:" ? overTls(socket, request, trusted).on("error", ignore) : socket
+    const isSecure = url.protocol === "https:"
+    const stream = isSecure ? overTls(socket, request, trusted).on("error", ignore) : socket
+    let isOpen = !isSecure
+    stream.once("secureConnect", () => isOpen = true)
     const ask = () =>
       Http.request({
         createConnection: () => stream,
@@ -122,7 +129,7 @@ const exchange = (
     try {
       outgoing = ask()
     } catch {
-      return resume(failed("a header holds what no header can"))
+      return resume(failed("a header holds what no header can", true))
     }
     const close = () => {
       outgoing.destroy()
@@ -133,9 +140,9 @@ const exchange = (
       resume(result)
       close()
     }
-    const broken = (cause: Error) => settle(failed(cause.message))
+    const broken = (cause: Error) => settle(failed(cause.message, !isOpen))
     outgoing.on("error", broken)
-    outgoing.once("close", () => settle(failed("closed without an answer")))
+    outgoing.once("close", () => settle(failed("closed without an answer", !isOpen)))
     outgoing.once("response", (incoming) => {
       const { headers, statusCode: status = 0 } = incoming
       const chunks: Array<Buffer> = []

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { ScriptOutcome, Scripts } from "../outside/Scripts.ts"
 import { wordsOf } from "../outside/Scripts.ts"
+import type { Turns } from "../outside/Turns.ts"
 import type { Check, CheckAnswer, CheckConfig, Question } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"
 
@@ -12,7 +13,7 @@ const usualTimeout = 5000
 /** Where filter scripts are run, and their turns. */
 export interface ScriptHost {
   readonly scripts: Scripts["Type"]
-  readonly turns: Effect.Semaphore
+  readonly turns: Turns
 }
 
 const environment = (name: string, question: Question): { readonly [name: string]: string } => {

@@ -8,6 +8,7 @@ import { FileUnreadable, readText } from "../outside/Files.ts"
 import { JsonGet } from "../outside/JsonGet.ts"
 import { Resolver } from "../outside/Resolver.ts"
 import { Scripts } from "../outside/Scripts.ts"
+import { makeTurns } from "../outside/Turns.ts"
 import { allowedIp } from "./AllowedIp.ts"
 import type { Check, CheckConfig } from "./Check.ts"
 import type { ScriptHost } from "./CustomScript.ts"
@@ -134,7 +135,7 @@ export class Policies extends Context.Tag("acme/subsystems/policy/Policies")<Pol
           forward: cachedForward(resolver),
           web: yield* JsonGet,
           scripts: yield* Scripts,
-          turns: yield* Effect.makeSemaphore(maxScripts)
+          turns: makeTurns(maxScripts)
         }
         const policies = new Map<string, Policy>()
         for (const profile of profiles) {

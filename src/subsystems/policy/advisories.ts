@@ -25,7 +25,8 @@ export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<vo
       for (const check of unusedChecks(profile)) yield* emit("filter_check_unused", { profile: name, check })
       if (acceptsAnyCertificate(profile)) yield* emit("ipam_tls_verification_disabled", { profile: name })
       for (const [key, path] of scriptsOf(profile)) {
-        if (!(yield* isExecutable(path))) yield* emit("script_not_executable", { key: `profiles.${name}.${key}` })
+        if (yield* isExecutable(path)) continue
+        yield* emit("script_not_executable", { key: `profiles.${name}.${key}`, path })
       }
     }
   })

@@ -107,7 +107,9 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         Effect.catchAll(
           insisting(settlement.exited(ended, exit, current.ending), Math.max(current.endsAt, now + giveUpMillis)),
           (error) =>
-            Exit.isSuccess(exit) && exit.value._tag === "Done" ? settlement.uncount(ended.job) : Effect.fail(error)
+            Exit.isSuccess(exit) && exit.value._tag === "Done"
+              ? Effect.zipRight(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job))
+              : Effect.fail(error)
         ))
 
     /** One attempt, from the claimed row to its settlement. */
@@ -123,7 +125,7 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         }
         const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
         if (deadline <= startedAt) {
-          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id })
+          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
           return yield* insisting(settlement.giveUp(ended, Settlement.deadlinePassed), startedAt + giveUpMillis)
         }
         // Met with its attempts used: the runner that took the last one died.

@@ -77,7 +77,7 @@ export const make = (options: {
     const now = yield* currentSeconds
     const deadline = job.deadline ?? Number.POSITIVE_INFINITY
     if (now >= deadline) {
-      yield* emit("job_deadline_passed", facts(job))
+      yield* emit("job_deadline_passed", { ...facts(job), attempts: job.attempts })
       return yield* giveUp(ended, deadlinePassed)
     }
     const runAt = Math.min(now + delaySeconds, deadline)
@@ -119,7 +119,7 @@ export const make = (options: {
         const row = jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000))
         if (yield* settle(job, outcome.commit ?? Effect.void, row, outcome.after)) {
           yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
-        }
+        } else yield* outcome.discarded ?? Effect.void
         return
       }
       case "Reschedule": {

@@ -1,9 +1,10 @@
-import { Clock, Context, Effect, Layer, Option } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { JobId } from "../../domain/Id.ts"
 import type { Database, StorageFailed } from "../db/Database.ts"
 import type { JobRecord } from "../db/jobRecords.ts"
 import * as jobRecords from "../db/jobRecords.ts"
 import * as jobs from "../db/jobs.ts"
+import { makeTurns } from "../outside/Turns.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
 const lookEvery = "250 millis"
@@ -44,16 +45,9 @@ export class Waits extends Context.Tag("acme/subsystems/queue/Waits")<Waits, {
     readonly request_timeout_ms: number
     readonly max_concurrent_requests: number
   }): Layer.Layer<Waits> =>
-    Layer.effect(
-      this,
-      Effect.map(
-        Effect.makeSemaphore(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots))),
-        (turns) => ({
-          settled: (id) =>
-            turns.withPermitsIfAvailable(1)(settledJob(id, Math.max(0, server.request_timeout_ms - answerMillis))).pipe(
-              Effect.flatMap(Option.match({ onNone: () => settledJob(id, 0), onSome: Effect.succeed }))
-            )
-        })
-      )
-    )
+    Layer.sync(this, () => {
+      const turns = makeTurns(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
+      const longest = Math.max(0, server.request_timeout_ms - answerMillis)
+      return { settled: (id) => turns.takeIfFree(settledJob(id, longest), settledJob(id, 0)) }
+    })
 }

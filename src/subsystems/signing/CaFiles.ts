@@ -1,5 +1,5 @@
 import { Clock, Data, Effect } from "effect"
-import { X509Certificate } from "node:crypto"
+import { hash, X509Certificate } from "node:crypto"
 import type { CaKeyType, CaSubject } from "../crypto/CaCertificate.ts"
 import { encodeSubject, generateCa } from "../crypto/CaCertificate.ts"
 import type { CaMaterial } from "../crypto/CaMaterial.ts"
@@ -7,7 +7,7 @@ import { loadCa } from "../crypto/CaMaterial.ts"
 import { sameBytes } from "../crypto/DerReader.ts"
 import { Entropy } from "../crypto/Entropy.ts"
 import type { FileUnusable } from "../crypto/KeyFile.ts"
-import { readTextFile, said, writeNewFiles } from "../crypto/KeyFile.ts"
+import { readTextFile, removeLeftovers, said, writeNewFiles } from "../crypto/KeyFile.ts"
 import { serialFrom } from "../crypto/Leaf.ts"
 import { emit } from "../log/EventLog.ts"
 
@@ -99,8 +99,14 @@ export const generateIfAbsent = (
         })
       )
     )
-    const sha256 = new X509Certificate(pair.certificatePem).fingerprint256.replaceAll(":", "").toLowerCase()
-    yield* emit("local_ca_generated", { path: cert_path, key_type: settings.key_type, sha256 })
+    const made = new X509Certificate(pair.certificatePem)
+    yield* emit("local_ca_generated", {
+      path: cert_path,
+      issuer: hash("sha256", made.publicKey.export({ type: "spki", format: "der" })),
+      not_after: made.validToDate.toISOString(),
+      key_type: settings.key_type,
+      sha256: hash("sha256", made.raw)
+    })
     return true
   })
 
@@ -108,6 +114,7 @@ export const generateIfAbsent = (
 export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
+    for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
     const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
     const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })

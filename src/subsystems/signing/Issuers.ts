@@ -11,7 +11,9 @@ import { ledgerPathOf } from "./Ledger.ts"
 export interface Issuer {
   /** Lower-case hexadecimal SHA-256 of its SubjectPublicKeyInfo. */
   readonly id: string
-  /** The trust anchor, PEM. */
+  /** The certificate leaves are signed with, DER. */
+  readonly certificate: Uint8Array
+  /** The trust anchor, PEM: the last certificate of the file. */
   readonly anchorPem: string
   /** Where an old ledger of revocations may lie. */
   readonly ledgerPath: string
@@ -64,10 +66,11 @@ export class Issuers extends Context.Tag("acme/subsystems/signing/Issuers")<Issu
             loadCa({ certificatePem: text, privateKeyPem: undefined, now }),
             ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
           )
-          const { anchorPem, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca
+          const { anchorPem, certificates, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca
+          const certificate = certificates[0] ?? new Uint8Array()
           const subject = ca.subjectText.split("\n").join(", ")
           const ledgerPath = ledgerPathOf(crl_path)
-          const issuer = { id, anchorPem, ledgerPath, subject, sha256, keyType, notBefore, notAfter }
+          const issuer = { id, certificate, anchorPem, ledgerPath, subject, sha256, keyType, notBefore, notAfter }
           bySection.set(section, issuer)
           byProfile.set(name, issuer)
         }

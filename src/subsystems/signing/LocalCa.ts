@@ -86,7 +86,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         spki: csr.spki,
         keyType: csr.keyType,
         names,
-        commonName: leafCommonName(csr),
+        commonName: leafCommonName(csr, names),
         serial,
         notBefore,
         notAfter
@@ -114,8 +114,9 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         return yield* new SigningFailed({ cause: "chain_rejected", detail: `the chain failed the check ${fault}` })
       }
       const hex = Buffer.from(serial).toString("hex")
-      yield* emit("local_ca_leaf_issued", { order_id: orderId, cert_serial: hex })
-      return { chain, serial: hex, notAfter }
+      const facts = { order_id: orderId, cert_serial: hex }
+      yield* emit("local_ca_leaf_issued", facts)
+      return { chain, serial: hex, notAfter, discarded: emit("local_ca_leaf_discarded", facts) }
     })
     return { issue, crl: { id: ca.issuerId, sign: signCrl, path: settings.crl_path } }
   })

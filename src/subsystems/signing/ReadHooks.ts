@@ -2,6 +2,8 @@ import { Cache, Context, Data, Effect, Either, Exit, Fiber, Layer } from "effect
 import { sectionText } from "../config/Section.ts"
 import { isRevocationList } from "../crypto/Crl.ts"
 import { Scripts } from "../outside/Scripts.ts"
+import type { Turns } from "../outside/Turns.ts"
+import { makeTurns } from "../outside/Turns.ts"
 import type { SigningProfile } from "./Backends.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 import { ask, HookFailed } from "./SignerScript.ts"
@@ -43,7 +45,7 @@ const readWindow = (printed: string): Either.Either<SuggestedWindow | undefined,
 /** A leaf as a key of a cache. */
 class Leaf extends Data.Class<{ readonly base64: string }> {}
 
-const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Effect.Semaphore) =>
+const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Turns) =>
   Effect.gen(function*() {
     const life = { timeToLive: <A, E>(exit: Exit.Exit<A, E>) => Exit.isSuccess(exit) ? answerLife : failureLife }
     const crls = yield* Cache.makeWith({
@@ -102,7 +104,7 @@ export class ReadHooks extends Context.Tag("acme/subsystems/signing/ReadHooks")<
       this,
       Effect.gen(function*() {
         const scripts = yield* Scripts
-        const turns = yield* Effect.makeSemaphore(maxRunning)
+        const turns = makeTurns(maxRunning)
         const bySection = new Map<string, Effect.Effect.Success<ReturnType<typeof hooksOf>>>()
         const byProfile = new Map<string, Effect.Effect.Success<ReturnType<typeof hooksOf>>>()
         for (const { name, signer } of profiles) {

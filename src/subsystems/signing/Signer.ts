@@ -23,6 +23,8 @@ export interface Issued {
   readonly serial: string
   /** Epoch seconds. */
   readonly notAfter: number
+  /** Told when it was signed for nothing: valid, and neither stored nor handed out. */
+  readonly discarded?: Effect.Effect<void>
 }
 
 /** The backend says the CSR is at fault: the order ends `invalid` with badCSR. */

@@ -2,6 +2,7 @@ import { Clock, Data, Effect } from "effect"
 import { emit } from "../log/EventLog.ts"
 import type { Scripts } from "../outside/Scripts.ts"
 import { wordsOf } from "../outside/Scripts.ts"
+import type { Turns } from "../outside/Turns.ts"
 
 /** `signer.custom`. */
 export interface CustomSettings {
@@ -21,7 +22,7 @@ export interface Hook {
   readonly env?: { readonly [name: string]: string }
   /** Bytes of output that are read; more is a failure, where it matters. */
   readonly maxBytes: number
-  readonly turns: Effect.Semaphore | undefined
+  readonly turns: Turns | undefined
 }
 
 /** The script did not answer. `exit` is what it ended with, by itself; `detail` is its own first line, or what happened. */

@@ -1,6 +1,8 @@
+import type { Ref } from "effect"
 import { Data } from "effect"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
+import { exhausted, isExhaustion } from "../outside/Exhausted.ts"
 
 /** The part of the `challenge` section a validation obeys; keys and units are those of the configuration. */
 export interface ChallengePolicy {
@@ -31,6 +33,9 @@ export interface ChallengeAttempt {
   readonly keyAuthorization: string
   readonly challenge: ChallengePolicy
 }
+
+/** What an attempt is waiting for, as the log is told of one whose time is up. */
+export type Waiting = Ref.Ref<string>
 
 /** The closed words that tell an operator's log why a challenge was refused. */
 export type RefusalReason =
@@ -67,6 +72,13 @@ export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
   /** Records that were seen, where a client may know. */
   readonly answers?: number
 }> {}
+
+/** This host had nothing left to run the check with: it says nothing about the client, and is to be run again. */
+export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{ readonly detail: string }> {}
+
+/** What became of a failure the system has a code for: `refusal`, unless it was this host that failed. */
+export const unlessOwn = <E>(code: string | undefined, refusal: E): E | ChallengePostponed =>
+  isExhaustion(code) ? new ChallengePostponed({ detail: exhausted(code) }) : refusal
 
 /** A refusal with the problem type `connection`. */
 export const unreachable = (reason: RefusalReason, detail: string): ChallengeRefused =>

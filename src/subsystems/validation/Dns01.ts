@@ -3,7 +3,7 @@ import { isSame, keyAuthorizationDigest } from "../crypto/KeyAuthorization.ts"
 import { emit } from "../log/EventLog.ts"
 import type { Resolver } from "../outside/Resolver.ts"
 import type { ChallengeAttempt } from "./Attempt.ts"
-import { ChallengeRefused } from "./Attempt.ts"
+import { ChallengeRefused, unlessOwn } from "./Attempt.ts"
 
 /** Records of one name that are compared: the zone's owner decides how many there are. */
 const maxRecords = 64
@@ -17,7 +17,8 @@ export const makeDns01 = (resolver: Pick<Resolver["Type"], "texts">) =>
     const wanted = Buffer.from(keyAuthorizationDigest(keyAuthorization).toString("base64url"))
     const records = yield* Effect.mapError(
       resolver.texts(`_acme-challenge.${identifier}`),
-      ({ code, name }) => new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${name}: ${code}` })
+      ({ code, name }) =>
+        unlessOwn(code, new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${name}: ${code}` }))
     )
     const answers = records.length
     const matches = records.slice(0, maxRecords).filter((record) => isSame(Buffer.from(record), wanted))

@@ -1,11 +1,12 @@
 import { Clock, Effect, Either } from "effect"
 import type { IpAddress } from "../../domain/Address.ts"
 import { emit } from "../log/EventLog.ts"
-import type { HttpAnswer, HttpGet } from "../outside/HttpGet.ts"
+import type { TlsFailed } from "../outside/Connect.ts"
+import type { ExchangeFailed, HttpAnswer, HttpGet } from "../outside/HttpGet.ts"
 import type { Resolver } from "../outside/Resolver.ts"
-import type { ChallengeAttempt, RefusalReason } from "./Attempt.ts"
-import { ChallengeRefused, unreachable } from "./Attempt.ts"
-import { makeDial } from "./Dial.ts"
+import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
+import { ChallengeRefused, unlessOwn, unreachable } from "./Attempt.ts"
+import { dialled, makeDial } from "./Dial.ts"
 
 const unauthorized = (reason: RefusalReason, detail: string) =>
   new ChallengeRefused({ error: "unauthorized", reason, detail })
@@ -56,7 +57,7 @@ const redirectTarget = (location: string | undefined, from: string): Either.Eith
  * attempts. Interruption ends look-ups and sockets.
  */
 export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGet: HttpGet["Type"]) =>
-  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt) {
+  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
     const settings = challenge.http_01
     const started = yield* Clock.currentTimeMillis
     const token = keyAuthorization.split(".", 1).join("")
@@ -64,12 +65,12 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
     const safe = (text: string) =>
       text.replaceAll(keyAuthorization, "<key authorization>").replaceAll(token, "<token>").slice(0, longestText)
 
-    const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe })
+    const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe, waiting })
 
     const load = ({ host, path, port, secure }: Hop, addresses: ReadonlyArray<IpAddress>) =>
-      inTurn(addresses, (address, connectMillis) => {
-        const failed = (reason: RefusalReason) => ({ detail }: { readonly detail: string }) =>
-          unreachable(reason, safe(`${address}: ${detail}`))
+      inTurn(addresses, port, (address, connectMillis) => {
+        const failed = (reason: RefusalReason) => ({ code, detail }: TlsFailed | ExchangeFailed) =>
+          Effect.fail(unlessOwn(code, unreachable(reason, safe(`${dialled(address, port)}: ${detail}`))))
         return httpGet.get({
           address,
           port,
@@ -133,9 +134,9 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
     while (true) {
       const { address, answer } = yield* load(hop, yield* resolve(hop.name))
       const { body, status } = answer
-      const at = { identifier, address, status, hop: seen.size - 1 }
+      const at = { identifier, address, status, hop: seen.size - 1, body_bytes: body.length }
       if (!followed.has(status)) {
-        yield* emit("challenge_http_01_loaded", { ...at, body_bytes: body.length })
+        yield* emit("challenge_http_01_loaded", at)
         return yield* judge(answer)
       }
       yield* emit("challenge_http_01_redirect", at)

@@ -2,10 +2,11 @@ import { Clock, Effect } from "effect"
 import { alpnCertificateFault } from "../crypto/AlpnCertificate.ts"
 import { emit } from "../log/EventLog.ts"
 import type { AlpnPeer } from "../outside/AlpnPeer.ts"
+import { exhausted, isExhaustion } from "../outside/Exhausted.ts"
 import type { Resolver } from "../outside/Resolver.ts"
-import type { ChallengeAttempt, RefusalReason } from "./Attempt.ts"
-import { ChallengeRefused } from "./Attempt.ts"
-import { makeDial } from "./Dial.ts"
+import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
+import { ChallengePostponed, ChallengeRefused } from "./Attempt.ts"
+import { dialled, makeDial } from "./Dial.ts"
 
 const protocol = "acme-tls/1"
 
@@ -17,10 +18,10 @@ const longestText = 500
  * the validation certificate in a handshake for `acme-tls/1`. Bounded by the caller, as http-01 is.
  */
 export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, peer: AlpnPeer["Type"]) =>
-  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt) {
+  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
     const started = yield* Clock.currentTimeMillis
     const safe = (text: string) => text.slice(0, longestText)
-    const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe })
+    const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe, waiting })
     const { port } = challenge.tls_alpn_01
     const refused = (error: "tls" | "incorrectResponse", reason: RefusalReason, detail: string) =>
       Effect.zipRight(
@@ -29,22 +30,27 @@ export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, pee
       )
     const shown = yield* inTurn(
       yield* resolve(identifier),
+      port,
       (address, connectMillis) =>
         peer.meet({ address, port, connectMillis, name: identifier, protocol }).pipe(
           Effect.map((answer) => ({ ...answer, address })),
           Effect.catchTag(
             "TlsFailed",
-            ({ detail }) => refused("tls", "handshake_failed", safe(`${address}: ${detail}`))
+            ({ code, detail }): Effect.Effect<never, ChallengeRefused | ChallengePostponed> =>
+              isExhaustion(code)
+                ? new ChallengePostponed({ detail: exhausted(code) })
+                : refused("tls", "handshake_failed", safe(`${dialled(address, port)}: ${detail}`))
           )
         )
     )
+    const at = dialled(shown.address, port)
     if (shown.protocol !== protocol) {
-      return yield* refused("tls", "alpn_refused", `${shown.address}: ${shown.protocol ?? "no protocol"} was chosen`)
+      return yield* refused("tls", "alpn_refused", `${at}: ${shown.protocol ?? "no protocol"} was chosen`)
     }
     if (shown.certificate === undefined) {
-      return yield* refused("incorrectResponse", "certificate_absent", `${shown.address} showed no certificate`)
+      return yield* refused("incorrectResponse", "certificate_absent", `${at} showed no certificate`)
     }
     const fault = alpnCertificateFault(shown.certificate, { name: identifier, keyAuthorization })
-    if (fault !== undefined) return yield* refused("incorrectResponse", fault, `the certificate of ${shown.address}`)
+    if (fault !== undefined) return yield* refused("incorrectResponse", fault, `the certificate of ${at}`)
     return yield* emit("challenge_tls_alpn_01_matched", { identifier })
   })

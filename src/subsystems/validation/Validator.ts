@@ -1,10 +1,10 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Ref } from "effect"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import { emit } from "../log/EventLog.ts"
 import { AlpnPeer } from "../outside/AlpnPeer.ts"
 import { HttpGet } from "../outside/HttpGet.ts"
 import { Resolver } from "../outside/Resolver.ts"
-import type { ChallengeAttempt, ChallengePolicy } from "./Attempt.ts"
+import type { ChallengeAttempt, ChallengePolicy, ChallengePostponed, Waiting } from "./Attempt.ts"
 import { ChallengeRefused } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
@@ -22,7 +22,10 @@ const shielded = (challenge: ChallengePolicy, own: ReadonlyArray<string>): Chall
 const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
   const resolver = yield* Resolver
   const checks: {
-    readonly [T in ChallengeType]: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+    readonly [T in ChallengeType]: (
+      attempt: ChallengeAttempt,
+      waiting: Waiting
+    ) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   } = {
     "http-01": makeHttp01(resolver, yield* HttpGet),
     "dns-01": makeDns01(resolver),
@@ -32,7 +35,8 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
   const validate = Effect.fnUntraced(function*(attempt: ChallengeAttempt) {
     const { challenge, identifier, type } = attempt
     const started = yield* Clock.currentTimeMillis
-    yield* checks[type]({ ...attempt, challenge: shielded(challenge, own) }).pipe(
+    const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
+    yield* checks[type]({ ...attempt, challenge: shielded(challenge, own) }, waiting).pipe(
       Effect.timeoutFail({
         duration: challenge.timeout_ms,
         onTimeout: () =>
@@ -42,12 +46,13 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
             detail: `no verdict within ${challenge.timeout_ms} ms`
           })
       }),
-      Effect.tapError(({ detail, reason }) =>
+      Effect.tapErrorTag("ChallengeRefused", ({ detail, reason }) =>
         reason === "timeout"
-          ? Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started }))
-          : emit("challenge_validation_failed", { identifier, reason, error: detail })
-      )
+          ? Effect.flatMap(
+            Effect.all([Clock.currentTimeMillis, waiting]),
+            ([now, error]) => emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started, error })
+          )
+          : emit("challenge_validation_failed", { identifier, reason, error: detail }))
     )
   })
 
@@ -58,9 +63,9 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
 export class Validator extends Context.Tag("acme/subsystems/validation/Validator")<Validator, {
   /**
    * Runs one check under challenge.timeout_ms, once. Success is proof; `ChallengeRefused` is a verdict too, never a
-   * reason to try again. Interruption leaves no socket and no query behind.
+   * reason to try again, and `ChallengePostponed` is none. Interruption leaves no socket and no query behind.
    */
-  readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+  readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
 }>() {
   /** Checks over the network as `Resolver`, `HttpGet` and `AlpnPeer` reach it; `own` are addresses of this host. */
   static readonly layer = (
@@ -69,6 +74,6 @@ export class Validator extends Context.Tag("acme/subsystems/validation/Validator
 
   /** Decides by a function, which sees every attempt. */
   static readonly layerScripted = (
-    script: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused>
+    script: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   ): Layer.Layer<Validator> => Layer.succeed(this, { validate: script })
 }

@@ -40,6 +40,7 @@ export const renderOrder = (order: OrderObject): string => {
     ...(authorizations.length === 0 ? [] : ["", "authorizations", ...authorizations]),
     ...(jobs.length === 0 ? [] : ["", "jobs", ...jobs]),
     ...(error === undefined ? [] : ["", `error  ${error.detail}`]),
-    ...(explanation === undefined ? [] : ["", explanation.summary, explanation.nextStep])
+    ...(explanation === undefined ? [] : ["", explanation.summary, explanation.nextStep]),
+    ...(explanation?.requestId === undefined ? [] : [`Its log lines have request_id=${explanation.requestId}.`])
   ].join("\n")
 }

@@ -1,14 +1,18 @@
 import { Clock, Effect } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../domain/AcmeError.ts"
+import type { Peer } from "../../domain/Peer.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
 import { linger } from "./Connections.ts"
+import { Shares } from "./Shares.ts"
 
 const bodyTimeoutMillis = 10_000
 
 interface Reader {
   readonly endsAt: number
   readonly expire: () => void
+  /** Makes room for somebody who has less. */
+  readonly shed: () => void
 }
 
 /** Octets one body may have, and bodies that may be read at once; beyond it a request is shed. */
@@ -17,9 +21,12 @@ export interface BodyLimits {
   readonly maxBodies: number
 }
 
-/** Reads request bodies into memory, bounded in octets, in seconds and in how many are read at once. */
+const shed = Effect.zipRight(emit("request_shed", {}), new Shed())
+
+/** Reads request bodies into memory, bounded in octets, in seconds and in how many are read at once, shared among peers. */
 export class Body {
   readonly #readers = new Set<Reader>()
+  readonly #shares = new Shares<Reader>()
 
   /** Fails every read that has used up its time. All have the same, so the oldest stand first. */
   expire(now: number): void {
@@ -29,24 +36,33 @@ export class Body {
     }
   }
 
-  /** The body of a message. A body too large is refused before it is read when its length was announced. */
+  /**
+   * The body of a message, for whoever sends it. A body too large is refused before it is read when its length was
+   * announced. While as many are read as may be, one of whoever sends most is shed.
+   */
   read(
     message: IncomingMessage,
     response: ServerResponse,
-    { maxBodies, maxBodyBytes }: BodyLimits
+    { maxBodies, maxBodyBytes }: BodyLimits,
+    peer: Peer | undefined
   ): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
     return Effect.flatMap(Clock.currentTimeMillis, (now): ReturnType<Body["read"]> => {
       if (Number(message.headers["content-length"] ?? 0) > maxBodyBytes) return this.#tooLarge(message, response)
-      if (this.#readers.size >= maxBodies) return Effect.zipRight(emit("request_shed", {}), new Shed())
+      if (this.#shares.size >= maxBodies) {
+        const victim = this.#shares.victimOf(peer)
+        if (victim === undefined) return shed
+        victim.shed()
+      }
       if (message.headers.expect?.toLowerCase() === "100-continue") response.writeContinue()
-      return Effect.async<Buffer, BodyTooLarge | BodyTooSlow>((resume) => {
+      return Effect.async<Buffer, BodyTooLarge | BodyTooSlow | Shed>((resume) => {
         const chunks: Array<Buffer> = []
         let size = 0
         const stop = () => {
           this.#readers.delete(reader)
+          leave()
           message.off("data", onData).off("end", onEnd).off("close", onClose)
         }
-        const finish = (result: Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow>) => {
+        const finish = (result: Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed>) => {
           stop()
           resume(result)
         }
@@ -57,13 +73,16 @@ export class Body {
         }
         const onEnd = () => finish(Effect.succeed(Buffer.concat(chunks)))
         const onClose = () => finish(Effect.interrupt)
+        const give = (up: Effect.Effect<never, BodyTooSlow | Shed>) => {
+          abandon(message, response)
+          finish(up)
+        }
         const reader: Reader = {
           endsAt: now + bodyTimeoutMillis,
-          expire: () => {
-            abandon(message, response)
-            finish(Effect.fail(new BodyTooSlow()))
-          }
+          expire: () => give(Effect.fail(new BodyTooSlow())),
+          shed: () => give(shed)
         }
+        const leave = this.#shares.add(peer, reader)
         this.#readers.add(reader)
         message.on("data", onData).on("end", onEnd).on("close", onClose)
         return Effect.sync(stop)

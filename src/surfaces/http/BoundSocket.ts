@@ -61,10 +61,22 @@ interface Speaker {
 const isSame = (one: TlsSettings | undefined, other: TlsSettings | undefined): boolean =>
   one?.cert === other?.cert && one?.key === other?.key && one?.handshakeTimeoutMillis === other?.handshakeTimeoutMillis
 
+const reasons: { readonly [code: string]: string } = {
+  EADDRINUSE: "something listens there already, which may be this service; stop it, or give another address",
+  EADDRNOTAVAIL: "no interface of this host has this address",
+  EACCES: "this user may not; a port under 1024 takes the capability CAP_NET_BIND_SERVICE",
+  ENOTFOUND: "the name cannot be looked up on this host"
+}
+
+const whyNot = ({ code = "", message }: NodeJS.ErrnoException): string => {
+  const reason = reasons[code]
+  return reason === undefined ? message : `${reason} (${code})`
+}
+
 const listening = (server: Net.Server, host: string, port: number): Effect.Effect<void, BindFailed> =>
   Effect.async((resume) => {
-    const failed = (error: Error) =>
-      resume(Effect.fail(new BindFailed({ address: `${host}:${port}`, detail: error.message })))
+    const failed = (error: NodeJS.ErrnoException) =>
+      resume(Effect.fail(new BindFailed({ address: `${host}:${port}`, detail: whyNot(error) })))
     server.once("error", failed)
     server.listen({ host, port, backlog: 1024 }, () => {
       server.off("error", failed)

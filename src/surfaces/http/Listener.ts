@@ -1,12 +1,17 @@
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberId, Runtime, Schedule } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberId, FiberRef, Runtime, Schedule } from "effect"
 import type { Scope } from "effect"
 import type * as Http from "node:http"
 import type { Socket } from "node:net"
 import type { TLSSocket } from "node:tls"
+import { comparable } from "../../domain/Address.ts"
+import type { Comparable } from "../../domain/Address.ts"
 import { accessWeight } from "../../domain/Event.ts"
+import type { Peer } from "../../domain/Peer.ts"
+import { peerOf } from "../../domain/Peer.ts"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import { emit, enterSpan, leaveSpan } from "../../subsystems/log/EventLog.ts"
 import { count } from "../../subsystems/metrics/Metrics.ts"
+import { currentPeer } from "../../subsystems/outside/Turns.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
 import type { BindFailed, TlsSettings } from "./BoundSocket.ts"
@@ -32,6 +37,8 @@ export interface Serving<R> extends BodyLimits {
   readonly requestTimeoutMillis: number
   /** Whether its requests are counted in the metrics. */
   readonly isCounted: boolean
+  /** Whether many stand behind an address, so that nothing is counted as its share. */
+  readonly isProxy: (address: Comparable) => boolean
 }
 
 const sweepMillis = 250
@@ -67,7 +74,8 @@ interface InFlight {
 const accessLine = (status: number, latency: number, probe: boolean): Effect.Effect<void> =>
   emit("request_completed", { status, latency_ms: latency }, accessWeight(status, probe))
 
-const isProbe = ({ method, path }: Request): boolean => path === "/health" && (method === "GET" || method === "HEAD")
+const isProbe = ({ method, path }: Request): boolean =>
+  (method === "GET" || method === "HEAD") && (path === "/health" || path === "/debug" || path.startsWith("/debug/"))
 
 const statusOf = ({ code }: NodeJS.ErrnoException) =>
   code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
@@ -118,21 +126,26 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         })
       }
       server.on("tlsClientError", (error: NodeJS.ErrnoException, { remoteAddress }: TLSSocket) => {
-        const fields = { listener: options.name, address: remoteAddress }
-        log(
-          error.code === "ERR_TLS_HANDSHAKE_TIMEOUT"
-            ? emit("tls_handshake_timeout", fields)
-            : emit("tls_handshake_failed", { ...fields, error: error.message })
-        )
+        const fields = {
+          listener: options.name,
+          client_ip: remoteAddress && unmapped(remoteAddress),
+          error: error.message
+        }
+        log(emit(error.code === "ERR_TLS_HANDSHAKE_TIMEOUT" ? "tls_handshake_timeout" : "tls_handshake_failed", fields))
       })
     })
     const { connections } = socket
     let refusalsLoggedAt = 0
-    connections.onRefused = (open, pending) =>
+    connections.onRefused = (address, open, pending) =>
       log(Effect.flatMap(Clock.currentTimeMillis, (now) => {
         if (now - refusalsLoggedAt < 1000) return Effect.void
         refusalsLoggedAt = now
-        return emit("server_connection_refused", { listener: options.name, open, pending })
+        return emit("server_connection_refused", {
+          listener: options.name,
+          address: unmapped(address),
+          open,
+          pending
+        })
       }))
     const address = yield* socket.bind(options.host, options.port)
 
@@ -146,12 +159,16 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       Schedule.spaced(sweepMillis)
     ))
 
-    const serve = <R>({ app, isCounted, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
+    const serve = <R>({ app, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
       Effect.gen(function*() {
         const runtime = yield* Effect.runtime<R | Entropy>()
         const entropy = yield* Entropy
         const fork = Runtime.runFork(runtime)
         const limits = { maxBodies, maxBodyBytes }
+        const shareOf = (address: string): Peer | undefined => {
+          const read = comparable(address)
+          return read !== undefined && isProxy(read) ? undefined : peerOf(address)
+        }
 
         const answered = (one: InFlight, request: Request): Effect.Effect<Answer | undefined, never, R> =>
           Effect.flatMap(Effect.exit(Effect.interruptible(app.handle(request))), (exit) => {
@@ -170,11 +187,17 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           function*(one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) {
             const startedAt = yield* Clock.currentTimeMillis
             one.endsAt = startedAt + requestTimeoutMillis
-            const received = yield* readHead(message, entropy, bodies.read(message, response, limits))
+            const body = Effect.flatMap(
+              FiberRef.get(currentPeer),
+              (peer) => bodies.read(message, response, limits, peer)
+            )
+            const received = yield* readHead(message, entropy, body)
             // What anybody calls his requests is not what the log and the audit trail find them by.
             const isNamed = received.givenId !== undefined && app.isProxied(received)
             const id = isNamed ? received.givenId : received.id
-            const request = { ...received, id, clientIp: app.clientIpOf(received) }
+            const clientIp = app.clientIpOf(received)
+            const request = { ...received, id, clientIp }
+            yield* FiberRef.set(currentPeer, shareOf(clientIp))
             yield* enterSpan({
               request_id: request.id,
               ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
@@ -233,6 +256,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             )
           }
           onRequest = begin
+          connections.peerOf = shareOf
           deadlineMillis = requestTimeoutMillis
           socket.speak(tls)
         })

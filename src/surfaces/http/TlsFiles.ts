@@ -5,7 +5,7 @@ import * as Fs from "node:fs/promises"
 import { createSecureContext } from "node:tls"
 import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import type { FileUnusable } from "../../subsystems/crypto/KeyFile.ts"
-import { readTextFile, said, writeNewFiles } from "../../subsystems/crypto/KeyFile.ts"
+import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../subsystems/crypto/KeyFile.ts"
 import { serialFrom } from "../../subsystems/crypto/Leaf.ts"
 import { generateTlsPair } from "../../subsystems/crypto/TlsPair.ts"
 import { emit } from "../../subsystems/log/EventLog.ts"
@@ -94,8 +94,9 @@ export const load = (
   settings: TlsFileSettings
 ): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
-    yield* generateIfMissing(settings)
     const { cert_path, key_path, listener } = settings
+    for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
+    yield* generateIfMissing(settings)
     const cert = (yield* Effect.mapError(readTextFile(cert_path), unusable)).text
     const key = (yield* Effect.mapError(readTextFile(key_path), unusable)).text
     const certificate = yield* Effect.try({

@@ -90,6 +90,7 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     {
       kind: "http01_token_sweep",
       everySeconds: 3600,
+      failure: "http_01_token_reaper_failed",
       idle: ![...profiles.values()].some(({ signer }) => usesHttp01(signer)),
       run: passes.sweepHttp01Tokens
     },

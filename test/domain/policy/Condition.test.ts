@@ -2,7 +2,7 @@ import { Either, FastCheck as fc } from "effect"
 import { assert, describe, it } from "vitest"
 import type { Condition, Verdict } from "../../../src/domain/policy/Condition.ts"
 import { checksOf, evaluate, parseCondition, renderCondition } from "../../../src/domain/policy/Condition.ts"
-import { fuzz, timeoutOf } from "../../support/Fuzz.ts"
+import { fuzz } from "../../support/Fuzz.ts"
 
 const parsed = (text: string): Condition =>
   Either.getOrThrowWith(parseCondition(text), ({ column, detail }) => new Error(`${text}: ${column} ${detail}`))
@@ -165,7 +165,7 @@ describe("any condition", () => {
       }),
       fuzz(500)
     )
-  }, timeoutOf(60_000))
+  })
 
   it("comes to what its definition says", () => {
     fc.assert(
@@ -175,7 +175,7 @@ describe("any condition", () => {
       }),
       fuzz(500)
     )
-  }, timeoutOf(60_000))
+  })
 
   it("asks for the checks of an operator from left to right, until its result is settled", () => {
     fc.assert(
@@ -185,7 +185,7 @@ describe("any condition", () => {
       }),
       fuzz(500)
     )
-  }, timeoutOf(60_000))
+  })
 
   it("of any text is read or refused at a column of it", () => {
     const words = fc.array(fc.constantFrom("a", "not", "and", "OR", "(", ")", " ", "\t", "x_y", "\u{1f600}", "é", "-"))
@@ -198,5 +198,5 @@ describe("any condition", () => {
       }),
       fuzz(1000)
     )
-  }, timeoutOf(60_000))
+  })
 })

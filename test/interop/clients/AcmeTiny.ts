@@ -11,10 +11,14 @@ const file = (at: Workplace, [name]: Names, kind: string) => join(at.home, `${na
 const run = async (at: Workplace, names: Names) => {
   const account = join(at.home, "account.key")
   if (!existsSync(account)) await runCommand("openssl", ["genrsa", "-out", account, "2048"])
-  const key = ["-newkey", "rsa:2048", "-nodes", "-keyout", file(at, names, "key")]
-  const san = `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}`
-  const csr = ["-out", file(at, names, "csr"), "-config", "/dev/null", "-subj", "/", "-addext", san]
-  await runCommand("openssl", ["req", "-new", ...key, ...csr])
+  await runCommand("openssl", ["genrsa", "-out", file(at, names, "key"), "2048"])
+  // As its README makes them, for one name and for several.
+  const [name, ...others] = names
+  const subject = others.length === 0
+    ? ["-subj", `/CN=${name}`]
+    : ["-subj", "/", "-addext", `subjectAltName = ${names.map((one) => `DNS:${one}`).join(", ")}`]
+  const key = ["-key", file(at, names, "key")]
+  await runCommand("openssl", ["req", "-new", "-sha256", ...key, ...subject, "-out", file(at, names, "csr")])
   const files = ["--account-key", account, "--csr", file(at, names, "csr"), "--acme-dir", tokensOf(at)]
   // It would look its own answer up by the system's name servers, which do not know our zone.
   const words = [...files, "--directory-url", at.directoryUrl, "--disable-check", "--contact", `mailto:${contact}`]
@@ -31,6 +35,7 @@ export const acmeTiny: Client = {
   name: "acme-tiny",
   commands: ["acme-tiny"],
   challenges: ["http-01"],
+  namesInSubject: true,
   issue: run,
   renew: run,
   chain: (at, names) => readFileSync(file(at, names, "pem"), "utf8")

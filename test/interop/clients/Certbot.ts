@@ -4,11 +4,14 @@ import type { Client, Workplace } from "../Client.ts"
 import { contact, scriptIn } from "../Client.ts"
 import { runCommand } from "../Command.ts"
 
-const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
+const run = ([program, ...first]: Program, at: Workplace, ...words: ReadonlyArray<string>) => {
   const places = ["--config-dir", "config", "--work-dir", "work", "--logs-dir", "logs"]
-  const all = [...words, ...places, "--server", at.directoryUrl, "--non-interactive"]
-  return runCommand("certbot", all, { cwd: at.home, env: { HOME: at.home, REQUESTS_CA_BUNDLE: at.trust } })
+  const all = [...first, ...words, ...places, "--server", at.directoryUrl, "--non-interactive"]
+  return runCommand(program, all, { cwd: at.home, env: { HOME: at.home, REQUESTS_CA_BUNDLE: at.trust } })
 }
+
+/** A program and what it is always told. */
+type Program = readonly [program: string, ...words: ReadonlyArray<string>]
 
 const how = (at: Workplace): ReadonlyArray<string> => {
   if (at.challenge === "http-01") {
@@ -22,24 +25,45 @@ const how = (at: Workplace): ReadonlyArray<string> => {
 
 const live = (at: Workplace, name: string, file: string) => join(at.home, "config/live", name, file)
 
-/** certbot with its own web server, or with hooks that update the zone; an RSA account key. */
-export const certbot: Client = {
-  name: "certbot",
+const clientOf = (name: string, program: Program): Client => ({
+  name,
   commands: ["certbot"],
   challenges: ["http-01", "dns-01"],
   issue: (at, names) => {
     const domains = names.flatMap((name) => ["-d", name])
     const { credential } = at
     const bound = credential === undefined ? [] : ["--eab-kid", credential.kid, "--eab-hmac-key", credential.hmacKey]
-    return run(at, "certonly", ...how(at), ...domains, ...bound, "--agree-tos", "--no-eff-email", "-m", contact)
+    return run(
+      program,
+      at,
+      "certonly",
+      ...how(at),
+      ...domains,
+      ...bound,
+      "--agree-tos",
+      "--no-eff-email",
+      "-m",
+      contact
+    )
   },
-  renew: (at, [name]) => run(at, "renew", "--cert-name", name, "--force-renewal", "--no-random-sleep-on-renew"),
+  renew: (at, [name]) =>
+    run(program, at, "renew", "--cert-name", name, "--force-renewal", "--no-random-sleep-on-renew"),
   chain: (at, [name]) => readFileSync(live(at, name, "fullchain.pem"), "utf8"),
   binds: true,
-  revoke: (at, [name]) => run(at, "revoke", "--cert-path", live(at, name, "cert.pem"), "--no-delete-after-revoke"),
+  revoke: (at, [name]) =>
+    run(program, at, "revoke", "--cert-path", live(at, name, "cert.pem"), "--no-delete-after-revoke"),
   revokeByItsKey: (at, [name]) => {
     const files = ["--cert-path", live(at, name, "cert.pem"), "--key-path", live(at, name, "privkey.pem")]
-    return run(at, "revoke", ...files, "--no-delete-after-revoke", "--reason", "keycompromise")
+    return run(program, at, "revoke", ...files, "--no-delete-after-revoke", "--reason", "keycompromise")
   },
-  deactivate: (at) => run(at, "unregister")
+  deactivate: (at) => run(program, at, "unregister")
+})
+
+/** certbot with its own web server, or with hooks that update the zone; an RSA account key. */
+export const certbot = clientOf("certbot", ["certbot"])
+
+/** The same with requests for certificates as certbot 1 makes them, which Debian has no package of any more. */
+export const certbot1: Client = {
+  ...clientOf("certbot 1", ["/usr/bin/python3", join(import.meta.dirname, "certbot-1.py")]),
+  challenges: ["http-01"]
 }

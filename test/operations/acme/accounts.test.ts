@@ -4,6 +4,7 @@ import { assert, describe } from "vitest"
 import { problemOf } from "../../../src/domain/Problem.ts"
 import * as accounts from "../../../src/operations/acme/accounts.ts"
 import { importSpki } from "../../../src/subsystems/crypto/Jwk.ts"
+import { fingerprint } from "../../../src/subsystems/crypto/Jws.ts"
 import * as stored from "../../../src/subsystems/db/accounts.ts"
 import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
@@ -198,6 +199,9 @@ describe.each(databases)("accounts on $name", (backend) => {
       const updated = yield* accounts.updateContact(caller, account, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual(updated.contact, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual((yield* accounts.updateContact(caller, updated, [])).contact, [])
+      const told = records.filter(({ event }) => event === "account_updated").map(({ fields }) => fields)
+      const key_fp = fingerprint(caller.pubkey)
+      assert.deepStrictEqual(told, Array.from({ length: 2 }, () => ({ account_id: caller.accountId, key_fp })))
       const rows = yield* sql(
         "SELECT event, actor_id, account_id, detail, client_ip, request_id FROM audit_log ORDER BY id"
       )
@@ -249,11 +253,13 @@ describe.each(databases)("accounts on $name", (backend) => {
         const [written, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const slow: Driver = {
           ...driver,
-          single: (statement, params) =>
-            statement.text.startsWith("UPDATE accounts")
-              ? Effect.uninterruptible(Effect.tap(driver.single(statement, params), () =>
-                Effect.zipRight(Deferred.succeed(written, undefined), Deferred.await(go))))
-              : driver.single(statement, params)
+          transact: (body) =>
+            driver.transact((connection) =>
+              Effect.tap(
+                body(connection),
+                () => Effect.zipRight(Deferred.succeed(written, undefined), Deferred.await(go))
+              )
+            )
         }
         const running = yield* Effect.fork(Effect.provideService(Effect.asVoid(operation), Database, slow))
         yield* Deferred.await(written)

@@ -18,9 +18,11 @@ import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
+import { emit } from "../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
+import type { DirectSigner, Issued, IssueRequest } from "../../../src/subsystems/signing/Signer.ts"
 import { CsrRejected, SigningFailed } from "../../../src/subsystems/signing/Signer.ts"
-import { ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
+import { ChallengePostponed, ChallengeRefused } from "../../../src/subsystems/validation/Attempt.ts"
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import { handlers } from "../../../src/surfaces/jobs/handlers.ts"
 import { der, makeCsr, oid } from "../../support/Csr.ts"
@@ -46,6 +48,8 @@ import {
 const config = configOf("[challenge]\nmax_in_flight_per_account = 32")
 const profile = profileOf(config)
 const bypassing = configOf("[challenge]\nbypass = true")
+
+let hostRuns = 0
 
 const refuses = (error: ChallengeRefused["error"]) => () =>
   new ChallengeRefused({ error, reason: "connect_failed", detail: "planted detail" })
@@ -576,6 +580,39 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.include(eventsOf(records), "challenge_validation_abandoned")
       }), { validate: () => Effect.die("boom") })
 
+    test(
+      "a check this host could not run has no verdict, however often: it is run again until it can be",
+      () =>
+        Effect.gen(function*() {
+          hostRuns = 0
+          const caller = yield* callerAt(profile)
+          const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+          yield* challenges.trigger(caller, id)
+          for (let round = 0; round < 10; round++) {
+            yield* work
+            assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+            assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+            yield* TestClock.adjust("5 seconds")
+          }
+          yield* work
+          assert.deepStrictEqual(yield* statuses, {
+            orders: ["ready"],
+            authorizations: ["valid"],
+            challenges: ["valid"]
+          })
+          const told = eventsOf(records).filter((event) => event.startsWith("challenge_"))
+          assert.deepStrictEqual(told, [
+            "challenge_validation_requested",
+            ...Array.from({ length: 10 }, () => "challenge_validation_postponed"),
+            "challenge_validated"
+          ])
+        }),
+      {
+        validate: () =>
+          Effect.suspend(() => hostRuns++ < 10 ? new ChallengePostponed({ detail: "no descriptors" }) : Effect.void)
+      }
+    )
+
     test("a profile that is not mounted keeps the job waiting", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
@@ -679,6 +716,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           [makeCsr({ names, key: accountKey }).csr.toString("base64url"), "account_key"],
           [csrText("a.example"), "san_missing"],
           [csrText(...names, "c.example"), "san_extra"],
+          [makeCsr({ names, withoutSan: true }).csr.toString("base64url"), "san_missing"],
           [makeCsr({ names, withoutSan: true, commonNames: ["a.example"] }).csr.toString("base64url"), "san_missing"],
           [
             makeCsr({ names, otherNames: [der(0x87, Buffer.from([192, 0, 2, 1]))] }).csr.toString("base64url"),
@@ -708,6 +746,39 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual(reasons, cases.map(([, reason]) => reason))
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
         yield* finalize(caller, id, `${good.toString("base64url")}${good.length % 3 === 0 ? "" : "="}`)
+      }))
+
+    test("a CSR may hold names in the common name alone, or some of them", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const alone = makeCsr({ names: [], withoutSan: true, commonNames: ["A.example"] }).csr
+        assert.strictEqual((yield* finalize(caller, id, alone.toString("base64url"))).status, "processing")
+        const both = yield* readyOrder("a.example", "b.example")
+        const { csr } = makeCsr({ names: ["b.example"], commonNames: ["a.example"] })
+        assert.strictEqual(
+          (yield* finalize(both.caller, both.id, csr.toString("base64url"))).status,
+          "processing"
+        )
+      }))
+
+    test("a CSR that is no base64url, or no DER, is told what it is", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const der = makeCsr({ names: ["a.example"] }).csr
+        const pem = `-----BEGIN CERTIFICATE REQUEST-----\n${
+          der.toString("base64")
+        }\n-----END CERTIFICATE REQUEST-----\n`
+        const isPem = "it is PEM; send the DER inside it, as base64url."
+        for (
+          const [csr, detail] of [
+            [pem, `The CSR is not base64url: ${isPem}`],
+            [Buffer.from(pem).toString("base64url"), "The CSR is PEM; send the DER inside it, as base64url."],
+            ["MII+", "The CSR is not base64url: it holds the character + of base64, where base64url has - and _."],
+            ["MII A", "The CSR is not base64url: it holds a space."],
+            ["MII===", "The CSR is not base64url: it has padding."],
+            ["M", "The CSR is not base64url: it is cut short, or stray bits are set at its end."]
+          ] as const
+        ) assert.deepInclude(yield* Effect.flip(finalize(caller, id, csr)), { _tag: "BadCsr", detail })
       }))
 
     test("whatever else a CSR asks for is not looked at", () =>
@@ -760,6 +831,14 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
 
     describe("and its signing", () => {
+      /** Tells of a certificate that was signed for nothing, as a local CA does. */
+      const openly = ({ orderId }: IssueRequest, signed: Issued): Issued => ({
+        ...signed,
+        discarded: emit("local_ca_leaf_discarded", { order_id: orderId, cert_serial: signed.serial })
+      })
+      const signsOpenly: DirectSigner["issue"] = (request) =>
+        Effect.map(signsAtOnce(request), (signed) => openly(request, signed))
+
       const withdrawn = (caller: Caller, id: OrderId) =>
         Effect.gen(function*() {
           const order = yield* orders.find(caller, id)
@@ -800,7 +879,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           deactivating.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
           yield* work
           yield* withdrawn(caller, id)
-        }), { issue: (request) => Effect.zipRight(deactivating.run, signsAtOnce(request)) })
+          assert.include(eventsOf(records), "local_ca_leaf_discarded")
+        }), { issue: (request) => Effect.zipRight(deactivating.run, signsOpenly(request)) })
 
       for (
         const [cause, told] of [
@@ -855,8 +935,25 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             detail: "not this name"
           })
           assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["bad_csr"])
+          const told = records.filter(({ event }) => event === "order_finalize_bad_csr").map(({ fields }) => fields)
+          assert.deepStrictEqual(told, [{ order_id: id, error: "not this name" }])
           assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
         }), { issue: () => new CsrRejected({ detail: "not this name" }) })
+
+      test("a certificate that cannot be stored is told of with its order, and stored when it can be", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* breakWrites(backend.dialect, { table: "orders", operation: "UPDATE" })
+          const signing = yield* Effect.fork(work)
+          const told = () => records.find(({ event }) => event === "order_finalize_persistence_failed")
+          const passing = Effect.zipRight(Effect.yieldNow(), TestClock.adjust("10 millis"))
+          yield* Effect.ensuring(Effect.repeat(passing, { until: () => told() !== undefined }), mend)
+          assert.strictEqual(told()?.fields["order_id"], id)
+          assert.match(String(told()?.fields["error"]), /planted/)
+          yield* Effect.raceFirst(Fiber.join(signing), Effect.forever(passing))
+          assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+        }))
 
       test("past the order's time the job is retired and the order ends invalid", () =>
         Effect.gen(function*() {
@@ -880,8 +977,9 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["order_expired"])
             assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
             assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+            assert.include(eventsOf(records), "local_ca_leaf_discarded")
           }),
-        { issue: (request) => Effect.zipRight(lapsing, signsAtOnce(request)) }
+        { issue: (request) => Effect.zipRight(lapsing, signsOpenly(request)) }
       )
 
       test("the lease ends while the first worker lives: its certificate is thrown away, job_lease_lost", () => {
@@ -894,7 +992,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             const waits = Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(go))
             return Effect.map(
               Effect.zipRight(isFirst ? waits : Effect.void, signsAtOnce(request)),
-              (signed) => ({ ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
+              (signed) => openly(request, { ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
             )
           })
         return Effect.provide(
@@ -915,6 +1013,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.deepStrictEqual(yield* column("SELECT cert_serial FROM orders"), ["05ec0d"])
             assert.strictEqual((yield* auditOf).length, 1)
             assert.include(eventsOf(records), "job_lease_lost")
+            const discarded = records.filter(({ event }) => event === "local_ca_leaf_discarded")
+            assert.deepStrictEqual(discarded.map(({ fields }) => fields), [{ order_id: id, cert_serial: "0f1257" }])
           }),
           world({ records, issue })
         )
@@ -930,6 +1030,32 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           assert.deepStrictEqual(yield* auditOf, [])
           assert.strictEqual((yield* Effect.exit(orders.certificate(caller, id)))._tag, "Failure")
         }), { issue: () => Effect.die("signed") })
+
+      test(
+        "a certificate whose settlement cannot be written is told of once; one that is stored never",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* breakWrites(backend.dialect, { table: "orders", operation: "UPDATE" })
+            const first = yield* runner
+            yield* first.pass
+            const ending = yield* Effect.fork(Effect.orDie(first.idle))
+            yield* Effect.iterate(0, {
+              while: (turns) => turns < 2000 && !eventsOf(records).includes("local_ca_leaf_discarded"),
+              body: (turns) => Effect.as(TestClock.adjust("1 second"), turns + 1)
+            })
+            yield* Fiber.join(ending)
+            yield* mendWrites(backend.dialect)
+            const discarded = () => eventsOf(records).filter((event) => event === "local_ca_leaf_discarded").length
+            assert.strictEqual(discarded(), 1)
+            yield* TestClock.adjust("2 minutes")
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+            assert.strictEqual(discarded(), 1)
+          }),
+        { issue: (request) => signsOpenly(request) }
+      )
 
       test("two workers at once: one certificate", () =>
         Effect.gen(function*() {

@@ -241,6 +241,8 @@ describe.each(databases)("orders on $name", (backend) => {
         yield* sql(`UPDATE authorizations SET status = 'pending'`)
         yield* TestClock.adjust(`${profile.order.validity_seconds} seconds`)
         assert.strictEqual((yield* refused)._tag, "Malformed", "past its time")
+        const told = records.filter(({ event }) => event === "authz_deactivation_refused")
+        assert.deepStrictEqual(told.map(({ fields }) => fields["authz_id"]), Array.from({ length: 5 }, () => id))
       }))
 
     test("an order that became valid in between is left alone", () =>

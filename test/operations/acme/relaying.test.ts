@@ -189,6 +189,27 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
     }))
 
+  test("is told how often the upstream was asked to open it, kept before it is asked; the log tells of a second time", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1_000_000)
+      const { id } = yield* finalized()
+      const askedAgain = (asks: number) => () => {
+        play(({ keeper }) => Effect.zipRight(keeper.asked(asks), away))
+        return Effect.zipRight(relay, TestClock.adjust("1 minute"))
+      }
+      yield* askedAgain(1)()
+      assert.notInclude(eventsOf(records), "upstream_order_lost")
+      yield* askedAgain(2)()
+      yield* relay
+      assert.deepStrictEqual(asked.map(({ stored }) => [stored.asks, stored.askedAt]), [
+        [0, undefined],
+        [1, 1000],
+        [2, 1060]
+      ])
+      const [record] = records.filter(({ event }) => event === "upstream_order_lost")
+      assert.deepStrictEqual(record?.fields, { order_id: id, attempts: 2 })
+    }))
+
   test("is told which orders of the upstream another one here has", () =>
     Effect.gen(function*() {
       let unclaimed: ReadonlyArray<string> = []
@@ -272,7 +293,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         yield* mend(backend.dialect)
         assert.deepStrictEqual(yield* relayJobs, ["ready"])
         assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), [
-          "signer_failed: the token could not be stored"
+          "signer_failed: the challenge's token could not be stored in the database here"
         ])
         const [record] = records.filter(({ event }) => event === "http_01_token_store_failed")
         assert.include(String(record?.fields["error"]), "http01_token_put")

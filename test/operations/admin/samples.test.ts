@@ -1,6 +1,6 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { it } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import * as samples from "../../../src/operations/admin/samples.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
@@ -36,9 +36,16 @@ describe.each(databases)("samples of the database on $name", (backend) => {
   /** The driver, with statements that match doing something else. */
   const instead = (pattern: RegExp, answer: ReturnType<Driver["single"]>): Driver => {
     const driver = database.driver()
+    const { aside } = driver
     return {
       ...driver,
-      single: (statement, params) => pattern.test(statement.text) ? answer : driver.single(statement, params)
+      single: (statement, params) => pattern.test(statement.text) ? answer : driver.single(statement, params),
+      aside: aside === undefined ? undefined : (patience, body) =>
+        aside(patience, (connection) =>
+          body({
+            execute: (text, params, transform) =>
+              pattern.test(text) ? answer as never : connection.execute(text, params, transform)
+          }))
     }
   }
 
@@ -109,12 +116,15 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       )
       assert.deepStrictEqual(told, ["acme_svc_job_oldest_ready_seconds"])
 
-      const slow = Effect.provideService(yield* samples.make(known), Database, instead(/FROM crls/, Effect.never))
+      const over = yield* Deferred.make<ReadonlyArray<never>>()
+      const waiting = instead(/FROM crls/, Deferred.await(over))
+      const slow = Effect.provideService(yield* samples.make(known), Database, waiting)
       const fiber = yield* Effect.fork(slow)
       yield* Effect.iterate(0, {
         while: () => fiber.unsafePoll() === null,
         body: (round) => Effect.as(TestClock.adjust("1 second"), round + 1)
       })
       assert.isFalse((yield* Fiber.join(fiber)).has("acme_svc_crl_next_update_seconds"))
+      yield* Deferred.succeed(over, [])
     }))
 })

@@ -8,7 +8,7 @@ import { Database } from "../../../src/subsystems/db/Database.ts"
 import { tables } from "../../../src/subsystems/db/Tables.ts"
 import type { Counted } from "../../../src/subsystems/db/Transfer.ts"
 import * as Transfer from "../../../src/subsystems/db/Transfer.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { bothDatabases, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
 import { breakWrites, killedAfter, mend } from "../../support/Faults.ts"
 import { count, migrationsOf, sql } from "../../support/Graph.ts"
 import { dump, orders, populate, populatedRows } from "../../support/Populated.ts"
@@ -18,8 +18,8 @@ const now = 1_800_000_000 // long after the populated processes were seen
 const quietly = () => Effect.void
 
 const known = Effect.map(migrationsOf("sqlite"), (migrations) => migrations.map(({ name }) => name))
-const pairs = databases.flatMap((source) =>
-  databases.map((target) => ({ name: `${source.name} to ${target.name}`, source, target }))
+const pairs = bothDatabases.flatMap((source) =>
+  bothDatabases.map((target) => ({ name: `${source.name} to ${target.name}`, source, target }))
 )
 
 const everyTable = tables.map(({ name }) => name)
@@ -200,8 +200,8 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
 })
 
 describe("a value one engine cannot hold", () => {
-  const from = useDatabase(databases[0])
-  const to = useDatabase(databases[1])
+  const from = useDatabase(sqlite)
+  const to = useDatabase(postgres)
 
   it.effect("is refused by its table and column", () =>
     from.use(Effect.gen(function*() {
@@ -213,7 +213,6 @@ describe("a value one engine cannot hold", () => {
 })
 
 describe("there and back", () => {
-  const [sqlite, postgres] = databases
   const from = useDatabase(sqlite)
   const over = useDatabase(postgres)
   const back = useDatabase(sqlite)

@@ -11,7 +11,7 @@ describe("keys that are frozen while the service runs", () => {
     assert.deepStrictEqual(changes("", `[database]\nurl = "sqlite://sqlite.db"\npool_max = 10`), [], "the defaults")
     assert.deepStrictEqual(changes("", "[database]\npool_max = 3"), ["database.pool_max"])
     assert.deepStrictEqual(
-      changes("", `[database]\npool_max = 3\n[database.sqlite]\nsynchronous = "full"`),
+      changes("", `[database]\npool_max = 3\n[database.sqlite]\nsynchronous = "normal"`),
       ["database.pool_max", "database.sqlite.synchronous"]
     )
   })

@@ -191,7 +191,7 @@ export const others: Record<string, TextSamples> = {
     ]
   },
   "database.pooling": oneOf("session", ["session", "transaction"]),
-  "database.sqlite.synchronous": oneOf("normal", ["normal", "full"]),
+  "database.sqlite.synchronous": oneOf("full", ["full", "normal"]),
   "metrics.bind_address": {
     initial: "127.0.0.1:3002",
     good: ["127.0.0.1:3002", "[::]:9090", "0.0.0.0:0"],

@@ -13,7 +13,7 @@ import {
   validationCertificate,
   wideRsaKey
 } from "../../support/AlpnResponder.ts"
-import { runsOf, seedOf, timeoutOf } from "../../support/Fuzz.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import {
   algorithms,
   bitString,
@@ -255,7 +255,7 @@ describe("properties", () => {
       const damaged = mutate(mutate(sound, random), random)
       if (!damaged.equals(sound)) assert.isDefined(faultOf(damaged), damaged.toString("hex"))
     }
-  }, timeoutOf(30_000))
+  })
 
   it.prop("any octets have a verdict", [FastCheck.uint8Array({ maxLength: 200 })], ([octets]) => {
     assert.strictEqual(faultOf(octets), "certificate_undecodable")

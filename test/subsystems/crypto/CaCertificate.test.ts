@@ -307,7 +307,7 @@ describe("loadCa", () => {
       [{ privateKeyPem: certificatePem }, "holds a CERTIFICATE, not a private key"],
       [{ privateKeyPem: pem("PRIVATE KEY", Buffer.concat([key, zero])) }, "trailing data"],
       [{ privateKeyPem: pem("PRIVATE KEY", hexed("3000")) }, "the CA key is not decodable"],
-      [{ privateKeyPem: pem("RSA PRIVATE KEY", key) }, "the CA key is not decodable"]
+      [{ privateKeyPem: pem("RSA PRIVATE KEY", hexed("3000")) }, "the CA key is not decodable"]
     ]
     for (const [files, detail] of expected) assert.include(refusal(files), detail)
   })

@@ -2,7 +2,7 @@ import { Either } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import { parseJws, verifyJws } from "../../../src/subsystems/crypto/Jws.ts"
-import { runsOf, seedOf, timeoutOf } from "../../support/Fuzz.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import { accountKeyOf, newPrivateKey } from "../../support/Graph.ts"
 import { acmeKey, signed } from "../../support/Handle.ts"
 import { mutate, seeded } from "./Pki.ts"
@@ -28,6 +28,31 @@ describe("a good JWS", () => {
         } else refused++
       }
       assert.isAbove(refused, 0)
-    }, timeoutOf(30_000))
+    })
   }
+})
+
+describe("a JWS that is none", () => {
+  const said = (jws: object) =>
+    Either.match(parseJws(Buffer.from(JSON.stringify(jws))), { onLeft: ({ detail }) => detail, onRight: () => "read" })
+  const encoded = (header: object) => Buffer.from(JSON.stringify(header)).toString("base64url")
+  const good = { protected: encoded({}), payload: "", signature: "AAAA" }
+
+  it("is told which member is no base64url, and why", () => {
+    assert.strictEqual(said(good), "read")
+    const fault = (name: string, why: string) => `The member ${name} of the JWS is not base64url: ${why}.`
+    assert.strictEqual(said({ ...good, payload: "e30=" }), fault("payload", "it has padding"))
+    assert.strictEqual(
+      said({ ...good, protected: `${good.protected}\n` }),
+      fault("protected", "it holds the character U+000A")
+    )
+    assert.strictEqual(
+      said({ ...good, signature: "A/AA" }),
+      fault("signature", "it holds the character / of base64, where base64url has - and _")
+    )
+    assert.strictEqual(
+      said({ ...good, protected: encoded({ nonce: "A" }) }),
+      "The nonce is not base64url: it is cut short, or stray bits are set at its end."
+    )
+  })
 })

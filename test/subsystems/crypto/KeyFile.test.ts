@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import {
   chmodSync,
   existsSync,
@@ -12,14 +12,16 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "vitest"
 import {
-  type FileUnusable,
+  FileUnusable,
   readTextFile,
+  removeLeftovers,
   replaceFile,
   writeNewFile,
   writeNewFiles
@@ -140,6 +142,46 @@ describe("writeNewFiles", () => {
       const [key, certificate] = [readFileSync(join(at, "ca.key"), "utf8"), readFileSync(join(at, "ca.pem"), "utf8")]
       assert.strictEqual(key.slice(1), certificate.slice(1))
     }))
+})
+
+describe("what a killed process left beside a file", () => {
+  it.scoped("is taken away by the next write, and by a start; what may be at work or is somebody else's is not", () =>
+    Effect.gen(function*() {
+      const at = yield* directory
+      const path = join(at, "ca.key")
+      yield* TestClock.setTime(Date.now())
+      const token = "x".repeat(43)
+      const left = (name: string, ageSeconds: number) => {
+        writeFileSync(join(at, name), "half a key")
+        const then = Date.now() / 1000 - ageSeconds
+        utimesSync(join(at, name), then, then)
+      }
+      const others = [`.ca.key.${"y".repeat(43)}`, ".ca.key.bak", `.ca.pem.${token}`, `.ca.key.${token}.old`]
+      left(others[0] ?? "", 30)
+      for (const name of others.slice(1)) left(name, 3600)
+      const [write, replace, start] = [
+        writeNewFile(file(path, "new")),
+        replaceFile(file(path, "newer")),
+        removeLeftovers(path)
+      ]
+      for (const clean of [write, replace, start]) {
+        left(`.ca.key.${token}`, 61)
+        yield* clean
+        assert.sameMembers(readdirSync(at), [...others, "ca.key"])
+      }
+    }))
+})
+
+describe("a failure", () => {
+  it("says what the host lacks, and the code of anything else", () => {
+    const says = (code: string, reason: FileUnusable["reason"] = "failed") =>
+      new FileUnusable({ path: "ca.crl", reason, cause: Object.assign(new Error(code), { code }) }).message
+    assert.strictEqual(says("ENOSPC"), "ca.crl: no space is left on its file system (ENOSPC)")
+    assert.strictEqual(says("EMFILE"), "ca.crl: this process has too many files open (EMFILE)")
+    assert.strictEqual(says("EROFS", "denied"), "ca.crl: its file system is read-only (EROFS)")
+    assert.strictEqual(says("ESTALE"), "ca.crl: input or output failed (ESTALE)")
+    assert.strictEqual(says("EACCES", "denied"), "ca.crl: permission denied")
+  })
 })
 
 describe("replaceFile", () => {

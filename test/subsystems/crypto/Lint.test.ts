@@ -8,7 +8,7 @@ import type { LeafRequest } from "../../../src/subsystems/crypto/Leaf.ts"
 import type { LintCheck } from "../../../src/subsystems/crypto/Lint.ts"
 import { lintLeaf } from "../../../src/subsystems/crypto/Lint.ts"
 import { nameConstraintsViolation, readNameConstraints } from "../../../src/subsystems/crypto/NameConstraints.ts"
-import { runsOf, seedOf, timeoutOf } from "../../support/Fuzz.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import { CA_URLS, CRL_URLS, DAY, makeCa, NOW, requestOf, type TestCa } from "./Ca.ts"
 import {
   algorithms,
@@ -357,5 +357,5 @@ describe("readCertificate", () => {
     const random = seeded(seedOf(4))
     const leaf = assemble(partsOf(requestOf({ notAfter: NOW + DAY })))
     for (let i = runsOf(10_000); i > 0; i--) assert.isTrue(Either.isEither(readCertificate(mutate(leaf, random))))
-  }, timeoutOf(30_000))
+  })
 })

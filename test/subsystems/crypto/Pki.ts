@@ -3,6 +3,7 @@ import { createPublicKey, generateKeyPairSync, KeyObject, sign } from "node:cryp
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { newEcKey, newRsaKey } from "../../support/Keys.ts"
 
 /*
  * Requests and certificates put together by hand, so that any single part can be wrong, and the openssl binary as an
@@ -59,8 +60,8 @@ export const rsaSpki = (modulus: bigint, exponent: bigint): Buffer =>
   seq(seq(oid("1.2.840.113549.1.1.1"), hexed("0500")), bitString(seq(int(modulus), int(exponent))))
 
 /** One P-256 key for every test that does not care. */
-export const ecKey = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey
-export const rsaKey = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey
+export const ecKey = newEcKey()
+export const rsaKey = newRsaKey()
 
 export interface CsrParts {
   readonly key?: KeyObject

@@ -10,7 +10,7 @@ import { reclaim } from "../../../src/subsystems/db/jobs.ts"
 import { statement } from "../../../src/subsystems/db/Statement.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/subsystems/log/EventLog.ts"
-import { databases, freshDirectory, useDatabase } from "../../support/Databases.ts"
+import { databases, freshDirectory, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf, openDriver, sql } from "../../support/Graph.ts"
 
 const insert = statement({
@@ -344,6 +344,29 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepStrictEqual([bodies, told], [4, 1])
     })))
 
+  it.effect("a slow statement is told of by name, and answers all the same", () =>
+    database.use(Effect.gen(function*() {
+      const records: Array<Record> = []
+      const driver = yield* Database
+      const { now } = performance
+      // As if a second had gone by while the engine was at it.
+      const slow: Driver = {
+        ...driver,
+        single: (statement, params) =>
+          Effect.tap(driver.single(statement, params), () => {
+            performance.now = () => now.call(performance) + 1000
+          })
+      }
+      yield* Effect.provideService(run(insert, { value: "planted-value" }), Database, slow).pipe(
+        Effect.ensuring(Effect.sync(() => (performance.now = now))),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+      assert.strictEqual(yield* total, 1)
+      const [told, ...more] = records
+      assert.deepStrictEqual([told?.event, told?.fields["statement"], more], ["db_statement_slow", "test_insert", []])
+      assert.isAtLeast(Number(told?.fields["elapsed_ms"]), 1000)
+    })))
+
   it.live("a failed statement is logged by name, without its text or values", () =>
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
@@ -377,7 +400,6 @@ describe.each(databases)("transactions on $name", (backend) => {
 })
 
 describe("PostgreSQL alone", () => {
-  const [, postgres] = databases
   const database = useDatabase(postgres)
 
   it.live("a real deadlock is retried as a whole: both transactions commit", () =>
@@ -464,7 +486,6 @@ describe("PostgreSQL alone", () => {
 })
 
 describe("SQLite alone", () => {
-  const [sqlite] = databases
   const database = useDatabase(sqlite)
 
   it.live("a transaction begins with BEGIN IMMEDIATE: nobody else writes from its first statement on", () =>

@@ -7,7 +7,7 @@ import { afterCommit, all, Database, run, StorageFailed, transaction } from "../
 import { statement } from "../../../src/subsystems/db/Statement.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/subsystems/log/EventLog.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { sqlite, useDatabase } from "../../support/Databases.ts"
 import { column, openDriver, sql } from "../../support/Graph.ts"
 
 const insert = statement({
@@ -74,7 +74,6 @@ const endings: ReadonlyArray<readonly [string, Ending]> = [
 ]
 
 describe("writes of one turn of the event loop on SQLite", () => {
-  const [sqlite] = databases
   const database = useDatabase(sqlite)
   const test = (name: string, body: () => Effect.Effect<void, unknown, Database | Scope.Scope>) =>
     it.scopedLive(name, () => database.use(Effect.suspend(body)))

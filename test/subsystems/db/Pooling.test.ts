@@ -27,6 +27,9 @@ const pooled = (url: string) =>
     Context.get(Database)
   ))
 
+// Other databases of the cluster are those of tests that run at the same time.
+const advisoryLocks = `SELECT locktype FROM pg_locks
+  WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 const settings = "SELECT setting FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout') ORDER BY name"
 const transactionSettings = Effect.flatMap(
   Database,
@@ -46,7 +49,7 @@ describe("transaction pooling on PostgreSQL", () => {
           yield* transaction(nonces.insert(["a", "b"], 1))
           assert.lengthOf(yield* nonces.consume(["a"]), 1)
           assert.deepStrictEqual(yield* column("SELECT name FROM pg_prepared_statements"), [])
-          assert.deepStrictEqual(yield* column("SELECT locktype FROM pg_locks WHERE locktype = 'advisory'"), [])
+          assert.deepStrictEqual(yield* column(advisoryLocks), [])
           assert.deepStrictEqual(yield* column(settings), ["0", "0"])
           const exit = yield* transactionSettings
           assert.deepInclude(exit, { value: [{ setting: "10000" }, { setting: "30000" }] })

@@ -8,15 +8,15 @@ import { Database } from "../../../src/subsystems/db/Database.ts"
 import * as http01Tokens from "../../../src/subsystems/db/http01Tokens.ts"
 import * as orders from "../../../src/subsystems/db/orders.ts"
 import * as upstreamOrders from "../../../src/subsystems/db/upstreamOrders.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { sqlite, useDatabase } from "../../support/Databases.ts"
 
 /*
  * How SQLite, which decides without statistics, goes about statements over tables that only ever grow: issued orders
  * are never swept, so nothing that runs often may visit all of them.
  */
 
-describe.each(databases.filter(({ dialect }) => dialect === "sqlite"))("plans on $name", (backend) => {
-  const database = useDatabase(backend)
+describe("plans on SQLite", () => {
+  const database = useDatabase(sqlite)
 
   /** The steps of the plan of the one statement that is run. */
   const planOf = Effect.fnUntraced(function*<A, E>(run: Effect.Effect<A, E, Database>) {

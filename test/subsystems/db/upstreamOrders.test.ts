@@ -68,7 +68,9 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
         clientPtr: "host.example",
         userAgent: "test/1",
         requestId: "request-1",
-        startedAt: undefined
+        startedAt: undefined,
+        asks: 0,
+        askedAt: undefined
       })
       assert.deepStrictEqual((yield* stamps(orderId)).times, [100, 100])
     }))
@@ -123,6 +125,32 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       })
       assert.deepStrictEqual((yield* stamps(orderId)).times, [100, 120])
       assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
+    }))
+
+  test("keep how often an order was asked for, and when last, until it is known where it is", () =>
+    Effect.gen(function*() {
+      const orderId = yield* inserted
+      const asked = (asks: number, now: number) => upstreamOrders.asked({ orderId, asks, now })
+      const kept = Effect.map(upstreamOrders.find(orderId), (row) => [row?.asks, row?.askedAt])
+      yield* asked(1, 110)
+      assert.deepStrictEqual(yield* kept, [1, 110])
+      yield* asked(2, 120)
+      assert.deepStrictEqual(yield* kept, [2, 120])
+      yield* opened(orderId, 1, 130)
+      yield* asked(3, 140)
+      assert.deepStrictEqual(yield* kept, [2, 120])
+      const ended = yield* inserted
+      yield* set(ended, "invalid")
+      yield* upstreamOrders.asked({ orderId: ended, asks: 1, now: 150 })
+      assert.strictEqual((yield* upstreamOrders.find(ended))?.asks, 0)
+    }))
+
+  test("keep where an order is, of whose answer nothing else could be read", () =>
+    Effect.gen(function*() {
+      const orderId = yield* inserted
+      const orderUrl = "https://ca.example/order/1"
+      assert.isTrue(yield* upstreamOrders.opened({ orderId, orderUrl, finalizeUrl: undefined, now: 120 }))
+      assert.deepInclude(yield* upstreamOrders.find(orderId), { orderUrl, finalizeUrl: undefined })
     }))
 
   test("keep no order of the upstream that another one has, whatever has become of that", () =>

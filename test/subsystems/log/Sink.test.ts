@@ -164,7 +164,10 @@ describe("records for people", () => {
           emit("request_completed", { status: 200, latency_ms: 3 })
         )
       )
-      assert.strictEqual(line, "1970-01-01T00:00:00.000Z INFO  request_completed status=200 latency_ms=3 request_id=r1")
+      assert.strictEqual(
+        line,
+        "1970-01-01T00:00:00.000Z INFO  request_completed outcome=success status=200 latency_ms=3 request_id=r1"
+      )
     }))
 
   it.effect("quote what could be read as something else", () =>
@@ -177,11 +180,12 @@ describe("records for people", () => {
           ["a=b", "\"a=b\""],
           ["say \"x\"", "\"say \\\"x\\\"\""],
           ["red\u001b[31m", "red\\u001b[31m"],
-          ["a\nb", "a\\nb"]
+          ["a\nb", "a\\nb"],
+          ["two words\nand two \u007f", "\"two words\\nand two \\u007f\""]
         ] as const
       ) {
         const line = yield* lineOf(human, failed(error))
-        assert.strictEqual(line, `1970-01-01T00:00:00.000Z WARN  worker_presence_failed error=${shown}`)
+        assert.strictEqual(line, `1970-01-01T00:00:00.000Z WARN  worker_presence_failed outcome=failure error=${shown}`)
       }
     }))
 
@@ -197,7 +201,12 @@ describe("records for people", () => {
       assert.notMatch(line, control)
       const words = line.replaceAll(/"(?:[^"\\]|\\.)*"/g, "text").split(/\s+/)
       assert.deepStrictEqual(words.slice(0, 3), ["1970-01-01T00:00:00.000Z", "WARN", "worker_presence_failed"])
-      assert.deepStrictEqual(words.slice(3).map((word) => word.split("=")[0]), ["error", "user_agent", "request_id"])
+      assert.deepStrictEqual(words.slice(3).map((word) => word.split("=")[0]), [
+        "outcome",
+        "error",
+        "user_agent",
+        "request_id"
+      ])
     }))
 
   it.effect("colour the level alone", () =>
@@ -309,7 +318,11 @@ describe("lines", () => {
 
   const many = Effect.forEach(
     Array.from({ length: 5000 }, (_, index) => index),
-    (count) => Effect.zipRight(emit("job_kind_unknown", { kind: "k", count }), count % 100 === 0 ? turn : Effect.void),
+    (count) =>
+      Effect.zipRight(
+        emit("job_kind_unknown", { kind: "k", job_id: "j", count }),
+        count % 100 === 0 ? turn : Effect.void
+      ),
     { discard: true }
   )
 

@@ -16,10 +16,10 @@ export const specified = words(`
   challenge_tls_alpn_01_matched challenge_tls_alpn_01_mismatch challenge_trigger_rate_limited challenge_validated
   challenge_validation_abandoned challenge_validation_bypassed challenge_validation_enqueue_failed
   challenge_validation_failed challenge_validation_requested challenge_validation_timeout
-  challenge_verdict_superseded csr_rejected db_job_leases_reclaimed db_listen_lost db_listen_restored
+  challenge_verdict_superseded csr_rejected db_commits_unsynced db_job_leases_reclaimed db_listen_lost db_listen_restored
   db_migration_applied db_migration_failed db_opened db_pool_timeout db_statement_failed db_statement_slow
   eab_rejected eab_verified filter_check_unused filter_denied filter_disabled filter_request_blocked
-  filter_rule_warned filter_undecided http_01_responder_mounted http_01_token_reaper_swept
+  filter_rule_warned filter_undecided http_01_responder_mounted http_01_token_reaper_failed http_01_token_reaper_swept
   http_01_token_store_failed ipam_lookup_failed ipam_tls_verification_disabled job_deadline_passed job_enqueued
   job_kind_unknown job_lease_lost job_reaper_failed job_reaper_swept job_run_abandoned job_run_completed
   job_run_panicked job_run_retried job_runner_retuned job_runner_started job_runner_stopped jws_rejected
@@ -47,7 +47,9 @@ export const specified = words(`
 `)
 
 /** Records nobody lists: what an operator would else not hear of. */
-export const own = words("account_key_refused upstream_record_left key_burnt key_certificates_revoked")
+export const own = words(
+  "account_key_refused challenge_validation_postponed key_burnt key_certificates_revoked local_ca_crl_exported local_ca_leaf_discarded upstream_order_lost upstream_record_left"
+)
 
 /** Records of surfaces that are not built: the panel and its API, and notifications. */
 export const awaited = words(`

@@ -159,7 +159,7 @@ describe("an answer", () => {
         server.fault = fault
         assert.strictEqual(yield* detailOf(server), "no answer over UDP within 6000 ms")
         assert.isAtLeast(server.made.length, fault === "silent" ? 0 : 3, "sent again")
-      }), 20_000)
+      }))
   }
 
   it.scopedLive("to a key the server does not know is explained", () =>

@@ -6,12 +6,13 @@ import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe } from "vitest"
 import type { ScriptRequest } from "../../../src/subsystems/outside/Scripts.ts"
 import { Scripts } from "../../../src/subsystems/outside/Scripts.ts"
+import { makeTurns } from "../../../src/subsystems/outside/Turns.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { shellScript } from "../../support/Script.ts"
 
 /* "Scripts" of the list of attacks, with real programs. */
 
-const turns = Effect.unsafeMakeSemaphore(16)
+const turns = makeTurns(16)
 
 const run = (path: string, more: Partial<ScriptRequest> = {}) =>
   Effect.flatMap(Scripts, (scripts) =>
@@ -161,10 +162,10 @@ describe("a program", () => {
 
   it.live("waits for a turn within its own time", () =>
     Effect.gen(function*() {
-      const one = yield* Effect.makeSemaphore(1)
+      const one = makeTurns(1)
       const started = yield* Deferred.make<void>()
       const holder = yield* Effect.fork(
-        one.withPermits(1)(Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
+        one.take(Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
       )
       yield* Deferred.await(started)
       const failure = yield* Effect.flip(run("/bin/true", { turns: one, timeoutMillis: 100 }))

@@ -4,6 +4,7 @@ import { assert, describe } from "vitest"
 import { JsonGet } from "../../../src/subsystems/outside/JsonGet.ts"
 import { ResolveFailed, Resolver } from "../../../src/subsystems/outside/Resolver.ts"
 import { Scripts } from "../../../src/subsystems/outside/Scripts.ts"
+import { makeTurns } from "../../../src/subsystems/outside/Turns.ts"
 import type { CheckAnswer, Credential } from "../../../src/subsystems/policy/Check.ts"
 import { Policies } from "../../../src/subsystems/policy/Policies.ts"
 import type { Decision } from "../../../src/subsystems/policy/Policy.ts"
@@ -390,7 +391,7 @@ describe("custom", () => {
     Effect.gen(function*() {
       let [running, most] = [0, 0]
       const scripts = Scripts.layerScripted(({ turns }) =>
-        (turns ?? Effect.unsafeMakeSemaphore(99)).withPermits(1)(Effect.gen(function*() {
+        (turns ?? makeTurns(99)).take(Effect.gen(function*() {
           most = Math.max(most, ++running)
           yield* Effect.yieldNow()
           running--

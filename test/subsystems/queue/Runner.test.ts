@@ -455,9 +455,12 @@ describe.each(databases)("the queue on $name", (backend) => {
             TestClock.setTime(seconds * 1000),
             Effect.repeatN(pass(runner), 20)
           )
-        yield* enqueue("k")
+        const job_id = yield* enqueue("k")
         yield* at(10 * hour)
         assert.strictEqual(ran, 1, "once, then it waits")
+        assert.deepStrictEqual(records.filter(({ event }) => event === "job_run_retried").map(({ fields }) => fields), [
+          { kind: "challenge_validate", job_id, attempts: 1, error: "not yet" }
+        ])
         yield* at(9 * hour)
         assert.strictEqual(ran, 1, "an hour back: it waits the longer")
         yield* at(11 * hour)
@@ -710,11 +713,13 @@ describe.each(databases)("the queue on $name", (backend) => {
 
     test("leaves ready work of kinds it does not know alone, and says so", () =>
       Effect.gen(function*() {
-        yield* enqueue("one")
+        const oldest = yield* enqueue("one")
         yield* enqueue("two")
         const { stop } = yield* start(options, [sweep(() => Effect.succeed({ _tag: "Reschedule", at: 60 }))])
         const unknown = records.filter(({ event }) => event === "job_kind_unknown")
-        assert.deepStrictEqual(unknown.map(({ fields }) => fields), [{ kind: "challenge_validate", count: 2 }])
+        assert.deepStrictEqual(unknown.map(({ fields }) => fields), [
+          { kind: "challenge_validate", job_id: oldest, count: 2 }
+        ])
         yield* stop
         assert.strictEqual(
           yield* count(

@@ -11,7 +11,7 @@ import type { Outcome } from "../../../src/subsystems/queue/Handler.ts"
 import { Queue } from "../../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
 import { start } from "../../../src/subsystems/queue/Running.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { postgres, useDatabase } from "../../support/Databases.ts"
 import { eventsOf, sql } from "../../support/Graph.ts"
 
 const done: Outcome<Database> = { _tag: "Done" }
@@ -53,7 +53,7 @@ const enqueueAt = (queue: Queue["Type"], key: string) =>
   })
 
 describe("work another process enqueues on PostgreSQL", () => {
-  const database = useDatabase(databases[1])
+  const database = useDatabase(postgres)
 
   it.scopedLive("wakes the runner once it has committed, and again after the connection was lost", () =>
     database.use(Effect.gen(function*() {

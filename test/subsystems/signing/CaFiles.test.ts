@@ -1,7 +1,7 @@
 import { it } from "@effect/vitest"
 import { Effect, Either, TestClock } from "effect"
 import { spawn } from "node:child_process"
-import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto"
+import { createPrivateKey, generateKeyPairSync, hash, X509Certificate } from "node:crypto"
 import { once } from "node:events"
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -75,6 +75,8 @@ describe("a CA that is not there yet", () => {
           event: "local_ca_generated",
           fields: {
             path: settings.cert_path,
+            issuer: hash("sha256", certificate.publicKey.export({ type: "spki", format: "der" })),
+            not_after: certificate.validToDate.toISOString(),
             key_type: "ecdsa-p256",
             sha256: certificate.fingerprint256.replaceAll(":", "").toLowerCase()
           }
@@ -173,7 +175,7 @@ describe("a CA that is not there yet", () => {
     } finally {
       for (const one of processes) one.kill()
     }
-  }, 60_000)
+  })
 })
 
 describe("a CA that is there", () => {

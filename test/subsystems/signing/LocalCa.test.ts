@@ -1,9 +1,10 @@
 import { it } from "@effect/vitest"
-import { Effect, FastCheck as fc, TestClock } from "effect"
+import { Effect, Either, FastCheck as fc, TestClock } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
+import { parseCsr } from "../../../src/subsystems/crypto/Csr.ts"
 import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
@@ -14,7 +15,7 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, requestedKey, settingsIn } from "../../support/LocalCa.ts"
-import { der, ext, openssl, seq, spkiOf } from "../crypto/Pki.ts"
+import { cn, csrOf, der, ext, openssl, seq, spkiOf, utf8 } from "../crypto/Pki.ts"
 
 const test = (
   name: string,
@@ -65,8 +66,21 @@ describe("a leaf", () => {
         assert.isFalse(leaf.ca)
         assert.deepStrictEqual(eventsOf(records), ["local_ca_generated", "local_ca_loaded", "local_ca_leaf_issued"])
         assert.deepStrictEqual(records.at(-1)?.fields, { order_id: "order", cert_serial: issued.serial })
+        yield* issued.discarded ?? Effect.void
+        assert.deepInclude(records.at(-1), {
+          event: "local_ca_leaf_discarded",
+          fields: { order_id: "order", cert_serial: issued.serial }
+        })
       })
   )
+
+  test("has its names in the SAN when the CSR has them in the common name alone", (settings) =>
+    Effect.gen(function*() {
+      const signer = yield* LocalCa.make(settings)
+      const csr = Either.getOrThrow(parseCsr(csrOf({ attributes: [], subject: seq(cn(utf8("A.example.com"))) })))
+      const leaf = leafOf(yield* signer.issue(issueRequest(["a.example.com"], { csr })))
+      assert.deepStrictEqual([leaf.subjectAltName, leaf.subject], ["DNS:a.example.com", "CN=a.example.com"])
+    }))
 
   test("has a serial no other has: 16 positive octets by chance", (settings) =>
     Effect.gen(function*() {
@@ -249,6 +263,18 @@ describe("a CA", () => {
       for (const signer of signers) {
         assert.isTrue(leafOf(yield* signer.issue(issueRequest(names))).verify(ca.publicKey))
       }
+    }))
+
+  test("tells which check a leaf fails, and hands none out", (settings, records) =>
+    Effect.gen(function*() {
+      const signer = yield* LocalCa.make(settings)
+      // A key with something behind it, which no CSR that was read would have.
+      const request = issueRequest(names)
+      const csr = { ...request.csr, spki: Buffer.concat([request.csr.spki, Buffer.from("0500", "hex")]) }
+      const failure = yield* Effect.flip(signer.issue({ ...request, csr }))
+      assert.deepInclude(failure, { _tag: "SigningFailed", cause: "lint_failed" })
+      const told = records.filter(({ event }) => event === "local_ca_lint_failed").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ order_id: "order", check: "der" }])
     }))
 
   test("shows nothing of its key in records and failures", (settings, records) =>

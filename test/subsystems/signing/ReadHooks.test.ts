@@ -8,6 +8,7 @@ import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
 import type { ScriptOutcome, ScriptRequest } from "../../../src/subsystems/outside/Scripts.ts"
 import type { ScriptFailed } from "../../../src/subsystems/outside/Scripts.ts"
 import { Scripts } from "../../../src/subsystems/outside/Scripts.ts"
+import { makeTurns } from "../../../src/subsystems/outside/Turns.ts"
 import { ReadHooks } from "../../../src/subsystems/signing/ReadHooks.ts"
 import type { CustomSettings } from "../../../src/subsystems/signing/SignerScript.ts"
 import { freshDirectory } from "../../support/Databases.ts"
@@ -249,7 +250,7 @@ describe("the hook renewal_info", () => {
     "the same certificate is asked about once a minute, and no more than four programs run at once",
     {},
     ({ turns }, times) =>
-      (turns ?? Effect.unsafeMakeSemaphore(99)).withPermits(1)(Effect.gen(function*() {
+      (turns ?? makeTurns(99)).take(Effect.gen(function*() {
         running++
         most = Math.max(most, running)
         if (times >= 4) yield* Deferred.succeed(four, undefined)

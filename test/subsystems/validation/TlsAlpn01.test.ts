@@ -55,7 +55,11 @@ const validate = (outside: Layer.Layer<Resolver | AlpnPeer>, challenge: Policy =
           ...challenge
         }
       })).pipe(
-        Effect.match({ onFailure: ({ error, reason }) => `${error} ${reason}`, onSuccess: () => "valid" }),
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+          onSuccess: () => "valid"
+        }),
         Effect.provide(
           Validator.layer().pipe(
             Layer.provide(outside),
@@ -220,8 +224,9 @@ it.effect("stalled handshake: failure within challenge.timeout_ms, and it is end
     yield* TestClock.adjust(4999)
     assert.isFalse(ended)
     yield* TestClock.adjust(1)
-    const { events, verdict } = yield* Fiber.join(fiber)
+    const { events, records, verdict } = yield* Fiber.join(fiber)
     assert.deepStrictEqual([verdict, ended, events], ["connection timeout", true, ["challenge_validation_timeout"]])
+    assert.strictEqual(records[0]?.fields["error"], "192.0.2.1 port 443 did not answer")
   }))
 
 describe("over the network", () => {

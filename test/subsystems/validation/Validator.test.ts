@@ -49,7 +49,11 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
           tls_alpn_01: { port: 1 }
         }
       })).pipe(
-        Effect.match({ onFailure: ({ error, reason }) => `${error} ${reason}`, onSuccess: () => "valid" }),
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+          onSuccess: () => "valid"
+        }),
         Effect.provide(layer)
       )
   })

@@ -29,6 +29,7 @@ type Settings = Omit<Serving<never>, "app">
 const settings: Settings = {
   tls: undefined,
   isCounted: true,
+  isProxy: () => false,
   requestTimeoutMillis: 60_000,
   maxBodyBytes: 1000,
   maxBodies: 10
@@ -108,13 +109,13 @@ const makeRecords = () => {
 
 const log = makeRecords()
 
-const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>, timeout?: number) =>
+const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>) =>
   it.scoped(name, () =>
     Effect.suspend(() => {
       log.records.length = 0
       log.wanted.spans = false
       return body()
-    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))), timeout)
+    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))))
 
 const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(":") + 1))
 
@@ -213,16 +214,21 @@ describe("the access record", () => {
     Effect.gen(function*() {
       const status = (path: string) => path.startsWith("/5") ? 503 : 200
       const { port } = yield* serving(appOf(({ path }) => Effect.succeed({ status: status(path), headers: {} })))
-      for (const request of ["GET /500", "GET /health", "HEAD /health", "POST /health", "GET /healthy"]) {
+      const asked = ["GET /500", "GET /health", "HEAD /health", "POST /health", "GET /healthy"]
+      for (const request of [...asked, "GET /debug", "HEAD /debug/vars", "PUT /debug", "GET /debugger"]) {
         yield* exchange(port, `${request} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n${once}\r\n`)
       }
-      const records = yield* log.of("request_completed", 5)
-      assert.deepStrictEqual(records.map(({ level, outcome }) => [level, outcome]), [
-        ["warn", "failure"],
-        ["debug", "success"],
-        ["debug", "success"],
-        ["info", "success"],
-        ["info", "success"]
+      const records = yield* log.of("request_completed", 9)
+      assert.deepStrictEqual(records.map(({ level, outcome }) => `${level} ${outcome}`), [
+        "warn failure",
+        "debug success",
+        "debug success",
+        "info success",
+        "info success",
+        "debug success",
+        "debug success",
+        "info success",
+        "info success"
       ])
     }))
 
@@ -510,6 +516,57 @@ describe("the body", () => {
     }))
 })
 
+describe("the bodies of many", () => {
+  const stuckBodies = (headers: string, openFrom: string) =>
+    Effect.gen(function*() {
+      const begun = yield* Queue.unbounded<void>()
+      const forwarded = ({ clientIp, headers }: Pick<Request, "clientIp" | "headers">) =>
+        String(headers["x-forwarded-for"] ?? clientIp)
+      const { port } = yield* serving(
+        {
+          ...reads,
+          handle: (request) => Effect.zipRight(Queue.offer(begun, undefined), reads.handle(request)),
+          clientIpOf: forwarded
+        },
+        { maxBodies: 4, maxConnections: 20, isProxy: ({ text }) => text === "127.0.0.9" }
+      )
+      const open = () => talk(port, () => connect({ port, host: "127.0.0.1", localAddress: openFrom }))
+      const stuck = yield* Effect.forEach([1, 2, 3, 4], () =>
+        Effect.gen(function*() {
+          const one = yield* open()
+          yield* one.send(post(`Content-Length: 2\r\n${headers}`, "1"))
+          yield* Queue.take(begun)
+          return one
+        }))
+      return { port, stuck, open }
+    })
+
+  test("that never end do not keep another's from being read: one of whoever has most is shed", () =>
+    Effect.gen(function*() {
+      const { port, stuck } = yield* stuckBodies("", "127.0.0.1")
+      const newcomer = yield* talk(port, () => connect({ port, host: "127.0.0.1", localAddress: "127.0.1.1" }))
+      yield* newcomer.send(post(`Content-Length: 2\r\n${once}`, "12"))
+      assert.match(yield* newcomer.ended, /^HTTP\/1\.1 200 .*\r\n\r\n2$/s)
+      assert.match(yield* stuck.at(-1)?.heard(/Shed$/) ?? Effect.succeed(""), /^HTTP\/1\.1 503 /)
+      assert.strictEqual(eventsOf(log.records).filter((event) => event === "request_shed").length, 1)
+      assert.match(yield* exchange(port, post(`Content-Length: 2\r\n${once}`, "12")), /^HTTP\/1\.1 200 /)
+      for (const one of stuck.slice(0, 3)) {
+        yield* one.send("2")
+        assert.match(yield* one.heard(/\r\n\r\n2$/), /^HTTP\/1\.1 200 /)
+      }
+    }))
+
+  test("behind one proxy are told apart by the address it forwards", () =>
+    Effect.gen(function*() {
+      const { open, stuck } = yield* stuckBodies("X-Forwarded-For: 192.0.2.1\r\n", "127.0.0.9")
+      const newcomer = yield* open()
+      yield* newcomer.send(post(`Content-Length: 2\r\nX-Forwarded-For: 198.51.100.1\r\n${once}`, "12"))
+      assert.match(yield* newcomer.ended, /^HTTP\/1\.1 200 /)
+      assert.match(yield* stuck.at(-1)?.heard(/Shed$/) ?? Effect.succeed(""), /^HTTP\/1\.1 503 /)
+      for (const one of stuck.slice(0, 3)) yield* Effect.zipRight(one.send("2"), one.heard(/\r\n\r\n2$/))
+    }))
+})
+
 describe("connections", () => {
   test("what is no HTTP/1.1 is answered 400 and closed, unseen by the app", () =>
     Effect.gen(function*() {
@@ -560,7 +617,7 @@ describe("connections", () => {
         })
         assert.match(said, /^HTTP\/1\.1 4(?:00|31) /)
       }
-    }), 30_000)
+    }))
 
   test("a head of more than a hundred fields is a 431 and the end of the connection", () =>
     Effect.gen(function*() {
@@ -601,7 +658,9 @@ describe("connections", () => {
       yield* second.send("G")
       for (const _ of [1, 2, 3]) assert.strictEqual(yield* Effect.flatMap(talk(port), ({ ended }) => ended), "")
       const refused = yield* log.of("server_connection_refused")
-      assert.deepStrictEqual(refused.map(({ fields }) => fields), [{ listener: "acme", open: 2, pending: 1 }])
+      assert.deepStrictEqual(refused.map(({ fields }) => fields), [
+        { listener: "acme", address: "127.0.0.1", open: 2, pending: 1 }
+      ])
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* Effect.flatMap(talk(port), ({ ended }) => ended), "")
       assert.strictEqual((yield* log.of("server_connection_refused", 2)).length, 2)
@@ -609,6 +668,65 @@ describe("connections", () => {
       yield* first.ended
       // The server may learn of that end later than the client.
       yield* Effect.repeat(exchange(port, get("/", once)), { until: (said) => said.endsWith("here") })
+    }))
+
+  const from = (localAddress: string) => (port: number) =>
+    talk(port, () => connect({ port, host: "127.0.0.1", localAddress }))
+  /** So many connections that say nothing, or as far as `said`. */
+  const crowd = (count: number, port: number, said = "", open = from("127.0.0.1")) =>
+    Effect.forEach(
+      Array.from({ length: count }),
+      () => Effect.tap(open(port), ({ send }) => send(said === "" ? "G" : said))
+    )
+
+  test("256 that say nothing keep nobody out: the newest of whoever has most goes", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(5000)
+      const { port } = yield* serving(says("here"), { maxConnections: 1000 })
+      const crowded = yield* crowd(256, port)
+      const newcomer = yield* from("127.0.1.1")(port)
+      yield* newcomer.send(get("/", once))
+      assert.match(yield* newcomer.ended, /here$/)
+      assert.strictEqual(yield* crowded.at(-1)?.ended ?? Effect.succeed("none"), "")
+      const neighbour = yield* from("127.0.0.2")(port)
+      yield* neighbour.send(get("/"))
+      yield* neighbour.heard(/here$/)
+      const refused = yield* log.of("server_connection_refused")
+      assert.deepStrictEqual(refused.map(({ fields }) => fields), [
+        { listener: "acme", address: "127.0.0.1", open: 256, pending: 256 }
+      ])
+    }))
+
+  test("all that may be open, held by one who did say something, keep nobody out", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("here"), { maxConnections: 20 })
+      for (const one of yield* crowd(20, port, get("/"))) yield* one.heard(/here$/)
+      const newcomer = yield* from("127.0.1.1")(port)
+      yield* newcomer.send(get("/"))
+      yield* newcomer.heard(/here$/)
+      assert.strictEqual(yield* Effect.flatMap(talk(port), ({ ended }) => ended), "", "whoever has most is refused")
+      yield* newcomer.send(get("/", once))
+      assert.match(yield* newcomer.ended, /here$/)
+    }))
+
+  test("of a proxy are nobody's share, and none of them is closed for another", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("here"), {
+        maxConnections: 3,
+        isProxy: ({ text }) => text === "127.0.0.9"
+      })
+      const proxied = yield* crowd(2, port, get("/"), from("127.0.0.9"))
+      for (const one of proxied) yield* one.heard(/here$/)
+      const [plain] = yield* crowd(1, port, get("/"))
+      yield* plain?.heard(/here$/) ?? Effect.void
+      const more = yield* from("127.0.0.9")(port)
+      yield* more.send(get("/"))
+      yield* more.heard(/here$/)
+      assert.match(yield* plain?.ended ?? Effect.succeed(""), /here$/, "closed for it")
+      for (const one of proxied) {
+        yield* one.send(get("/", once))
+        assert.match(yield* one.ended, /here$/)
+      }
     }))
 
   test("over TLS: answers, and logs a handshake that failed", () =>
@@ -625,8 +743,19 @@ describe("connections", () => {
       yield* plain.send(get("/"))
       yield* plain.ended
       const [failed] = yield* log.of("tls_handshake_failed")
-      assert.deepInclude(failed?.fields, { listener: "acme" })
+      assert.deepInclude(failed?.fields, { listener: "acme", client_ip: "127.0.0.1" })
       assert.strictEqual((yield* log.of("request_completed")).length, 1)
+    }))
+
+  test("over TLS: who does not end the handshake in time is closed, and said", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1 }
+      const { port } = yield* serving(says("here"), { tls })
+      const silent = yield* talk(port)
+      const [late] = yield* log.of("tls_handshake_timeout")
+      assert.deepInclude(late?.fields, { listener: "acme", client_ip: "127.0.0.1" })
+      assert.isString(late?.fields["error"])
+      assert.strictEqual(yield* silent.ended, "")
     }))
 })
 

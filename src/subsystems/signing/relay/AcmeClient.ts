@@ -159,7 +159,9 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
       Effect.gen(function*() {
         const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
         const answer = yield* web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }).pipe(
-          Effect.mapError(({ detail }) => unavailable(detail)),
+          Effect.mapError(({ detail, unsent = false }) =>
+            new UpstreamUnavailable({ detail, status: undefined, unsent })
+          ),
           Effect.timeoutFail({
             duration: answerMillis,
             onTimeout: () => unavailable(`no answer within ${answerMillis} ms`)
@@ -173,8 +175,10 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
 
     const readDirectory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
       const answer = yield* send("GET", directoryUrl)
-      const members = answer.status === 200 ? json(answer.body) : undefined
-      if (members === undefined) return yield* unavailable(`the directory answers ${answer.status}`, answer.status)
+      const { status } = answer
+      if (status !== 200) return yield* unavailable(`the directory answers ${status}`, status)
+      const members = json(answer.body)
+      if (members === undefined) return yield* unavailable("the directory is no JSON object", status)
       const meta = (members["meta"] ?? {}) as { readonly [member: string]: unknown }
       return {
         newNonce: yield* checked(members["newNonce"], "a newNonce"),
@@ -204,6 +208,17 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
       return nonces.pop() ?? (yield* unavailable(`newNonce answers ${status} without a nonce`, status))
     })
 
+    /** Without a nonce there is nothing to send. */
+    const unsent = (error: UpstreamFailed): UpstreamFailed =>
+      error._tag === "UpstreamRefused"
+        ? error
+        : new UpstreamUnavailable({
+          detail: error.detail,
+          status: error.status,
+          retryAfter: error.retryAfter,
+          unsent: true
+        })
+
     /** One signed request; an empty payload reads (POST-as-GET). A nonce that is refused is made good for by another. */
     const post = (
       url: string,
@@ -214,7 +229,7 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
       Effect.gen(function*() {
         const header = {
           alg: "ES256",
-          nonce: yield* nonce,
+          nonce: yield* Effect.mapError(nonce, unsent),
           url,
           ...(by === "jwk" ? { jwk: jwkOf(key) } : { kid: by.kid })
         }
@@ -232,6 +247,10 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
             location: location === undefined ? undefined : yield* checked(location, "a location"),
             retryAfter
           }
+        }
+        // Without a problem document nobody can tell who refused what: a proxy on the way, or an answer that lost its body.
+        if (members === undefined && status >= 400 && status < 500) {
+          return yield* unavailable(`answers ${status} without a problem document`, status, retryAfter)
         }
         const { detail, type } = problemIn(members, status)
         if (type === "badNonce" && tries > 1) {

@@ -21,14 +21,21 @@ export interface Conversation extends Upstream {
   readonly wasBegun: boolean
   /** A request signed for the account; an empty payload reads. */
   readonly ask: (url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
-  /** Waits until it is time to look again; fails when there is none left. */
-  readonly pause: (answer: UpstreamAnswer) => Effect.Effect<void, UpstreamUnavailable>
+  /** Waits until it is time to look again; fails when there is none left, and says what was waited for. */
+  readonly pause: (
+    what: string,
+    answer?: Pick<UpstreamAnswer, "retryAfter">
+  ) => Effect.Effect<void, UpstreamUnavailable>
 }
 
 /** A wait is the configured one at least, and what the upstream asks for up to this many milliseconds. */
 const longestPause = 30_000
 
-const late = new UpstreamUnavailable({ detail: "the upstream was not done in time", status: undefined })
+const late = (what: string) =>
+  new UpstreamUnavailable({
+    detail: `the upstream was not done when signer.relay.poll_timeout_secs were over: ${what}`,
+    status: undefined
+  })
 
 /** Begins to talk about an order; what is asked for later than `deadline`, in epoch milliseconds, is not waited for. */
 export const converse = (
@@ -41,9 +48,9 @@ export const converse = (
     names,
     wasBegun,
     ask: (url, payload) => client.post(url, payload ?? "", { kid }),
-    pause: ({ retryAfter = 0 }) =>
+    pause: (what, { retryAfter = 0 } = { retryAfter: 0 }) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        if (now >= deadline) return late
+        if (now >= deadline) return late(what)
         const wanted = Math.min(Math.max(pollMillis, retryAfter * 1000), Math.max(pollMillis, longestPause))
         return Effect.sleep(Math.min(wanted, deadline - now))
       })

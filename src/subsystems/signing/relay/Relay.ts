@@ -1,4 +1,4 @@
-import { Clock, Effect, Redacted } from "effect"
+import { Clock, Effect, Redacted, Ref } from "effect"
 import type { Entropy } from "../../crypto/Entropy.ts"
 import { DnsUpdate } from "../../outside/DnsUpdate.ts"
 import type { Web } from "../../outside/Web.ts"
@@ -10,7 +10,7 @@ import type { Upstream } from "./Conversation.ts"
 import type { Strategy, TokenStore } from "./Strategy.ts"
 import { bypass, dns01, http01 } from "./Strategy.ts"
 import type { AccountUnusable } from "./UpstreamAccount.ts"
-import { loadKey, open } from "./UpstreamAccount.ts"
+import { accountLost, loadKey, open, readKid } from "./UpstreamAccount.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { Wanted } from "./UpstreamOrder.ts"
@@ -64,10 +64,16 @@ const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens:
   })
 }
 
+const isAccountLost = (error: UpstreamFailed): boolean =>
+  error._tag === "UpstreamRefused" && error.type === "accountDoesNotExist"
+
 /** A failure of the upstream as one of signing; with so many milliseconds left to try again in. */
 const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFailed => {
-  const { detail } = error
-  if (error._tag === "UpstreamRefused") {
+  // Most of what goes wrong on the way is said without a subject.
+  const detail = error._tag === "UpstreamRefused" || error.detail.startsWith("the ")
+    ? error.detail
+    : `the upstream: ${error.detail}`
+  if (error._tag === "UpstreamRefused" && !isAccountLost(error)) {
     return error.type === "badCSR"
       ? new CsrRejected({ detail })
       : new SigningFailed({ cause: "upstream_refused", detail, problemType: error.type })
@@ -76,7 +82,11 @@ const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFa
   const atMost = Math.floor(left / 2000)
   return atMost < 1
     ? new SigningFailed({ cause: "poll_timeout", detail })
-    : new SigningFailed({ cause: "signer_failed", detail, again: { atLeast: error.retryAfter, atMost } })
+    : new SigningFailed({
+      cause: "signer_failed",
+      detail,
+      again: { atLeast: error._tag === "UpstreamRefused" ? undefined : error.retryAfter, atMost }
+    })
 }
 
 /** The upstream's client and the account there, made when there is none yet. */
@@ -107,9 +117,24 @@ export const make = (
   settings: RelaySettings
 ): Effect.Effect<RelaySigner, AccountUnusable, Entropy | Web | DnsUpdate> =>
   Effect.gen(function*() {
-    const { poll_interval_ms, poll_timeout_secs } = settings
+    const { account_key_path, poll_interval_ms, poll_timeout_secs } = settings
     const updates = yield* DnsUpdate
     const { client, kid } = yield* account(profile, settings)
+    const known = yield* Ref.make(kid)
+    const noTimeLeft =
+      `signer.relay.poll_timeout_secs, ${poll_timeout_secs}, had passed since the first attempt when a worker ` +
+      "came to the order again, so that the upstream was not asked; the log says what kept the workers"
+    /** An account that is lost is no client's fault: the operator is told, and what was registered since then is used. */
+    const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
+      if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
+      const { detail, status, type } = error
+      const told = new UpstreamRefused({ detail: accountLost(profile, account_key_path, detail), status, type })
+      return readKid(account_key_path).pipe(
+        Effect.flatMap((now) => now === undefined ? Effect.void : Ref.set(known, now)),
+        Effect.ignore,
+        Effect.zipRight(Effect.fail(told))
+      )
+    }
     return {
       relay: <E>(request: IssueRequest, { keeper, startedAt, stored, tokens, wasBegun }: Relaying<E>) =>
         Effect.gen(function*() {
@@ -123,16 +148,16 @@ export const make = (
           const left = Effect.map(Clock.currentTimeMillis, (now) => wanted.deadline - now)
           const upstream: Upstream = {
             client,
-            kid,
+            kid: yield* Ref.get(known),
             strategy: strategyOf(settings, updates, tokens),
             pollMillis: poll_interval_ms
           }
           if ((yield* left) <= 0) {
             if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
-            return yield* new SigningFailed({ cause: "poll_timeout", detail: "the upstream was not done in time" })
+            return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft })
           }
           const chain = yield* Effect.catchAll(
-            fulfil(upstream, wanted, keeper),
+            Effect.catchAll(fulfil(upstream, wanted, keeper), named<E>),
             (error): Effect.Effect<never, CsrRejected | SigningFailed | E> =>
               error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
                 ? Effect.flatMap(left, (left) => Effect.fail(asSigning(error, left)))
@@ -146,8 +171,9 @@ export const make = (
           yield* client.post(revokeCert, {
             certificate: Buffer.from(leaf).toString("base64url"),
             ...(reason === undefined ? {} : { reason })
-          }, { kid })
+          }, { kid: yield* Ref.get(known) })
         }).pipe(
+          Effect.catchAll(named<never>),
           // Somebody else was quicker, or a crash came between the answer and its record.
           Effect.catchIf(
             (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",

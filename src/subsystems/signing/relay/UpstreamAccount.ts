@@ -3,7 +3,7 @@ import type { KeyObject } from "node:crypto"
 import { createPrivateKey, generateKeyPairSync } from "node:crypto"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { FileUnusable } from "../../crypto/KeyFile.ts"
-import { readTextFile, said, writeNewFile } from "../../crypto/KeyFile.ts"
+import { readTextFile, removeLeftovers, replaceFile, said, writeNewFile } from "../../crypto/KeyFile.ts"
 import { emit } from "../../log/EventLog.ts"
 import type { AcmeClient } from "./AcmeClient.ts"
 import { bindingOf } from "./AcmeClient.ts"
@@ -50,20 +50,25 @@ const parseKey = (path: string, text: string): Effect.Effect<KeyObject, AccountU
 /** The account key, made when there is neither key nor account. An account without its key is refused, never replaced. */
 export const loadKey = (path: string): Effect.Effect<KeyObject, AccountUnusable, Entropy> =>
   Effect.gen(function*() {
+    for (const one of [path, kidPathOf(path)]) yield* removeLeftovers(one)
     const text = yield* readIfPresent(path)
     if (text !== undefined) return yield* parseKey(path, text)
     if ((yield* readIfPresent(kidPathOf(path))) !== undefined) {
       return yield* unusable(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
     }
-    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+    const { privateKey: content } = generateKeyPairSync("ec", {
+      namedCurve: "P-256",
+      publicKeyEncoding: { type: "spki", format: "pem" },
+      privateKeyEncoding: { type: "pkcs8", format: "pem" }
+    })
     const entropy = yield* Entropy
     const suffix = yield* entropy.token
-    const content = privateKey.export({ type: "pkcs8", format: "pem" })
     yield* Effect.mapError(
       writeNewFile({ path, content, mode: 0o600, suffix }),
       (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
     )
-    return privateKey
+    // What is used is what later starts read; a key object as it was generated can hang its export as JWK for good.
+    return yield* parseKey(path, content)
   })
 
 /** The account's URL as it was kept; `undefined` before it was registered. */
@@ -98,17 +103,32 @@ export const register = (
       (yield* unusable("signer.relay.directory_url: the upstream made an account and does not say where."))
   })
 
-/** Keeps the account's URL. */
-export const writeKid = (keyPath: string, kid: string): Effect.Effect<void, AccountUnusable, Entropy> =>
-  Effect.gen(function*() {
-    const entropy = yield* Entropy
-    const suffix = yield* entropy.token
-    const path = kidPathOf(keyPath)
-    yield* Effect.mapError(
-      writeNewFile({ path, content: `${kid}\n`, mode: 0o600, suffix }),
-      (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
-    )
-  })
+const kept =
+  (write: typeof writeNewFile) => (keyPath: string, kid: string): Effect.Effect<void, AccountUnusable, Entropy> =>
+    Effect.gen(function*() {
+      const entropy = yield* Entropy
+      const suffix = yield* entropy.token
+      const path = kidPathOf(keyPath)
+      yield* Effect.mapError(
+        write({ path, content: `${kid}\n`, mode: 0o600, suffix }),
+        (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+      )
+    })
+
+/** Keeps the account's URL, where none is kept. */
+export const writeKid = kept(writeNewFile)
+
+/** Keeps another URL in place of one the upstream does not know any more. */
+export const replaceKid = kept(replaceFile)
+
+/** What an operator is told where the upstream has lost the account. */
+export const accountLost = (profile: string, keyPath: string, detail: string): string =>
+  `the upstream does not know the account in ${kidPathOf(keyPath)} any more (${
+    withoutStop(detail)
+  }); \`acme-svc upstream register --profile ${profile}\` registers its key there again`
+
+/** Remote words without the stop at their end, for a sentence that goes on. */
+export const withoutStop = (text: string): string => text.replace(/[.\s]+$/, "")
 
 /** The account's URL: what was kept, else what the upstream gives for a registration, which is kept from then on. */
 export const open = (options: {
@@ -133,7 +153,7 @@ export const open = (options: {
         error._tag === "AccountUnusable"
           ? error
           : unusable(
-            `signer.relay.directory_url: the upstream makes no account: ${error.detail}.`,
+            `signer.relay.directory_url: the upstream makes no account: ${withoutStop(error.detail)}.`,
             error._tag === "UpstreamUnavailable"
           )
     )

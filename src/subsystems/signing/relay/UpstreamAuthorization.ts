@@ -1,11 +1,12 @@
 import { Effect } from "effect"
+import type { UpstreamAnswer } from "./AcmeClient.ts"
 import { plain, problemIn } from "./AcmeClient.ts"
 import type { Conversation } from "./Conversation.ts"
 import type { Proof, UpstreamChallenge } from "./Strategy.ts"
-import type { UpstreamFailed } from "./UpstreamFailed.ts"
+import type { UpstreamFailed, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { UpstreamRefused } from "./UpstreamFailed.ts"
 import type { Members } from "./UpstreamObjects.ts"
-import { challengesIn, nameIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
+import { broken, challengesIn, nameIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
 
 /* One authorization at the upstream. */
 
@@ -26,6 +27,16 @@ const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
     (challenge) => clear(proofOf(talk, members, challenge))
   ))
 }
+
+const statuses: ReadonlyArray<string> = ["pending", "valid", "invalid", "deactivated", "expired", "revoked"]
+
+/** An authorization as the upstream tells it, with a status there is. */
+const authorizationOf = (answer: UpstreamAnswer): Effect.Effect<Members, UpstreamUnavailable> =>
+  Effect.filterOrFail(
+    objectOf(answer, "an authorization"),
+    (members) => statuses.includes(textIn(members, "status")),
+    () => broken("an authorization of no known status")
+  )
 
 const isSettled = (members: Members): boolean => textIn(members, "status") !== "pending"
 
@@ -50,7 +61,7 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
   Effect.scoped(Effect.gen(function*() {
     const { ask, client, names, strategy } = talk
     const url = yield* client.checked(listed, "an authorization")
-    const first = yield* objectOf(yield* ask(url), "an authorization")
+    const first = yield* authorizationOf(yield* ask(url))
     const { isWildcard, name } = nameIn(first)
     if (isSettled(first)) {
       if (talk.wasBegun) yield* clear(talk, first)
@@ -62,12 +73,22 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
     const chosen = yield* strategy.choose(name, isWildcard, challengesIn(first))
     const challenge = yield* client.checked(chosen.url, "a challenge")
     yield* strategy.prepare(proofOf(talk, first, chosen))
-    if (chosen.status === "pending") yield* ask(challenge, {})
+    // What an attempt that was cut off had sent may have arrived: whether the name is proved, the authorization says.
+    const refused = chosen.status !== "pending" ? undefined : yield* ask(challenge, {}).pipe(
+      Effect.as(undefined),
+      Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
+    )
     for (;;) {
       const answer = yield* ask(url)
-      const members = yield* objectOf(answer, "an authorization")
+      const members = yield* authorizationOf(answer)
       if (textIn(members, "status") === "valid") return
       if (isSettled(members)) return yield* refusal(name, members)
-      yield* talk.pause(answer)
+      if (
+        refused !== undefined &&
+        challengesIn(members).some(({ status, url }) => url === challenge && status === "pending")
+      ) {
+        return yield* refused
+      }
+      yield* talk.pause(`${name} is not proved there yet`, answer)
     }
   }))

@@ -6,6 +6,8 @@ export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")
   readonly status: number | undefined
   /** Seconds the upstream asks to be left alone for. */
   readonly retryAfter?: number | undefined
+  /** The request never left this host, so that nothing came of it. */
+  readonly unsent?: boolean
 }> {}
 
 /** A definite no. `type` is the suffix of the problem type, `detail` the upstream's own text. */

@@ -17,6 +17,7 @@ import { keyAuthorization } from "../../../operations/acme/relayTokens.ts"
 import type { Database } from "../../../subsystems/db/Database.ts"
 import { emit } from "../../../subsystems/log/EventLog.ts"
 import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
+import { ReverseNames } from "../../../subsystems/outside/ReverseNames.ts"
 import type { Policies } from "../../../subsystems/policy/Policies.ts"
 import type { Admission } from "../Admission.ts"
 import type { Answer, App, Request } from "../Message.ts"
@@ -124,9 +125,11 @@ export const make = (
     at: ReturnType<typeof reached>
   ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
     const admitted = (body: Buffer | undefined) => admission.admit(Effect.suspend(() => routed(request, at, body)))
-    return request.method === "POST"
-      ? Effect.flatMap(Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body)), admitted)
-      : admitted(undefined)
+    if (request.method !== "POST") return admitted(undefined)
+    const read = Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body))
+    // A name server that does not answer is waited for before the slot is taken, and not in it.
+    const known = at === undefined ? read : Effect.zipLeft(read, named(request))
+    return Effect.flatMap(known, admitted)
   }
 
   const dressed = (
@@ -152,7 +155,7 @@ export const make = (
     const root = rootRoutes.get(request.path)
     if (root !== undefined) return Effect.succeed(root(request))
     if (respondsForRelay && request.path.startsWith(tokenPrefix)) {
-      return onlyRead(request, () => tokenAnswer(request.path.slice(tokenPrefix.length)))
+      return onlyRead(request, () => tokenAnswer(request.path.slice(tokenPrefix.length), admission))
     }
     const at = reached(endpoints, request.path)
     return respond(request, at).pipe(
@@ -186,6 +189,9 @@ export const make = (
 
 type Failure = Effect.Effect.Error<ReturnType<NonNullable<NonNullable<ReturnType<typeof match>>["route"]["post"]>>>
 
+const named = ({ clientIp }: Request): Effect.Effect<void, never, ReverseNames> =>
+  Effect.flatMap(ReverseNames, ({ look }) => look(clientIp))
+
 const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
   Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
 
@@ -203,14 +209,14 @@ const onlyRead = <R>(
 const tokenPrefix = "/.well-known/acme-challenge/"
 
 /** What an upstream is answered that looks for a token of the relay's (RFC 8555 section 8.3), plain in every case. */
-const tokenAnswer = (token: string): Effect.Effect<Answer, never, Database> =>
-  Effect.match(keyAuthorization(token), {
+const tokenAnswer = (token: string, admission: Admission): Effect.Effect<Answer, never, Database> =>
+  Effect.match(admission.admit(keyAuthorization(token)), {
     onSuccess: (found): Answer =>
       found === undefined
         ? { status: 404, headers: { "content-type": "text/plain" }, body: "There is no such token.\n" }
         : { status: 200, headers: { "content-type": "application/octet-stream" }, body: found },
-    onFailure: (): Answer => ({
-      status: 500,
+    onFailure: ({ _tag }): Answer => ({
+      status: _tag === "Shed" ? 503 : 500,
       headers: { "content-type": "text/plain" },
       body: "It cannot be looked up.\n"
     })

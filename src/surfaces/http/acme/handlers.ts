@@ -10,7 +10,7 @@ import { finalize } from "../../../operations/acme/finalize.ts"
 import { rollOver } from "../../../operations/acme/keyChange.ts"
 import type { OrderView } from "../../../operations/acme/orders.ts"
 import * as orders from "../../../operations/acme/orders.ts"
-import { anchor, revocationList } from "../../../operations/acme/publications.ts"
+import { anchor, issuerCertificate as issuerOf, revocationList } from "../../../operations/acme/publications.ts"
 import { renewalInfo } from "../../../operations/acme/renewal.ts"
 import { revokeCert } from "../../../operations/acme/revokeCert.ts"
 import type { Answer } from "../Message.ts"
@@ -62,13 +62,17 @@ export const AccountUpdate = Schema.Struct({
   status: Schema.optional(Schema.String)
 })
 
-/** RFC 8555 sections 7.3.2 and 7.3.6: an empty payload reads; `status` with `contact` only deactivates. */
+/**
+ * RFC 8555 sections 7.3.2 and 7.3.6: an empty payload reads; the status an account has is ignored; `deactivated` with
+ * `contact` only deactivates.
+ */
 export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof AccountUpdate.Type | undefined>) {
   const { caller, endpoint, id, payload } = signed
   if (id !== caller.accountId) return yield* notTheSigner
   const status = payload?.status
-  if (status !== undefined && status !== "deactivated") {
-    return yield* new Malformed({ detail: "The only status an account can be set to is deactivated." })
+  // Only valid accounts get this far; clients send the whole object back, status and all.
+  if (status !== undefined && status !== "valid" && status !== "deactivated") {
+    return yield* new Malformed({ detail: "status: the only one an account can be set to is deactivated." })
   }
   const after = status === "deactivated"
     ? yield* accounts.deactivate(caller, signed.account)
@@ -180,7 +184,7 @@ export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAcc
 })
 
 // Any whole number is a code, if mostly a bad one.
-const Code = Schema.Number.pipe(Schema.filter((code) => Number.isInteger(code)))
+const Code = Schema.Number.pipe(Schema.filter((code) => Number.isInteger(code) || "not a whole number"))
 
 export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optional(Code) })
 
@@ -210,6 +214,13 @@ export const caPem = ({ endpoint }: { readonly endpoint: Endpoint }) =>
   Effect.map(
     anchor(endpoint.profile.name),
     (body): Answer => ({ status: 200, headers: { "content-type": "application/x-pem-file" }, body })
+  )
+
+/** The certificate of the profile's CA, DER: for those who look for the issuer of a leaf. */
+export const issuerCertificate = ({ endpoint }: { readonly endpoint: Endpoint }) =>
+  Effect.map(
+    issuerOf(endpoint.profile.name),
+    (body): Answer => ({ status: 200, headers: { "content-type": "application/pkix-cert" }, body })
   )
 
 const retryAfterSeconds = { usual: "21600", revoked: "60" }

@@ -59,7 +59,8 @@ const table = {
   "/certificate/{id}": { post: kid(postAsGet, handlers.certificate) },
   "/revokeCert": { post: either(typed(handlers.RevokeCert), handlers.revocation) },
   "/crl": { get: handlers.crl },
-  "/ca.pem": { get: handlers.caPem }
+  "/ca.pem": { get: handlers.caPem },
+  "/issuer.cer": { get: handlers.issuerCertificate }
 }
 
 type NeedsOf<T> = {

@@ -10,7 +10,6 @@ import {
 } from "../../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../../domain/Id.ts"
 import type { ClientFacts } from "../../../domain/Job.ts"
-import { signatureAlgorithms } from "../../../domain/Problem.ts"
 import { refuseUnlessValid } from "../../../operations/acme/accounts.ts"
 import type { Caller } from "../../../operations/acme/caller.ts"
 import { currentSeconds } from "../../../operations/acme/caller.ts"
@@ -18,13 +17,14 @@ import { AccountKeys } from "../../../subsystems/crypto/AccountKeys.ts"
 import type { AccountKey } from "../../../subsystems/crypto/Jwk.ts"
 import { importJwk } from "../../../subsystems/crypto/Jwk.ts"
 import type { Jws } from "../../../subsystems/crypto/Jws.ts"
-import { fingerprint, parseJws, parseObject, verifyJws } from "../../../subsystems/crypto/Jws.ts"
+import { checkAlgorithm, fingerprint, parseJws, parseObject, verifyJws } from "../../../subsystems/crypto/Jws.ts"
 import * as accounts from "../../../subsystems/db/accounts.ts"
 import { emit } from "../../../subsystems/log/EventLog.ts"
 import { Nonces } from "../../../subsystems/nonce/Nonces.ts"
 import { ReverseNames } from "../../../subsystems/outside/ReverseNames.ts"
 import type { Request } from "../Message.ts"
 import type { Endpoint } from "./Endpoint.ts"
+import { misfit } from "./misfit.ts"
 
 /** A POST whose body has been read. */
 export interface Posted {
@@ -78,10 +78,11 @@ export const urlOf = ({ endpoint, request }: Pick<Posted, "endpoint" | "request"
   endpoint.base.slice(0, -`/profile/${endpoint.profile.name}`.length) + request.target
 
 /** 4: `url` equals the route reached, as a string. */
-const namesThisUrl = ({ header }: Jws, { endpoint, request }: Posted) => {
-  return header.url === urlOf({ endpoint, request })
+const namesThisUrl = ({ header }: Jws, posted: Posted) => {
+  const url = urlOf(posted)
+  return header.url === url
     ? Effect.void
-    : malformed("url_mismatch", "The url header is not the URL this request was sent to.")
+    : malformed("url_mismatch", `The url header is not the URL this request was sent to, ${url}.`)
 }
 
 /** 5: exactly one of `jwk` and `kid`, and the one this endpoint takes. */
@@ -97,22 +98,17 @@ const hasOneKey = ({ header }: Jws, wanted: "jwk" | "kid") => {
     : Effect.void
 }
 
-const isKnownAlgorithm = (alg: string | undefined): alg is AccountKey["algorithm"] =>
-  signatureAlgorithms.some((known) => known === alg)
+/** 6, before the key: the `alg` is one that is verified here. */
+const algorithmKnown = ({ header }: Jws) => {
+  const checked = checkAlgorithm(header.alg)
+  return Either.isRight(checked) ? Effect.void : rejected("algorithm_unsupported", checked.left)
+}
 
 /** 6: the key's own algorithm decides; `alg` must agree with it. */
 const algorithmFits = ({ header }: Jws, { algorithm }: AccountKey) =>
   header.alg === algorithm
     ? Effect.void
     : rejected("algorithm_mismatch", new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.` }))
-
-const algorithmKnown = ({ header }: Jws) =>
-  isKnownAlgorithm(header.alg)
-    ? Effect.void
-    : rejected(
-      "algorithm_unsupported",
-      new BadSignatureAlgorithm({ detail: `The alg must be ${signatureAlgorithms.join(" or ")}.` })
-    )
 
 /** 6a: the key a `jwk` describes. */
 const keyOfJwk = ({ header }: Jws) => {
@@ -126,7 +122,7 @@ const accountOfKid = ({ header }: Jws, { endpoint }: Posted) => {
   const prefix = endpoint.account("")
   const id = kid.slice(prefix.length)
   if (!kid.startsWith(prefix) || !isId(id)) {
-    return malformed("kid_foreign", "The kid is not an account URL of this profile.")
+    return malformed("kid_foreign", `The kid is not an account URL of this profile: ${prefix} and an id.`)
   }
   return Effect.flatMap(
     accounts.find(endpoint.profile.name, AccountId(id)),
@@ -198,17 +194,21 @@ const decodePayload = <A, I>(schema: Schema.Schema<A, I>): (bytes: Buffer) => Ef
   const decode = Schema.decodeUnknownEither(schema)
   return (bytes) => {
     const object = parseObject(bytes)
-    if (object === undefined) return Effect.fail(new Malformed({ detail: "The payload is not a JSON object." }))
+    if (object === undefined) {
+      return Effect.fail(new Malformed({ detail: "The payload is not a JSON object in UTF-8." }))
+    }
     const decoded = decode(object)
     if (Either.isRight(decoded)) return Effect.succeed(decoded.right)
-    return Effect.fail(new Malformed({ detail: "A member of the payload is missing or of the wrong type." }))
+    return Effect.fail(new Malformed({ detail: misfit(decoded.left.issue) }))
   }
 }
+
+const noPayload = new Malformed({ detail: "The payload is empty, where this resource takes a JSON object." })
 
 /** A JSON object of this shape must be sent. */
 export const typed = <A, I>(schema: Schema.Schema<A, I>): Payload<A> => {
   const decode = decodePayload(schema)
-  return (bytes) => bytes.length === 0 ? Effect.fail(new Malformed({ detail: "A payload is needed." })) : decode(bytes)
+  return (bytes) => bytes.length === 0 ? Effect.fail(noPayload) : decode(bytes)
 }
 
 /** Nothing, or a JSON object of this shape. */
@@ -239,8 +239,8 @@ const accountSigned = Effect.fnUntraced(function*(jws: Jws, posted: Posted) {
 
 /** Checks 6a to 8: the key of the jwk. */
 const keySigned = Effect.fnUntraced(function*(jws: Jws) {
-  const key = yield* keyOfJwk(jws)
   yield* algorithmKnown(jws)
+  const key = yield* keyOfJwk(jws)
   yield* algorithmFits(jws, key)
   yield* signatureVerifies(jws, key, undefined)
   yield* nonceIsFresh(jws)

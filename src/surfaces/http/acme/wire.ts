@@ -52,6 +52,12 @@ export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "
   ...member("error", challenge.error)
 })
 
+/** Once an authorization is decided, the challenge that decided it; what was not tried is of no more use. */
+const challengesShown = ({ challenges, status }: AuthorizationView): AuthorizationView["challenges"] =>
+  status === "valid" || status === "invalid"
+    ? challenges.filter((challenge) => challenge.status === status)
+    : challenges
+
 /** RFC 8555 section 7.1.4; a wildcard's identifier is its base name. */
 export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView) => {
   const name = DnsName.make(view.identifier.value, { disableValidation: true })
@@ -59,7 +65,7 @@ export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView)
     identifier: { type: view.identifier.type, value: baseName(name) },
     status: view.status,
     expires: time(expiresAt(view.createdAt, endpoint.profile.order.validity_seconds)),
-    challenges: view.challenges.map((challenge) => challengeObject(endpoint, challenge)),
+    challenges: challengesShown(view).map((challenge) => challengeObject(endpoint, challenge)),
     ...(isWildcard(name) ? { wildcard: true } : {})
   }
 }

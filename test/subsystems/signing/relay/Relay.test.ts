@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
 import { Effect, Either, Fiber, TestClock } from "effect"
+import { writeFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import { faultText } from "../../../../src/subsystems/crypto/Chain.ts"
 import { parseCsr } from "../../../../src/subsystems/crypto/Csr.ts"
@@ -10,9 +11,9 @@ import { freshDirectory } from "../../../support/Databases.ts"
 import { newPrivateKey } from "../../../support/Graph.ts"
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 import type { Paths } from "../../../support/ScriptedRelay.ts"
-import { refusal, relayOf } from "../../../support/ScriptedRelay.ts"
+import { refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
-import { order, postsOf } from "../../../support/ScriptedUpstream.ts"
+import { ca, order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
 import { csrOf, dns, pem, sanOf } from "../../crypto/Pki.ts"
 
 /* What the relay makes of the end of an order at the upstream ("Relay backend" of the operations specification). */
@@ -20,10 +21,15 @@ import { csrOf, dns, pem, sanOf } from "../../crypto/Pki.ts"
 const request = issueRequest(["a.example"])
 
 const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
-  stored: { orderUrl: undefined, finalizeUrl: undefined, certificateUrl: undefined },
+  stored: storedAt(undefined),
   startedAt: madeAt,
   wasBegun: false,
-  keeper: { opened: () => Effect.succeed(true), issued: () => Effect.void, unclaimed: (urls) => Effect.succeed(urls) },
+  keeper: {
+    asked: () => Effect.void,
+    opened: () => Effect.succeed(true),
+    issued: () => Effect.void,
+    unclaimed: (urls) => Effect.succeed(urls)
+  },
   tokens: { put: () => Effect.void, remove: () => Effect.void },
   ...more
 })
@@ -139,7 +145,7 @@ describe("an order at the upstream", () => {
         assert.deepInclude(failure, {
           _tag: "SigningFailed",
           cause: "poll_timeout",
-          detail: "the upstream was not done in time"
+          detail: `the upstream was not done when signer.relay.poll_timeout_secs were over: its order is ${status}`
         })
         assert.isAbove(postsOf(asked).filter((path) => path === "/order/1").length, 5)
       }))
@@ -149,14 +155,46 @@ describe("an order at the upstream", () => {
     Effect.gen(function*() {
       const { asked, failure } = yield* failureOf({}, { startedAt: madeAt - 300 })
       assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+      assert.match(
+        failure._tag === "SigningFailed" ? failure.detail : "",
+        /^signer\.relay\.poll_timeout_secs, 300, had passed/
+      )
       assert.deepStrictEqual(postsOf(asked), ["/account"])
+    }))
+
+  it.effect("at an upstream that has lost the account may be tried again; file and command are named, and what they make is used", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const settings = relaySettings()
+      const gone = refusal("accountDoesNotExist", 400)
+      const { asked, made, world } = yield* relayOf({ "/order": [gone], "/revoke": [gone, {}] }, settings)
+      const signer = Either.getOrThrow(made)
+      const attempt = Effect.provide(Effect.flip(signer.relay(request, first())), world)
+      const failure = yield* attempt
+      const says = `the upstream does not know the account in ${settings.account_key_path}.kid any more (no); ` +
+        "`acme-svc upstream register --profile web` registers its key there again"
+      assert.deepInclude(failure, { _tag: "SigningFailed", cause: "signer_failed", detail: says })
+      const kidOf = () => {
+        const { protected: header } = JSON.parse(String(asked.at(-1)?.body)) as { readonly protected: string }
+        return (JSON.parse(Buffer.from(header, "base64url").toString()) as { readonly kid: string }).kid
+      }
+      assert.strictEqual(kidOf(), `${ca}/acct/1`)
+      writeFileSync(`${settings.account_key_path}.kid`, `${ca}/acct/2\n`)
+      // The attempt that fails learns what was registered meanwhile; the next one goes by it.
+      yield* attempt
+      yield* attempt
+      assert.strictEqual(kidOf(), `${ca}/acct/2`)
+      const revoke = Effect.provide(signer.revoke(Buffer.from("leaf"), undefined), world)
+      assert.deepInclude(yield* Effect.flip(revoke), { cause: "signer_failed", detail: says })
+      yield* revoke
+      assert.strictEqual(kidOf(), `${ca}/acct/2`)
     }))
 
   it.effect("at an upstream that is away may be tried again, as long as there is time", () =>
     Effect.gen(function*() {
       for (const [startedAt, cause] of [[madeAt, "signer_failed"], [madeAt - 299, "poll_timeout"]] as const) {
         const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { startedAt })
-        assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "status 503" })
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "the upstream: status 503" })
       }
     }))
 })

@@ -4,12 +4,14 @@ import { createHmac } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe } from "vitest"
+import { registerAt } from "../../../../src/operations/admin/upstream.ts"
+import type { ProfileConfig } from "../../../../src/subsystems/config/AppConfig.ts"
 import { Entropy } from "../../../../src/subsystems/crypto/Entropy.ts"
 import { Web } from "../../../../src/subsystems/outside/Web.ts"
 import * as Relay from "../../../../src/subsystems/signing/relay/Relay.ts"
-import { eventsOf } from "../../../support/Graph.ts"
+import { configOf, eventsOf } from "../../../support/Graph.ts"
 import { noUpdates, refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
-import { ca, directory, postsOf } from "../../../support/ScriptedUpstream.ts"
+import { ca, directory, postsOf, upstreamWith } from "../../../support/ScriptedUpstream.ts"
 import { rsaKey } from "../../crypto/Pki.ts"
 
 /* The relay's own account at the upstream ("Relay backend" of the operations specification). */
@@ -82,6 +84,70 @@ describe("the account of a relay", () => {
       const made = yield* Fiber.join(starting)
       assert.match(Either.isLeft(made) ? made.left.detail : "made", /no answer within \d+ ms/)
     }))
+
+  it.effect("whose answer to the registration was lost is found by its key at the next start", () =>
+    Effect.gen(function*() {
+      const given = relaySettings()
+      const first = yield* relayOf({ "/account": [refusal("accountDoesNotExist"), { lost: true }] }, given)
+      assert.deepInclude(Either.isLeft(first.made) ? first.made.left : {}, { mayPass: true })
+      const key = readFileSync(given.account_key_path, "utf8")
+      const { asked, made } = yield* relayOf({}, given)
+      assert.strictEqual(made._tag, "Right")
+      assert.deepStrictEqual(postsOf(asked), ["/account"], "it is looked for, and there")
+      assert.strictEqual(readFileSync(given.account_key_path, "utf8"), key)
+      assert.strictEqual(readFileSync(`${given.account_key_path}.kid`, "utf8"), `${ca}/acct/1\n`)
+    }))
+
+  describe("that the upstream has lost", () => {
+    const lost = refusal("accountDoesNotExist", 400)
+    const profile = (relay: ReturnType<typeof relaySettings>) => ({
+      name: "web",
+      signer: { ...configOf().profiles[0]?.signer, backend: "relay", relay } as ProfileConfig["signer"]
+    })
+    const kidOf = (given: ReturnType<typeof relaySettings>) =>
+      readFileSync(`${given.account_key_path}.kid`, "utf8").trim()
+
+    it.effect("is registered again with its key by the command, once", () =>
+      Effect.gen(function*() {
+        const given = relaySettings({ contact: ["mailto:pki@example.org"] })
+        yield* relayOf({}, given)
+        const key = readFileSync(given.account_key_path, "utf8")
+        const again = upstreamWith({
+          "/acct/1": [lost],
+          "/account": [lost, { status: 201, json: {}, headers: { location: `${ca}/acct/2` } }],
+          "/acct/2": [{ json: { status: "valid" } }]
+        })
+        const world = Layer.merge(again.web, Entropy.layerSeeded("again"))
+        const register = Effect.provide(registerAt(profile(given), undefined), world)
+        assert.deepStrictEqual(yield* register, { accountUrl: `${ca}/acct/2`, was: "lost" })
+        assert.strictEqual(kidOf(given), `${ca}/acct/2`)
+        assert.strictEqual(statSync(`${given.account_key_path}.kid`).mode & 0o777, 0o600)
+        assert.strictEqual(readFileSync(given.account_key_path, "utf8"), key)
+        assert.deepStrictEqual(yield* register, { accountUrl: `${ca}/acct/2`, was: "known" })
+      }))
+
+    it.effect("and makes none of its key again is left as it is, the files named that make way for another", () =>
+      Effect.gen(function*() {
+        const given = relaySettings()
+        yield* relayOf({}, given)
+        const refusing = [
+          { "/acct/1": [lost], "/account": [lost, refusal("externalAccountRequired")] },
+          // It has one of this key, and does not take it: deactivated.
+          { "/acct/1": [refusal("unauthorized")], "/account": [{ json: {}, headers: { location: `${ca}/acct/1` } }] }
+        ]
+        for (const paths of refusing) {
+          const world = Layer.merge(upstreamWith(paths).web, Entropy.layerSeeded("again"))
+          const error = yield* Effect.flip(Effect.provide(registerAt(profile(given), undefined), world))
+          assert.deepInclude(error, {
+            _tag: "AccountRefused",
+            url: `${ca}/acct/1`,
+            keyPath: given.account_key_path,
+            kidPath: `${given.account_key_path}.kid`
+          })
+          assert.strictEqual(kidOf(given), `${ca}/acct/1`)
+        }
+      }))
+  })
 
   it.effect("is refused without its key, and with a key of another kind; neither is written over", () =>
     Effect.gen(function*() {

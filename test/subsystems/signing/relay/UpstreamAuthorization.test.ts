@@ -4,7 +4,16 @@ import { assert, describe } from "vitest"
 import type { Proof, Strategy } from "../../../../src/subsystems/signing/relay/Strategy.ts"
 import { bypass } from "../../../../src/subsystems/signing/relay/Strategy.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
-import { authorization, ca, challenge, failureOf, honest, order, play } from "../../../support/ScriptedUpstream.ts"
+import {
+  authorization,
+  ca,
+  challenge,
+  failureOf,
+  honest,
+  order,
+  play,
+  storedAt
+} from "../../../support/ScriptedUpstream.ts"
 
 /** A strategy that writes down what it does. */
 const watched = (did: Array<string>): Strategy => {
@@ -16,7 +25,7 @@ const watched = (did: Array<string>): Strategy => {
   }
 }
 
-const stored = { orderUrl: `${ca}/order/1`, finalizeUrl: `${ca}/finalize`, certificateUrl: undefined }
+const stored = storedAt(`${ca}/order/1`)
 const valid = order("valid", { certificate: `${ca}/cert` })
 
 describe("the names of an order", () => {

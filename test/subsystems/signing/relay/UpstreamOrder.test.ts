@@ -15,7 +15,8 @@ import {
   honest,
   order,
   play,
-  privateKey
+  privateKey,
+  storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
 /* An upstream that lies, dawdles or fails ("Scripts, relay, notifications" of the list of attacks). */
@@ -25,7 +26,7 @@ describe("an order at an honest upstream", () => {
     Effect.gen(function*() {
       const { ended, kept, posts } = yield* play({})
       assert.deepInclude(ended, { _tag: "Right", right: "the chain" })
-      assert.deepStrictEqual(kept, [`opened ${ca}/order/1 ${ca}/finalize`, `issued ${ca}/cert`])
+      assert.deepStrictEqual(kept, ["asked 1", `opened ${ca}/order/1 ${ca}/finalize`, `issued ${ca}/cert`])
       assert.deepStrictEqual(posts, [
         "/order",
         "/order/1",
@@ -56,7 +57,7 @@ describe("an order at an honest upstream", () => {
 
   it.effect("is continued where it is known, without another newOrder", () =>
     Effect.gen(function*() {
-      const stored = { orderUrl: `${ca}/order/1`, finalizeUrl: `${ca}/finalize`, certificateUrl: undefined }
+      const stored = storedAt(`${ca}/order/1`)
       const { ended, posts } = yield* play({ "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }] }, {
         stored
       })
@@ -70,7 +71,9 @@ describe("an order at an honest upstream", () => {
         "/acct/1": [{ json: { orders: `${ca}/orders` } }],
         "/orders": [{ json: { orders: [`${ca}/order/7`, `${ca}/order/8`, `${ca}/order/1`] } }],
         "/order/8": [{ json: order("pending", { identifiers: [{ type: "dns", value: "b.example" }] }) }],
-        "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }]
+        "/order/1": [{ json: order("ready") }, { json: order("ready") }, {
+          json: order("valid", { certificate: `${ca}/cert` })
+        }]
       }
       const { kept, posts } = yield* play(paths, { wasBegun: true, claimed: [`${ca}/order/7`] })
       assert.notInclude(posts, "/order")
@@ -86,7 +89,7 @@ describe("an order at an honest upstream", () => {
       const found = yield* play({
         "/acct/1": acct,
         "/orders": [first, second],
-        "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }]
+        "/order/1": [{ json: order("pending") }, { json: order("valid", { certificate: `${ca}/cert` }) }]
       }, { wasBegun: true, claimed: [`${ca}/order/7`] })
       assert.strictEqual(found.kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
       const endless = yield* play({ "/acct/1": acct, "/orders": [first] }, {
@@ -94,7 +97,7 @@ describe("an order at an honest upstream", () => {
         claimed: [`${ca}/order/7`],
         deadline: 900_000
       })
-      assert.strictEqual(endless.posts.filter((path) => path.startsWith("/orders")).length, 20)
+      assert.strictEqual(endless.posts.filter((path) => path.startsWith("/orders")).length, 300)
       assert.strictEqual(endless.ended._tag, "Right", "another is opened")
     }))
 
@@ -120,7 +123,10 @@ describe("an order at an honest upstream", () => {
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
       const { failure, posts } = yield* failureOf({ "/finalize": [refused], "/order/1": [{ json: order("ready") }] })
-      assert.strictEqual(failure.detail, "the upstream was not done in time")
+      assert.strictEqual(
+        failure.detail,
+        "the upstream was not done when signer.relay.poll_timeout_secs were over: its order is ready"
+      )
       assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
     }))
 
@@ -226,7 +232,15 @@ describe("an upstream that lies", () => {
             "/nonce": [{ headers: { "replay-nonce": "" } }],
             "/directory": [{ json: directory, headers: { "replay-nonce": "" } }]
           }, /without a nonce$/],
-          [{ "/order": [{ status: 201, text: "no JSON", headers: { location: `${ca}/order/1` } }] }, /no JSON object$/],
+          [
+            { "/order": [{ status: 201, json: order("pending") }] },
+            /^the upstream answers with an order without a location$/
+          ],
+          [{ "/order/1": [{ text: "no JSON" }] }, /an order that is no JSON object$/],
+          [{ "/authz": [{ text: "no JSON" }] }, /an authorization that is no JSON object$/],
+          [{ "/authz": [{ json: authorization("half") }] }, /an authorization of no known status$/],
+          [{ "/directory": [{ text: "{" }] }, /^the directory is no JSON object$/],
+          [{ "/order": [{ status: 403, text: "<h1>no</h1>" }] }, /^answers 403 without a problem document$/],
           [{ "/order": [{ status: 500, text: "<h1>oops</h1>" }] }, /^status 500$/],
           [
             { "/order": [{ status: 429, json: { type: "urn:ietf:params:acme:error:rateLimited", detail: "later" } }] },
@@ -263,7 +277,10 @@ describe("an upstream that lies", () => {
       Effect.gen(function*() {
         const headers = { "retry-after": retryAfter ?? "" }
         const { failure, posts } = yield* failureOf({ "/order/1": [{ json: order("processing"), headers }] })
-        assert.strictEqual(failure.detail, "the upstream was not done in time")
+        assert.strictEqual(
+          failure.detail,
+          "the upstream was not done when signer.relay.poll_timeout_secs were over: its order is processing"
+        )
         assert.isAtLeast(posts.length, 10)
         assert.isAtMost(posts.length, 160)
       }))

@@ -5,6 +5,7 @@ import { assert, describe } from "vitest"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../../../src/domain/AcmeError.ts"
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
+import { ReverseNames } from "../../../../src/subsystems/outside/ReverseNames.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
 import { databases, useDatabase } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
@@ -352,6 +353,26 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         yield* sql(`UPDATE accounts SET pubkey = ${backend.dialect === "sqlite" ? "X'00'" : "'\\x00'"}`)
         assert.strictEqual((yield* app.handle(panicking)).status, 500)
         assert.isTrue(yield* isFree(app), "after a defect")
+      }))
+
+    test("the reverse name of a client is awaited without a slot", () =>
+      Effect.gen(function*() {
+        const app = yield* surfaceOf(config, 1)
+        const kid = yield* register(app, key)
+        const target = kid.slice(urlOf("").length)
+        const [looking, found] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const slow = yield* Effect.fork(Effect.provideService(
+          app.handle(yield* byAccount(key, kid, target, { contact: ["mailto:a@b.example"] })),
+          ReverseNames,
+          {
+            look: () => Effect.zipRight(Deferred.succeed(looking, undefined), Deferred.await(found)),
+            of: () => Effect.succeed("web.example")
+          }
+        ))
+        yield* Deferred.await(looking)
+        assert.isTrue(yield* isFree(app))
+        yield* Deferred.succeed(found, undefined)
+        assert.strictEqual((yield* Fiber.join(slow)).status, 200)
       }))
 
     test("who finds no slot in time is shed, with a nonce on a POST; a body is awaited without one", () =>

@@ -89,7 +89,7 @@ describe.each(databases)("the filter on $name", (backend) => {
   )
 
   const internal = `filter.rules = ["relying", "inside"]
-filter.check.lists = { type = "path", allow = ["/crl", "/ca.pem", "/renewalInfo/*"] }
+filter.check.lists = { type = "path", allow = ["/crl", "/ca.pem", "/issuer.cer", "/renewalInfo/*"] }
 filter.check.office = { type = "allowed_ip", allow = ["192.0.2.0/24"], stages = ["connection"] }
 filter.rule.relying = { when = "lists", then = "allow" }
 filter.rule.inside = { when = "office", then = "allow" }

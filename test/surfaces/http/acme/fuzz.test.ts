@@ -9,7 +9,7 @@ import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { der, makeCsr, oid } from "../../../support/Csr.ts"
 import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
-import { runsOf, seedOf, timeoutOf } from "../../../support/Fuzz.ts"
+import { runsOf, seedOf } from "../../../support/Fuzz.ts"
 import type { World } from "../../../support/Graph.ts"
 import { configOf, newPrivateKey, sql, world } from "../../../support/Graph.ts"
 import {
@@ -156,8 +156,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
         Effect.suspend(() => {
           records.length = 0
           return body()
-        }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)),
-      timeoutOf(120_000)
+        }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self))
     )
 
   const isSound = (answer: Answer, what: string) => {

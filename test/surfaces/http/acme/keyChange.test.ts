@@ -182,6 +182,13 @@ describe.each(databases)("keyChange on $name", (backend) => {
       "badSignatureAlgorithm"
     ),
     refusal(
+      "a key and algorithm of no use",
+      "bad_key",
+      ({ kid, next, old }) =>
+        innerOf(next, kid, old, { header: { alg: "EdDSA", jwk: { kty: "OKP", crv: "Ed25519", x: "AAAA" } } }),
+      "badSignatureAlgorithm"
+    ),
+    refusal(
       "the signature of the old key",
       "bad_signature",
       ({ kid, next, old }) => innerOf(next, kid, old, { signer: old }),

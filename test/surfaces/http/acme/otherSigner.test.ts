@@ -137,19 +137,35 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       assert.strictEqual(bodyOf(again).type, "urn:ietf:params:acme:error:alreadyRevoked")
     }))
 
-  test("a revocation the signer never takes is told of as one that has not come through", {
-    revoke: () => failing,
-    maxAttempts: 1
-  }, () =>
-    Effect.gen(function*() {
-      const { revoke } = yield* holder
-      const asking = yield* Effect.fork(revoke)
-      yield* queued
-      yield* work("signer_revoke")
-      yield* TestClock.adjust("250 millis")
-      isPending(yield* Fiber.join(asking))
-      assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL"), 0)
-    }))
+  for (
+    const [how, given] of [
+      ["the signer never takes", work("signer_revoke")],
+      ["an operator cancels", sql("UPDATE jobs SET status = 'cancelled' WHERE kind = 'signer_revoke'")]
+    ] as const
+  ) {
+    test(`a revocation ${how} is a failure, and may be asked for anew`, {
+      revoke: () => failing,
+      maxAttempts: 1
+    }, () =>
+      Effect.gen(function*() {
+        const { revoke } = yield* holder
+        const asking = yield* Effect.fork(revoke)
+        yield* queued
+        yield* given
+        yield* TestClock.adjust("250 millis")
+        const answer = yield* Fiber.join(asking)
+        assert.deepStrictEqual(bodyOf(answer), {
+          type: "urn:ietf:params:acme:error:serverInternal",
+          status: 500,
+          detail: "The revocation was given up, and the certificate is not revoked; the server's log has the reason."
+        })
+        assert.isUndefined(answer.headers["retry-after"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL"), 0)
+        const again = yield* Effect.fork(revoke)
+        yield* queued
+        yield* Fiber.interrupt(again)
+      }))
+  }
 
   test("no more than a quarter of the slots waits; who comes then is told at once, and finds the same job", {
     server: { request_timeout_ms: 60_000, max_concurrent_requests: 4 }
@@ -183,7 +199,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
           assert.strictEqual(headerOf(answer, "content-type"), "application/pkix-crl")
           assert.deepStrictEqual(answer.body, list)
         }
-        assert.strictEqual((yield* read("/ca.pem")).status, 404)
+        for (const path of ["/ca.pem", "/issuer.cer"]) assert.strictEqual((yield* read(path)).status, 404)
       }))
   }
 

@@ -145,6 +145,11 @@ describe.each(databases)("renewal on $name", (backend) => {
       const answers = yield* Effect.forEach(missing, ([id, profile]) => info(id, profile))
       assert.deepStrictEqual(answers.map(({ status }) => status), [404, 404, 404])
       assert.strictEqual(new Set(answers.map((answer) => String(answer.body))).size, 1, "one text for all")
+      const told = records.filter(({ event }) => event === "renewal_info_rejected").map(({ fields }) =>
+        fields["reason"]
+      )
+      assert.deepStrictEqual([...new Set(told)], ["malformed", "unknown"])
+      assert.strictEqual(told.length, odd.length + missing.length)
     }))
 
   test("is read with GET and HEAD alone", () =>

@@ -60,7 +60,7 @@ const typeOf = (answer: Answer): string => answer.status === 200 ? "" : bodyOf(a
 
 const refusal = (answer: Answer) => ({ status: answer.status, type: typeOf(answer), detail: bodyOf(answer).detail })
 
-const absent = { status: 404, type: "malformed", detail: "There is no such resource for this account." }
+const absent = { status: 404, type: "malformed", detail: "This profile has issued no such certificate." }
 
 describe.each(databases)("revokeCert on $name", (backend) => {
   const database = useDatabase(backend)
@@ -621,6 +621,8 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.deepStrictEqual(yield* revoked, serialsOf(issued), "the others are a job's")
         yield* work("key_revoke")
         assert.deepStrictEqual(yield* revoked, serialsOf(issued, ...others))
+        const burnt = records.find(({ event }) => event === "key_burnt")
+        assert.deepInclude(burnt?.fields, { order_id: issued.orderId, scope: "everybody" })
         const told = records.find(({ event }) => event === "key_certificates_revoked")
         assert.deepInclude(told?.fields, { count: 2 })
         const trail = (yield* auditRows).map(({ cert_serial, detail, reason, request_id }) => ({
@@ -660,6 +662,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
         yield* work("key_revoke")
         assert.deepStrictEqual(yield* revoked, serialsOf(issued))
+        assert.deepInclude(records.find(({ event }) => event === "key_burnt")?.fields, { scope: "account" })
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'key_revoke'"), 0)
       }))
 
@@ -756,10 +759,16 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.notStrictEqual(other.serial, one.issued.serial)
     }))
 
-  test("requests for the list and the anchor mint no nonce and are read only", () =>
+  test("requests for the list, the anchor and the issuer mint no nonce and are read only", () =>
     Effect.gen(function*() {
       const app = yield* surface
-      for (const [path, type] of [["/crl", "application/pkix-crl"], ["/ca.pem", "application/x-pem-file"]] as const) {
+      const published = [
+        ["/crl", "application/pkix-crl"],
+        ["/ca.pem", "application/x-pem-file"],
+        ["/issuer.cer", "application/pkix-cert"]
+      ] as const
+      for (const [path, type] of published) {
+        assert.strictEqual(app.routeOf(requestOf("GET", at(path))), path)
         for (const method of ["GET", "HEAD"]) {
           const answer = yield* app.handle(requestOf(method, at(path)))
           assert.deepStrictEqual([answer.status, headerOf(answer, "content-type")], [200, type])

@@ -1,0 +1,50 @@
+import { Effect, Layer, Redacted } from "effect"
+import type { Config } from "../subsystems/config/AppConfig.ts"
+import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
+import type { Database } from "../subsystems/db/Database.ts"
+import { emit } from "../subsystems/log/EventLog.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+const sqlitePrefix = "sqlite://"
+
+/** Whether a URL is that of a SQLite file. */
+export const isSqlite = (url: string): boolean => url.startsWith(sqlitePrefix)
+
+// More would only read the same pages of one disk, and each is a process.
+const mostReaders = 2
+
+/**
+ * The database of a URL, by default `database.url`: the scheme alone picks the engine, and only that one is loaded. `name` is
+ * what gave the URL; `serving` says that requests and jobs are not to be held up by listings.
+ */
+export const database = (
+  { database: settings }: Pick<Config, "database">,
+  { mustExist = false, name = "database.url", serving = false }: {
+    readonly mustExist?: boolean
+    readonly name?: string
+    readonly serving?: boolean
+  } = {}
+): Layer.Layer<Database, CommandFailed> => {
+  const url = Redacted.value(settings.url)
+  const database_url = maskedDatabaseUrl(settings.url)
+  const engine = Layer.unwrapEffect(Effect.promise(async () =>
+    isSqlite(url)
+      ? (await import("../subsystems/db/Sqlite.ts")).layer({
+        path: url.slice(sqlitePrefix.length),
+        synchronous: settings.sqlite.synchronous,
+        acquire_timeout_ms: settings.acquire_timeout_ms,
+        readers: serving ? Math.min(settings.pool_max - 1, mostReaders) : 0,
+        mustExist
+      })
+      : (await import("../subsystems/db/Postgres.ts")).layer(settings)
+  ))
+  return engine.pipe(
+    Layer.tap(() =>
+      emit("db_opened", { database_url, backend: url.slice(0, url.indexOf(":")), pool_max: settings.pool_max })
+    ),
+    Layer.mapError((error) => {
+      const cause = error.cause instanceof Error ? error.cause.message || error.cause.name : error.message
+      return new CommandFailed({ code: 1, message: `${name}: ${database_url} cannot be opened: ${cause}` })
+    })
+  )
+}

@@ -1,0 +1,71 @@
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import { Effect, Exit } from "effect"
+import { createInterface } from "node:readline"
+import { run } from "./Cli.ts"
+import type { Host } from "./commands/Kit.ts"
+
+const output = (stream: NodeJS.WriteStream): Host["stdout"] => {
+  stream.on("error", () => {}) // a closed pipe ends quietly
+  return { isTerminal: stream.isTTY === true, write: (text) => void stream.write(text) }
+}
+
+/** The first signal asks for an orderly end, the second one ends the process at once. */
+const stopSignal = Effect.async<"SIGINT" | "SIGTERM">((resume) => {
+  let stopping = false
+  const listen = (signal: "SIGINT" | "SIGTERM", code: number) =>
+    process.on(signal, () => {
+      if (stopping) process.exit(code)
+      stopping = true
+      resume(Effect.succeed(signal))
+    })
+  listen("SIGINT", 130)
+  listen("SIGTERM", 143)
+})
+
+/** Signals that come while nobody waits are one. */
+const reloadSignal = (() => {
+  let [asked, resume]: [boolean, (() => void) | undefined] = [false, undefined]
+  process.on("SIGHUP", () => {
+    asked = true
+    resume?.()
+  })
+  return Effect.async<void>((done) => {
+    resume = () => {
+      if (!asked) return
+      asked = false
+      resume = undefined
+      done(Effect.void)
+    }
+    resume()
+  })
+})()
+
+const uncaught = Effect.async<never>((resume) => {
+  process.on("uncaughtException", (error) => resume(Effect.die(error)))
+})
+
+const readLine = Effect.async<string>((resume) => {
+  const lines = createInterface({ input: process.stdin })
+  lines.once("line", (line) => {
+    resume(Effect.succeed(line))
+    lines.close() // says so at once, and the first answer stands
+  })
+  lines.once("close", () => resume(Effect.succeed("")))
+})
+
+const hostOf = (version: string, migrations: string): Host => ({
+  stdin: { isTerminal: process.stdin.isTTY === true, readLine },
+  stdout: output(process.stdout),
+  stderr: output(process.stderr),
+  env: process.env,
+  cwd: process.cwd(),
+  process: { version, migrations, pid: process.pid, stopSignal, reloadSignal, uncaught }
+})
+
+/** Runs the command line of this process, and ends it with the exit code. `migrations` holds a folder for each database. */
+export const start = (version: string, migrations: string): void => {
+  const program = run(hostOf(version, migrations), process.argv.slice(2))
+  Effect.runFork(Effect.provide(program, NodeContext.layer)).addObserver((exit) => {
+    process.exit(Exit.isSuccess(exit) ? exit.value : 1)
+  })
+}

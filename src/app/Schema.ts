@@ -1,0 +1,30 @@
+import { Effect } from "effect"
+import type { Database } from "../subsystems/db/Database.ts"
+import * as Migrations from "../subsystems/db/Migrations.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+/** Where migrations lie: a folder with one for each database. */
+interface Files {
+  readonly migrations: string
+}
+
+const failed = (error: { readonly message: string; readonly detail?: string }) =>
+  new CommandFailed({ code: 1, message: error.detail ?? error.message })
+
+/** Refuses a schema that is behind: only a process with the worker role may bring it up to date. */
+export const checkSchema = (
+  files: Files,
+  dialect: "sqlite" | "postgres"
+): Effect.Effect<void, CommandFailed, Database> =>
+  Effect.flatMap(Migrations.read(files.migrations, dialect), Migrations.check).pipe(
+    Effect.mapError(failed)
+  )
+
+/** Brings the schema up to date, as a process with the worker role does at start. */
+export const migrate = (
+  files: Files,
+  dialect: "sqlite" | "postgres"
+): Effect.Effect<ReadonlyArray<string>, CommandFailed, Database> =>
+  Effect.flatMap(Migrations.read(files.migrations, dialect), Migrations.migrate).pipe(
+    Effect.mapError(failed)
+  )

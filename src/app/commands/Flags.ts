@@ -1,0 +1,91 @@
+import { HelpDoc, Options, ValidationError } from "@effect/cli"
+import { Effect, Option } from "effect"
+
+/** What a flag's value may be. `read` answers nothing for what it does not take. */
+interface Values<A> {
+  /** What stands for the value in the help. */
+  readonly shown: string
+  /** The rest of the sentence that begins with the flag and "takes". */
+  readonly takes: string
+  readonly read: (text: string) => A | undefined
+}
+
+/** What a value is refused with: a sentence that names the flag. */
+export const refusal = (sentence: string): ValidationError.ValidationError =>
+  ValidationError.invalidValue(HelpDoc.p(sentence))
+
+/** A flag with a value, refused by its name. */
+export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Options.Options<A> =>
+  Options.text(name).pipe(
+    Options.withPseudoName(shown),
+    Options.mapEffect((text) => {
+      const value = read(text)
+      return value === undefined
+        ? Effect.fail(refusal(`--${name} takes ${takes}.`))
+        : Effect.succeed(value)
+    })
+  )
+
+/** A flag that may be left out. */
+export const optional = <A>(self: Options.Options<A>, text: string): Options.Options<A | undefined> =>
+  self.pipe(Options.optional, Options.withDescription(text), Options.map(Option.getOrUndefined))
+
+const whole = /^-?\d+$/
+
+/** A whole number within bounds. */
+export const numberFlag = (
+  name: string,
+  { least, most, of = "a whole number" }: { readonly least: number; readonly most: number; readonly of?: string }
+): Options.Options<number> =>
+  flag(name, {
+    shown: "number",
+    takes: `${of} from ${least} to ${most}`,
+    read: (text) => {
+      const value = whole.test(text) ? Number(text) : Number.NaN
+      return value >= least && value <= most ? value : undefined
+    }
+  })
+
+/** A whole number that is brought within bounds rather than refused. */
+export const clampedFlag = (
+  name: string,
+  { least, most }: { readonly least: number; readonly most: number }
+): Options.Options<number> =>
+  flag(name, {
+    shown: "number",
+    takes: "a whole number",
+    read: (text) => whole.test(text) ? Math.min(Math.max(Number(text), least), most) : undefined
+  })
+
+/** Text for people or for a comparison: one line, and not nothing. */
+export const textFlag = (name: string, longest = 1000): Options.Options<string> =>
+  flag(name, {
+    shown: "text",
+    takes: `1 to ${longest} characters, none of them a control character`,
+    read: (text) => text.trim() === "" || text.length > longest || /\p{Cc}/u.test(text) ? undefined : text
+  })
+
+/** {@link textFlag} that may be left out. */
+export const optionalText = (name: string, text: string): Options.Options<string | undefined> =>
+  optional(textFlag(name), text)
+
+const day = /^\d{4}-\d{2}-\d{2}$/
+const instant = /^(\d{4}-\d{2}-\d{2})T(?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/
+
+/** Whether a day is in the calendar; the runtime reads 31 February as 3 March. */
+const isDay = (text: string): boolean => {
+  const millis = Date.parse(`${text}T00:00:00Z`)
+  return !Number.isNaN(millis) && new Date(millis).toISOString().startsWith(text)
+}
+
+/** An RFC 3339 instant, or a day read as its first second in UTC, as epoch seconds. */
+export const timeFlag = (name: string): Options.Options<number> =>
+  flag(name, {
+    shown: "time",
+    takes: "YYYY-MM-DD or an RFC 3339 instant, of a day that there is",
+    read: (text) => {
+      const [date = "", full] = day.test(text) ? [text, `${text}T00:00:00Z`] : [instant.exec(text)?.[1], text]
+      const millis = isDay(date) ? Date.parse(full) : Number.NaN
+      return Number.isNaN(millis) ? undefined : Math.floor(millis / 1000)
+    }
+  })

@@ -1,0 +1,7 @@
+/** One character of a client's text as a sentence may name it: what is no plain printable ASCII, by its code point. */
+export const shownCharacter = (character: string): string => {
+  const code = character.codePointAt(0) ?? 0
+  if (code > 0x20 && code < 0x7f) return `the character ${character}`
+  if (code === 0x20) return "a space"
+  return `the character U+${code.toString(16).toUpperCase().padStart(4, "0")}`
+}

@@ -1,0 +1,144 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { Effect } from "effect"
+import type { Scope } from "effect"
+import type { ChildProcess } from "node:child_process"
+import { fork } from "node:child_process"
+import * as Fs from "node:fs"
+import { fileURLToPath } from "node:url"
+import type { Connections, Driver, Executor } from "./Database.ts"
+import { makeGate } from "./Gate.ts"
+import type { Answer, Question } from "./sqliteReader.ts"
+
+/*
+ * Reads of SQLite beside the service. The engine works inside the process that asks it and cannot be interrupted there: what
+ * takes long would hold up every request and job. So the reads of listings, counts and samples are asked of processes of
+ * their own, which are started when they are needed first and killed when one takes too long.
+ */
+
+/** Beside the source it is a source; the bundle, or a part of it in a folder, has it beside or above itself. */
+const program = (): string => {
+  const here = import.meta.url
+  const names = here.endsWith(".ts") ? ["./sqliteReader.ts"] : ["./sqliteReader.js", "../sqliteReader.js"]
+  const files = names.map((name) => fileURLToPath(new URL(name, here)))
+  return files.find((file) => Fs.existsSync(file)) ?? files.join(" or ")
+}
+
+const failure = (message: string, code?: string) =>
+  new SqlError({ cause: Object.assign(new Error(message), code === undefined ? {} : { code }), message })
+
+type Result = Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError>
+
+/** One process and the question it is at. */
+interface Reader {
+  readonly child: ChildProcess
+  answer: ((result: Result) => void) | undefined
+  isGone: boolean
+  /** Ends it when nothing has been asked for a while. */
+  idle: NodeJS.Timeout | undefined
+}
+
+const start = (file: string): Reader => {
+  const child = fork(program(), [file], {
+    execArgv: [],
+    serialization: "advanced",
+    stdio: ["ignore", "ignore", "inherit", "ipc"]
+  })
+  const reader: Reader = { child, answer: undefined, isGone: false, idle: undefined }
+  const end = (message: string) => {
+    reader.isGone = true
+    reader.answer?.(failure(message))
+  }
+  child.on("message", (said: Answer) => {
+    reader.answer?.("rows" in said ? Effect.succeed(said.rows as never) : failure(said.message, said.code))
+  })
+  child.on("error", (error) => end(`the process that reads for listings failed: ${error.message}`))
+  child.on("exit", (code, signal) => end(`the process that reads for listings ended with ${signal ?? code}`))
+  return reader
+}
+
+const stop = (reader: Reader): void => {
+  clearTimeout(reader.idle)
+  reader.isGone = true
+  reader.child.kill("SIGKILL") // it holds nothing but locks, which the system takes back
+}
+
+const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
+  Effect.async((resume) => {
+    const late = () => {
+      stop(reader)
+      reader.answer?.(failure(`not done within ${wholeMillis} ms`))
+    }
+    const timer = setTimeout(late, Math.max(0, leftMillis))
+    reader.answer = (result) => {
+      clearTimeout(timer)
+      reader.answer = undefined
+      resume(result)
+    }
+    reader.child.send(question, (error) => {
+      if (error !== null) {
+        reader.answer?.(failure(`the process that reads for listings cannot be asked: ${error.message}`))
+      }
+    })
+  })
+
+const idleMillis = 60_000
+
+/** Processes that read, at most so many, over a file that is there. */
+export const makeReaders = (
+  options: { readonly path: string; readonly readers: number; readonly acquire_timeout_ms: number }
+): Effect.Effect<
+  { readonly aside: NonNullable<Driver["aside"]>; readonly connections: () => Connections },
+  never,
+  Scope.Scope
+> => {
+  const gate = makeGate(options.readers, options.acquire_timeout_ms)
+  const free: Array<Reader> = []
+  const all = new Set<Reader>()
+  const forget = (reader: Reader) => {
+    all.delete(reader)
+    const at = free.indexOf(reader)
+    if (at >= 0) free.splice(at, 1)
+  }
+  const take = Effect.sync((): Reader => {
+    const kept = free.pop()
+    clearTimeout(kept?.idle)
+    if (kept !== undefined && !kept.isGone) return kept
+    const reader = start(options.path)
+    all.add(reader)
+    reader.child.on("exit", () => forget(reader))
+    return reader
+  })
+  const giveBack = (reader: Reader) =>
+    Effect.sync(() => {
+      if (reader.isGone) return forget(reader)
+      reader.idle = setTimeout(() => {
+        stop(reader)
+        forget(reader)
+      }, idleMillis)
+      reader.idle.unref()
+      free.push(reader)
+    })
+  const executorOf = (reader: Reader, patienceMillis: number): Executor => {
+    const end = performance.now() + patienceMillis
+    return {
+      execute: (text, params) =>
+        Effect.suspend(() =>
+          reader.isGone
+            ? failure(`not done within ${patienceMillis} ms`)
+            : ask(reader, { text, params }, end - performance.now(), patienceMillis)
+        )
+    }
+  }
+  return Effect.as(
+    Effect.addFinalizer(() => Effect.sync(() => all.forEach(stop))),
+    {
+      aside: (patienceMillis, body) =>
+        gate.hold(Effect.flatMap(take, (reader) =>
+          Effect.ensuring(
+            body(executorOf(reader, patienceMillis)),
+            giveBack(reader)
+          ))),
+      connections: () => ({ idle: free.length, busy: all.size - free.length })
+    }
+  )
+}

@@ -1,0 +1,41 @@
+import Sqlite from "better-sqlite3"
+
+/*
+ * A program of its own: reads of one SQLite file for the process that started it, which may end it at any moment. It has
+ * no more to itself than this, so that it starts quickly.
+ */
+
+/** What is asked of it. */
+export interface Question {
+  readonly text: string
+  readonly params: ReadonlyArray<unknown>
+}
+
+/** What it says: the rows, or why there are none. */
+export type Answer =
+  | { readonly rows: ReadonlyArray<unknown> }
+  | { readonly code: string; readonly message: string }
+
+const [, , file = ""] = process.argv
+let database: Sqlite.Database | undefined
+
+const open = (): Sqlite.Database => {
+  const opened = new Sqlite(file, { readonly: true, fileMustExist: true, timeout: 1000 })
+  opened.pragma("query_only = ON")
+  return opened
+}
+
+const answer = ({ params, text }: Question): Answer => {
+  try {
+    database ??= open()
+    return { rows: database.prepare(text).all(...params) }
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return { code: "code" in error ? String(error.code) : "", message: error.message }
+  }
+}
+
+// A signal to the whole group is for the service, which closes the channel when it has ended its work.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {})
+process.on("disconnect", () => process.exit(0))
+process.on("message", (question: Question) => process.send?.(answer(question)))

@@ -1,0 +1,129 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { chmodSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { advise } from "../../src/app/Advisories.ts"
+import type { Role } from "../../src/domain/Role.ts"
+import { everyRole } from "../../src/domain/Role.ts"
+import type { Record } from "../../src/subsystems/log/EventLog.ts"
+import { EventLog } from "../../src/subsystems/log/EventLog.ts"
+import { accepted } from "../subsystems/config/Samples.ts"
+import { freshDirectory } from "../support/Databases.ts"
+
+/* What an operator is told at start and at a reload: posture, of which each piece is said, and said where it is so alone. */
+
+/** Behind these lines nothing is left to be said. */
+const quiet = `[server]
+base_url = "https://acme.example"
+tls.enabled = true
+[profiles.default]
+enabled = true
+filter.rules = ["inside"]
+filter.rule.inside = { when = "office", then = "allow" }
+filter.check.office = { type = "allowed_ip", allow = ["10.0.0.0/8"] }
+`
+
+type Told = { readonly event: string; readonly [field: string]: unknown }
+
+const told = (fileText: string, roles: ReadonlyArray<Role> = everyRole): Effect.Effect<ReadonlyArray<Told>> =>
+  Effect.suspend(() => {
+    const records: Array<Record> = []
+    const { config } = accepted({ fileText })
+    return Effect.map(
+      Effect.provide(advise(config, new Set(roles)), EventLog.layerMemory(records)),
+      () => records.map(({ event, fields }) => ({ event, ...fields }))
+    )
+  })
+
+describe("advisories", () => {
+  it.effect("there are none of a posture that is sound", () =>
+    Effect.map(told(quiet), (records) => assert.deepStrictEqual(records, [])))
+
+  it.effect("tell of a process that drains no queue", () =>
+    Effect.map(
+      told(quiet, ["acme"]),
+      (records) => assert.deepStrictEqual(records, [{ event: "server_role_no_worker", roles: "acme" }])
+    ))
+
+  it.effect("tell of a power loss that may take answered work with it, where SQLite was told so", () =>
+    Effect.gen(function*() {
+      const normal = `${quiet}[database]\nsqlite.synchronous = "normal"\n`
+      assert.deepStrictEqual(yield* told(normal), [
+        { event: "db_commits_unsynced", key: "database.sqlite.synchronous" }
+      ])
+      assert.deepStrictEqual(yield* told(`${normal}url = "postgres://localhost/acme"\n`), [])
+    }))
+
+  it.effect("tell of talk in the clear, and of a base URL that is not what is served", () =>
+    Effect.gen(function*() {
+      const plain = quiet.replace("tls.enabled = true", "tls.enabled = false")
+      const base_url = "https://acme.example"
+      const [disabled, mismatch] = [{ event: "tls_disabled", base_url }, { event: "tls_base_url_mismatch", base_url }]
+      assert.deepStrictEqual(yield* told(plain), [disabled, mismatch])
+      assert.deepStrictEqual(yield* told(plain, ["worker"]), [], "which serves nobody")
+      const http = quiet.replace("https://acme", "http://acme")
+      assert.deepStrictEqual(yield* told(http), [{ event: "tls_base_url_mismatch", base_url: "http://acme.example" }])
+      // A proxy that is trusted may well end TLS, or begin it.
+      const behind = "filter.trusted_proxies = [\"127.0.0.1\"]\n"
+      assert.deepStrictEqual(yield* told(`${behind}${plain}`), [disabled])
+      assert.deepStrictEqual(yield* told(`${plain}${behind}`), [disabled], "of a profile alone")
+      assert.deepStrictEqual(yield* told(`${behind}${http}`), [])
+    }))
+
+  it.effect("tell of profiles that validate nothing, or have no policy", () =>
+    Effect.gen(function*() {
+      const open = "[server]\nbase_url = \"https://acme.example\"\ntls.enabled = true\n"
+      const said = yield* told(`${open}[profiles.a]\nchallenge.bypass = true\n[profiles.b]\nenabled = false\n`)
+      assert.deepStrictEqual(said, [
+        { event: "challenge_validation_bypassed", profile: "a" },
+        { event: "filter_disabled", profile: "a" }
+      ])
+    }))
+
+  it.effect("tell of checks nobody asks, and of an inventory whose certificate is not looked at", () =>
+    Effect.gen(function*() {
+      const idle = `${quiet}filter.check.idle = { type = "path", deny = ["/keyChange"] }\n`
+      assert.deepStrictEqual(yield* told(idle), [{ event: "filter_check_unused", profile: "default", check: "idle" }])
+      const netbox =
+        `ipam = { backend = "netbox", netbox = { url = "https://n.example", token = "t", insecure_skip_verify = true } }\n`
+      assert.deepStrictEqual(yield* told(`${quiet}${netbox}`), [
+        { event: "ipam_tls_verification_disabled", profile: "default" }
+      ])
+    }))
+
+  it.effect("tell of programs that cannot be run, by key and path", () =>
+    Effect.gen(function*() {
+      const path = join(freshDirectory(), "sign")
+      writeFileSync(path, "#!/bin/sh\n")
+      const signer = `${quiet}signer = { backend = "custom", custom.script_path = "${path}" }\n`
+      const missing = { event: "script_not_executable", key: "profiles.default.signer.custom.script_path", path }
+      assert.deepStrictEqual(yield* told(signer), [missing])
+      const check = `filter.check.ask = { type = "custom", script_path = "${path}", stages = ["connection"] }\n`
+      const asked = `${quiet.replace("when = \"office\"", "when = \"office and ask\"")}${check}`
+      assert.deepStrictEqual(yield* told(asked), [
+        { ...missing, key: "profiles.default.filter.check.ask.script_path" }
+      ])
+      chmodSync(path, 0o755)
+      assert.deepStrictEqual([...yield* told(signer), ...yield* told(asked)], [])
+    }))
+
+  it.effect("tell of a secret of the upstream's that stands in the configuration, and never which", () =>
+    Effect.gen(function*() {
+      const relay = `relay = { directory_url = "https://up.example/dir", eab = { kid = "k", hmac_key = "c2VjcmV0" } }`
+      const said = yield* told(`${quiet}signer = { backend = "relay", ${relay} }\n`)
+      assert.deepStrictEqual(said, [{ event: "signer_relay_eab_secret_in_config", profile: "default" }])
+    }))
+
+  it.effect("tell of the proxies in force, without who signs in to them", () =>
+    Effect.gen(function*() {
+      const proxy = `proxy = { http_url = "http://u:hunter2@p.example:3128", no_proxy = ["a.example"] }\n`
+      assert.deepStrictEqual(yield* told(`${proxy}${quiet}`), [{
+        event: "proxy_configured",
+        http: "http://p.example:3128",
+        https: undefined,
+        no_proxy_entries: 1,
+        source: "config"
+      }])
+    }))
+})

@@ -1,0 +1,172 @@
+import { NodeContext } from "@effect/platform-node"
+import { Cause, Console, Effect, Either, Exit } from "effect"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { run, treeOf } from "../../src/app/Cli.ts"
+import type { Host } from "../../src/app/commands/Kit.ts"
+import * as Kits from "../../src/app/commands/Kit.ts"
+import type { Taken } from "../../src/app/commands/Usage.ts"
+import { taken } from "../../src/app/commands/Usage.ts"
+import { readGlobals } from "../../src/surfaces/cli/globals.ts"
+import { freshDirectory } from "../support/Databases.ts"
+import { minimalConfig } from "../support/Server.ts"
+
+/*
+ * The command tree, walked: whatever a command takes is given to it wrongly, and the answer has to name what is wrong.
+ * Run in this process, over a database that has no schema, so that nothing but the command line can be refused first.
+ */
+
+const directory = freshDirectory()
+writeFileSync(join(directory, "config.toml"), minimalConfig)
+
+const hostOf = (said: { out: string; err: string }): Host => ({
+  stdin: { isTerminal: false, readLine: Effect.succeed("") },
+  stdout: { isTerminal: false, write: (text) => void (said.out += text) },
+  stderr: { isTerminal: false, write: (text) => void (said.err += text) },
+  env: { ACME_SVC_DATABASE__URL: `sqlite://${directory}/empty.db` },
+  cwd: directory,
+  process: {
+    version: "0.0.0",
+    migrations: join(import.meta.dirname, "../../migrations"),
+    pid: 1,
+    stopSignal: Effect.never,
+    reloadSignal: Effect.never,
+    uncaught: Effect.never
+  }
+})
+
+/** How a command line ends, and what it says. */
+const ends = async (...words: ReadonlyArray<string>) => {
+  const said = { out: "", err: "" }
+  const exit = await Effect.runPromiseExit(
+    Console.consoleWith((console) =>
+      Effect.withConsole(run(hostOf(said), words), {
+        ...console,
+        log: (text) => Effect.sync(() => void (said.out += `${text}\n`)),
+        error: (text) => Effect.sync(() => void (said.err += `${text}\n`))
+      })
+    ).pipe(Effect.provide(NodeContext.layer))
+  )
+  return { code: Exit.isSuccess(exit) ? exit.value : assert.fail(Cause.pretty(exit.cause)), ...said }
+}
+
+/** A usage error: one sentence on stderr that names what it is about. */
+const refuses = async (words: ReadonlyArray<string>, named: string, codes = [2]) => {
+  const line = JSON.stringify(words)
+  const { code, err, out } = await ends(...words)
+  assert.include(codes, code, `${line}: ${err}`)
+  assert.strictEqual(out, "", line)
+  assert.match(err, /^[^\n]+\n$/, line)
+  const sentence = words.includes("--json")
+    ? (JSON.parse(err) as { readonly message: string }).message
+    : err.trimEnd()
+  assert.match(sentence, /\.$/, line)
+  assert.include(sentence, named, line)
+}
+
+const globals = Either.getOrThrow(readGlobals([]))
+const kit = Kits.make(hostOf({ out: "", err: "" }), globals)
+const root = taken((await Effect.runPromise(treeOf(kit))).descriptor)
+const leavesOf = (node: Taken): ReadonlyArray<Taken> =>
+  node.children.length === 0 ? [node] : node.children.flatMap(leavesOf)
+const leaves = leavesOf(root)
+
+/** Words that fill what a command needs, without one flag. */
+const filled = ({ args, flags, path }: Taken, but?: string): ReadonlyArray<string> => [
+  ...path.slice(1),
+  ...args.map(({ value = "" }) => value.split(" | ")[0] || "x"),
+  ...flags.flatMap(({ isNeeded, name }) => isNeeded && name !== but ? [name, good.get(name) ?? "1"] : [])
+]
+const good = new Map([["--to", "sqlite:///nowhere/x.db"]])
+
+describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") })))("$name", ({ leaf, name }) => {
+  it("names a flag it does not have, with the nearest, and an argument too many", async () => {
+    await refuses([...leaf.path.slice(1), "--no-such-flag"], "--no-such-flag")
+    await refuses([...filled(leaf), "too-many"], "too-many")
+    if (leaf.flags.some((flag) => flag.name === "--json")) {
+      const { code, err } = await ends(...leaf.path.slice(1), "--jsno", "--json")
+      assert.deepStrictEqual([code, JSON.parse(err)], [2, {
+        error: "usage",
+        message: `${name} has no flag --jsno; the nearest is --json.`
+      }])
+    }
+  })
+
+  if (leaf.args.length > 0) {
+    it("names an argument that is missing, empty or of no use", async () => {
+      for (const [at, argument] of leaf.args.entries()) {
+        const words = filled(leaf)
+        const place = leaf.path.length - 1 + at
+        await refuses(words.filter((_, index) => index !== place), argument.name)
+        await refuses(words.with(place, ""), argument.name)
+        if (argument.value !== undefined) await refuses(words.with(place, "nonsense"), argument.name)
+      }
+    })
+  }
+
+  for (const flag of leaf.flags) {
+    it(`names ${flag.name} when its value is missing, empty, given twice or none it takes`, async () => {
+      const words = filled(leaf, flag.name)
+      if (flag.isNeeded) await refuses(words, flag.name)
+      if (flag.value === undefined) {
+        await refuses([...words, `${flag.name}=1`], flag.name)
+        return await refuses([...words, flag.name, flag.name], flag.name)
+      }
+      await refuses([...words, flag.name], flag.name)
+      await refuses([...words, flag.name, ""], flag.name)
+      await refuses([...words, `${flag.name}=`], flag.name)
+      // A word of a closed set that nobody knows cannot be done as asked.
+      await refuses([...words, flag.name, "\u0007"], flag.name, [2, 3])
+      if (flag.value === "number") {
+        for (const bad of ["x", "1.5", "1e3", "0x10", "--json", " "]) {
+          await refuses([...words, flag.name, bad], flag.name)
+        }
+      }
+      const value = good.get(flag.name) ?? flag.value.split(" | ")[0] ?? ""
+      if (!flag.isRepeated) await refuses([...words, flag.name, value, flag.name, value], flag.name)
+    })
+  }
+})
+
+describe("the program itself", () => {
+  it("is made of commands that are told apart", () => {
+    const names = leaves.map(({ path }) => path.slice(1).join(" "))
+    assert.strictEqual(new Set(names).size, names.length)
+    assert.includeMembers(names, ["serve", "order list", "upstream order show", "completions"])
+    for (const { flags, path } of leaves) {
+      assert.strictEqual(new Set(flags.map((flag) => flag.name)).size, flags.length, path.join(" "))
+    }
+  })
+
+  it("names a command there is not, with the nearest", async () => {
+    assert.strictEqual((await ends("ordr", "list")).err, "There is no command ordr; the nearest is order.\n")
+    assert.strictEqual((await ends("order", "lst")).err, "There is no command order lst; the nearest is list.\n")
+    await refuses(["--json", "order", "list"], "--json")
+    await refuses(["\u001b[2J"], "\\u001b[2J")
+  })
+})
+
+describe("values that look right", () => {
+  it.each([
+    [["order", "list", "--since", "2026-02-31"], "--since"],
+    [["order", "list", "--since", "2026-02-31T00:00:00Z"], "--since"],
+    [["order", "list", "--until", "2026-02-28T24:00:00Z"], "--until"],
+    [["order", "list", "--since", "2026-02-02", "--until", "2026-02-01"], "--until"],
+    [["order", "list", "--since", "2026-02-02", "--until", "2026-02-02"], "--until"],
+    [["order", "list", "--expiring-in", "0"], "--expiring-in"],
+    [["order", "list", "--cert-serial", "0x12"], "--cert-serial"],
+    [["order", "list", "--identifier-contains", "ab"], "--identifier-contains"],
+    [["order", "revoke", "x", "--reason", "7"], "--reason"],
+    [["order", "revoke", "x", "--wait", "-1"], "--wait"],
+    [["crl", "raise", "x", "--above", "-1"], "--above"],
+    [["crl", "raise", "x", "--above", "99999999999999999999"], "--above"],
+    [["health", "--timeout-ms", "0"], "--timeout-ms"],
+    [["eab", "create", "--label", "x".repeat(201)], "--label"],
+    [["filter", "explain", "--path", "newOrder"], "--path"],
+    [["filter", "explain", "--method", "get it"], "--method"],
+    [["filter", "explain", "--client-ip", "localhost"], "--client-ip"],
+    [["filter", "explain", "--identifier", "a..b"], "--identifier"],
+    [["serve", "--role", "acme,,worker"], "--role"]
+  ])("are refused by name: %j", (words, named) => refuses(words, named))
+})

@@ -1,0 +1,69 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as errors from "../../src/domain/AcmeError.ts"
+import type { Evidence } from "../../src/domain/Explanation.ts"
+import { explain } from "../../src/domain/Explanation.ts"
+import { problemOf } from "../../src/domain/Problem.ts"
+
+const plain = "The service has no plainer words for this."
+
+const evidence: Evidence = { orderError: undefined, challengeErrors: [], cause: undefined, requestId: undefined }
+
+const [name, detail] = ["www.example", "its own words"]
+
+const ofOrder = [
+  new errors.BadCsr({ detail }),
+  new errors.AuthorityWithdrawn(),
+  new errors.IssuanceAbandoned(),
+  new errors.UpstreamRefusedOrder({ detail }),
+  new errors.UpstreamRefusedName({ detail }),
+  new errors.UpstreamTooSlow()
+]
+
+const ofChallenge = [
+  new errors.ChallengeUnreachable({ name, port: 80 }),
+  new errors.ChallengeMismatched({ name }),
+  new errors.TxtLookupFailed({ name }),
+  new errors.TxtMismatched({ name, answers: 1 }),
+  new errors.HandshakeFailed({ name, port: 443 }),
+  new errors.AlpnCertificateMismatched({ name }),
+  new errors.ValidationAbandoned()
+]
+
+describe("why an order failed", () => {
+  it("has plain words, and a next step, for every failure that is stored with one", () => {
+    for (const error of ofOrder) {
+      const found = explain({ ...evidence, orderError: problemOf(error) })
+      assert.notStrictEqual(found?.summary ?? plain, plain, error._tag)
+    }
+    for (const error of ofChallenge) {
+      const problem = problemOf(error)
+      const found = explain({ ...evidence, orderError: problem, challengeErrors: [problem] })
+      assert.notStrictEqual(found?.summary ?? plain, plain, error._tag)
+    }
+  })
+
+  it.each([
+    ["upstream_refused", new errors.UpstreamRefusedOrder({ detail }), /upstream authority refused the order/],
+    ["upstream_refused", new errors.UpstreamRefusedName({ detail }), /refused a name/],
+    ["poll_timeout", new errors.UpstreamTooSlow(), /had not issued.*/],
+    ["order_expired", new errors.IssuanceAbandoned(), /lifetime ended/],
+    ["filter_denied", new errors.BadCsr({ detail }), /policy/],
+    ["toString", new errors.IssuanceAbandoned(), /could not be issued here/],
+    [undefined, new errors.IssuanceAbandoned(), /could not be issued here/]
+  ])("goes by the cause %s where there is one", (cause, error, words) => {
+    const found = explain({ ...evidence, orderError: problemOf(error), cause })
+    assert.match(found?.summary ?? "", words)
+    assert.match(found?.nextStep ?? "", /\.$/)
+  })
+
+  it("names the request, and shows what another version stored as it is", () => {
+    const orderError = { type: "urn:ietf:params:acme:error:of_tomorrow", status: 400, detail }
+    assert.deepStrictEqual(explain({ ...evidence, orderError, requestId: "r" }), {
+      summary: plain,
+      nextStep: "The problem document is all that is known.",
+      problemType: "of_tomorrow",
+      requestId: "r"
+    })
+    assert.isUndefined(explain(evidence))
+  })
+})

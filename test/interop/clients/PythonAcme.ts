@@ -1,0 +1,29 @@
+import { mkdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Client, Workplace } from "../Client.ts"
+import { runCommand } from "../Command.ts"
+import { responding, tokensOf } from "../Responders.ts"
+
+const script = join(import.meta.dirname, "python-acme.py")
+
+const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
+  mkdirSync(tokensOf(at), { recursive: true })
+  const all = [script, at.home, at.directoryUrl, tokensOf(at), ...words]
+  // Debian's, which has the library, whatever else is called python3 here.
+  return runCommand("/usr/bin/python3", all, { cwd: at.home, env: { HOME: at.home, REQUESTS_CA_BUNDLE: at.trust } })
+}
+
+const order: Client["issue"] = (at, names) => responding(at, () => run(at, "issue", ...names))
+
+/** The library certbot is made of, as its own example uses it; an RSA account key. */
+export const pythonAcme: Client = {
+  name: "python-acme",
+  commands: ["python3-acme"],
+  challenges: ["http-01"],
+  issue: order,
+  renew: order,
+  chain: (at, [name]) => readFileSync(join(at.home, `${name}.pem`), "utf8"),
+  updateContact: (at) => run(at, "contact"),
+  revoke: (at, [name]) => run(at, "revoke", name),
+  deactivate: (at) => run(at, "deactivate")
+}

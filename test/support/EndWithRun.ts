@@ -1,0 +1,5 @@
+import { endWithParent } from "./Watchdog.ts"
+
+/* Imported once by every process of a run. */
+
+endWithParent()

@@ -1,0 +1,105 @@
+import { Effect } from "effect"
+import { Database } from "../../src/subsystems/db/Database.ts"
+import { sql } from "./Graph.ts"
+
+/*
+ * A database as one large client leaves it: nearly everything is of one profile and one account, a name is on every
+ * certificate, and next to nothing is unfinished. What a planner that counts on evenness goes wrong about.
+ */
+
+const orders = 2000
+/** Epoch seconds the newest is of. */
+const until = 1_800_000_000
+
+/** Fills a migrated, empty database, and has the engine gather its statistics. */
+export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*() {
+  const { dialect } = yield* Database
+  const numbers = dialect === "sqlite"
+    ? `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${orders - 1}) `
+    : ""
+  const from = dialect === "sqlite" ? "FROM n" : `FROM generate_series(0, ${orders - 1}) AS n(i)`
+  const id = (table: number, number: string) =>
+    dialect === "sqlite"
+      ? `unhex(printf('0190000070008000%04x%012x', ${table}, ${number}))`
+      : `('0190000070008000' || lpad(to_hex(${table}), 4, '0') || lpad(to_hex(${number}), 12, '0'))::uuid`
+  const octets = (number: string) =>
+    dialect === "sqlite" ? `unhex(printf('%032x', ${number}))` : `decode(lpad(to_hex(${number}), 32, '0'), 'hex')`
+  const fill = (table: string, columns: string, values: string, where = "") =>
+    sql(`INSERT INTO ${table} (${columns}) ${numbers}SELECT ${values} ${from} ${where}`)
+  const at = `${until} - ${orders} + i`
+  const named = `'host-' || i || '.example'`
+  const few = "WHERE i % 100 = 0"
+  yield* fill(
+    "eab_keys",
+    "kid, secret, label, profile, status, created_at",
+    `${octets("i")}, ${octets("i")}, NULL, NULL,
+    'active', ${at}`
+  )
+  yield* fill(
+    "accounts",
+    "id, profile, pubkey, status, created_at, eab_kid",
+    `${id(1, "i")}, CASE WHEN i % 100 = 1 THEN 'rare' ELSE 'default' END, ${octets("i")}, 'valid', ${at}, ${
+      octets("i")
+    }`
+  )
+  yield* fill(
+    "orders",
+    "id, profile, account_id, status, identifiers, certificate, cert_serial, cert_pubkey, cert_not_after, replaces, created_at",
+    `${id(2, "i")}, CASE WHEN i % 100 = 1 THEN 'rare' ELSE 'default' END,
+     CASE WHEN i % 100 = 1 THEN ${id(1, "i")} ELSE ${id(1, "0")} END,
+     CASE i % 100 WHEN 2 THEN 'pending' WHEN 3 THEN 'processing' WHEN 4 THEN 'ready' ELSE 'valid' END, '[]',
+     CASE WHEN i % 100 IN (2, 3, 4) THEN NULL ELSE 'a chain' END, 'a' || i, ${octets("i")}, ${at} + 1000,
+     CASE WHEN i % 2 = 0 THEN 'AAA.' || i ELSE NULL END, ${at}`
+  )
+  yield* fill(
+    "order_identifiers",
+    "order_id, profile, name, name_rev",
+    `${id(2, "i")}, CASE WHEN i % 100 = 1 THEN 'rare' ELSE 'default' END, ${named}, ${named}`
+  )
+  yield* fill(
+    "order_identifiers",
+    "order_id, profile, name, name_rev",
+    `${id(2, "i")}, CASE WHEN i % 100 = 1 THEN 'rare' ELSE 'default' END, 'all.example', 'elpmaxe.lla'`
+  )
+  yield* fill(
+    "authorizations",
+    "id, order_id, identifier, status, created_at",
+    `${id(3, "i")}, ${id(2, "i")}, '{}', CASE WHEN i % 100 = 2 THEN 'pending' ELSE 'valid' END, ${at}`
+  )
+  yield* fill(
+    "challenges",
+    "id, authz_id, type, position, token, status, created_at",
+    `${id(4, "i")}, ${
+      id(3, "i")
+    }, 'http-01', 0, 'token', CASE WHEN i % 100 = 2 THEN 'processing' ELSE 'valid' END, ${at}`
+  )
+  yield* fill("nonces", "value, created_at", `'nonce-' || i, ${at}`)
+  yield* fill(
+    "upstream_orders",
+    "order_id, status, csr_der, upstream_order_url, created_at, updated_at",
+    `${id(2, "i")}, CASE WHEN i % 100 = 3 THEN 'processing' ELSE 'valid' END, ${
+      octets("i")
+    }, 'https://ca.example/' || i, ${at}, ${at}`
+  )
+  yield* fill("revocations", "issuer, serial, revoked_at, not_after", `'ab', 'a' || i, ${at}, ${at} + 1000`)
+  yield* fill("http01_tokens", "token, key_authorization, created_at, expires_at", `'token-' || i, 'x', ${at}, ${at}`)
+  yield* fill(
+    "jobs",
+    "id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at",
+    `${
+      id(5, "i")
+    }, 'signer_issue', 'key-' || i, '{}', CASE i % 100 WHEN 1 THEN 'failed' WHEN 2 THEN 'running' ELSE 'done' END, ${at}, 1, 5, ${at}, ${at}`
+  )
+  yield* fill(
+    "jobs",
+    "id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at",
+    `${id(6, "i")}, 'challenge_validate', 'due-' || i, '{}', 'ready', ${at}, 1, 5, ${at}, ${at}`,
+    few
+  )
+  yield* fill(
+    "audit_log",
+    "created_at, event, outcome, actor_kind, account_id, order_id, cert_serial",
+    `${at}, CASE WHEN i % 100 = 2 THEN 'certificate_issue_failed' ELSE 'certificate_issued' END, 'success', 'acme', 'x', 'order-' || i, 'a' || i`
+  )
+  yield* sql(dialect === "sqlite" ? "ANALYZE" : "VACUUM ANALYZE")
+})

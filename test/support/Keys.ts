@@ -1,0 +1,24 @@
+import type { KeyObject } from "node:crypto"
+import { createPrivateKey, generateKeyPairSync } from "node:crypto"
+
+/* Keys of the tests. One that is used as it was generated can hang its export as JWK for good, so each is read back. */
+
+/** A P-256 key. */
+export const newEcKey = (): KeyObject =>
+  createPrivateKey(
+    generateKeyPairSync("ec", {
+      namedCurve: "P-256",
+      publicKeyEncoding: { type: "spki", format: "pem" },
+      privateKeyEncoding: { type: "pkcs8", format: "pem" }
+    }).privateKey
+  )
+
+/** An RSA key of 2048 bits. */
+export const newRsaKey = (): KeyObject =>
+  createPrivateKey(
+    generateKeyPairSync("rsa", {
+      modulusLength: 2048,
+      publicKeyEncoding: { type: "spki", format: "pem" },
+      privateKeyEncoding: { type: "pkcs8", format: "pem" }
+    }).privateKey
+  )

@@ -1,0 +1,48 @@
+import type { ChildProcess, ChildProcessByStdio } from "node:child_process"
+import { spawn } from "node:child_process"
+import type { Writable } from "node:stream"
+
+/*
+ * No program outlives the process that started it, however that ends. Who is killed cannot end anybody, so a shell in a
+ * session of its own is told of every program, and ends those that are left when the pipe it is told by closes.
+ */
+
+const script = `
+watched=
+while read -r sign target; do
+  case $sign in
+    +) watched="$watched $target" ;;
+    -)
+      left=
+      for one in $watched; do [ "$one" = "$target" ] || left="$left $one"; done
+      watched=$left
+      ;;
+  esac
+done
+[ -z "$watched" ] || kill -s KILL -- $watched
+`
+
+let dog: ChildProcessByStdio<Writable, null, null> | undefined
+
+const tell = (sign: "+" | "-", target: number): void => {
+  if (dog === undefined) {
+    dog = spawn("sh", ["-c", script], { detached: true, cwd: "/", stdio: ["pipe", "ignore", "ignore"] })
+    dog.unref()
+    dog.stdin.on("error", () => undefined)
+    if ("unref" in dog.stdin && typeof dog.stdin.unref === "function") dog.stdin.unref()
+  }
+  dog.stdin.write(`${sign} ${target}\n`)
+}
+
+/** Ends a program with this process; one that leads a process group, with all of the group. */
+export const watch = (child: ChildProcess, scope: "process" | "group" = "process"): void => {
+  if (child.pid === undefined) return
+  const target = scope === "group" ? -child.pid : child.pid
+  tell("+", target)
+  child.once("exit", () => tell("-", target))
+}
+
+/** Ends this process when the one that forked it goes; by a signal, since in tests `process.exit` is an error. */
+export const endWithParent = (): void => {
+  process.once("disconnect", () => process.kill(process.pid, "SIGKILL"))
+}
