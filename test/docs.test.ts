@@ -374,7 +374,7 @@ describe("the documents", () => {
   })
 
   it(".ci/run leaves nothing out", () => {
-    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true$/m)
+    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true\nstep npm test$/m)
   })
 
   it("link to files that exist", () => {

@@ -1,4 +1,5 @@
 import { Data } from "effect"
+import type { LimitName } from "./Limit.ts"
 import type { OrderStatus } from "./Order.ts"
 
 /** The wire's identifier object. */
@@ -62,8 +63,11 @@ export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 /** `code` as it was sent. */
 export class BadRevocationReason extends Data.TaggedError("BadRevocationReason")<{ readonly code: number }> {}
-/** Seconds after which asking again may succeed. */
-export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retryAfter: number }> {}
+/** Seconds after which asking again may succeed, and the limit of the configuration; none for validations under way. */
+export class RateLimited extends Data.TaggedError("RateLimited")<{
+  readonly retryAfter: number
+  readonly limit?: LimitName
+}> {}
 
 // What went wrong here.
 export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}

@@ -81,6 +81,7 @@ export const events = {
   span_opened: debug(),
   span_closed: debug("elapsed_ms"),
   request_shed: warn(),
+  request_rate_limited: warn("limit", "account_id", "address"),
   request_deadline_exceeded: warn(),
   request_handler_panicked: error("error"),
   request_id_header_invalid: debug(),

@@ -56,6 +56,7 @@ export const fields = {
   kind: "word",
   latency_ms: "int",
   lease_seconds: "int",
+  limit: "word",
   listener: "word",
   listeners_rebound: "int",
   max_concurrent: "int",

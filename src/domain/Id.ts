@@ -14,5 +14,11 @@ export const JobId = Brand.nominal<JobId>()
 
 const form = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
+/** No id made in this epoch second or later comes before it: version 7 begins with the time. */
+export const firstIdAt = (seconds: number): string => {
+  const time = Math.max(0, seconds * 1000).toString(16).padStart(12, "0")
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
+}
+
 /** Whether text is an id as this service writes it. Upper case and other spellings are not. */
 export const isId = (text: string): boolean => form.test(text)

@@ -1,4 +1,5 @@
 import type { AcmeError, Detailed, Identifier } from "./AcmeError.ts"
+import { limitSentences } from "./Limit.ts"
 
 /**
  * RFC 7807 / RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. A condition the
@@ -121,7 +122,10 @@ const table = {
   RateLimited: {
     type: "rateLimited",
     status: 429,
-    detail: () => "Too many challenges of this account are being validated.",
+    detail: ({ limit }) =>
+      limit === undefined
+        ? "Too many challenges of this account are being validated."
+        : `${limitSentences[limit]} (limits.${limit}).`,
     retryAfter: (error) => error.retryAfter
   },
   ServerInternal: { type: "serverInternal", status: 500, detail: () => `The request failed here; ${logHasReason}` },

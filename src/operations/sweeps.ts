@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { IssuanceAbandoned } from "../domain/AcmeError.ts"
-import type { OrderId } from "../domain/Id.ts"
+import { OrderId } from "../domain/Id.ts"
 import { expiresAt } from "../domain/Order.ts"
 import { problemOf, problemType } from "../domain/Problem.ts"
 import type { Config, ProfileConfig } from "../subsystems/config/AppConfig.ts"
@@ -11,6 +11,7 @@ import type { StorageFailed } from "../subsystems/db/Database.ts"
 import { Database, turn } from "../subsystems/db/Database.ts"
 import * as http01Tokens from "../subsystems/db/http01Tokens.ts"
 import * as jobs from "../subsystems/db/jobs.ts"
+import * as leftovers from "../subsystems/db/leftovers.ts"
 import * as nonces from "../subsystems/db/nonces.ts"
 import * as orders from "../subsystems/db/orders.ts"
 import * as upstreamOrders from "../subsystems/db/upstreamOrders.ts"
@@ -42,11 +43,39 @@ export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = E
   yield* emit("http_01_token_reaper_swept", { rows_removed })
 })
 
+const pageOfOrders = 500
+/** Orders whose authorizations go in one statement: each may have a hundred, with three challenges each. */
+const strippedAtOnce = 20
+
+/**
+ * Orders that came to nothing keep their row for the retention, and nothing else a day after their expiry: by then nobody
+ * asks any more what became of a name.
+ */
+const stripOrders = Effect.fnUntraced(function*(profile: string, createdBefore: number) {
+  yield* inBatches(
+    pageOfOrders,
+    (limit) => Effect.map(leftovers.lapse(profile, createdBefore, limit), ({ length }) => length)
+  )
+  let after = { afterTime: 0, afterId: OrderId("00000000-0000-0000-0000-000000000000") }
+  for (;;) {
+    const page = yield* leftovers.ended({ profile, createdBefore, limit: pageOfOrders, ...after })
+    const full = page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)
+    for (let at = 0; at < full.length; at += strippedAtOnce) {
+      yield* leftovers.strip(full.slice(at, at + strippedAtOnce))
+      yield* Effect.yieldNow()
+    }
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageOfOrders) return
+    after = { afterTime: last.createdAt, afterId: last.id }
+  }
+})
+
 const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
   Effect.gen(function*() {
     const now = yield* currentSeconds
     const expiredBefore = now - order.validity_seconds
     yield* inBatches(500, (limit) => authorizations.expire(name, expiredBefore, limit))
+    yield* stripOrders(name, expiredBefore - daySeconds)
     const createdBefore = expiredBefore - order.retention_days * daySeconds
     const rows_removed = order.retention_days === 0
       ? 0
@@ -55,7 +84,7 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
   })
 
 /**
- * The daily order sweep: `expired` is stored, then unfinished and failed orders go once their retention is over. A
+ * The daily order sweep: `expired` is stored, orders that expired a day ago keep nothing but their row, and unfinished and failed orders go once their retention is over. A
  * profile that is no longer mounted goes by the process-wide settings.
  */
 export const sweepOrders = (

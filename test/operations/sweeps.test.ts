@@ -1,37 +1,26 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
+import { AuthorizationId, OrderId } from "../../src/domain/Id.ts"
 import { periodicKey } from "../../src/domain/Job.ts"
+import * as authorizations from "../../src/operations/acme/authorizations.ts"
+import * as orders from "../../src/operations/acme/orders.ts"
 import * as sweeps from "../../src/operations/sweeps.ts"
 import type { Config } from "../../src/subsystems/config/AppConfig.ts"
 import * as audit from "../../src/subsystems/db/audit.ts"
-import type { Database } from "../../src/subsystems/db/Database.ts"
 import * as http01Tokens from "../../src/subsystems/db/http01Tokens.ts"
 import * as jobs from "../../src/subsystems/db/jobs.ts"
 import * as nonces from "../../src/subsystems/db/nonces.ts"
-import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../src/subsystems/queue/Runner.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
+import { databases } from "../support/Databases.ts"
 import { breakWrites, mend } from "../support/Faults.ts"
-import type { World } from "../support/Graph.ts"
-import { callerAt, column, configOf, count, orderOf, profileOf, sql, world } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
+import { useWorld } from "../support/UseWorld.ts"
 
 describe.each(databases)("periodic work on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const plain = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(madeAt * 1000), body())
-      }).pipe(
-        Effect.provide(world({ seed: name, records })),
-        (self) => database.use(self)
-      ))
+  const { records, test: plain } = useWorld(backend, { startsAt: madeAt })
   const test = Object.assign(plain, {
     each:
       <A extends ReadonlyArray<string>>(cases: ReadonlyArray<A>) =>
@@ -68,6 +57,55 @@ describe.each(databases)("periodic work on $name", (backend) => {
       }])
       yield* sweeps.sweepAudit(10)
       assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 4, "nothing removed, nothing said")
+    }))
+
+  test("an order that came to nothing keeps its row alone, a day after its expiry; one that was issued keeps all", () =>
+    Effect.gen(function*() {
+      const config = configOf()
+      const profile = profileOf(config)
+      const caller = yield* callerAt(profile)
+      const [waiting, failed, ready, issued] = yield* Effect.all(
+        ["a", "b", "c", "d"].map((name) => orderOf(caller, `${name}1.example`, `${name}2.example`))
+      )
+      const set = (status: string, order: typeof waiting) => {
+        const id = order?.id ?? ""
+        const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+        return sql(`UPDATE orders SET status = '${status}' WHERE id = ${literal}`)
+      }
+      yield* set("invalid", failed)
+      yield* set("ready", ready)
+      yield* set("valid", issued)
+      const left = Effect.all([
+        column("SELECT status FROM orders ORDER BY id"),
+        count("SELECT count(*) FROM authorizations"),
+        count("SELECT count(*) FROM challenges"),
+        count("SELECT count(*) FROM order_identifiers")
+      ])
+      yield* TestClock.adjust(`${profile.order.validity_seconds + daySeconds - 1} seconds`)
+      yield* sweeps.sweepOrders(config)
+      assert.deepStrictEqual(yield* left, [["pending", "invalid", "ready", "valid"], 8, 8, 8])
+      yield* TestClock.adjust("1 second")
+      const stripped = [["invalid", "invalid", "invalid", "valid"], 2, 2, 8]
+      for (const _ of [1, 2]) {
+        yield* sweeps.sweepOrders(config)
+        assert.deepStrictEqual<unknown>(yield* left, stripped)
+      }
+      assert.deepStrictEqual((yield* orders.find(caller, waiting?.id ?? OrderId(""))).authorizationIds, [])
+      const [gone = AuthorizationId("")] = failed?.authorizationIds ?? []
+      assert.strictEqual((yield* Effect.flip(authorizations.find(caller, gone)))._tag, "NotFound")
+    }))
+
+  test("more such orders than are looked at in one go, made in one second, all lose theirs", () =>
+    Effect.gen(function*() {
+      const config = configOf()
+      const caller = yield* callerAt(profileOf(config))
+      const every = Array.from({ length: 510 }, (_, at) => orderOf(caller, `a${at}.example`))
+      yield* Effect.all(every, { concurrency: "unbounded", discard: true })
+      yield* sql("UPDATE orders SET status = 'invalid'")
+      yield* TestClock.adjust("9 days")
+      yield* sweeps.sweepOrders(config)
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 510)
+      assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 0)
     }))
 
   test("a sweep that is not wanted any more ends, and is not enqueued again", () =>

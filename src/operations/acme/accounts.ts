@@ -16,6 +16,7 @@ import { emit } from "../../subsystems/log/EventLog.ts"
 import { verifyBinding } from "./binding.ts"
 import type { Caller } from "./caller.ts"
 import { auditFacts, currentSeconds } from "./caller.ts"
+import * as limits from "./limits.ts"
 import { faultOf } from "./newKey.ts"
 
 /** A newAccount request whose signature and nonce have been checked. */
@@ -94,6 +95,8 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   const entropy = yield* Entropy
   const id = AccountId(yield* entropy.uuid)
   const now = yield* currentSeconds
+  const reached = yield* limits.ofNewAccount(profile, client, now)
+  if (reached !== undefined) return yield* limits.refuse(profile.name, reached, { client })
   const agreed = termsOfServiceAgreed ? true : undefined
   const account: Account = {
     id,
@@ -114,6 +117,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     eabKid,
     now,
     ip: client.ip,
+    network: limits.networkOf(client),
     ptr: client.ptr
   }
   if ((yield* accounts.insert(row)) === undefined) return undefined

@@ -21,6 +21,7 @@ import { Entropy } from "../../subsystems/crypto/Entropy.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
 import * as certificates from "../../subsystems/db/certificates.ts"
+import type { Database, StorageFailed } from "../../subsystems/db/Database.ts"
 import { afterCommit, transaction } from "../../subsystems/db/Database.ts"
 import * as orderList from "../../subsystems/db/orderList.ts"
 import * as orders from "../../subsystems/db/orders.ts"
@@ -28,6 +29,7 @@ import { emit } from "../../subsystems/log/EventLog.ts"
 import type { Caller } from "./caller.ts"
 import { currentSeconds, scopeOf } from "./caller.ts"
 import { judgeNames, orderProblem } from "./filter.ts"
+import * as limits from "./limits.ts"
 import { locate } from "./renewal.ts"
 
 /** newOrder as decoded; dates are epoch seconds. */
@@ -90,7 +92,7 @@ const acceptAll = (
 
 const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number) => {
   const { identifiers, notAfter, notBefore } = request
-  const limit = profile.order.max_identifiers
+  const limit = limits.mostNames(profile)
   if (identifiers.length === 0) return Either.left(new Malformed({ detail: "An order names at least one identifier." }))
   if (identifiers.length > limit) {
     return Either.left(new Malformed({ detail: `An order names at most ${limit} identifiers.` }))
@@ -140,6 +142,8 @@ const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders
   return (yield* orders.insert(row)) !== undefined
 })
 
+type Inserting = Effect.Effect<"inserted" | "claimed" | limits.Reached, StorageFailed, Database>
+
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
@@ -188,11 +192,18 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
       : afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
   ], { discard: true })
   // A claim that is taken is no failure of the transaction: its neighbours would have to run again.
-  const claimed = yield* transaction(Effect.flatMap(
-    insertClaiming(row, profile.order.validity_seconds),
-    (inserted) => inserted ? Effect.as(written, true) : Effect.succeed(false)
+  const outcome = yield* transaction(Effect.flatMap(
+    limits.boundsOrders(profile)
+      ? Effect.zipRight(accounts.lock(caller.accountId), limits.ofNewOrder(caller, names.length, now))
+      : Effect.succeed(undefined),
+    (reached): Inserting =>
+      reached !== undefined ? Effect.succeed(reached) : Effect.flatMap(
+        insertClaiming(row, profile.order.validity_seconds),
+        (inserted) => inserted ? Effect.as(written, "inserted") : Effect.succeed("claimed")
+      )
   ))
-  if (!claimed) {
+  if (typeof outcome === "object") return yield* limits.refuse(profile.name, outcome, caller)
+  if (outcome === "claimed") {
     yield* emit("order_replaces_rejected", { reason: "already_claimed" })
     return yield* new AlreadyReplaced()
   }

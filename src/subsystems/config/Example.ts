@@ -80,7 +80,7 @@ const profileHead =
 [profiles.default]`
 
 const profileTail =
-  `# A profile takes each key of [order], [challenge], [signer], [filter], [ipam], [eab] and [meta] from there, unless it
+  `# A profile takes each key of [order], [limits], [challenge], [signer], [filter], [ipam], [eab] and [meta] from there, unless it
 # has its own:
 #[profiles.default.order]
 #max_identifiers = 10

@@ -41,6 +41,22 @@ const order = Schema.Struct({
   retention_days: integer(30, { min: 0 }, "Days after its expiry before an order is deleted; 0 keeps orders for ever.")
 })
 
+const limits = Schema.Struct({
+  window_seconds: count(3600, "Time over which new accounts, orders and names are counted."),
+  accounts_per_network: integer(
+    0,
+    { min: 0 },
+    "New accounts from one network, the /24 of an IPv4 address or the /48 of an IPv6 one; 0 means no limit."
+  ),
+  orders_per_account: integer(0, { min: 0 }, "New orders of one account; 0 means no limit."),
+  names_per_account: integer(0, { min: 0 }, "Names in new orders of one account; 0 means no limit."),
+  pending_authorizations_per_account: integer(
+    0,
+    { min: 0 },
+    "Pending authorizations of one account at any time; 0 means no limit."
+  )
+})
+
 const challenge = Schema.Struct({
   enabled: words(
     ["http-01"],
@@ -149,6 +165,7 @@ export const Table = Schema.Struct({
       "Files of public keys nobody may use: SHA-256 of keys, or Debian's lists of weak ones."
     )
   }),
+  limits,
   nonce: Schema.Struct({
     ttl_seconds: count(300, "Time a nonce can be used.")
   }),
@@ -204,6 +221,7 @@ export const Table = Schema.Struct({
     Schema.Struct({
       enabled: flag(true, "false parks the profile: checked, but not served, and its data is kept."),
       order,
+      limits,
       meta,
       signer,
       filter,

@@ -65,7 +65,8 @@ export const tables: ReadonlyArray<Table> = [
     created_ptr: "text",
     last_seen_at: "int",
     last_seen_ip: "text",
-    last_seen_ptr: "text"
+    last_seen_ptr: "text",
+    created_network: "text"
   }),
   table("orders", "id", {
     id: "uuid",

@@ -41,13 +41,14 @@ const insertStatement = statement({
     eabKid: nullable(kid),
     now: int,
     ip: nullable(text()),
+    network: nullable(text()),
     ptr: nullable(text())
   },
   row: { id: account.id },
   sql: () =>
     `INSERT INTO accounts (id, profile, pubkey, status, contact, terms_of_service_agreed, eab_kid,
-       created_at, created_ip, created_ptr, last_seen_at, last_seen_ip, last_seen_ptr)
-     VALUES (:id, :profile, :pubkey, 'valid', :contact, :termsOfServiceAgreed, :eabKid, :now, :ip, :ptr,
+       created_at, created_ip, created_network, created_ptr, last_seen_at, last_seen_ip, last_seen_ptr)
+     VALUES (:id, :profile, :pubkey, 'valid', :contact, :termsOfServiceAgreed, :eabKid, :now, :ip, :network, :ptr,
        :now, :ip, :ptr)
      ON CONFLICT (profile, pubkey) DO NOTHING RETURNING id`
 })

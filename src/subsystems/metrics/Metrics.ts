@@ -1,6 +1,8 @@
 import { Context, Effect, Layer } from "effect"
 import type { OpenMetricsContentType } from "prom-client"
 import { Counter, Gauge, Histogram, Registry } from "prom-client"
+import type { LimitName } from "../../domain/Limit.ts"
+import { limitSentences } from "../../domain/Limit.ts"
 
 /** One sample of a gauge: its labels and its value. */
 export interface Sample {
@@ -45,6 +47,8 @@ export class Metrics extends Context.Tag("acme/subsystems/metrics/Metrics")<Metr
   readonly issued: (profile: string, seconds: number) => void
   /** `reason` is a problem type, as in the audit trail. */
   readonly issueFailed: (profile: string, reason: string) => void
+  /** `limit` is a key of `[limits]`. */
+  readonly rateLimited: (profile: string, limit: LimitName) => void
   /** Begins the counters of a profile at 0, so that a rate sees the first increment. */
   readonly mounted: (profile: string) => void
   /** The text of a scrape, with these samples; a gauge that has none is left out. */
@@ -97,6 +101,12 @@ const make = (role: string): Metrics["Type"] => {
     labelNames: ["role", "profile", "reason"],
     registers
   })
+  const limited = new Counter({
+    name: "acme_svc_rate_limited_total",
+    help: "Requests refused for a limit of the configuration.",
+    labelNames: ["role", "profile", "limit"],
+    registers
+  })
   const issueDurations = new Histogram({
     name: "acme_svc_certificate_issue_duration_seconds",
     help: "From the accepted finalize to the stored certificate, in whole seconds.",
@@ -123,8 +133,10 @@ const make = (role: string): Metrics["Type"] => {
       issueDurations.observe({ role, profile }, seconds)
     },
     issueFailed: (profile, reason) => failures.inc({ role, profile, reason }),
+    rateLimited: (profile, limit) => limited.inc({ role, profile, limit }),
     mounted: (profile) => {
       issues.inc({ role, profile }, 0)
+      for (const limit of Object.keys(limitSentences)) limited.inc({ role, profile, limit }, 0)
       for (const reason of ["badCSR", "serverInternal"]) failures.inc({ role, profile, reason }, 0)
     },
     render: ({ busy, idle }, samples) =>

@@ -70,7 +70,7 @@ describe("values", () => {
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("lets a profile override order, meta, signer, challenge, filter, ipam and eab, and nothing else", () => {
+  it("lets a profile override order, limits, meta, signer, challenge, filter, ipam and eab, and nothing else", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
     assert.deepStrictEqual([...new Set(sections)].sort(), [
@@ -79,6 +79,7 @@ describe("values", () => {
       "enabled",
       "filter",
       "ipam",
+      "limits",
       "meta",
       "order",
       "signer"

@@ -6,6 +6,8 @@ import * as authorizations from "../../../src/subsystems/db/authorizations.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import * as http01Tokens from "../../../src/subsystems/db/http01Tokens.ts"
+import * as leftovers from "../../../src/subsystems/db/leftovers.ts"
+import * as limits from "../../../src/subsystems/db/limits.ts"
 import * as orders from "../../../src/subsystems/db/orders.ts"
 import * as upstreamOrders from "../../../src/subsystems/db/upstreamOrders.ts"
 import { sqlite, useDatabase } from "../../support/Databases.ts"
@@ -86,9 +88,45 @@ describe("plans on SQLite", () => {
       assert.notMatch(plan, /SCAN http01_tokens|TEMP B-TREE/)
     }))
 
+  it.effect("what orders left behind is looked for among those that failed, and found by the order", () =>
+    Effect.gen(function*() {
+      const afterId = OrderId("00000000-0000-7000-8000-000000000000")
+      const plan = yield* planOf(
+        leftovers.ended({ profile: "p", createdBefore: 100, afterTime: 1, afterId, limit: 500 })
+      )
+      assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at>\? AND created_at<\?\)/)
+      assert.match(plan, /SEARCH a USING (?:COVERING )?INDEX \S+ \(order_id=\?\)/)
+      assert.match(yield* planOf(leftovers.strip([afterId])), /SEARCH authorizations USING INDEX \S+ \(order_id=\?\)/)
+    }))
+
+  it.effect("limits walk from the newest rows of an account or a network, and no others", () =>
+    Effect.gen(function*() {
+      const accountId = AccountId("00000000-0000-7000-8000-000000000000")
+      const plans = {
+        orders: yield* planOf(limits.orderBut(9, { rows: "orders", accountId, since: 100 })),
+        names: yield* planOf(limits.orderBut(9, { rows: "names", accountId, since: 100 })),
+        pending: yield* planOf(limits.orderBut(9, { rows: "pending", accountId, since: 100 })),
+        accounts: yield* planOf(limits.accountBut(9, { profile: "p", network: "192.0.2", since: 100 }))
+      }
+      const account = /SEARCH (?:orders|o) USING INDEX orders_account_id_id \(account_id=\? AND id>\?\)/
+      assert.match(plans.orders, account)
+      assert.match(plans.names, account)
+      assert.match(plans.names, /SEARCH i USING PRIMARY KEY \(order_id=\?\)/)
+      assert.match(plans.pending, /SEARCH o USING INDEX orders_account_id/)
+      assert.match(plans.pending, /SEARCH a USING INDEX \S+ \(order_id=\?\)/)
+      const network = /INDEX accounts_profile_created_network \(profile=\? AND created_network=\? AND created_at>\?\)/
+      assert.match(plans.accounts, network)
+      for (const plan of Object.values(plans)) assert.notMatch(plan, /SCAN|TEMP B-TREE/)
+    }))
+
   it.effect("the daily sweep visits unfinished and failed orders alone", () =>
     Effect.gen(function*() {
-      for (const run of [orders.sweep("p", 100, 500), authorizations.expire("p", 100, 500)]) {
+      const runs: ReadonlyArray<Effect.Effect<unknown, unknown, Database>> = [
+        orders.sweep("p", 100, 500),
+        authorizations.expire("p", 100, 500),
+        leftovers.lapse("p", 100, 500)
+      ]
+      for (const run of runs) {
         const plan = yield* planOf(run)
         assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at<\?\)/)
         assert.notMatch(plan, /orders_profile_created_at|SCAN/)

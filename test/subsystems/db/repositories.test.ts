@@ -46,6 +46,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         eabKid: undefined,
         now: 100,
         ip: "192.0.2.1",
+        network: undefined,
         ptr: undefined
       })
       assert.deepStrictEqual(inserted, { id })
@@ -145,6 +146,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           eabKid: undefined,
           now: 200,
           ip: undefined,
+          network: undefined,
           ptr: undefined
         }
         assert.isUndefined(yield* accounts.insert(again))
