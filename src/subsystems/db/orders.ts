@@ -7,7 +7,7 @@ import type { ProblemDocument } from "../../domain/Problem.ts"
 import { unburnt } from "./burntKeys.ts"
 import type { Column } from "./Column.ts"
 import { bytes, int, json, nullable, rows, text, uuid } from "./Column.ts"
-import { all, Database, first, run } from "./Database.ts"
+import { all, first, run } from "./Database.ts"
 import { distinct } from "./distinct.ts"
 import { leaving, reached } from "./guard.ts"
 import { lockRow } from "./lock.ts"
@@ -273,20 +273,6 @@ export const findForIssuance = (profile: string, id: OrderId) => first(forIssuan
 /** `processing` to `valid` with the certificate, if account and authorizations are still valid and the key is not burnt. */
 export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
   first(issueStatement, row)
-
-// PostgreSQL: whoever stores a certificate holds its order's row, so a shared lock on these rows waits for all of them.
-const processingStatement = statement({
-  name: "order_processing_wait",
-  params: {},
-  row: {},
-  sql: () => `SELECT 1 FROM orders WHERE status = 'processing' FOR SHARE`
-})
-
-/** Waits until certificates that are being stored are there to be seen. SQLite's writer is alone already. */
-export const awaitStoring = Effect.flatMap(
-  Database,
-  ({ dialect }) => dialect === "sqlite" ? Effect.void : run(processingStatement, {})
-)
 
 /** `processing` orders without a live signing job, created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => all(stuckProcessing, { createdBefore, limit })
