@@ -53,7 +53,6 @@ const waiting = new Map<string, () => void>()
 const work = handler<"local_ca_crl_regenerate", Database>({
   kind: "local_ca_crl_regenerate",
   periodic: false,
-  longestBudgetMillis: 10_000,
   budgetMillis: () => 10_000,
   run: ({ issuer }) =>
     Effect.sync(() => {

@@ -51,6 +51,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "subsystems/db",
     "subsystems/outside/Exhausted.ts",
     "subsystems/outside/Files.ts",
+    "subsystems/queue/Owner.ts",
     "subsystems/signing",
     "surfaces/http"
   ],

@@ -88,7 +88,7 @@ const provided = <S, R>(
   }
   return known.map((one) => ({
     kind: one.kind,
-    longestBudgetMillis: one.longestBudgetMillis,
+    reachSeconds: one.reachSeconds,
     periodic: one.periodic,
     prepare: (job) => {
       const prepared = one.prepare(job)

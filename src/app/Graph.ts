@@ -29,6 +29,7 @@ import { ReadHooks } from "../subsystems/signing/ReadHooks.ts"
 import type { Signers } from "../subsystems/signing/Signer.ts"
 import { Validator } from "../subsystems/validation/Validator.ts"
 import { filesFailed } from "./CommandFailed.ts"
+import { ownAddresses } from "./OwnAddresses.ts"
 
 /** The proxies of a configuration. */
 export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
@@ -94,7 +95,10 @@ export const acme = (config: Config, version: string, before: Before) => {
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.merge(
     Layer.unwrapEffect(Effect.map(throughProxies(proxiesOf(config).validation), (dialer) =>
-      Layer.provide(Validator.layer, Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))))).pipe(
+      Layer.provide(
+        Validator.layer(ownAddresses(config)),
+        Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))
+      ))).pipe(
         Layer.provide(Resolver.layer(config.dns.resolver))
       ),
     Layer.mapError(

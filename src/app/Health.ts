@@ -36,10 +36,11 @@ const answers = (config: Config, version: string): Effect.Effect<boolean> =>
 
 /** A process of this host with the worker role was seen within half a minute. */
 const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed> =>
-  Effect.flatMap(currentSeconds, (now) => workers.wasSeen(hostname(), "worker", now - freshSeconds)).pipe(
-    Effect.mapError(({ message }) => new CommandFailed({ code: 1, message })),
-    (seen) => Effect.provide(seen, Layer.fresh(database(config)))
-  )
+  Effect.flatMap(currentSeconds, (now) => workers.wasSeen(hostname(), "worker", now - freshSeconds, now + freshSeconds))
+    .pipe(
+      Effect.mapError(({ message }) => new CommandFailed({ code: 1, message })),
+      (seen) => Effect.provide(seen, Layer.fresh(database(config)))
+    )
 
 /** `health`: silent; fails with exit 1 when the role does not answer in time. */
 export const health = (

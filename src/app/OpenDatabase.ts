@@ -2,6 +2,7 @@ import { Effect, Layer, Redacted } from "effect"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
 import type { Database } from "../subsystems/db/Database.ts"
+import { withRemedy } from "../subsystems/db/remedies.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
@@ -43,7 +44,9 @@ export const database = (
       emit("db_opened", { database_url, backend: url.slice(0, url.indexOf(":")), pool_max: settings.pool_max })
     ),
     Layer.mapError((error) => {
-      const cause = error.cause instanceof Error ? error.cause.message || error.cause.name : error.message
+      const { cause: from } = error
+      const code = from instanceof Error && "code" in from ? String(from.code) : ""
+      const cause = from instanceof Error ? withRemedy(code, from.message || from.name) : error.message
       return new CommandFailed({ code: 1, message: `${name}: ${database_url} cannot be opened: ${cause}` })
     })
   )

@@ -1,4 +1,4 @@
-import { Clock, Effect, Fiber, Layer, Ref } from "effect"
+import { Cause, Clock, Effect, Fiber, Layer, Ref } from "effect"
 import { hostname } from "node:os"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
@@ -7,7 +7,9 @@ import { keepExported } from "../operations/crlExport.ts"
 import { recover } from "../operations/sweeps.ts"
 import type { Config } from "../subsystems/config/AppConfig.ts"
 import { Entropy } from "../subsystems/crypto/Entropy.ts"
+import { Database } from "../subsystems/db/Database.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
+import * as Owner from "../subsystems/queue/Owner.ts"
 import * as Presence from "../subsystems/queue/Presence.ts"
 import { start } from "../subsystems/queue/Running.ts"
 import { advise } from "./Advisories.ts"
@@ -35,67 +37,101 @@ export interface Process {
 
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
 
+/** Fails when the database is no longer the file it was: what is answered from then on would be lost. */
+const replaced = Effect.flatMap(
+  Database,
+  ({ lost }) =>
+    lost === undefined
+      ? Effect.never
+      : Effect.flatMap(lost, (message) => new CommandFailed({ code: 1, message }))
+)
+
+const emptied = ({ number, path }: crl.DatabaseEmptied) =>
+  new CommandFailed({
+    code: 3,
+    message:
+      `The database knows no revocation list of this CA, and ${path} is its list number ${number}: the database was lost, or database.url names another one. Put it back from a backup; or, if it is gone for good, begin anew with serve --accept-empty-database: accounts, orders and revocations start from nothing, and the next list has a higher number.`
+  })
+
 /** What one run of `serve` has beside the graph. */
 export interface Run {
   readonly config: Config
   readonly roles: Roles
   readonly process: Process
+  /** Begins anew where the files tell of a database that is gone. */
+  readonly acceptsEmptyDatabase: boolean
   /** Tells people, once everything serves. */
   readonly announce: Effect.Effect<void>
   readonly load: Surroundings["load"]
   readonly enforce: Surroundings["enforce"]
 }
 
-const startRunner = Effect.fnUntraced(function*(config: Config, owner: string, generation: Generation) {
+const startRunner = Effect.fnUntraced(function*(
+  config: Config,
+  as: { readonly owner: string; readonly isGone: (owner: string) => boolean },
+  generation: Generation
+) {
   if (generation.signers === undefined) return undefined
   yield* recover(config)
   yield* Effect.provide(crl.initialize, generation.signers)
-  return yield* start({ ...config.jobs, owner }, generation.handlers)
+  return yield* start({ ...config.jobs, ...as }, generation.handlers)
+})
+
+/** Everything bound, begun and told of, and how it is ended. */
+const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, config, process, roles }: Run) {
+  const entropy = yield* Entropy
+  const build = { roles, version: process.version }
+  const first = yield* Generations.build(config, build, {})
+  const current = yield* Effect.acquireRelease(
+    Ref.make(first),
+    (ref) => Effect.flatMap(Ref.get(ref), ({ close }) => close)
+  )
+  if (first.signers !== undefined && !acceptsEmptyDatabase) {
+    yield* Effect.provide(Effect.catchTag(crl.refuseEmptied, "DatabaseEmptied", emptied), first.signers)
+  }
+  const listeners = yield* Listeners.make
+  const sockets = yield* listeners.prepare(first.surfaces)
+  const machine = Owner.here()
+  const owner = Owner.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
+  yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
+  // Heard from the first job on: what has begun is ended in order, however early.
+  const stopped = yield* Effect.forkScoped(process.stopSignal)
+  yield* Effect.yieldNow()
+  const runner = yield* startRunner(config, { owner, isGone: Owner.isGone(machine) }, first)
+  if (runner !== undefined) {
+    yield* Effect.forkScoped(keepExported(Effect.map(Ref.get(current), ({ signers }) => signers)))
+  }
+  const stop = runner === undefined ? Effect.succeed(0) : runner.stop
+  yield* Effect.addFinalizer(() => stop)
+  yield* Generations.mounted(config)
+  yield* sockets.publish
+  yield* Generations.told(roles, undefined, config)
+  yield* advise(config, roles)
+  yield* announce
+  return { build, current, listeners, runner, stop, stopped: Fiber.join(stopped) }
 })
 
 /**
  * Serves until the stop signal: every socket bound before anything serves, presence and recovery before the first claim,
  * and at the end requests and jobs finish side by side before presence and database go (`process.md`, "Start",
- * "Shutdown"). SIGHUP reloads.
+ * "Shutdown"). SIGHUP reloads. An exception that reached nobody ends the process in the same order, as what it died of.
  */
-export const serve = (
-  { announce, config, enforce, load, process, roles }: Run
-): Effect.Effect<void, CommandFailed, Graph.Kept> =>
+export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept> =>
   Effect.scoped(Effect.gen(function*() {
-    const entropy = yield* Entropy
-    const build = { roles, version: process.version }
-    const first = yield* Generations.build(config, build, {})
-    const current = yield* Effect.acquireRelease(Ref.make(first), (ref) =>
-      Effect.flatMap(Ref.get(ref), ({ close }) => close))
-    const listeners = yield* Listeners.make
-    const sockets = yield* listeners.prepare(first.surfaces)
-    const owner = `${hostname()}:${process.pid}:${yield* entropy.uuid}`
-    yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
-    // Heard from the first job on: what has begun is ended in order, however early.
-    const stopped = yield* Effect.forkScoped(process.stopSignal)
-    yield* Effect.yieldNow()
-    const runner = yield* startRunner(config, owner, first)
-    if (runner !== undefined) {
-      yield* Effect.forkScoped(keepExported(Effect.map(Ref.get(current), ({ signers }) =>
-        signers)))
-    }
-    yield* Generations.mounted(config)
-    yield* sockets.publish
-    yield* Generations.told(roles, undefined, config)
-    yield* advise(config, roles)
-    yield* announce
-
+    const { enforce, load, process } = run
+    const { build, current, listeners, runner, stop, stopped } = yield* Effect.raceFirst(begin(run), process.uncaught)
     const count = yield* Ref.make(0)
     const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner, load, enforce }
     const reloading = Effect.forever(Effect.zipRight(process.reloadSignal, reload(current, count, surroundings)))
-    const signal = yield* Effect.raceFirst(Fiber.join(stopped), reloading)
+    const broken = Effect.flip(Effect.sandbox(process.uncaught))
+    const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), Effect.raceFirst(broken, replaced))
     const begun = yield* Clock.currentTimeMillis
     yield* Effect.forkScoped(
       Effect.forever(Effect.zipRight(process.reloadSignal, emit("server_reload_supervisor_gone", {})))
     )
-    yield* emit("server_shutdown_started", { signal })
-    const stopRunner = runner === undefined ? Effect.succeed(0) : runner.stop
-    const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, stopRunner], { concurrency: 2 })
-    const ended = yield* Clock.currentTimeMillis
-    yield* emit("server_shutdown_completed", { requests_cut, jobs_released, elapsed_ms: ended - begun })
+    yield* emit("server_shutdown_started", { signal: Cause.isCause(ended) ? "uncaughtException" : ended })
+    const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, stop], { concurrency: 2 })
+    const elapsed_ms = (yield* Clock.currentTimeMillis) - begun
+    yield* emit("server_shutdown_completed", { requests_cut, jobs_released, elapsed_ms })
+    if (Cause.isCause(ended)) return yield* Effect.failCause(ended)
   })).pipe(Effect.catchTag("StorageFailed", hostError))

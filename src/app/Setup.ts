@@ -16,8 +16,8 @@ import type { Environment } from "./Configuration.ts"
 import { load } from "./Configuration.ts"
 
 /**
- * Reads the configuration for `init`: where no profile is configured and no file exists, a first one is written. Answers
- * its path when it was.
+ * Reads the configuration for `init`: where no profile is configured and no file exists, a first one is written, for its
+ * owner alone, since passwords may be put into it. Answers its path when it was.
  */
 export const loadOrCreate = (
   env: Environment,
@@ -32,7 +32,7 @@ export const loadOrCreate = (
     const path = named === undefined || named === "" ? "config.toml" : named
     const entropy = yield* Entropy
     const suffix = yield* entropy.token
-    const written = yield* Effect.either(writeNewFile({ path, content: renderInitialConfig(), mode: 0o644, suffix }))
+    const written = yield* Effect.either(writeNewFile({ path, content: renderInitialConfig(), mode: 0o600, suffix }))
     if (written._tag === "Left") {
       return yield* written.left.reason === "exists"
         ? refusal

@@ -49,6 +49,8 @@ export const events = {
   metrics_config_invalid: error("key", "error"),
   metrics_sample_failed: warn("series", "error"),
   metrics_socket_bind_failed: error("address", "error"),
+  server_clock_skewed: warn("against", "offset_ms"),
+  server_clock_stepped: warn("offset_ms"),
   server_fatal_error: error("error"),
   server_shutdown_started: progress("signal"),
   server_shutdown_completed: info("requests_cut", "jobs_released", "elapsed_ms"),
@@ -75,6 +77,7 @@ export const events = {
   db_listen_lost: warn("error"),
   db_listen_restored: info(),
   db_job_leases_reclaimed: warn("rows_updated"),
+  db_job_times_corrected: debug("rows_updated"),
 
   // one request
   request_completed: info("status", "latency_ms"),

@@ -31,6 +31,8 @@ export const fields = {
   crl_number: "text",
   database_url: "text",
   elapsed_ms: "int",
+  offset_ms: "int",
+  against: "text",
   entries: "int",
   error: "text",
   exit_code: "int",

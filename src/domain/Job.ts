@@ -70,17 +70,51 @@ export interface Job {
   readonly maxAttempts: number
   readonly deadline: number | undefined
   readonly createdAt: number
+  /** Whose it is, among jobs of its kind: its profile and its account, where there are such ({@link shareOf}). */
+  readonly share: string
+  /** What attempts have taken, and the waits they asked for; not the time in which no process had the job. */
+  readonly spentSeconds: number
 }
+
+/** Whose a job is: claims are fair between profiles, and between the accounts of each. */
+export const shareOf = (profile: string, accountId: string): string => `${profile}/${accountId}`
+
+/** The profile of a share. */
+export const profileOf = (share: string): string => share.slice(0, Math.max(share.indexOf("/"), 0))
 
 /** Periodic kinds have one live row with this key. */
 export const periodicKey = "all"
 
+/** Kinds that wait for others, a name server or an upstream, rather than compute: slots for each of those that compute. */
+const waiting: { readonly [K in JobKind]?: number } = { challenge_validate: 16, signer_relay_issue: 4 }
+
+/** What one process may have of a kind at once. */
+export interface Room {
+  readonly slots: number
+  /** Taken by whoever was first; beyond them, those come first who have least. */
+  readonly firstCome: number
+  /** The most for one profile. */
+  readonly profile: number
+  /** Of what its profile has left, the part an account may have taken and take another; every account may have one. */
+  readonly accountPart: number
+}
+
 /**
- * How many jobs of a kind one process has running at once, of `jobs.max_concurrent` slots: an upstream that is slow is not to
- * hold up validations (`jobs.md`, "Claiming").
+ * The room of a kind, by `jobs.max_concurrent`. What computes has that many slots. What waits has many more of its own, so
+ * that it never stands in the way of what computes; and the more is taken, the less anybody may have, so that some are left
+ * for whoever comes next. Of kinds with a row for each thing there is, all may run.
  */
-export const mostAtOnce = (kind: JobKind, slots: number): number =>
-  kind === "signer_relay_issue" && slots >= 4 ? slots - 2 : slots
+export const roomOf = (kind: JobKind, most: number): Room | undefined => {
+  const factor = waiting[kind]
+  if (factor !== undefined) {
+    const slots = factor * most
+    return { slots, firstCome: slots / 4, profile: slots * 3 / 4, accountPart: 1 / 4 }
+  }
+  if (kind !== "signer_issue" && kind !== "signer_revoke") return undefined
+  // One slot is left for other profiles: a signer may be a program that takes its time.
+  const others = most < 4 ? 0 : 1
+  return { slots: most, firstCome: most - others, profile: most - others, accountPart: Number.POSITIVE_INFINITY }
+}
 
 /** `jobs.retry_*` in seconds. */
 export interface BackoffPolicy {

@@ -4,11 +4,12 @@ import { encodeEntries, listedSerials } from "../subsystems/crypto/Crl.ts"
 import type { Entropy } from "../subsystems/crypto/Entropy.ts"
 import * as crls from "../subsystems/db/crls.ts"
 import type { Database, StorageFailed } from "../subsystems/db/Database.ts"
-import { transaction, turn } from "../subsystems/db/Database.ts"
+import { aside, transaction, turn } from "../subsystems/db/Database.ts"
 import * as revocations from "../subsystems/db/revocations.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import type { Outcome } from "../subsystems/queue/Handler.ts"
 import { Queue } from "../subsystems/queue/Queue.ts"
+import { exportedNumber } from "../subsystems/signing/ExportedCrl.ts"
 import { ledgerPathOf, readLedger } from "../subsystems/signing/Ledger.ts"
 import type { CrlIssuer } from "../subsystems/signing/Signer.ts"
 import { Signers } from "../subsystems/signing/Signer.ts"
@@ -78,9 +79,10 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
   }
   for (const entry of ledger ?? []) add(entry)
   const imported = rows.size
+  const exported = yield* exportedNumber(crl)
   yield* readPages(crl.id, (page) => page.forEach(add))
   const entries = [...rows.values()].sort((one, other) => one.serial < other.serial ? -1 : 1)
-  const number = imported + 1
+  const number = Math.max(imported, exported ?? 0) + 1
   const list = yield* signed(crl, number, [encodeEntries(entries)])
   const isFirst = yield* transaction(Effect.gen(function*() {
     if ((yield* crls.insert(list)) === undefined) return false
@@ -151,12 +153,12 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
   return { _tag: "Retry", error: "other workers stored their lists first" } satisfies Ended
 })
 
-/** Whether the stored list is past half of its validity, or lacks a revocation that is recorded. */
+/** Whether the stored list is past half of its validity, lacks a revocation that is recorded, or is of a time to come. */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const stored = yield* crls.find(crl.id)
   if (stored === undefined) return true
   const now = yield* currentSeconds
-  if (stored.nextUpdate - now < validitySeconds / 2) return true
+  if (stored.nextUpdate - now < validitySeconds / 2 || stored.thisUpdate > now) return true
   const listed = Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
   let isComplete = true
   yield* readPages(crl.id, (page) => {
@@ -171,6 +173,29 @@ const enqueue = (crl: CrlIssuer) =>
     (queue) => queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: crl.id, payload: { issuer: crl.id } })
   )
 
+/** The database has no list of a CA that has published one: it is another database than before. `path` is the list. */
+export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
+  readonly path: string
+  readonly number: number
+}> {}
+
+/**
+ * Fails where a list was published that the database knows nothing of: what was revoked would come off the list, and
+ * whatever else was promised is gone as well. An old ledger says that these are the lists of another service.
+ */
+export const refuseEmptied = Effect.gen(function*() {
+  const { crlIssuers } = yield* Signers
+  for (const crl of crlIssuers) {
+    const number = yield* exportedNumber(crl)
+    if (number === undefined || (yield* crls.findHead(crl.id)) !== undefined) continue
+    const hasLedger = Either.getOrElse(
+      Either.map(yield* Effect.either(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
+      () => true // it is there, and told of when it is imported
+    )
+    if (!hasLedger) return yield* new DatabaseEmptied({ path: crl.path, number })
+  }
+})
+
 /**
  * Before a worker's first claim: a CA met for the first time gets its list at once, so that a correct empty one exists
  * from the start; a list that is due is queued. Failing does not keep the worker from starting.
@@ -179,6 +204,7 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
   function*() {
     const { crlIssuers } = yield* Signers
     for (const crl of crlIssuers) {
+      const exported = yield* exportedNumber(crl)
       const head = yield* crls.findHead(crl.id)
       if (head === undefined) {
         // Not read again: the list of a worker that was quicker must not be followed by a second one.
@@ -186,6 +212,10 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
         if (Either.isRight(first)) continue
         if (first.left._tag === "StorageFailed") return yield* first.left
         yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.left.message })
+        yield* enqueue(crl)
+      } else if (exported !== undefined && exported > head.crlNumber) {
+        // The database is older than the list: clients have seen this number, and the next one is above it.
+        yield* crls.raise(crl.id, { before: head.crlNumber, number: exported, nextUpdate: head.thisUpdate })
         yield* enqueue(crl)
       } else if (yield* isDue(crl)) yield* enqueue(crl)
       else yield* exportList(crl) // whoever stored it may have died before it wrote the file
@@ -218,7 +248,7 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
     yield* turn
   }
   if (rows_removed === 0) return
-  const entries = yield* revocations.count(crl.id)
+  const entries = yield* aside(revocations.count(crl.id))
   yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
 })
 

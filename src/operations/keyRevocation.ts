@@ -4,7 +4,7 @@ import type { Job, PayloadOf } from "../domain/Job.ts"
 import { fingerprint } from "../subsystems/crypto/Jws.ts"
 import * as certificates from "../subsystems/db/certificates.ts"
 import { transaction } from "../subsystems/db/Database.ts"
-import * as orders from "../subsystems/db/orders.ts"
+import { awaitStoring } from "../subsystems/db/lock.ts"
 import { emit } from "../subsystems/log/EventLog.ts"
 import type { Outcome } from "../subsystems/queue/Handler.ts"
 import { currentSeconds } from "./acme/caller.ts"
@@ -29,7 +29,7 @@ export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: Payload
     requestId: client.request_id,
     detail: { authorized_by: "certificate_key" }
   }
-  yield* transaction(orders.awaitStoring)
+  yield* transaction(awaitStoring)
   const now = yield* currentSeconds
   let [after, revoked] = [beforeAll, 0]
   for (;;) {

@@ -1,6 +1,7 @@
 import { Data, Effect } from "effect"
 import type { AuditRow } from "../domain/Audit.ts"
 import type { AccountId, OrderId } from "../domain/Id.ts"
+import { shareOf } from "../domain/Job.ts"
 import type { OrderIdentifier } from "../domain/Order.ts"
 import type { ProfileConfig } from "../subsystems/config/AppConfig.ts"
 import { readStoredChain } from "../subsystems/crypto/Chain.ts"
@@ -126,12 +127,13 @@ const queueRevocation = Effect.fnUntraced(function*(
   by: RevokedBy,
   during: During
 ) {
-  const { orderId, profile, serial } = found
+  const { accountId, orderId, profile, serial } = found
   const queue = yield* Queue
   const enqueued = Effect.zipLeft(
     queue.enqueue({
       kind: "signer_revoke",
       dedupKey: orderId,
+      share: shareOf(profile, accountId),
       payload: {
         order_id: orderId,
         profile,

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { IssuanceAbandoned } from "../domain/AcmeError.ts"
 import { OrderId } from "../domain/Id.ts"
+import { shareOf } from "../domain/Job.ts"
 import { expiresAt } from "../domain/Order.ts"
 import { problemOf, problemType } from "../domain/Problem.ts"
 import type { Config, ProfileConfig } from "../subsystems/config/AppConfig.ts"
@@ -154,7 +155,8 @@ export const recover = (
         kind: "challenge_validate",
         dedupKey: challenge.id,
         payload: { challenge_id: challenge.id, profile, thumbprint: importSpki(challenge.pubkey).thumbprint },
-        deadline: expiresAt(challenge.createdAt, validity.get(profile) ?? config.order.validity_seconds)
+        deadline: expiresAt(challenge.createdAt, validity.get(profile) ?? config.order.validity_seconds),
+        share: shareOf(profile, challenge.accountId)
       })
     }
     for (const { accountId, id, identifiers, profile } of yield* orders.findStuck(now - youngSeconds, 1000)) {

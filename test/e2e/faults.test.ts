@@ -13,7 +13,7 @@ import { stopWorker } from "../faults/Stop.ts"
 import { builtServer, freshPostgresUrl } from "../support/Databases.ts"
 import { isFull } from "../support/Full.ts"
 
-/* What `npm run faults` does at length, each a little of it; leases of the dead are ended instead of waited for. */
+/* What `npm run faults` does at length, each a little of it. */
 
 type Little = readonly [Fault, DatabaseName, rounds: number]
 
@@ -53,7 +53,6 @@ describe.concurrent("nothing acknowledged is lost and nothing happens twice", ()
       rounds,
       seed: "1",
       clients: 2,
-      isHurried: true,
       freshPostgresUrl,
       say: (text) => said.push(text)
     }).catch((error: unknown) => {

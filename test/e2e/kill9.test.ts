@@ -18,11 +18,8 @@ const rounds = Number(process.env["KILL9_ROUNDS"] ?? "5")
 const seed = process.env["KILL9_SEED"] ?? `${randomInt(1_000_000)}`
 const clients = 100
 
-/**
- * How long the last interrupted job may take to be done: a signing job's lease runs for its budget of 60 s and 30 s
- * more before another attempt may have it.
- */
-const settleMs = 180_000
+/** How long the last interrupted job may take to be done: the next process has it at once, and retries wait their turn. */
+const settleMs = 120_000
 
 /** What a client knows about one of its orders: only what the server has told it. */
 interface Ledger {

@@ -48,6 +48,7 @@ describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", 
     const kept = keptFiles(directory)
     assert.deepStrictEqual(kept.map(({ name }) => name), files)
     assert.strictEqual(modeOf(directory, "ca.key"), "600")
+    assert.strictEqual(modeOf(directory, "config.toml"), "600")
     if (tls) assert.strictEqual(modeOf(directory, "server.key"), "600")
     if (dialect === "sqlite") assert.strictEqual(modeOf(directory, "sqlite.db"), "600")
 

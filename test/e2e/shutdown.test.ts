@@ -1,9 +1,12 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import type { Socket } from "node:net"
 import { connect } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
-import { builtServer, databases } from "../support/Databases.ts"
+import { builtServer, databases, sqlite } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { verifyChain } from "../support/Openssl.ts"
@@ -148,7 +151,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       assert.deepInclude((await server.waitForEvent("server_shutdown_completed")).fields, { jobs_released: 1 })
       web.open()
       await server.restart()
-      // Without a wait for a lease, which would be over a minute.
+      // Without a wait for a lease.
       assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"], 10_000)).status, "ready")
       session.close()
     } finally {
@@ -197,6 +200,42 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       await ground.dispose()
     }
   })
+})
+
+describe("an exception that reached nobody", () => {
+  beforeAll(builtServer)
+
+  it("ends the process in order, as a failure: what has begun is ended, or handed back", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "acme-thrown-"))
+    const thrower = join(folder, "thrower.cjs")
+    writeFileSync(thrower, `process.on("SIGUSR2", () => setImmediate(() => { throw new Error("planted") }))`)
+    const web = held()
+    const ground = await startGround(
+      { databaseUrl: await sqlite.freshUrl(), env: { NODE_OPTIONS: `--require ${thrower}` } },
+      web
+    )
+    try {
+      const { server } = ground
+      const session = await opened(ground)
+      const order = await validating(ground, session, "thrown.example")
+      server.signal("SIGUSR2")
+      await server.waitForEvent("server_shutdown_started", {
+        where: ({ fields }) => fields["signal"] === "uncaughtException"
+      })
+      web.open()
+      await server.waitForEvent("server_shutdown_completed")
+      assert.deepInclude((await server.waitForEvent("server_fatal_error")).fields, { error: "planted" })
+      assert.deepStrictEqual(await server.stop(), { code: 1, signal: null })
+      await server.restart()
+      assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"])).status, "ready")
+      assert.strictEqual(ground.responder.requests.length, 1, "validated once, before the end")
+      session.close()
+    } finally {
+      web.open()
+      await ground.dispose()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }, 60_000)
 })
 
 describe("a second signal", () => {

@@ -1,7 +1,7 @@
 import Sqlite from "better-sqlite3"
 import { base64url } from "jose"
 import { spawn } from "node:child_process"
-import { statSync } from "node:fs"
+import { statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { Client } from "pg"
@@ -23,11 +23,20 @@ interface Copied {
   readonly total: number
 }
 
+/** A URL with a password goes in a file. */
+const hidden = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const [before, url] = [words.indexOf("--to"), words[words.indexOf("--to") + 1] ?? ""]
+  if (before < 0 || !url.startsWith("postgres") || new URL(url).password === "") return words
+  const file = join(freshDirectory(), "target")
+  writeFileSync(file, `${url}\n`, { mode: 0o600 })
+  return [...words.slice(0, before), "--to-file", file, ...words.slice(before + 2)]
+}
+
 /** A place with a configuration, whose database is said at each command. */
 const place = () => {
   const directory = freshDirectory()
   const command = (databaseUrl: string, ...words: ReadonlyArray<string>) =>
-    runToEnd(words, {
+    runToEnd(hidden(words), {
       config,
       directory,
       env: { ACME_SVC_DATABASE__URL: databaseUrl, USER: "olga", PGPASSWORD: undefined }
@@ -117,20 +126,26 @@ describe("transfer", () => {
     assert.include(await ends(3, from, "transfer", "--to", to, "--yes"), "its table audit_log has rows")
   })
 
-  it("shows no password, and says that one was in sight", async () => {
-    const { command, ends } = place()
+  it("shows no password, and takes none where others can see it", async () => {
+    const { command, directory, ends } = place()
     const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
     await ends(0, from, "migrate")
     await ends(0, to, "migrate")
     const { password } = new URL(to)
     const full = await command(from, "transfer", "--to", to, "--yes", "--log-level", "debug")
     assert.strictEqual(full.code, 0, full.stderr)
-    assert.match(full.stderr, /^Warning: --to holds a password/m)
+    const env = { ACME_SVC_DATABASE__URL: from }
+    const seen = await runToEnd(["transfer", "--to", to, "--yes"], { config, directory, env })
+    assert.strictEqual(seen.code, 2)
+    assert.match(seen.stderr, /^--to must hold no password, .*--to-file.*PGPASSWORD\.$/m)
+    for (const words of [[], ["--to", to, "--to-file", "x"], ["--to-file", "/nowhere/at/all"]]) {
+      assert.strictEqual((await runToEnd(["transfer", ...words, "--yes"], { config, directory, env })).code, 2)
+    }
     const wrong = to.replace(password, "not-the-one")
     const refused = await command(from, "transfer", "--to", wrong, "--yes", "--json")
     assert.strictEqual(refused.code, 1)
-    assert.include(refused.stderr, "--to: postgres://postgres:***@127.0.0.1")
-    for (const { stderr, stdout } of [full, refused]) {
+    assert.include(refused.stderr, "--to-file: postgres://postgres:***@127.0.0.1")
+    for (const { stderr, stdout } of [full, refused, seen]) {
       assert.notInclude(`${stderr}${stdout}`, password)
       assert.notInclude(`${stderr}${stdout}`, "not-the-one")
     }
@@ -212,7 +227,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
            SELECT value FROM counted)`
     )
     source.close()
-    const child = spawn(runtime, [program, "transfer", "--to", to, "--yes"], {
+    const child = spawn(runtime, [program, ...hidden(["transfer", "--to", to, "--yes"])], {
       cwd: directory,
       env: { PATH: process.env["PATH"], ACME_SVC_DATABASE__URL: from },
       stdio: "ignore"

@@ -22,7 +22,7 @@ export interface Findings {
 
 const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 
-/** Waits until nothing is left of the queue but what comes round; whatever a dead process had comes back by its lease. */
+/** Waits until nothing is left of the queue but what comes round, whatever a dead process had among it. */
 const awaitQuiet = async ({ databaseUrl }: Site): Promise<void> => {
   const alive = "SELECT kind, dedup_key, status FROM jobs WHERE status IN ('ready', 'running') AND dedup_key <> 'all'"
   for (const end = Date.now() + patienceMs;; await delay(200)) {

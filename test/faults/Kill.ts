@@ -7,16 +7,13 @@ const killing = (workers: number | undefined) => async (means: Means) =>
   under(
     means,
     { ...await siteOn(means), ...workers === undefined ? {} : { workers } },
-    async ({ chance, endLeases, load, means: { rounds }, site }) => {
+    async ({ chance, load, means: { rounds }, site }) => {
       for (let round = 0; round < rounds; round++) {
         await load.answers.more(20 + chance(8 * means.clients))
         await delay(chance(25))
         const victim = site.processes[chance(site.processes.length)] ?? site.acme
-        const pid = victim.pid()
         await victim.kill9()
         await victim.restart()
-        // By now PostgreSQL has ended what the dead process had begun, a claim among it.
-        await endLeases(pid)
       }
       // What was acknowledged is in the database, not in the processes.
       for (const server of site.processes) await server.restart()

@@ -29,6 +29,8 @@ export interface Load {
   readonly failures: Tally
   /** Requests that were not answered. */
   readonly broken: Tally
+  /** Orders that ended without a certificate. */
+  readonly refused: Tally
   /** What was answered otherwise than it is documented. */
   readonly oddities: ReadonlyArray<string>
   /** Runs `work` unless a client gives up meanwhile, which fails it. */
@@ -54,7 +56,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
   const { clients, directoryUrl, port, responder: { tokens } } = options
   const { origin } = new URL(directoryUrl)
   const base = makeHttpClient()
-  const [answers, failures, broken] = [new Tally(), new Tally(), new Tally()]
+  const [answers, failures, broken, refused] = [new Tally(), new Tally(), new Tally(), new Tally()]
   const ledger = new Ledger()
   const oddities: Array<string> = []
   const stopping = new AbortController()
@@ -87,7 +89,10 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
       ledger.challenge(entry, challenge.url)
     }
     const ready = await session.awaitOrder(placed.url, ["ready", "valid", "invalid"], patienceMs)
-    if (ready.status === "invalid") return entry
+    if (ready.status === "invalid") {
+      refused.add()
+      return entry
+    }
     const finalized = await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
     // A finalize whose answer was lost has taken the order out of `ready`: the repetition is told so.
     if (finalized.status !== 200 && problemType(finalized) !== "orderNotReady") {
@@ -95,7 +100,8 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     }
     ledger.note(entry, { isFinalized: true })
     const done = await session.awaitOrder(placed.url, ["valid", "invalid"], patienceMs)
-    if (done.certificate !== undefined) {
+    if (done.certificate === undefined) refused.add()
+    else {
       ledger.note(entry, { chain: await session.download(done.certificate) })
     }
     return entry
@@ -157,6 +163,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     answers,
     failures,
     broken,
+    refused,
     oddities,
     beside: (one) => Promise.race([one, gaveUp]),
     finish: async () => {

@@ -13,7 +13,6 @@ export interface Options {
   readonly json: boolean
   readonly seed: string
   readonly clients: number
-  readonly isHurried: boolean
 }
 
 const part = (text: string): number => {
@@ -38,8 +37,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
       only: { type: "string", multiple: true, default: [] },
       json: { type: "boolean", default: false },
       seed: { type: "string" },
-      clients: { type: "string", default: "12" },
-      hurry: { type: "boolean", default: false }
+      clients: { type: "string", default: "12" }
     }
   })
   return {
@@ -48,8 +46,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     only: values.only,
     json: values.json,
     seed: values.seed ?? `${randomInt(1_000_000)}`,
-    clients: positive("clients", values.clients),
-    isHurried: values.hurry
+    clients: positive("clients", values.clients)
   }
 }
 

@@ -18,6 +18,12 @@ export interface SiteOptions {
   readonly workers?: number
   readonly tls?: boolean
   readonly env?: Readonly<Record<string, string>>
+  /** For one of its processes, on top of `env`: the first is the one that serves, if there are several. */
+  readonly envOf?: (index: number) => Readonly<Record<string, string>>
+  /** The directory with the configuration, keys, and the SQLite file; a temporary one when not given. */
+  readonly home?: string
+  /** The text of `config.toml`; the file that is there when `null`. */
+  readonly config?: string | null
   readonly web?: Http01ResponderOptions
   /** What is done to the database before the service starts. */
   readonly prepare?: (databaseUrl: string, directory: string) => Promise<void>
@@ -39,7 +45,7 @@ export interface Site {
   readonly dispose: () => Promise<void>
 }
 
-// Retries soon, and validations whose lease is as short as leases get: the budget of 7 s and 30 s more.
+// Validations that end soon, and retries.
 const haste = {
   ACME_SVC_CHALLENGE__TIMEOUT_MS: "2000",
   ACME_SVC_JOBS__RETRY_BASE_SECONDS: "1",
@@ -48,7 +54,7 @@ const haste = {
 
 /** Starts it. */
 export const startSite = async (options: SiteOptions): Promise<Site> => {
-  const directory = mkdtempSync(join(tmpdir(), "acme-faults-"))
+  const directory = options.home ?? mkdtempSync(join(tmpdir(), "acme-faults-"))
   const databaseUrl = options.databaseUrl ?? `sqlite://${join(directory, "acme.db")}`
   const processes: Array<Server> = []
   const begun = performance.now()
@@ -63,11 +69,12 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     await world.stop()
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
   }
-  const start = async (home: string, more: ServerOptions = {}): Promise<Server> => {
+  const start = async (home: string, index: number, more: ServerOptions = {}): Promise<Server> => {
     const server = await startServer({
       databaseUrl,
       directory: home,
-      env: { ...world.env, ...haste, ...options.env },
+      env: { ...world.env, ...haste, ...options.env, ...options.envOf?.(index) },
+      ...options.config === undefined ? {} : { config: options.config },
       ...options.tls === undefined ? {} : { tls: options.tls },
       ...more
     })
@@ -77,17 +84,17 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
   try {
     await options.prepare?.(databaseUrl, directory)
     if (options.workers === undefined) {
-      const acme = await start(directory)
+      const acme = await start(directory, 0)
       return { world, databaseUrl, begun, acme, workers: [acme], processes, stop, dispose }
     }
     const workers: Array<Server> = []
     for (let index = 0; index < options.workers; index++) {
-      workers.push(await start(directory, { flags: ["--role", "worker"], startedBy: "job_runner_started" }))
+      workers.push(await start(directory, index + 1, { flags: ["--role", "worker"], startedBy: "job_runner_started" }))
     }
     const front = join(directory, "front")
     mkdirSync(front)
     copyFileSync(join(directory, "ca.pem"), join(front, "ca.pem"))
-    const acme = await start(front, { flags: ["--role", "acme"] })
+    const acme = await start(front, 0, { flags: ["--role", "acme"] })
     return { world, databaseUrl, begun, acme, workers, processes, stop, dispose }
   } catch (error) {
     await dispose()

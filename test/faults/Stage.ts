@@ -1,6 +1,4 @@
 import { createHash } from "node:crypto"
-import { sqlAt } from "../support/OpenDatabase.ts"
-import type { Server } from "../support/Server.ts"
 import type { Findings } from "./Auditor.ts"
 import { audit } from "./Auditor.ts"
 import type { Load } from "./Load.ts"
@@ -16,11 +14,6 @@ export interface Means {
   readonly seed: string
   /** Honest clients at a time. */
   readonly clients: number
-  /**
-   * Leases of processes that are stopped or dead are ended in the database, where the whole run waits for them: a
-   * signing's takes a minute and a half.
-   */
-  readonly isHurried: boolean
   /** A PostgreSQL database nobody else uses. */
   readonly freshPostgresUrl: () => Promise<string>
   /** Tells how it goes. */
@@ -31,6 +24,8 @@ export interface Means {
 export interface Outcome extends Findings {
   readonly injected: number
   readonly acknowledged: number
+  /** What was measured, in words. */
+  readonly figures?: string
 }
 
 /** A fault: what it is called, where it can be, and how it is done. */
@@ -54,9 +49,9 @@ export interface Stage {
   readonly load: Load
   /** A number from 0 up to but not including `below`, drawn from the seed. */
   readonly chance: (below: number) => number
-  /** Ends the leases of a process that is stopped or dead, when the run is hurried. */
-  readonly endLeases: (of: Server | number) => Promise<void>
   readonly means: Means
+  /** Notes a figure for the table. */
+  readonly measured: (figure: string) => void
 }
 
 /** Draws that are the same for the same seed. */
@@ -90,18 +85,9 @@ export const under = async (
       ...front === undefined ? {} : { port: front }
     })
     try {
-      const endLeases = async (of: Server | number) => {
-        const pid = typeof of === "number" ? of : of.pid()
-        if (!means.isHurried) return
-        // A process that was stopped in the middle of a transaction keeps its rows locked.
-        const free = site.databaseUrl.startsWith("sqlite://") ? "" : "FOR UPDATE SKIP LOCKED"
-        await sqlAt(
-          site.databaseUrl,
-          `UPDATE jobs SET lease_until = 0 WHERE id IN
-             (SELECT id FROM jobs WHERE status = 'running' AND lease_owner LIKE '%:${pid}:%' ${free})`
-        )
-      }
-      const stage: Stage = { site, load, chance: chanceOf(means.seed), endLeases, means }
+      const figures: Array<string> = []
+      const measured = (figure: string) => void figures.push(figure)
+      const stage: Stage = { site, load, chance: chanceOf(means.seed), means, measured }
       await load.beside(load.ledger.acknowledged.more(means.clients))
       const injected = await load.beside(inject(stage))
       await load.finish()
@@ -110,7 +96,7 @@ export const under = async (
       const findings = await audit(site, load.ledger)
       for (const odd of load.oddities) throw new Error(`an answer that is not documented: ${odd}`)
       if (!load.ledger.orders.some(({ chain }) => chain !== undefined)) throw new Error("nothing was issued")
-      return { injected, acknowledged, ...findings }
+      return { injected, acknowledged, figures: figures.join("; "), ...findings }
     } catch (error) {
       for (const { records, stderr } of site.processes) {
         const bad = records().filter(({ level }) => level === "error" || level === "warn")

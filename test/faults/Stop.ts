@@ -33,7 +33,7 @@ const stopIt = async (worker: Server, { databaseUrl }: Site): Promise<void> => {
 }
 
 /** One validation whose worker is stopped until another one has taken it over. */
-const round = async ({ endLeases, load, site }: Stage, host: string, gate: Gate): Promise<void> => {
+const round = async ({ load, site }: Stage, host: string, gate: Gate): Promise<void> => {
   const { responder } = site.world
   const session = await load.another()
   await session.register()
@@ -51,7 +51,6 @@ const round = async ({ endLeases, load, site }: Stage, host: string, gate: Gate)
   const stopped = await holderOf(site, challengeId)
   await stopIt(stopped, site)
   try {
-    await endLeases(stopped)
     await probed(2)
   } finally {
     gate.open()
@@ -97,7 +96,7 @@ export const stopWorker: Fault = {
       const [name = ""] = host.split(":")
       if (isHeld(name)) await gateOf(name).opened
     }
-    // An attempt waits for as long as the other worker needs; its lease is 60 s when it is not ended before.
+    // An attempt waits for as long as the other worker needs.
     const env = { ACME_SVC_CHALLENGE__TIMEOUT_MS: "25000" }
     return under(means, { ...await siteOn(means), workers: 2, web: { before }, env }, async (stage) => {
       for (let index = 0; index < means.rounds; index++) {

@@ -27,7 +27,8 @@ const columns = [
   "lost after",
   "twice",
   "verdict",
-  "seconds"
+  "seconds",
+  "figures"
 ] as const
 
 /** A line for every fault on every database, and below it what was not run and why. */
@@ -37,11 +38,11 @@ export const tableOf = (rows: ReadonlyArray<Row>): string => {
     const figures = outcome === undefined
       ? ["-", "-", "-", "-"]
       : [outcome.injected, outcome.acknowledged, outcome.lost.length, outcome.twice.length].map(String)
-    return [row.fault, row.database, ...figures, verdictOf(row), row.seconds.toFixed(0)]
+    return [row.fault, row.database, ...figures, verdictOf(row), row.seconds.toFixed(0), outcome?.figures ?? ""]
   })
   const all: ReadonlyArray<ReadonlyArray<string>> = [columns, ...cells]
   const widths = columns.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)))
-  const isText = (column: number) => column < 2 || column === 6
+  const isText = (column: number) => column < 2 || column === 6 || column === 8
   const lines = all.map((row) =>
     widths.map((width, column) => {
       const cell = row[column] ?? ""

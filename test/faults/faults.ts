@@ -1,18 +1,31 @@
+import { clockJumps, clocksApart } from "./Clocks.ts"
 import { failedOver, restartedDatabase } from "./DatabaseServer.ts"
 import { fullDisk } from "./Disk.ts"
+import { databaseFileGone, descriptorsGone, staleLock } from "./Files.ts"
 import { idleConnections, nonceFlood } from "./Floods.ts"
 import { killApart, killOne } from "./Kill.ts"
 import { longQueue } from "./LongQueue.ts"
+import { powerCut } from "./PowerCut.ts"
 import { clientResets, databaseResets } from "./Resets.ts"
+import { killWhileRelaying, killWhileSigning } from "./Signing.ts"
 import { slowBodies, slowHandshakes, slowHeads } from "./SlowLoris.ts"
 import type { Fault } from "./Stage.ts"
+import { starving } from "./Starving.ts"
 import { stopWorker } from "./Stop.ts"
 
-/** Every fault. Those that wait for leases go first, beside what keeps the machine busy. */
+/** Every fault. */
 export const faults: ReadonlyArray<Fault> = [
   killOne,
   killApart,
   stopWorker,
+  killWhileSigning,
+  killWhileRelaying,
+  powerCut,
+  clockJumps,
+  clocksApart,
+  databaseFileGone,
+  staleLock,
+  descriptorsGone,
   fullDisk,
   restartedDatabase,
   failedOver,
@@ -23,5 +36,6 @@ export const faults: ReadonlyArray<Fault> = [
   slowHandshakes,
   idleConnections,
   nonceFlood,
-  longQueue
+  longQueue,
+  ...starving
 ]

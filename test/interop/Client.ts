@@ -67,6 +67,9 @@ export interface Client {
 /** Who gives each account's address. */
 export const contact = "ops@corp.example"
 
+/** Who gives it where that changes. */
+export const newContact = "new@corp.example"
+
 /** Writes a script for a client to call, and answers its path. */
 export const scriptIn = (directory: string, name: string, ...lines: ReadonlyArray<string>): string => {
   const path = join(directory, name)

@@ -676,6 +676,22 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }
       }))
 
+    test("signs again what is dated in the future, and so does a start", () =>
+      Effect.gen(function*() {
+        for (const begin of [crl.sweep, crl.initialize]) {
+          yield* TestClock.adjust("1 day")
+          yield* regenerate
+          yield* forget
+          const now = yield* seconds
+          // The clock was a day ahead.
+          yield* TestClock.setTime((now - 86_400) * 1000)
+          yield* begin
+          assert.deepStrictEqual(yield* jobs, ["ready"])
+          yield* work(kind)
+          assert.strictEqual((yield* stored).nextUpdate, now - 86_400 + validity)
+        }
+      }))
+
     test("signs again when a row is not listed, and so does a start", () =>
       Effect.gen(function*() {
         for (const [begin, serial] of [[crl.sweep, "41"], [crl.initialize, "42"]] as const) {

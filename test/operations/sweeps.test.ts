@@ -1,6 +1,4 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { AuthorizationId, OrderId } from "../../src/domain/Id.ts"
 import { periodicKey } from "../../src/domain/Job.ts"
@@ -9,32 +7,20 @@ import * as orders from "../../src/operations/acme/orders.ts"
 import * as sweeps from "../../src/operations/sweeps.ts"
 import type { Config } from "../../src/subsystems/config/AppConfig.ts"
 import * as audit from "../../src/subsystems/db/audit.ts"
-import type { Database } from "../../src/subsystems/db/Database.ts"
 import * as http01Tokens from "../../src/subsystems/db/http01Tokens.ts"
 import * as jobs from "../../src/subsystems/db/jobs.ts"
 import * as nonces from "../../src/subsystems/db/nonces.ts"
-import type { Record } from "../../src/subsystems/log/EventLog.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../src/subsystems/queue/Runner.ts"
 import { handlers } from "../../src/surfaces/jobs/handlers.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
+import { databases } from "../support/Databases.ts"
 import { breakWrites, mend } from "../support/Faults.ts"
-import type { World } from "../support/Graph.ts"
-import { callerAt, column, configOf, count, orderOf, profileOf, sql, world } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
+import { useWorld } from "../support/UseWorld.ts"
 
 describe.each(databases)("periodic work on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const plain = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(madeAt * 1000), body())
-      }).pipe(
-        Effect.provide(world({ seed: name, records })),
-        (self) => database.use(self)
-      ))
+  const { records, test: plain } = useWorld(backend, { startsAt: madeAt })
   const test = Object.assign(plain, {
     each:
       <A extends ReadonlyArray<string>>(cases: ReadonlyArray<A>) =>
@@ -120,6 +106,41 @@ describe.each(databases)("periodic work on $name", (backend) => {
       yield* sweeps.sweepOrders(config)
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 510)
       assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 0)
+    }))
+
+  test("a sweep that fails is tried again after backoff, longer each time, and never later than it would have been", () =>
+    Effect.gen(function*() {
+      const config = configOf(
+        "[audit]\nretention_days = 1\n[jobs]\nretry_base_seconds = 100\nretry_max_seconds = 10000000"
+      )
+      const runner = yield* Runner.make(
+        { ...config.jobs, owner: "host:1:a" },
+        handlers(config).filter(({ kind }) => kind === "audit_sweep")
+      )
+      yield* runner.enqueuePeriodic()
+      yield* sql("ALTER TABLE audit_log RENAME TO audit_log_away")
+      const next = Effect.map(
+        sql("SELECT run_at, updated_at, last_error FROM jobs"),
+        ([row]) => ({ wait: Number(row?.["run_at"]) - Number(row?.["updated_at"]), error: row?.["last_error"] })
+      )
+      for (const most of [100, 200, 400]) {
+        yield* runner.pass
+        yield* runner.idle
+        const { error, wait } = yield* next
+        assert.isTrue(wait <= most && wait >= most * 0.75, `${wait}`)
+        assert.include(String(error), "audit_log")
+        yield* TestClock.adjust(`${wait} seconds`)
+      }
+      for (let round = 0; round < 12; round++) {
+        yield* runner.pass
+        yield* runner.idle
+        yield* TestClock.adjust(`${(yield* next).wait} seconds`)
+      }
+      assert.strictEqual((yield* next).wait, daySeconds)
+      yield* sql("ALTER TABLE audit_log_away RENAME TO audit_log")
+      yield* runner.pass
+      yield* runner.idle
+      assert.deepStrictEqual(yield* next, { wait: daySeconds, error: null })
     }))
 
   test("a sweep that is not wanted any more ends, and is not enqueued again", () =>

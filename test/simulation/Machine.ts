@@ -47,12 +47,14 @@ export class Process {
       scheduleTask: (task) => void this.tasks.push(task)
     }
     const millis = () => machine.now + this.skew
+    const nanos = () => BigInt(machine.now) * 1_000_000n
     this.clock = {
       [Clock.ClockTypeId]: Clock.ClockTypeId,
       unsafeCurrentTimeMillis: millis,
-      unsafeCurrentTimeNanos: () => BigInt(millis()) * 1_000_000n,
+      // What has passed is measured: it does not go back, whatever the clock says.
+      unsafeCurrentTimeNanos: nanos,
       currentTimeMillis: Effect.sync(millis),
-      currentTimeNanos: Effect.sync(() => BigInt(millis()) * 1_000_000n),
+      currentTimeNanos: Effect.sync(nanos),
       // A clock that is set does not change how long a wait is.
       sleep: (duration) =>
         Effect.async((resume) => machine.after(Duration.toMillis(duration), () => resume(Effect.void)))

@@ -17,6 +17,7 @@ import { ReverseNames } from "../../src/subsystems/outside/ReverseNames.ts"
 import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
 import { Web } from "../../src/subsystems/outside/Web.ts"
 import { Policies } from "../../src/subsystems/policy/Policies.ts"
+import { ownerOf } from "../../src/subsystems/queue/Owner.ts"
 import * as Presence from "../../src/subsystems/queue/Presence.ts"
 import { Queue } from "../../src/subsystems/queue/Queue.ts"
 import { start } from "../../src/subsystems/queue/Running.ts"
@@ -75,6 +76,7 @@ type Served = (request: Request) => Effect.Effect<Answer>
 /** Starts one; it ends by itself, as a process does, when it cannot start. */
 export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
   const { config, profiles, store, world } = installation
+  const owner = ownerOf({ place: undefined, begun: () => undefined }, { host: "machine", pid: 1, uuid: process.name })
   const stopping = Deferred.unsafeMake<void>(FiberId.none)
   const asked = new Set<Fiber.RuntimeFiber<Answer>>()
   let serve: Served | undefined
@@ -98,7 +100,7 @@ export const startMember = (installation: Installation, process: Process, roles:
   const working = Effect.gen(function*() {
     const services = yield* Layer.build(
       Layer.merge(
-        Layer.provide(Validator.layer, world.layer()),
+        Layer.provide(Validator.layer(), world.layer()),
         Backends.layer(profiles).pipe(
           Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer("0"), DnsUpdate.layer)),
           Layer.provide(world.layer())
@@ -107,13 +109,13 @@ export const startMember = (installation: Installation, process: Process, roles:
     )
     yield* recover(config)
     yield* Effect.provide(crl.initialize, services)
-    return yield* Effect.provide(start({ ...config.jobs, owner: process.name }, handlers(config)), services)
+    return yield* Effect.provide(start({ ...config.jobs, owner }, handlers(config)), services)
   })
 
   const life = Effect.scoped(Effect.gen(function*() {
     const driver = yield* store.driverOf(process)
     yield* Effect.gen(function*() {
-      yield* Layer.build(Presence.layer({ owner: process.name, roles: rolesText(roles), version: "0" }))
+      yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: "0" }))
       const runner = roles.has("worker") ? yield* working : undefined
       if (roles.has("acme")) serve = yield* serving
       yield* Deferred.await(stopping)

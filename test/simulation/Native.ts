@@ -31,7 +31,7 @@ const calledBack = (call: Anything): Anything => (...args) => {
   }])
 }
 
-const onPaths = ["access", "chmod", "link", "mkdir", "open", "readFile", "rename", "stat", "unlink", "writeFile"]
+const onPaths = "access chmod link lstat mkdir open readdir readFile rename rm stat unlink utimes writeFile".split(" ")
 const onFiles = ["chmod", "close", "datasync", "readFile", "stat", "sync", "write", "writeFile"]
 const onThreads = ["generateKeyPair", "sign"]
 

@@ -42,9 +42,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "leases of dead workers stay",
-    file: "src/subsystems/db/jobs.ts",
-    guard: "WHERE status = 'running' AND lease_until < :now ${skipLocked}",
-    without: "WHERE status = 'running' AND lease_until < 0 AND :now > 0 ${skipLocked}"
+    file: "src/subsystems/queue/Leases.ts",
+    guard: "if (isDead(row, since, life, now)) dead.push(row)",
+    without: "if (isDead(row, since, life, now) && life < 0) dead.push(row)"
   },
   {
     name: "a job is given up without its abandon step",

@@ -145,6 +145,7 @@ export const openStore = (
             : Effect.flatten(join((connection) => Effect.exit(connection.execute(text, params, undefined)))),
         transact: join,
         aside: undefined,
+        lost: undefined,
         begin,
         commit,
         listen: undefined,

@@ -36,8 +36,6 @@ export const relayWhileKilled = async (run: KilledRelays): Promise<void> => {
     if (index % between < between - 1) continue
     await delay(Math.random() * withinMillis)
     await server.kill9()
-    // As if the leases of the dead had ended.
-    await sqlAt(databaseUrl, "UPDATE jobs SET lease_until = 0 WHERE status = 'running'")
     await server.restart()
   }
   for (const url of urls) {

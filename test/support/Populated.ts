@@ -142,7 +142,9 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     lease_owner: index === 1 ? "host:1:x" : undefined,
     last_error: index === 2 ? odd : undefined,
     created_at: "1",
-    updated_at: "1"
+    updated_at: "1",
+    share: "p/a",
+    spent_seconds: `${index}`
   })),
   workers: [{ owner: "host:1:x", roles: "acme,worker", version: "0.1.0", started_at: "1", last_seen_at: "2" }],
   admin_users: [

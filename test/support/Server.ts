@@ -269,6 +269,7 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
       ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
       ACME_SVC_SERVER__BASE_URL: baseUrl,
       ACME_SVC_SERVER__TLS__ENABLED: options.tls === true ? "true" : "false",
+      ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true",
       ...options.databaseUrl === undefined ? {} : { ACME_SVC_DATABASE__URL: options.databaseUrl },
       ...options.env
     }

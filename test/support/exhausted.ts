@@ -27,13 +27,14 @@ const validated = (type: "http-01" | "dns-01" | "tls-alpn-01", names: Layer.Laye
       keyAuthorization: "token.thumbprint",
       challenge: {
         timeout_ms: 5000,
+        allow_loopback: true,
         denied_addresses: [],
         allowed_addresses: [],
         http_01: { port: 9, https_port: 9, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 },
         tls_alpn_01: { port: 9 }
       }
     })).pipe(
-      Effect.provide(Layer.provide(Validator.layer, Layer.mergeAll(names, HttpGet.layer("0"), AlpnPeer.layer()))),
+      Effect.provide(Layer.provide(Validator.layer(), Layer.mergeAll(names, HttpGet.layer("0"), AlpnPeer.layer()))),
       Effect.match({ onFailure: ({ _tag, detail }) => `${_tag}: ${detail}`, onSuccess: () => "valid" })
     )
 

@@ -1,5 +1,5 @@
 import { Command, Options } from "@effect/cli"
-import { Cause, Effect, Either } from "effect"
+import { Cause, Effect, Either, Fiber } from "effect"
 import * as Path from "node:path"
 import type { Roles } from "../../domain/Role.ts"
 import { everyRole, parseRoles } from "../../domain/Role.ts"
@@ -21,11 +21,13 @@ import { described } from "./Kit.ts"
 // The lines of the start are written at the end of the turn of the event loop, and what is for people comes after them.
 const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
-const serveProgram = ({ globals, host, load }: Kit, roles: Roles) =>
+const serveProgram = ({ globals, host, load }: Kit, roles: Roles, acceptsEmptyDatabase = false) =>
   Effect.gen(function*() {
     const loaded = yield* load
     const { config } = loaded
     const log = Logging.make(config, host, globals)
+    // Heard all the time: what happens between two steps of the start is met at the next.
+    const process: Process = { ...host.process, uncaught: Fiber.join(yield* Effect.fork(host.process.uncaught)) }
     let current = config
     const enforce = (next: Config) =>
       Effect.suspend(() => {
@@ -47,18 +49,18 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles) =>
         process: Process,
         dialect: "sqlite" | "postgres"
       ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
-      yield* Effect.flatMap(Database, ({ dialect }) => settle(host.process, dialect))
+      const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
+      yield* Effect.raceFirst(settled, process.uncaught)
       const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
       const again = Effect.map(load, (fresh) => fresh.config)
       yield* Effect.provide(
-        serve({ config, roles, process: host.process, announce, load: again, enforce }),
+        serve({ config, roles, process, acceptsEmptyDatabase, announce, load: again, enforce }),
         Graph.kept(() => current, roles)
       )
     })
     return yield* program.pipe(
       Effect.provide(database(config, { serving: true })),
       (self) => Effect.zipRight(checkAddresses(config, roles), self), // before the database is touched
-      Effect.raceFirst(host.process.uncaught),
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
       Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
       Effect.provide(log.layer)
@@ -76,15 +78,18 @@ export const serveCommand = (kit: Kit) =>
         Options.withPseudoName(everyRole.join()),
         Options.repeated,
         Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
+      ),
+      acceptsEmptyDatabase: Options.boolean("accept-empty-database").pipe(
+        Options.withDescription("Begin anew where a revocation list tells of a database that is gone.")
       )
-    }, ({ role }) =>
+    }, ({ acceptsEmptyDatabase, role }) =>
       Either.match(parseRoles(role), {
         onLeft: (word) =>
           new CommandFailed({
             code: 2,
             message: `--role takes ${everyRole.join(", ")}, and not ${JSON.stringify(word)}.`
           }),
-        onRight: (roles) => serveProgram(kit, roles)
+        onRight: (roles) => serveProgram(kit, roles, acceptsEmptyDatabase)
       })),
     "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused."
   )

@@ -1,8 +1,9 @@
 import { Command, Options } from "@effect/cli"
-import { Console, Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
 import * as transfer from "../../operations/admin/transfer.ts"
 import { databaseUrl, maskedDatabaseUrl } from "../../subsystems/config/DatabaseUrl.ts"
 import type { Loaded } from "../../subsystems/config/Load.ts"
+import { readTextFile, said } from "../../subsystems/crypto/KeyFile.ts"
 import { Database } from "../../subsystems/db/Database.ts"
 import * as Migrations from "../../subsystems/db/Migrations.ts"
 import type { Counted, TransferRefused } from "../../subsystems/db/Transfer.ts"
@@ -43,12 +44,18 @@ const progressOn = ({ stderr }: Host, isQuiet: boolean, plan: ReadonlyArray<Coun
     })
 }
 
-const program = (kit: Kit, { config }: Loaded, url: Redacted.Redacted<string>, json: boolean) =>
+interface Target {
+  /** The option that named it. */
+  readonly name: string
+  readonly url: Redacted.Redacted<string>
+}
+
+const program = (kit: Kit, { config }: Loaded, { name, url }: Target, json: boolean) =>
   Effect.gen(function*() {
     const { host } = kit
     const settings = { database: { ...config.database, url } }
     const target = Context.get(
-      yield* Layer.build(database(settings, { mustExist: true, name: "--to" })),
+      yield* Layer.build(database(settings, { mustExist: true, name })),
       Database
     )
     const migrations = yield* Migrations.read(host.process.migrations, target.dialect)
@@ -70,25 +77,51 @@ const program = (kit: Kit, { config }: Loaded, url: Redacted.Redacted<string>, j
       }\n${total} row(s) copied. Set database.url to the target before a server starts.`)
   }).pipe(Effect.scoped, Effect.catchTags(refused))
 
-const hasPassword = (url: string): boolean => URL.canParse(url) && new URL(url).password !== ""
+const cannot = (message: string) => new CommandFailed({ code: 2, message })
 
-const warning =
-  "Warning: --to holds a password, which others on this host can read in the list of processes; PGPASSWORD is not read there."
+/** A URL without password, or a file whose first line is a URL. Arguments are in the list of processes, for everybody. */
+const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Option.Option<string>) {
+  if (Option.isSome(to) === Option.isSome(file)) {
+    return yield* cannot("Either --to or --to-file is needed, and not both.")
+  }
+  const [name, text] = Option.isSome(file)
+    ? [
+      "--to-file",
+      yield* Effect.mapBoth(readTextFile(file.value), {
+        onFailure: (error) => cannot(`--to-file: ${file.value} cannot be read: ${said(error)}.`),
+        onSuccess: (read) => read.text.trim()
+      })
+    ]
+    : ["--to", Option.getOrElse(to, () => "")]
+  const fault = databaseUrl.fault(text)
+  if (fault !== undefined) return yield* cannot(`${name} ${fault}.`)
+  if (Option.isSome(to) && URL.canParse(text) && new URL(text).password !== "") {
+    return yield* cannot(
+      "--to must hold no password, which others on this host could read: put the URL into a file for --to-file, or the password into PGPASSWORD."
+    )
+  }
+  return { name, url: Redacted.make(text) }
+})
 
 /** `transfer`: every row into another database. */
 export const transferCommand = (kit: Kit) =>
   described(
     Command.make("transfer", {
       to: Options.text("to").pipe(
-        Options.withDescription("URL of a database that is migrated and empty; its password rather in PGPASSWORD.")
+        Options.optional,
+        Options.withDescription(
+          "URL of a database that is migrated and empty; without a password, which PGPASSWORD has."
+        )
+      ),
+      file: Options.text("to-file").pipe(
+        Options.optional,
+        Options.withDescription("File with that URL, which may hold the password.")
       ),
       json: jsonOption
-    }, ({ json, to }) => {
-      const fault = databaseUrl.fault(to)
-      if (fault !== undefined) return new CommandFailed({ code: 2, message: `--to ${fault}.` })
-      const url = Redacted.make(to)
-      const warned = hasPassword(to) ? Console.error(warning) : Effect.void
-      return Effect.zipRight(warned, kit.records((loaded) => program(kit, loaded, url, json)))
-    }),
+    }, ({ file, json, to }) =>
+      Effect.flatMap(targetOf(to, file), (target) =>
+        kit.records((loaded) =>
+          program(kit, loaded, target, json)
+        ))),
     "Copy every row of every table to another database. Example: acme-svc transfer --to postgres://acme@db.example/acme. Exit codes: 0, 1, 2, 3."
   )

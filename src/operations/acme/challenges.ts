@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { ChallengeEnqueueFailed, Malformed, NotFound, RateLimited } from "../../domain/AcmeError.ts"
 import { statusShown } from "../../domain/Authorization.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
+import { shareOf } from "../../domain/Job.ts"
 import { expiresAt } from "../../domain/Order.ts"
 import * as accounts from "../../subsystems/db/accounts.ts"
 import * as authorizations from "../../subsystems/db/authorizations.ts"
@@ -78,7 +79,8 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
         client_ip: caller.client.ip,
         request_id: caller.client.request_id
       },
-      deadline: expiresAt(challenge.createdAt, profile.order.validity_seconds)
+      deadline: expiresAt(challenge.createdAt, profile.order.validity_seconds),
+      share: shareOf(profile.name, caller.accountId)
     }),
     "StorageFailed",
     (error) =>

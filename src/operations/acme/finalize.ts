@@ -2,6 +2,7 @@ import { Effect, Either } from "effect"
 import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
+import { shareOf } from "../../domain/Job.ts"
 import { expiresAt, statusShown } from "../../domain/Order.ts"
 import { base64urlFault, decodeBase64url } from "../../subsystems/crypto/Base64url.ts"
 import type { Csr } from "../../subsystems/crypto/Csr.ts"
@@ -97,7 +98,11 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   if (claimed === undefined) return yield* new OrderNotReady({})
   const queue = yield* Queue
   const subject = { order_id: id, profile: profile.name }
-  const ends = { dedupKey: id, deadline: expiresAt(order.createdAt, profile.order.validity_seconds) }
+  const ends = {
+    dedupKey: id,
+    deadline: expiresAt(order.createdAt, profile.order.validity_seconds),
+    share: shareOf(profile.name, caller.accountId)
+  }
   if (profile.signer.backend === "relay") {
     yield* upstreamOrders.insert({ orderId: id, csr: csr.der, client: caller.client, now })
     yield* queue.enqueue({ kind: "signer_relay_issue", payload: subject, ...ends })

@@ -76,7 +76,8 @@ const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<Storag
 /**
  * One attempt to have an order fulfilled by the upstream (`jobs.md`, "signer_relay_issue"). The account and every
  * authorization must be valid before it begins and in the write that stores the certificate, as for any signing. An order
- * the upstream has opened is continued; the time for it runs from the first attempt.
+ * the upstream has opened is continued. The time for it is what attempts take, and the waits between them: not what passes while
+ * no process has the job.
  */
 export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   type Ended = Outcome<Database>
@@ -101,8 +102,8 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   })
   const csr = reopenCsr(row.csr)
   if (Either.isLeft(csr)) return refused(csr.left.detail)
-  const startedAt = yield* transaction(Effect.flatMap(currentSeconds, (now) => upstreamOrders.start(id, now)))
-  if (startedAt === undefined) return { _tag: "Done" } satisfies Ended
+  const now = yield* currentSeconds
+  if ((yield* transaction(upstreamOrders.start(id, now))) === undefined) return { _tag: "Done" } satisfies Ended
   const database = yield* Database
   const names = order.identifiers.map(({ value }) => value)
   const request = { orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter }
@@ -110,7 +111,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const relayed = yield* Effect.either(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>
     relay?.(request, {
       stored: row,
-      startedAt,
+      startedAt: now - job.spentSeconds,
       wasBegun: row.startedAt !== undefined,
       keeper: keeperIn(database, id),
       tokens: tokensIn(database)
@@ -118,8 +119,8 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if (relayed._tag === "Right") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
     // The order ended meanwhile: what it would have had is nobody's.
-    const now = yield* Clock.currentTimeMillis
-    if (job.deadline !== undefined && now >= job.deadline * 1000) {
+    const millis = yield* Clock.currentTimeMillis
+    if (job.deadline !== undefined && millis >= job.deadline * 1000) {
       return { _tag: "Failed", error: deadlinePassed } satisfies Ended
     }
     const commit = Effect.flatMap(

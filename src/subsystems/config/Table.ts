@@ -70,6 +70,10 @@ const challenge = Schema.Struct({
   timeout_ms: milliseconds(5000, "Time for one validation attempt; must stay below server.request_timeout_ms."),
   max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
   denied_addresses: texts(deniedByDefault, addressOrCidr, "Addresses a validation never connects to. Denial wins."),
+  allow_loopback: flag(
+    false,
+    "Let validations connect to this host too: to loopback, and to the addresses the service listens on."
+  ),
   allowed_addresses: texts(
     [],
     addressOrCidr,
@@ -154,7 +158,6 @@ export const Table = Schema.Struct({
     })
   }),
   order,
-  limits,
   keys: Schema.Struct({
     blocklist_paths: texts(
       [],
@@ -162,6 +165,7 @@ export const Table = Schema.Struct({
       "Files of public keys nobody may use: SHA-256 of keys, or Debian's lists of weak ones."
     )
   }),
+  limits,
   nonce: Schema.Struct({
     ttl_seconds: count(300, "Time a nonce can be used.")
   }),
@@ -205,7 +209,7 @@ export const Table = Schema.Struct({
   }),
   jobs: Schema.Struct({
     poll_interval_ms: milliseconds(1000, "How often scheduled work is looked for."),
-    max_concurrent: count(8, "Jobs running at once."),
+    max_concurrent: count(8, "Jobs of one kind running at once; of those that wait for others, more."),
     max_attempts: count(5, "Attempts of one job."),
     retry_base_seconds: count(30, "Delay before the first retry; it doubles each time."),
     retry_max_seconds: count(3600, "Longest delay between retries."),

@@ -51,6 +51,7 @@ export const encodeEntries = (entries: ReadonlyArray<CrlEntry>): Uint8Array =>
     return stated === undefined ? sequence(...fields) : sequence(...fields, stated)
   }))
 
+const extensionsTag = 0xa0
 const VERSION_2 = unsigned(Uint8Array.of(1))
 const AUTHORITY_KEY_IDENTIFIER = oid("2.5.29.35")
 const CRL_NUMBER = oid("2.5.29.20")
@@ -77,7 +78,7 @@ export const makeCrlSigner = (issuer: {
         time(thisUpdate),
         time(nextUpdate),
         ...(isEmpty ? [] : [sequence(...entries)]), // an empty list has no list at all (section 5.1.2.6)
-        element(0xa0, sequence(authority, numberExtension(number)))
+        element(extensionsTag, sequence(authority, numberExtension(number)))
       )
       return Effect.map(signer.sign(signed), (signature) => sequence(signed, signer.algorithm, bits(signature)))
     }
@@ -100,6 +101,26 @@ export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string
       }
     }
     return serials
+  }, Number.POSITIVE_INFINITY)
+
+/** What a list of this service says of itself: who signed it, and its number. */
+export const listHead = (
+  der: Uint8Array
+): Either.Either<{ readonly keyIdentifier: Uint8Array; readonly number: number }, DerFault> =>
+  decode(der, (whole) => {
+    const list = whole.enter(Tag.sequence).enter(Tag.sequence)
+    while (list.next !== extensionsTag) list.skip()
+    const extensions = list.enter(extensionsTag).enter(Tag.sequence)
+    let [keyIdentifier, number] = [new Uint8Array(), 0]
+    while (extensions.more) {
+      const one = extensions.enter(Tag.sequence)
+      const id = one.oid()
+      if (one.next === Tag.boolean) one.skip()
+      const value = one.enter(Tag.octetString)
+      if (id === "2.5.29.35") keyIdentifier = Uint8Array.from(value.enter(Tag.sequence).content(0x80))
+      if (id === "2.5.29.20") number = Number(`0x${Buffer.from(value.integer()).toString("hex")}`)
+    }
+    return { keyIdentifier, number }
   }, Number.POSITIVE_INFINITY)
 
 /** Whether octets are a DER revocation list, of whichever version and CA. */

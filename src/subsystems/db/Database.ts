@@ -78,6 +78,8 @@ export interface Driver {
    * where there is no such thing.
    */
   readonly listen: ((channel: string, ear: Ear) => Effect.Effect<never, SqlError>) | undefined
+  /** Completes with a sentence when the database is no longer what it was opened as; undefined where a server has it. */
+  readonly lost: Effect.Effect<string> | undefined
   /** Whether a connection is the same session of the server from one transaction to the next. */
   readonly keepsSession: boolean
   readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }

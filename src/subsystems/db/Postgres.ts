@@ -10,6 +10,7 @@ import type { ClientConfig, CustomTypesConfig, QueryResult } from "pg"
 import { emit } from "../log/EventLog.ts"
 import type { Driver } from "./Database.ts"
 import { Database, rollback } from "./Database.ts"
+import { withRemedy } from "./remedies.ts"
 
 /** `database.*` of the configuration. */
 export interface PostgresOptions {
@@ -168,7 +169,7 @@ const describe: Driver["describe"] = (error) => {
   const { cause } = error
   const code = codeOf(error)
   return {
-    detail: cause instanceof Error ? `${code} ${cause.message}`.trim() : error.message,
+    detail: cause instanceof Error ? withRemedy(code, cause.message || cause.name) : error.message,
     transient: transientCodes.has(code)
   }
 }
@@ -247,6 +248,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           )
         )
         : undefined,
+      lost: undefined,
       keepsSession,
       describe,
       connections: () => ({ idle: pool.idleCount, busy: pool.totalCount - pool.idleCount + listening })

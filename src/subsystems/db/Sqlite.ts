@@ -9,6 +9,7 @@ import { Database } from "./Database.ts"
 import { makeGate } from "./Gate.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
+import { withRemedy } from "./remedies.ts"
 
 /** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
 export interface SqliteOptions {
@@ -37,9 +38,28 @@ const whileBusy = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, 
   )
 
 const describe: Driver["describe"] = (error) => ({
-  detail: error.cause instanceof Error ? `${codeOf(error)} ${error.cause.message}`.trim() : error.message,
+  detail: error.cause instanceof Error ? withRemedy(codeOf(error), error.cause.message) : error.message,
   transient: false
 })
+
+const lookMillis = 2000
+
+/** What a file is, whatever it is called; undefined when there is none. Opening it would let go of the engine's locks. */
+const identityOf = (path: string): string | undefined => {
+  const found = Fs.statSync(path, { throwIfNoEntry: false, bigint: true })
+  return found === undefined ? undefined : `${found.dev}:${found.ino}`
+}
+
+const replaced = (path: string, opened: string | undefined): Effect.Effect<string> =>
+  Effect.sync(() => identityOf(path)).pipe(
+    Effect.delay(lookMillis),
+    Effect.repeat({ while: (now) => now === opened }),
+    Effect.map((now) =>
+      `The database file ${path} was ${
+        now === undefined ? "removed" : "replaced"
+      } while it was in use: what is written now is lost. Stop whatever moves it, put the right file back and start again.`
+    )
+  )
 
 const make = (options: SqliteOptions) =>
   Effect.gen(function*() {
@@ -74,6 +94,7 @@ const make = (options: SqliteOptions) =>
       begin,
       commit,
       listen: undefined,
+      lost: path === ":memory:" ? undefined : replaced(path, identityOf(path)),
       keepsSession: true,
       describe,
       connections: () => {

@@ -15,6 +15,8 @@ export interface Fragments {
   readonly byStatus: string
   /** Behind `jobs`: go by when they are due, for the same reason. */
   readonly byDue: string
+  /** A column that is only looked at: rows are come to by another. SQLite would else go by status, to nearly all of them. */
+  readonly aside: (column: string) => string
   /** Behind `revocations`: go by when what they are of ends. */
   readonly byEnd: string
   /** A type for a parameter that PostgreSQL cannot infer. */
@@ -32,6 +34,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
         .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
     byStatus: "INDEXED BY orders_status_created_at",
     byDue: "INDEXED BY jobs_due",
+    aside: (column) => `+${column}`,
     byEnd: "INDEXED BY revocations_issuer_not_after",
     typed: (parameter) => parameter
   },
@@ -43,6 +46,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     idText: (column) => `${column}::text`,
     byStatus: "",
     byDue: "",
+    aside: (column) => column,
     byEnd: "",
     typed: (parameter, type) => `${parameter}::${type}`
   }

@@ -161,7 +161,9 @@ export const tables: ReadonlyArray<Table> = [
     lease_owner: "text",
     last_error: "text",
     created_at: "int",
-    updated_at: "int"
+    updated_at: "int",
+    share: "text",
+    spent_seconds: "int"
   }),
   table("workers", "owner", {
     owner: "text",

@@ -164,9 +164,9 @@ const expireBatch = statement({
 const orphaned = statement({
   name: "challenge_without_job",
   params: { createdBefore: int, limit: int },
-  row: { ...joined, profile: text(), pubkey: bytes },
+  row: { ...joined, profile: text(), accountId: uuid<AccountId>(), pubkey: bytes },
   sql: ({ idText }) =>
-    `SELECT ${joinedColumns}, o.profile AS "profile", k.pubkey AS "pubkey" FROM ${joinedTables}
+    `SELECT ${joinedColumns}, o.profile AS "profile", o.account_id AS "accountId", k.pubkey AS "pubkey" FROM ${joinedTables}
        JOIN accounts k ON k.id = o.account_id
      WHERE c.status = 'processing' AND c.created_at < :createdBefore
        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status IN ('ready', 'running') AND j.kind = 'challenge_validate'

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { int, nullable, packedUuid, rows, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
+import { distinct } from "./distinct.ts"
 import { orderColumns } from "./orders.ts"
 import type { Fragments } from "./Statement.ts"
 import { select, statement } from "./Statement.ts"
@@ -9,12 +10,8 @@ import { select, statement } from "./Statement.ts"
 /* Certificates that are issued, unrevoked and soon at their end, over every profile or one ("Expiry digest" of
    decisions/notifications.md). */
 
-/** Every profile that has orders, met by jumping from one to the next in the index. */
-const everyProfile = `(WITH RECURSIVE met(profile) AS (
-    SELECT min(profile) FROM orders
-    UNION ALL SELECT (SELECT min(n.profile) FROM orders n WHERE n.profile > met.profile) FROM met
-      WHERE met.profile IS NOT NULL)
-  SELECT profile FROM met WHERE profile IS NOT NULL) p JOIN orders o ON o.profile = p.profile`
+/** The orders of every profile, one after the other. */
+const everyProfile = `${distinct("orders", "profile")} JOIN orders o ON o.profile = p.profile`
 
 const living = (alias: string) => `${alias}.certificate IS NOT NULL AND ${alias}.revoked_at IS NULL`
 

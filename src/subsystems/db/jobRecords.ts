@@ -4,7 +4,7 @@ import type { JobKind, JobStatus } from "../../domain/Job.ts"
 import { int, nullable, text, uuid } from "./Column.ts"
 import { all, first } from "./Database.ts"
 import { perFilters } from "./Filters.ts"
-import { wakeChannel } from "./jobs.ts"
+import { tellingOfEnd, wakeChannel } from "./jobs.ts"
 import { select, statement } from "./Statement.ts"
 
 /* Jobs as operators look at them, and what they do with them. */
@@ -83,9 +83,9 @@ const cancelStatement = statement({
   name: "job_cancel",
   params: { id: record.id, before: record.status, now: int },
   row: { id: record.id },
-  sql: () =>
+  sql: (fragments) =>
     `UPDATE jobs SET status = 'cancelled', updated_at = :now
-     WHERE id = :id AND status = :before AND status IN ('ready', 'failed') RETURNING id`
+     WHERE id = :id AND status = :before AND status IN ('ready', 'failed') RETURNING id${tellingOfEnd(fragments)}`
 })
 
 const advanceStatement = statement({

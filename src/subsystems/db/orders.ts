@@ -7,7 +7,8 @@ import type { ProblemDocument } from "../../domain/Problem.ts"
 import { unburnt } from "./burntKeys.ts"
 import type { Column } from "./Column.ts"
 import { bytes, int, json, nullable, rows, text, uuid } from "./Column.ts"
-import { all, Database, first, run } from "./Database.ts"
+import { all, first, run } from "./Database.ts"
+import { distinct } from "./distinct.ts"
 import { leaving, reached } from "./guard.ts"
 import { lockRow } from "./lock.ts"
 import { select, statement } from "./Statement.ts"
@@ -56,7 +57,9 @@ const byIdStatement = statement({
   row: orderWithAuthorizations,
   sql: ({ dialect }) =>
     `SELECT ${select(orderColumns, "o")}, (SELECT ${
-      dialect === "postgres" ? "json_agg(a.id ORDER BY a.id)::text" : "json_group_array(lower(hex(a.id)) ORDER BY a.id)"
+      dialect === "postgres"
+        ? "json_agg(a.id ORDER BY a.id)::text"
+        : "json_group_array(lower(hex(a.id)) ORDER BY a.id)"
     } FROM authorizations a WHERE a.order_id = o.id) AS "authorizationIds"
      FROM orders o WHERE o.id = :id AND o.profile = :profile AND o.account_id = :accountId`
 })
@@ -222,13 +225,7 @@ const profilesStatement = statement({
   name: "order_profiles",
   params: {},
   row: { profile: text() },
-  // From one to the next in the index: there are few profiles and many accounts.
-  sql: () =>
-    `SELECT profile FROM (WITH RECURSIVE met(profile) AS (
-        SELECT min(profile) FROM accounts
-        UNION ALL SELECT (SELECT min(n.profile) FROM accounts n WHERE n.profile > met.profile) FROM met
-          WHERE met.profile IS NOT NULL)
-      SELECT profile FROM met WHERE profile IS NOT NULL) p`
+  sql: () => `SELECT profile FROM ${distinct("accounts", "profile")}`
 })
 
 type Owned = { readonly id: OrderId; readonly profile: string; readonly accountId: AccountId }
@@ -278,20 +275,6 @@ export const findForIssuance = (profile: string, id: OrderId) => first(forIssuan
 /** `processing` to `valid` with the certificate, if account and authorizations are still valid and the key is not burnt. */
 export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
   first(issueStatement, row)
-
-// PostgreSQL: whoever stores a certificate holds its order's row, so a shared lock on these rows waits for all of them.
-const processingStatement = statement({
-  name: "order_processing_wait",
-  params: {},
-  row: {},
-  sql: () => `SELECT 1 FROM orders WHERE status = 'processing' FOR SHARE`
-})
-
-/** Waits until certificates that are being stored are there to be seen. SQLite's writer is alone already. */
-export const awaitStoring = Effect.flatMap(
-  Database,
-  ({ dialect }) => dialect === "sqlite" ? Effect.void : run(processingStatement, {})
-)
 
 /** `processing` orders without a live signing job, created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => all(stuckProcessing, { createdBefore, limit })

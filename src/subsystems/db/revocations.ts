@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, nullable, rows, text, uuid } from "./Column.ts"
 import { all, first, run } from "./Database.ts"
+import { distinct } from "./distinct.ts"
 import { statement } from "./Statement.ts"
 
 const stampStatement = statement({
@@ -74,14 +75,10 @@ const issuersStatement = statement({
   params: { now: int },
   row: { issuer: text() },
   sql: () =>
-    `SELECT issuer AS "issuer" FROM (WITH RECURSIVE met(issuer) AS (
-        SELECT min(issuer) FROM revocations
-        UNION ALL SELECT (SELECT min(n.issuer) FROM revocations n WHERE n.issuer > met.issuer) FROM met
-          WHERE met.issuer IS NOT NULL)
-      SELECT issuer FROM met WHERE issuer IS NOT NULL) p
+    `SELECT issuer AS "issuer" FROM ${distinct("revocations", "issuer")}
      WHERE EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after > :now)
        OR EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after IS NULL)
-     ORDER BY 1` // issuers are few, and met from one to the next in the index
+     ORDER BY 1`
 })
 
 /** Marks an order's certificate revoked; `undefined` when it was already, or there is none. */

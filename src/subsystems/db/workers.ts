@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { int, text } from "./Column.ts"
+import { int, nullable, text } from "./Column.ts"
 import { all, first, run } from "./Database.ts"
 import { statement } from "./Statement.ts"
 
@@ -20,19 +20,38 @@ const removeStatement = statement({
   sql: () => `DELETE FROM workers WHERE owner = :owner`
 })
 
+// What was seen later than that was seen by a clock that was wrong: whoever lives is seen again soon.
 const sweepStatement = statement({
   name: "worker_sweep",
-  params: { before: int },
+  params: { before: int, after: int },
   row: { owner: text() },
-  sql: () => `DELETE FROM workers WHERE last_seen_at < :before RETURNING owner`
+  sql: () => `DELETE FROM workers WHERE last_seen_at NOT BETWEEN :before AND :after RETURNING owner`
+})
+
+const aheadStatement = statement({
+  name: "worker_ahead",
+  params: { owner: text(), after: int },
+  row: { owner: text(), lastSeenAt: int },
+  sql: () =>
+    `SELECT owner AS "owner", last_seen_at AS "lastSeenAt" FROM workers
+     WHERE last_seen_at > :after AND owner <> :owner ORDER BY last_seen_at DESC LIMIT 1`
+})
+
+const clockStatement = statement({
+  name: "database_clock",
+  params: {},
+  row: { millis: nullable(int) },
+  // An embedded database has the clock of whoever asks.
+  sql: ({ dialect }) =>
+    `SELECT ${dialect === "postgres" ? "(extract(epoch FROM clock_timestamp()) * 1000)::bigint" : "NULL"} AS "millis"`
 })
 
 const seenStatement = statement({
   name: "worker_seen",
-  params: { prefix: text(), role: text(), since: int },
+  params: { prefix: text(), role: text(), since: int, until: int },
   row: { owner: text() },
   sql: () =>
-    `SELECT owner FROM workers WHERE substr(owner, 1, length(:prefix)) = :prefix AND last_seen_at >= :since
+    `SELECT owner FROM workers WHERE substr(owner, 1, length(:prefix)) = :prefix AND last_seen_at BETWEEN :since AND :until
        AND (',' || roles || ',') LIKE ('%,' || :role || ',%') LIMIT 1`
 })
 
@@ -60,9 +79,16 @@ export const present = (row: {
 /** Removes it at a clean shutdown. */
 export const remove = (owner: string) => run(removeStatement, { owner })
 
-/** Deletes presences not refreshed since an epoch second; answers how many. */
-export const sweep = (before: number) => Effect.map(all(sweepStatement, { before }), (gone) => gone.length)
+/** Deletes presences refreshed before an epoch second, or after another, which nobody can have been; answers how many. */
+export const sweep = (before: number, after: number) =>
+  Effect.map(all(sweepStatement, { before, after }), (gone) => gone.length)
 
-/** Whether a process of this host with this role was seen since an epoch second. */
-export const wasSeen = (host: string, role: string, since: number) =>
-  Effect.map(first(seenStatement, { prefix: `${host}:`, role, since }), (row) => row !== undefined)
+/** Who has been seen the longest after an epoch second, but for one. */
+export const ahead = (owner: string, after: number) => first(aheadStatement, { owner, after })
+
+/** Epoch milliseconds by the clock of the database's server; `undefined` where there is no server. */
+export const databaseClock = Effect.map(first(clockStatement, {}), (row) => row?.millis)
+
+/** Whether a process of this host with this role was seen between two epoch seconds. */
+export const wasSeen = (host: string, role: string, since: number, until: number) =>
+  Effect.map(first(seenStatement, { prefix: `${host}:`, role, since, until }), (row) => row !== undefined)

@@ -14,13 +14,19 @@ export const exhausted = (code: string | undefined): string =>
 export const codeOf = (cause: unknown): string | undefined =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
-/** The code that says there are no descriptors left, where that is so now. */
+/** Whoever asked a moment ago may have found none where there are a few again: fewer than so many count as none. */
+const few = 16
+
+/** The code that says there are hardly any descriptors left, where that is so now. */
 export const exhaustion = (): string | undefined => {
+  const opened: Array<number> = []
   try {
-    closeSync(openSync("/dev/null", "r"))
+    while (opened.length < few) opened.push(openSync("/dev/null", "r"))
     return undefined
   } catch (cause) {
     const code = codeOf(cause)
     return isExhaustion(code) ? code : undefined
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor)
   }
 }

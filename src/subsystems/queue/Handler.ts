@@ -35,8 +35,8 @@ export interface Handler<K extends JobKind, R> {
   readonly kind: K
   /** Milliseconds one attempt may take, read when it begins. */
   readonly budgetMillis: (payload: PayloadOf<K>) => number
-  /** The longest budget any payload of this kind can have: what the lease is made from. */
-  readonly longestBudgetMillis: number
+  /** How many seconds ahead it may ask to be run again, where that is more than `jobs.retry_max_seconds`. */
+  readonly reachSeconds?: number
   /** Set for kinds that are enqueued at start and reschedule themselves. */
   readonly periodic: boolean
   readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R>, StorageFailed, R>
@@ -47,7 +47,7 @@ export interface Handler<K extends JobKind, R> {
 /** A handler whose kind no longer matters: what the runner keeps in its table. */
 export interface AnyHandler<R> {
   readonly kind: JobKind
-  readonly longestBudgetMillis: number
+  readonly reachSeconds: number
   readonly periodic: boolean
   /** `undefined` when the payload is unreadable. */
   readonly prepare: (job: Job) =>

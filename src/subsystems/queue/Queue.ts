@@ -15,6 +15,8 @@ export interface Enqueue<K extends JobKind> {
   /** Unique with the kind while the job lives; a second enqueue then answers the live job's id. */
   readonly dedupKey: string
   readonly payload: PayloadOf<K>
+  /** Whose it is (`shareOf`), where it is some account's. */
+  readonly share?: string
   readonly runAt?: number
   readonly deadline?: number
 }
@@ -57,6 +59,7 @@ export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
             maxAttempts: options.maxAttempts(),
             deadline: job.deadline,
             now,
+            share: job.share,
             origin
           })
           if (inserted !== undefined) {

@@ -41,6 +41,8 @@ export const start = <R>(
       yield* emit("job_kind_unknown", unknown)
     }
     let known = handlers
+    // Leases are renewed until the last attempt has ended.
+    yield* Effect.forkScoped(Effect.repeat(runner.tend, Schedule.spaced(runner.tendMillis)))
     const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))
     const loops = yield* Effect.forEach([
       yield* runner.hearOthers,

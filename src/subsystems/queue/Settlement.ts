@@ -7,6 +7,8 @@ import { transaction } from "../db/Database.ts"
 import * as jobs from "../db/jobs.ts"
 import { emit } from "../log/EventLog.ts"
 import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
+import type { Holding } from "./Leases.ts"
+import { lifeMillis, spentSince } from "./Leases.ts"
 
 /** The settlement matched no row: the lease had been taken away, and the attempt's result with it. */
 class LeaseLost extends Data.TaggedError("LeaseLost") {}
@@ -19,8 +21,14 @@ export interface Ended<R> {
   readonly abandon: (error: string) => Commit<R>
 }
 
-/** Why an attempt's fiber was interrupted, when it was. */
-export type Ending = "timeout" | "shutdown" | undefined
+/**
+ * Why an attempt's fiber was interrupted, when it was. `lost`: somebody else has the row. `unheld`: somebody else may have it,
+ * for all that can be known here.
+ */
+export type Ending = "timeout" | "shutdown" | "lost" | "unheld" | undefined
+
+/** An attempt that had its row while it ran. */
+export type Ran = Pick<Holding, "spentAt"> & { readonly ending: Ending }
 
 /** The error of a job given up because its deadline passed; abandon steps tell it from others. */
 export const deadlinePassed = "deadline passed"
@@ -28,6 +36,7 @@ export const deadlinePassed = "deadline passed"
 const maxError = 2000
 const cut = (error: string): string => error.slice(0, maxError)
 const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
+const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts: job.attempts })
 const currentSeconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
 
 /**
@@ -58,8 +67,7 @@ export const make = (options: {
       ).pipe(Effect.zipRight(after))
     ).pipe(
       Effect.as(true),
-      Effect.catchTag("LeaseLost", () =>
-        Effect.as(emit("job_lease_lost", { ...facts(job), attempts: job.attempts }), false))
+      Effect.catchTag("LeaseLost", () => Effect.as(leaseLost(job), false))
     )
 
   /** `failed`, with the abandon step. */
@@ -71,7 +79,7 @@ export const make = (options: {
   })
 
   /** `ready` again, or given up when the attempts are used. Periodic work never is. */
-  const tryAgain = Effect.fnUntraced(function*<R>(ended: Ended<R>, error: string, delaySeconds: number) {
+  const tryAgain = Effect.fnUntraced(function*<R>(ended: Ended<R>, error: string, delaySeconds: number, ran: Ran) {
     const { job, periodic } = ended
     if (job.attempts >= job.maxAttempts && !periodic) return yield* giveUp(ended, error)
     const now = yield* currentSeconds
@@ -81,7 +89,8 @@ export const make = (options: {
       return yield* giveUp(ended, deadlinePassed)
     }
     const runAt = Math.min(now + delaySeconds, deadline)
-    const to = { runAt, attemptsAfter: job.attempts, error: cut(error), now }
+    const spent = spentSince(ran, yield* lifeMillis) + runAt - now
+    const to = { runAt, attemptsAfter: job.attempts, spent, error: cut(error), now }
     if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
       yield* emit("job_run_retried", { ...facts(job), attempts: job.attempts, error })
       yield* options.onDueLater(runAt)
@@ -91,27 +100,30 @@ export const make = (options: {
   const tryAgainLater = <R>(
     ended: Ended<R>,
     error: string,
+    ran: Ran,
     { atLeast = 0, atMost = Number.POSITIVE_INFINITY }: RetryBounds = {}
   ) =>
     Effect.flatMap(options.entropy.fraction, (fraction) => {
       const backoff = backoffSeconds(ended.job.attempts, options.backoff(), fraction)
-      return tryAgain(ended, error, Math.min(Math.max(backoff, atLeast), atMost))
+      return tryAgain(ended, error, Math.min(Math.max(backoff, atLeast), atMost), ran)
     })
 
   /** `ready` again, due now, as if the attempt had not been made. */
-  const uncount = Effect.fnUntraced(function*(job: Job) {
+  const uncount = Effect.fnUntraced(function*(job: Job, ran: Ran) {
     const now = yield* currentSeconds
-    const to = { runAt: now, attemptsAfter: Math.max(job.attempts - 1, 0), error: undefined, now }
+    const spent = spentSince(ran, yield* lifeMillis)
+    const to = { runAt: now, attemptsAfter: Math.max(job.attempts - 1, 0), spent, error: undefined, now }
     return yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
   })
 
-  const handBack = (job: Job) => Effect.flatMap(uncount(job), (settled) => settled ? options.onHandedBack : Effect.void)
+  const handBack = (job: Job, ran: Ran) =>
+    Effect.flatMap(uncount(job, ran), (settled) => settled ? options.onHandedBack : Effect.void)
 
-  const conclude = Effect.fnUntraced(function*<R>(ended: Ended<R>, outcome: Outcome<R>) {
+  const conclude = Effect.fnUntraced(function*<R>(ended: Ended<R>, outcome: Outcome<R>, ran: Ran) {
     const { job } = ended
     switch (outcome._tag) {
       case "Retry":
-        return yield* tryAgainLater(ended, outcome.error, outcome)
+        return yield* tryAgainLater(ended, outcome.error, ran, outcome)
       case "Failed":
         return yield* giveUp(ended, outcome.error)
       case "Done": {
@@ -124,7 +136,7 @@ export const make = (options: {
       }
       case "Reschedule": {
         const now = yield* currentSeconds
-        const to = { runAt: outcome.at, attemptsAfter: 0, error: outcome.error, now }
+        const to = { runAt: outcome.at, attemptsAfter: 0, spent: 0, error: outcome.error, now }
         if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) yield* options.onDueLater(outcome.at)
       }
     }
@@ -133,21 +145,27 @@ export const make = (options: {
   const exited = <R>(
     ended: Ended<R>,
     exit: Exit.Exit<Outcome<R>, StorageFailed>,
-    ending: Ending
+    ran: Ran
   ): Effect.Effect<void, StorageFailed, R | Database> => {
-    if (Exit.isSuccess(exit)) return conclude(ended, exit.value)
+    if (Exit.isSuccess(exit)) return conclude(ended, exit.value, ran)
     const { cause } = exit
+    const { job } = ended
     if (Cause.isInterrupted(cause)) {
-      return ending === "timeout"
-        ? tryAgainLater(ended, "the attempt took longer than its budget")
-        : handBack(ended.job)
+      switch (ran.ending) {
+        case "timeout":
+          return tryAgainLater(ended, "the attempt took longer than its budget", ran)
+        case "lost":
+          return leaseLost(job)
+        default:
+          return handBack(job, ran)
+      }
     }
     const failure = Cause.failureOption(cause)
-    if (failure._tag === "Some") return tryAgainLater(ended, failure.value.message)
+    if (failure._tag === "Some") return tryAgainLater(ended, failure.value.message, ran)
     const error = cut(String(Cause.squash(cause)))
     return Effect.zipRight(
-      emit("job_run_panicked", { ...facts(ended.job), attempts: ended.job.attempts, error }),
-      tryAgain(ended, error, 0)
+      emit("job_run_panicked", { ...facts(job), attempts: job.attempts, error }),
+      tryAgain(ended, error, 0, ran)
     )
   }
 

@@ -1,6 +1,7 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, Schedule } from "effect"
 import type { JobId } from "../../domain/Id.ts"
-import type { Database, StorageFailed } from "../db/Database.ts"
+import type { StorageFailed } from "../db/Database.ts"
+import { Database } from "../db/Database.ts"
 import type { JobRecord } from "../db/jobRecords.ts"
 import * as jobRecords from "../db/jobRecords.ts"
 import * as jobs from "../db/jobs.ts"
@@ -9,13 +10,17 @@ import { makeTurns } from "../outside/Turns.ts"
 const settled = new Set(["done", "failed", "cancelled"])
 const lookEvery = "250 millis"
 
+/** Completes when a job may have ended; for ever where nobody tells. */
+type Told = (id: JobId) => Effect.Effect<void>
+
 /**
  * A job once it has ended, or as it is when the time is up; `undefined` when its row is gone. The signing of a list that
  * was under way when another reason for it came may have left that to a successor, which is waited for too.
  */
 export const settledJob = (
   first: JobId,
-  limitMillis: number
+  limitMillis: number,
+  told: Told = () => Effect.never
 ): Effect.Effect<JobRecord | undefined, StorageFailed, Database> =>
   Effect.gen(function*() {
     const until = (yield* Clock.currentTimeMillis) + limitMillis
@@ -27,13 +32,42 @@ export const settledJob = (
         : undefined
       if (successor !== undefined) id = successor.id
       else if (job === undefined || settled.has(job.status) || (yield* Clock.currentTimeMillis) >= until) return job
-      else yield* Effect.sleep(lookEvery)
+      else yield* Effect.raceFirst(Effect.sleep(lookEvery), told(id))
     }
   })
 
 // Each holds a slot of a request: the rest is for requests that are answered at once.
 const shareOfSlots = 4
 const answerMillis = 1000
+const listenRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
+
+/** Hears of jobs that end, in whatever process, while the scope lives; where nobody tells, they are looked at. */
+const hearEnds = Effect.gen(function*() {
+  const waiting = new Map<string, Set<Deferred.Deferred<void>>>()
+  const { listen } = yield* Database
+  if (listen === undefined) return undefined
+  const heard = (id: string) => {
+    for (const one of waiting.get(id) ?? []) Deferred.unsafeDone(one, Effect.void)
+  }
+  const hearing = listen(jobs.doneChannel, { heard, listening: Effect.void })
+  yield* Effect.forkScoped(Effect.ignore(Effect.retry(hearing, listenRetries)))
+  const told: Told = (id) =>
+    Effect.acquireUseRelease(
+      Effect.map(Deferred.make<void>(), (done) => {
+        const all = waiting.get(id) ?? new Set()
+        waiting.set(id, all.add(done))
+        return done
+      }),
+      Deferred.await,
+      (done) =>
+        Effect.sync(() => {
+          const all = waiting.get(id)
+          all?.delete(done)
+          if (all?.size === 0) waiting.delete(id)
+        })
+    )
+  return told
+})
 
 /** Requests that wait for a job (`jobs.md`, "Wake-up"), a bounded number of them at a time. */
 export class Waits extends Context.Tag("acme/subsystems/queue/Waits")<Waits, {
@@ -44,10 +78,13 @@ export class Waits extends Context.Tag("acme/subsystems/queue/Waits")<Waits, {
   static readonly layer = (server: {
     readonly request_timeout_ms: number
     readonly max_concurrent_requests: number
-  }): Layer.Layer<Waits> =>
-    Layer.sync(this, () => {
-      const turns = makeTurns(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
-      const longest = Math.max(0, server.request_timeout_ms - answerMillis)
-      return { settled: (id) => turns.takeIfFree(settledJob(id, longest), settledJob(id, 0)) }
-    })
+  }): Layer.Layer<Waits, never, Database> =>
+    Layer.scoped(
+      this,
+      Effect.map(hearEnds, (told) => {
+        const turns = makeTurns(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
+        const longest = Math.max(0, server.request_timeout_ms - answerMillis)
+        return { settled: (id) => turns.takeIfFree(settledJob(id, longest, told), settledJob(id, 0)) }
+      })
+    )
 }

@@ -118,5 +118,5 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       yield* emit("local_ca_leaf_issued", facts)
       return { chain, serial: hex, notAfter, discarded: emit("local_ca_leaf_discarded", facts) }
     })
-    return { issue, crl: { id: ca.issuerId, sign: signCrl, path: settings.crl_path } }
+    return { issue, crl: { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path: settings.crl_path } }
   })

@@ -50,6 +50,8 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
 export interface CrlIssuer {
   /** Lower-case hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
   readonly id: string
+  /** Its subject key identifier, which its lists name. */
+  readonly keyIdentifier: Uint8Array
   readonly sign: CrlSigner
   /** `signer.local_ca.crl_path`: where the list is exported to. */
   readonly path: string
@@ -58,7 +60,7 @@ export interface CrlIssuer {
 /** What a relay knows of its order at the upstream from attempts before, and where it keeps what it learns. */
 export interface Relaying<E> {
   readonly stored: StoredUpstreamOrder
-  /** Epoch seconds of the first attempt. */
+  /** Epoch seconds since which the order has been gone about, the time left out in which nobody did. */
   readonly startedAt: number
   /** This is not the first attempt. */
   readonly wasBegun: boolean

@@ -10,6 +10,8 @@ export interface ChallengePolicy {
   readonly timeout_ms: number
   /** Addresses and CIDRs; deny wins. */
   readonly denied_addresses: ReadonlyArray<string>
+  /** Whether the service's own host may be connected to. */
+  readonly allow_loopback: boolean
   /** Addresses and CIDRs; empty allows whatever is not denied. */
   readonly allowed_addresses: ReadonlyArray<string>
   readonly http_01: {

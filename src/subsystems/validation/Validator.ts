@@ -4,13 +4,22 @@ import { emit } from "../log/EventLog.ts"
 import { AlpnPeer } from "../outside/AlpnPeer.ts"
 import { HttpGet } from "../outside/HttpGet.ts"
 import { Resolver } from "../outside/Resolver.ts"
-import type { ChallengeAttempt, ChallengePostponed, Waiting } from "./Attempt.ts"
+import type { ChallengeAttempt, ChallengePolicy, ChallengePostponed, Waiting } from "./Attempt.ts"
 import { ChallengeRefused } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
 import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 
-const make = Effect.gen(function*() {
+/** What reaches this very host, whatever it listens on. */
+const loopback = ["127.0.0.0/8", "::1/128"]
+
+/** The policy of an attempt with the service's own host denied, unless it is allowed. */
+const shielded = (challenge: ChallengePolicy, own: ReadonlyArray<string>): ChallengePolicy =>
+  challenge.allow_loopback
+    ? challenge
+    : { ...challenge, denied_addresses: [...challenge.denied_addresses, ...loopback, ...own] }
+
+const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
   const resolver = yield* Resolver
   const checks: {
     readonly [T in ChallengeType]: (
@@ -27,7 +36,7 @@ const make = Effect.gen(function*() {
     const { challenge, identifier, type } = attempt
     const started = yield* Clock.currentTimeMillis
     const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
-    yield* checks[type](attempt, waiting).pipe(
+    yield* checks[type]({ ...attempt, challenge: shielded(challenge, own) }, waiting).pipe(
       Effect.timeoutFail({
         duration: challenge.timeout_ms,
         onTimeout: () =>
@@ -58,8 +67,10 @@ export class Validator extends Context.Tag("acme/subsystems/validation/Validator
    */
   readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
 }>() {
-  /** Checks over the network as `Resolver`, `HttpGet` and `AlpnPeer` reach it. */
-  static readonly layer: Layer.Layer<Validator, never, Resolver | HttpGet | AlpnPeer> = Layer.effect(this, make)
+  /** Checks over the network as `Resolver`, `HttpGet` and `AlpnPeer` reach it; `own` are addresses of this host. */
+  static readonly layer = (
+    own: ReadonlyArray<string> = []
+  ): Layer.Layer<Validator, never, Resolver | HttpGet | AlpnPeer> => Layer.effect(this, make(own))
 
   /** Decides by a function, which sees every attempt. */
   static readonly layerScripted = (

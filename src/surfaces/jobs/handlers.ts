@@ -44,19 +44,24 @@ interface Sweep {
   readonly run: Effect.Effect<void, StorageFailed, Database | Queue | Signers>
 }
 
-/** A sweep at a cadence: an error is logged, kept on the row, and never ends the schedule. */
-const sweep = (leaseSeconds: number, { everySeconds, failure, idle = false, kind, run }: Sweep): AnyHandler<Needs> =>
+/**
+ * A sweep at a cadence. An error is logged, kept on the row, and never ends the schedule: it is tried again after backoff, or
+ * at the cadence if that is sooner.
+ */
+const sweep = (budgetSeconds: number, { everySeconds, failure, idle = false, kind, run }: Sweep): AnyHandler<Needs> =>
   handler<typeof kind, Needs>({
     kind,
     periodic: !idle,
-    longestBudgetMillis: leaseSeconds * 1000,
-    budgetMillis: () => leaseSeconds * 1000,
+    reachSeconds: everySeconds,
+    budgetMillis: () => budgetSeconds * 1000,
     run: () =>
       idle ? Effect.succeed({ _tag: "Done" } satisfies Outcome<Needs>) : Effect.gen(function*() {
         const error = yield* Effect.match(run, { onSuccess: () => undefined, onFailure: ({ message }) => message })
-        if (error !== undefined && failure !== undefined) yield* emit(failure, { error })
-        const at = (yield* currentSeconds) + everySeconds
-        return { _tag: "Reschedule", at, ...(error === undefined ? {} : { error }) } satisfies Outcome<Needs>
+        if (error === undefined) {
+          return { _tag: "Reschedule", at: (yield* currentSeconds) + everySeconds } satisfies Outcome<Needs>
+        }
+        if (failure !== undefined) yield* emit(failure, { error })
+        return { _tag: "Retry", error, atMost: everySeconds } satisfies Outcome<Needs>
       }),
     abandon: () => Effect.void
   })
@@ -75,9 +80,8 @@ const relayBudget = (profile: ProfileConfig | undefined): number =>
 /** Every kind this build runs: kind → operation. */
 export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
   const profiles = new Map(config.profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
-  const timeouts = [...profiles.values()].map(({ challenge }) => challenge.timeout_ms)
   const budgetOf = (timeout: number): number => timeout + validationMarginMillis
-  const longestSigning = Math.max(localCaBudgetMillis, ...[...profiles.values()].map(signingBudget))
+  const longestRelay = Math.max(0, ...[...profiles.values()].map(({ signer }) => signer.relay.poll_timeout_secs))
   const { audit, jobs, nonce } = config
   const sweeps: ReadonlyArray<Sweep> = [
     { kind: "local_ca_crl_sweep", everySeconds: daySeconds, idle: profiles.size === 0, run: crl.sweep },
@@ -114,7 +118,6 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     handler<"challenge_validate", Needs>({
       kind: "challenge_validate",
       periodic: false,
-      longestBudgetMillis: budgetOf(Math.max(...timeouts, config.challenge.timeout_ms)),
       budgetMillis: ({ profile }) =>
         budgetOf(profiles.get(profile)?.challenge.timeout_ms ?? config.challenge.timeout_ms),
       run: (payload) => verdicts.validate(profiles, payload),
@@ -123,7 +126,6 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     handler<"signer_issue", Needs>({
       kind: "signer_issue",
       periodic: false,
-      longestBudgetMillis: longestSigning,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: issuance.issue,
       abandon: (payload, error) => issuance.abandon(payload, error)
@@ -131,7 +133,7 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     handler<"signer_relay_issue", Needs>({
       kind: "signer_relay_issue",
       periodic: false,
-      longestBudgetMillis: Math.max(relayBudget(undefined), ...[...profiles.values()].map(relayBudget)),
+      reachSeconds: longestRelay,
       budgetMillis: ({ profile }) => relayBudget(profiles.get(profile)),
       run: relaying.relay,
       abandon: (payload, error) => relaying.abandon(payload, error)
@@ -139,7 +141,6 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     handler<"signer_revoke", Needs>({
       kind: "signer_revoke",
       periodic: false,
-      longestBudgetMillis: longestSigning,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: signerRevocation.revoke,
       abandon: (payload, error, { id }) => signerRevocation.abandon(payload, error, id)
@@ -147,7 +148,6 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     handler<"key_revoke", Needs>({
       kind: "key_revoke",
       periodic: false,
-      longestBudgetMillis: config.jobs.lease_seconds * 1000,
       budgetMillis: () => config.jobs.lease_seconds * 1000,
       run: keyRevocation.revokeAll,
       abandon: () => Effect.void // the key stays burnt; `order revoke` is left for what is listed of it
@@ -155,7 +155,6 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
     handler<"local_ca_crl_regenerate", Needs>({
       kind: "local_ca_crl_regenerate",
       periodic: false,
-      longestBudgetMillis: localCaBudgetMillis,
       budgetMillis: () => localCaBudgetMillis,
       run: crl.regenerate,
       abandon: () => Effect.void // the daily sweep and the next revocation enqueue again

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Client, Workplace } from "../Client.ts"
-import { contact, scriptIn } from "../Client.ts"
+import { contact, newContact, scriptIn } from "../Client.ts"
 import { runCommand } from "../Command.ts"
 
 const run = ([program, ...first]: Program, at: Workplace, ...words: ReadonlyArray<string>) => {
@@ -50,6 +50,7 @@ const clientOf = (name: string, program: Program): Client => ({
     run(program, at, "renew", "--cert-name", name, "--force-renewal", "--no-random-sleep-on-renew"),
   chain: (at, [name]) => readFileSync(live(at, name, "fullchain.pem"), "utf8"),
   binds: true,
+  updateContact: (at) => run(program, at, "update_account", "-m", newContact, "--no-eff-email"),
   revoke: (at, [name]) =>
     run(program, at, "revoke", "--cert-path", live(at, name, "cert.pem"), "--no-delete-after-revoke"),
   revokeByItsKey: (at, [name]) => {

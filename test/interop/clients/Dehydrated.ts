@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Client, Names, Workplace } from "../Client.ts"
-import { contact, scriptIn } from "../Client.ts"
+import { contact, newContact, scriptIn } from "../Client.ts"
 import { runCommand } from "../Command.ts"
 import { alpnCertificatesOf, responding, tokensOf } from "../Responders.ts"
 
@@ -16,7 +16,7 @@ const hookFor = (at: Workplace): string =>
     "esac"
   )
 
-const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
+const runAs = (address: string, at: Workplace, ...words: ReadonlyArray<string>) => {
   const config = join(at.home, "config")
   const settings = {
     BASEDIR: at.home,
@@ -26,7 +26,7 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
     ALPNCERTDIR: alpnCertificatesOf(at),
     HOOK: hookFor(at),
     CURL_OPTS: `--cacert ${at.trust}`,
-    CONTACT_EMAIL: contact,
+    CONTACT_EMAIL: address,
     KEYSIZE: "2048",
     EAB_KID: at.credential?.kid ?? "",
     EAB_HMAC_KEY: at.credential?.hmacKey ?? ""
@@ -34,6 +34,8 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
   writeFileSync(config, Object.entries(settings).map(([key, value]) => `${key}="${value}"\n`).join(""))
   return runCommand("dehydrated", ["--config", config, ...words], { cwd: at.home, env: { HOME: at.home } })
 }
+
+const run = (at: Workplace, ...words: ReadonlyArray<string>) => runAs(contact, at, ...words)
 
 const order = (at: Workplace, names: Names, ...words: ReadonlyArray<string>) =>
   responding(at, () => run(at, "--cron", ...words, ...names.flatMap((name) => ["--domain", name])))
@@ -50,6 +52,7 @@ export const dehydrated: Client = {
   renew: (at, names) => order(at, names, "--force"),
   chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
   binds: true,
+  updateContact: (at) => runAs(newContact, at, "--account"),
   // With a key of its own for it, it would look for the account of that key first, and there is none.
   revoke: (at, [name]) => run(at, "--revoke", join(at.home, "certs", name, "cert.pem")),
   deactivate: (at) => run(at, "--deactivate")

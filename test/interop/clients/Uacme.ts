@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Client, Workplace } from "../Client.ts"
-import { contact, scriptIn } from "../Client.ts"
+import { contact, newContact, scriptIn } from "../Client.ts"
 import { runCommand, runTrusting, startForeground } from "../Command.ts"
 import { responding, tokensOf } from "../Responders.ts"
 
@@ -69,6 +69,7 @@ export const uacme: Client = {
   renew: (at, names) => order(at, "-f", "issue", ...names),
   chain: (at, [name]) => readFileSync(certificate(at, name), "utf8"),
   binds: true,
+  updateContact: (at) => run(at, "update", newContact),
   revoke: (at, [name]) => run(at, "-r", "4", "revoke", certificate(at, name)),
   revokeByItsKey: (at, [name]) =>
     run(at, "-r", "1", "revoke", certificate(at, name), join(at.home, "uacme/private", name, "key.pem")),

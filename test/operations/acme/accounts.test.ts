@@ -1,4 +1,3 @@
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import { problemOf } from "../../../src/domain/Problem.ts"
@@ -9,10 +8,8 @@ import * as stored from "../../../src/subsystems/db/accounts.ts"
 import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { rsaSpki } from "../../subsystems/crypto/Pki.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
 import {
   accountKeyOf,
   callerAt,
@@ -22,9 +19,9 @@ import {
   eventsOf,
   profileOf,
   sender,
-  sql,
-  world
+  sql
 } from "../../support/Graph.ts"
+import { useWorld } from "../../support/UseWorld.ts"
 
 const profile = profileOf(configOf())
 const other = profileOf(configOf(), "other")
@@ -44,14 +41,7 @@ const registration = (more: Partial<accounts.Registration> = {}): accounts.Regis
 })
 
 describe.each(databases)("accounts on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return body()
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+  const { database, records, test } = useWorld(backend)
 
   test("a key that is weak or burnt gets no account; one that has an account keeps it", () =>
     Effect.gen(function*() {

@@ -1,6 +1,4 @@
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FiberId, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { AuthorizationId, ChallengeId } from "../../../src/domain/Id.ts"
 import type { OrderId } from "../../../src/domain/Id.ts"
@@ -17,7 +15,6 @@ import * as stored from "../../../src/subsystems/db/accounts.ts"
 import * as burntKeys from "../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { emit } from "../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
 import type { DirectSigner, Issued, IssueRequest } from "../../../src/subsystems/signing/Signer.ts"
@@ -26,9 +23,9 @@ import { ChallengePostponed, ChallengeRefused } from "../../../src/subsystems/va
 import { Validator } from "../../../src/subsystems/validation/Validator.ts"
 import { handlers } from "../../../src/surfaces/jobs/handlers.ts"
 import { der, makeCsr, oid } from "../../support/Csr.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { databases } from "../../support/Databases.ts"
 import { breakWrites, killedAfter, mend as mendWrites } from "../../support/Faults.ts"
-import type { Script, World } from "../../support/Graph.ts"
+import type { Script } from "../../support/Graph.ts"
 import {
   accountKeyOf,
   callerAt,
@@ -44,6 +41,7 @@ import {
   sql,
   world
 } from "../../support/Graph.ts"
+import { useWorld } from "../../support/UseWorld.ts"
 
 const config = configOf("[challenge]\nmax_in_flight_per_account = 32")
 const profile = profileOf(config)
@@ -57,18 +55,7 @@ const refuses = (error: ChallengeRefused["error"]) => () =>
 const csrText = (...names: ReadonlyArray<string>) => makeCsr({ names }).csr.toString("base64url")
 
 describe.each(databases)("from order to certificate on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (
-    name: string,
-    body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>,
-    script: Script = {}
-  ) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return body()
-      }).pipe(Effect.provide(world({ records, seed: name, ...script })), (self) => database.use(self)))
+  const { database, records, test } = useWorld(backend)
 
   const runner = Effect.suspend(() =>
     Runner.make({ ...config.jobs, owner: "host:1:a" }, handlers(config).filter(({ periodic }) => !periodic))

@@ -1,4 +1,3 @@
-import { it } from "@effect/vitest"
 import { Effect, Exit, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../../src/domain/AcmeError.ts"
@@ -8,23 +7,15 @@ import * as authorizations from "../../../src/operations/acme/authorizations.ts"
 import * as orders from "../../../src/operations/acme/orders.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../src/subsystems/log/EventLog.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
-import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql, world } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
+import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { useWorld } from "../../support/UseWorld.ts"
 
 const config = configOf()
 const profile = profileOf(config)
 
 describe.each(databases)("orders on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return body()
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+  const { database, records, test } = useWorld(backend)
 
   const refusal = (identifiers: orders.OrderRequest["identifiers"], more: Partial<orders.OrderRequest> = {}) =>
     Effect.gen(function*() {

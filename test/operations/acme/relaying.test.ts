@@ -1,4 +1,4 @@
-import { Deferred, Effect, TestClock } from "effect"
+import { Clock, Deferred, Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import { finalize } from "../../../src/operations/acme/finalize.ts"
 import * as orders from "../../../src/operations/acme/orders.ts"
@@ -111,6 +111,34 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isAbove(steps, 8, "it died in between")
     }))
 
+  test("has its time for itself: what passes while its worker is dead is none of it", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      let begun: number | undefined
+      const owner = "host:9:dead:"
+      const { pass, tend } = yield* Runner.make({ ...relaying.jobs, owner }, handlers(relaying))
+      const hung = yield* Deferred.make<void>()
+      play(() => Effect.zipRight(Deferred.succeed(hung, undefined), Effect.never))
+      yield* pass
+      yield* Deferred.await(hung)
+      for (let second = 0; second < 20; second++) yield* Effect.zipRight(TestClock.adjust("1 second"), tend)
+      play(({ request, startedAt }) => {
+        begun = startedAt
+        return signsAtOnce(request)
+      })
+      yield* TestClock.adjust("2 days")
+      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const next = yield* Runner.make(
+        { ...relaying.jobs, owner: "host:10:next:", isGone: (other) => other === owner },
+        handlers(relaying)
+      )
+      yield* next.pass
+      yield* next.idle
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
+      assert.isAtLeast(begun ?? 0, now - 20)
+      assert.isAtMost(begun ?? 0, now - 18)
+    }))
+
   test("that is not validated here never comes to the upstream, which may hold the names for authorized", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(relaying))
@@ -157,7 +185,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["invalid", "its signing job is gone"]])
     }))
 
-  test("at an upstream that is away is tried again, with what was learnt and the time of the first attempt", () =>
+  test("at an upstream that is away is tried again, with what was learnt and the time that is left", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { caller, id } = yield* finalized()
@@ -169,12 +197,15 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), ["signer_failed: no route to the upstream"])
       assert.include(eventsOf(records), "upstream_relay_failed")
       play(({ keeper, request }) => Effect.zipRight(keeper.issued("https://ca.example/cert/1"), signsAtOnce(request)))
+      const waited = Number((yield* column("SELECT run_at FROM jobs"))[0]) - 1000
       yield* TestClock.adjust("1 minute")
       yield* relay
+      // The wait it asked for is its own, what came after that is not.
       assert.deepStrictEqual(asked.map(({ startedAt, wasBegun }) => [startedAt, wasBegun]), [[1000, false], [
-        1000,
+        1060 - waited,
         true
       ]])
+      assert.isAbove(waited, 0)
       assert.isUndefined(asked[0]?.stored.orderUrl)
       assert.deepInclude(asked[1]?.stored, {
         orderUrl: "https://ca.example/order/1",

@@ -1,17 +1,14 @@
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import type { AccountsMode } from "../../../src/domain/Audit.ts"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import type { Caller } from "../../../src/operations/acme/caller.ts"
 import * as eab from "../../../src/operations/admin/eab.ts"
 import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
-import type { Database, Driver } from "../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../src/subsystems/log/EventLog.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
-import { callerAt, column, configOf, count, orderOf, profileOf, sql, world } from "../../support/Graph.ts"
+import type { Driver } from "../../../src/subsystems/db/Database.ts"
+import { databases } from "../../support/Databases.ts"
+import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { useWorld } from "../../support/UseWorld.ts"
 
 const config = configOf()
 const [here, elsewhere] = [profileOf(config), profileOf(config, "other")]
@@ -20,15 +17,8 @@ const nobody = "01234567-89ab-7def-8123-456789abcdef"
 const now = 1_000_000
 
 describe.each(databases)("credentials for external account binding on $name", (backend) => {
-  const database = useDatabase(backend)
+  const { database, records, test } = useWorld(backend, { startsAt: now })
   const isSqlite = backend.dialect === "sqlite"
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(now * 1000), body())
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
 
   const made = (label: string, profile?: string) =>
     Effect.map(eab.create(operator, { label, profile }), ({ credential }) => credential.kid)

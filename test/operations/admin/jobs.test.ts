@@ -137,7 +137,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.deepStrictEqual((yield* audited).map(({ event }) => event), ["job_cancelled"])
 
       const other = yield* finalized("b.example")
-      yield* queue.claim({ now: madeAt, owner: "w", limit: 5, leases: [["signer_issue", 60]] })
+      yield* queue.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] })
       assert.deepInclude(yield* Effect.flip(jobs.cancel(operator, other.job.id)), {
         _tag: "NotCancellable",
         status: "running"
@@ -153,7 +153,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       const { job } = yield* finalized()
       const driver = database.driver()
       const claim = Effect.provideService(
-        queue.claim({ now: madeAt, owner: "w", limit: 5, leases: [["signer_issue", 60]] }),
+        queue.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] }),
         Database,
         driver
       )

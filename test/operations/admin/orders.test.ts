@@ -72,7 +72,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
       const { job: first } = yield* revoke(one.orderId)
-      yield* jobs.claim({ now: madeAt, owner: "w", limit: 1, leases: [["local_ca_crl_regenerate", 60]] })
+      yield* jobs.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 1, kinds: ["local_ca_crl_regenerate"] })
       const [issuer = { id: "" }] = (yield* Signers).crlIssuers
       const outcome = yield* crl.regenerate({ issuer: issuer.id })
       const { job: joined } = yield* revoke(two.orderId)

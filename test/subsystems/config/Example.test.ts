@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Redacted } from "effect"
+import { Either, Redacted } from "effect"
 import { readFileSync } from "node:fs"
 import { assert } from "vitest"
 import { maskedDatabaseUrl } from "../../../src/subsystems/config/DatabaseUrl.ts"
@@ -7,6 +7,7 @@ import { renderExample, renderInitialConfig } from "../../../src/subsystems/conf
 import { declaredKeys } from "../../../src/subsystems/config/Key.ts"
 import { variableOf } from "../../../src/subsystems/config/KeyPath.ts"
 import { renderReference } from "../../../src/subsystems/config/Reference.ts"
+import { resolveConfig } from "../../../src/subsystems/config/Resolve.ts"
 import { table } from "../../../src/subsystems/config/Table.ts"
 import { accepted, valueAt } from "./Samples.ts"
 
@@ -60,6 +61,8 @@ describe("the first configuration", () => {
     assert.strictEqual(config.server.bind_address, "127.0.0.1:3000")
     assert.strictEqual(config.server.base_url, "http://localhost:3000")
     assert.strictEqual(config.profiles[0]?.challenge.http_01.port, 5002)
+    assert.isTrue(config.profiles[0]?.challenge.allow_loopback)
+    assert.isFalse(accepted({}).config.challenge.allow_loopback, "but not by default")
     assert.match(text.replaceAll("\n# ", " "), /standard port is 80, and production needs it/)
   })
 
@@ -89,6 +92,21 @@ describe("docs/configuration.md", () => {
     const files = [...doc.matchAll(/```toml\n([^`]+)```/g)].map(([, text]) => text)
     assert.isAbove(files.length, 1)
     for (const fileText of files) accepted({ fileText })
+  })
+})
+
+describe("docs/protocol.md", () => {
+  it("says of nothing that it is not in this version but what a configuration cannot ask for", () => {
+    const asking: { readonly [what: string]: string } = {
+      "CA keys in hardware": "[signer.local_ca]\nkey_source = \"pkcs11\"\n",
+      "the administration interface": "[admin]\nenabled = true\n",
+      "notifications": "[notify]\nenabled = true\n"
+    }
+    const [, denied = ""] = /^Not in this version: ([^.]+)\./m.exec(committed("docs/protocol.md")) ?? []
+    assert.deepStrictEqual(denied.split(/;\s/), Object.keys(asking))
+    for (const [what, fileText] of Object.entries(asking)) {
+      assert.isTrue(Either.isLeft(resolveConfig({ fileText, env: {} })), what)
+    }
   })
 })
 

@@ -111,6 +111,7 @@ export const booleans: Record<string, boolean> = {
   "server.tls.enabled": false,
   "audit.reverse_dns": true,
   "metrics.enabled": false,
+  "challenge.allow_loopback": false,
   "challenge.bypass": false,
   "challenge.http_01.follow_redirects": true,
   "eab.enabled": false,

@@ -6,7 +6,7 @@ import { assert, describe } from "vitest"
 import { int, text } from "../../../src/subsystems/db/Column.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
 import { afterCommit, all, Database, run, StorageFailed, transaction } from "../../../src/subsystems/db/Database.ts"
-import { reclaim } from "../../../src/subsystems/db/jobs.ts"
+import { reclaim, running } from "../../../src/subsystems/db/jobLeases.ts"
 import { statement } from "../../../src/subsystems/db/Statement.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/subsystems/log/EventLog.ts"
@@ -429,6 +429,7 @@ describe("PostgreSQL alone", () => {
 
   it.live("rows that a process keeps locked while it stands still do not keep the others from being reclaimed", () =>
     Effect.gen(function*() {
+      const reclaimAll = Effect.flatMap(running, (rows) => reclaim(10, rows))
       const other = yield* database.another
       const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       yield* database.use(sql(
@@ -445,14 +446,14 @@ describe("PostgreSQL alone", () => {
         other
       ))
       yield* Deferred.await(held)
-      assert.strictEqual(yield* database.use(reclaim(10)), 1)
+      assert.strictEqual(yield* database.use(reclaimAll), 1)
       assert.deepStrictEqual(
         yield* database.use(sql("SELECT dedup_key FROM jobs WHERE status = 'ready'")),
         [{ dedup_key: "free" }]
       )
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(holder)
-      assert.strictEqual(yield* database.use(reclaim(10)), 1)
+      assert.strictEqual(yield* database.use(reclaimAll), 1)
     }).pipe(Effect.scoped))
 
   it.live("statements, locks and idle transactions are bounded by the server", () =>

@@ -103,7 +103,6 @@ describe("transaction pooling on PostgreSQL", () => {
       const handler = Runner.handler<"local_ca_crl_regenerate", Database>({
         kind: "local_ca_crl_regenerate",
         periodic: false,
-        longestBudgetMillis: 10_000,
         budgetMillis: () => 10_000,
         run: () => Effect.as(Deferred.succeed(ran, undefined), { _tag: "Done" as const }),
         abandon: () => Effect.void

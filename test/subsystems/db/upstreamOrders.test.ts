@@ -1,13 +1,11 @@
-import { it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { OrderId } from "../../../src/domain/Id.ts"
 import { Database, transaction } from "../../../src/subsystems/db/Database.ts"
 import * as upstreamOrders from "../../../src/subsystems/db/upstreamOrders.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
-import { callerAt, configOf, count, orderOf, profileOf, sql, world } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
+import { callerAt, configOf, count, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { useWorld } from "../../support/UseWorld.ts"
 
 /* The rows of orders at an upstream: each guard of each statement. */
 
@@ -19,9 +17,7 @@ const client = { ip: "192.0.2.1", ptr: "host.example", user_agent: "test/1", req
 const statuses = ["processing", "valid", "invalid"] as const
 
 describe.each(databases)("rows of upstream orders on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () => database.use(Effect.provide(body(), world({ seed: name }))))
+  const { database, test } = useWorld(backend)
 
   const newOrder = Effect.flatMap(
     callerAt(profile),

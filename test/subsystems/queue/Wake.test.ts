@@ -1,9 +1,11 @@
 import { it } from "@effect/vitest"
-import { Context, Deferred, Effect, Layer } from "effect"
+import type { Clock } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/subsystems/crypto/Entropy.ts"
 import { Database } from "../../../src/subsystems/db/Database.ts"
 import type { Driver } from "../../../src/subsystems/db/Database.ts"
+import * as jobRecords from "../../../src/subsystems/db/jobRecords.ts"
 import * as jobs from "../../../src/subsystems/db/jobs.ts"
 import type { Record } from "../../../src/subsystems/log/EventLog.ts"
 import { EventLog } from "../../../src/subsystems/log/EventLog.ts"
@@ -11,6 +13,7 @@ import type { Outcome } from "../../../src/subsystems/queue/Handler.ts"
 import { Queue } from "../../../src/subsystems/queue/Queue.ts"
 import * as Runner from "../../../src/subsystems/queue/Runner.ts"
 import { start } from "../../../src/subsystems/queue/Running.ts"
+import { Waits } from "../../../src/subsystems/queue/Waits.ts"
 import { postgres, useDatabase } from "../../support/Databases.ts"
 import { eventsOf, sql } from "../../support/Graph.ts"
 
@@ -39,7 +42,6 @@ const validation = (run: Effect.Effect<unknown>) =>
   Runner.handler<"challenge_validate", Database>({
     kind: "challenge_validate",
     periodic: false,
-    longestBudgetMillis: 10_000,
     budgetMillis: () => 10_000,
     run: () => Effect.as(run, done),
     abandon: () => Effect.void
@@ -91,5 +93,42 @@ describe("work another process enqueues on PostgreSQL", () => {
         Entropy.layer,
         EventLog.layerMemory(records)
       )))
+    })))
+
+  it.scopedLive("tells whoever waits for it that it has ended, settled or cancelled", () =>
+    database.use(Effect.gen(function*() {
+      const other = yield* database.another
+      const queue = yield* queueOf(other)
+      const listeners = sql(
+        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN ${jobs.doneChannel}'`
+      )
+      const server = { request_timeout_ms: 60_000, max_concurrent_requests: 100 }
+      const waits = Context.get(yield* Layer.build(Waits.layer(server)), Waits)
+      yield* Effect.repeat(Effect.delay(listeners, 20), { until: (rows) => rows.length === 1 })
+      for (const end of ["done", "cancelled"] as const) {
+        const id = yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: end, payload: { issuer: "i" } })
+        // Nothing is found by looking again.
+        const waiting = yield* Effect.fork(Effect.clockWith((clock) =>
+          Effect.withClock(
+            waits.settled(id),
+            Object.assign(Object.create(clock) as Clock.Clock, { sleep: () => Effect.never })
+          )
+        ))
+        yield* Effect.sleep("50 millis")
+        const ended = Effect.gen(function*() {
+          if (end === "cancelled") return yield* jobRecords.cancel(id, "ready", 1)
+          const claimed = {
+            now: 9_999_999_999,
+            owner: "o",
+            until: 1,
+            limit: 1,
+            kinds: ["local_ca_crl_regenerate"] as const
+          }
+          yield* jobs.claim(claimed)
+          return yield* jobs.settle({ id, owner: "o", attempts: 1 }, "done", undefined, 1)
+        })
+        assert.isDefined(yield* Effect.provideService(ended, Database, other))
+        assert.strictEqual((yield* Fiber.join(waiting))?.status, end)
+      }
     })))
 })

@@ -53,6 +53,7 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
         keyAuthorization: asked.keyAuthorization ?? keyAuthorization,
         challenge: {
           timeout_ms: asked.timeout_ms ?? 20_000,
+          allow_loopback: true,
           denied_addresses: ["0.0.0.0/0", "::/0"],
           allowed_addresses: [],
           http_01: { port: 80, https_port: 443, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 },
@@ -66,7 +67,7 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
               : { verdict: failure._tag, answers: undefined },
           onSuccess: () => ({ verdict: "valid", answers: undefined })
         }),
-        Effect.provide(Validator.layer.pipe(Layer.provide(outside))),
+        Effect.provide(Validator.layer().pipe(Layer.provide(outside))),
         Effect.provide(EventLog.layerMemory(records))
       )
     return { ...outcome, records }

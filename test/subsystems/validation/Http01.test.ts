@@ -27,6 +27,7 @@ const nameOf = (text: string): DnsName => {
 
 const defaults: ChallengePolicy = {
   timeout_ms: 5000,
+  allow_loopback: true,
   denied_addresses: [
     "0.0.0.0/8",
     "169.254.0.0/16",
@@ -62,6 +63,8 @@ interface World {
   readonly resolver?: Layer.Layer<Resolver>
   readonly script?: Script
   readonly identifier?: string
+  /** Addresses of the service's own host. */
+  readonly own?: ReadonlyArray<string>
   readonly challenge?: Partial<Omit<ChallengePolicy, "http_01">>
   readonly http_01?: Partial<ChallengePolicy["http_01"]>
 }
@@ -94,7 +97,7 @@ const attempt = (world: World) =>
             failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
           onSuccess: () => "valid"
         }),
-        Effect.provide(Validator.layer.pipe(Layer.provide(outside))),
+        Effect.provide(Validator.layer(world.own).pipe(Layer.provide(outside))),
         Effect.provide(EventLog.layerMemory(records))
       )
     return {
@@ -171,9 +174,26 @@ describe("addresses", () => {
       assert.lengthOf(fieldsOf("challenge_address_denied"), 4)
     }))
 
-  it.effect("loopback and private addresses: dialled by default; connection once denied", () =>
+  it.effect("loopback and the service's own addresses, in any spelling: connection unless they are allowed", () =>
     Effect.gen(function*() {
-      for (const address of ["127.0.0.1", "::1", "10.0.0.1", "192.168.0.1", "fd00::1"]) {
+      const own = ["198.51.100.9", "2001:db8::9"]
+      const spellings = ["::ffff:127.0.0.1", "64:ff9b::c633:6409"]
+      for (const address of ["127.0.0.1", "127.255.0.3", "::1", ...own, ...spellings]) {
+        const zone = { "a.example": [address] }
+        const { dialled, verdict } = yield* attempt({ zone, own, challenge: { allow_loopback: false } })
+        assert.deepStrictEqual([verdict, dialled], ["connection address_denied", []], address)
+        assert.strictEqual((yield* attempt({ zone, own })).verdict, "valid", address)
+      }
+      for (const address of ["198.51.100.8", "10.0.0.1", "2001:db8::8"]) {
+        const zone = { "a.example": [address] }
+        const { verdict } = yield* attempt({ zone, own, challenge: { allow_loopback: false } })
+        assert.strictEqual(verdict, "valid", address)
+      }
+    }))
+
+  it.effect("private addresses: dialled by default; connection once denied", () =>
+    Effect.gen(function*() {
+      for (const address of ["10.0.0.1", "192.168.0.1", "fd00::1"]) {
         const zone = { "a.example": [address] }
         assert.strictEqual((yield* attempt({ zone })).verdict, "valid")
         const { dialled, verdict } = yield* attempt({ zone, challenge: { denied_addresses: [address] } })

@@ -47,6 +47,7 @@ const validate = (outside: Layer.Layer<Resolver | AlpnPeer>, challenge: Policy =
         keyAuthorization,
         challenge: {
           timeout_ms: 5000,
+          allow_loopback: true,
           denied_addresses: ["169.254.0.0/16", "fe80::/10"],
           allowed_addresses: [],
           http_01: { port: 80, https_port: 443, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 },
@@ -59,10 +60,12 @@ const validate = (outside: Layer.Layer<Resolver | AlpnPeer>, challenge: Policy =
             failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
           onSuccess: () => "valid"
         }),
-        Effect.provide(Validator.layer.pipe(
-          Layer.provide(outside),
-          Layer.provide(HttpGet.layerScripted(() => Effect.die("tls-alpn-01 sends no request")))
-        )),
+        Effect.provide(
+          Validator.layer().pipe(
+            Layer.provide(outside),
+            Layer.provide(HttpGet.layerScripted(() => Effect.die("tls-alpn-01 sends no request")))
+          )
+        ),
         Effect.provide(EventLog.layerMemory(records))
       )
     return { verdict, records, events: records.map(({ event }) => event) }

@@ -26,7 +26,7 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
       normalizeIdentifier("a.example", { dns01Enabled: false }),
       Effect.succeed
     ))
-    const layer = Validator.layer.pipe(
+    const layer = Validator.layer().pipe(
       Layer.provide(Layer.mergeAll(Resolver.layer(answerer.address), HttpGet.layer("0.0.0"), AlpnPeer.layer()))
     )
     return yield* Effect.flatMap(Validator, (validator) =>
@@ -36,6 +36,7 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
         keyAuthorization,
         challenge: {
           timeout_ms: overrides.timeout_ms ?? 20_000,
+          allow_loopback: true,
           denied_addresses: overrides.denied_addresses ?? [],
           allowed_addresses: [],
           http_01: {

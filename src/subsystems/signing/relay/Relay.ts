@@ -14,7 +14,7 @@ import { accountLost, loadKey, open, readKid } from "./UpstreamAccount.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { Wanted } from "./UpstreamOrder.ts"
-import { clear, fulfil } from "./UpstreamOrder.ts"
+import { clear, finished, fulfil } from "./UpstreamOrder.ts"
 
 /** `signer.relay`. */
 export interface RelaySettings {
@@ -153,6 +153,13 @@ export const make = (
             pollMillis: poll_interval_ms
           }
           if ((yield* left) <= 0) {
+            // What is there is had, however late: nobody held the order up but this service itself.
+            const late = yield* Effect.catchIf(
+              finished(upstream, wanted, keeper),
+              (error) => error instanceof UpstreamRefused || error instanceof UpstreamUnavailable,
+              () => Effect.succeed(undefined)
+            )
+            if (late !== undefined) return yield* accept(`${late.trimEnd()}\n`, request)
             if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
             return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft })
           }

@@ -159,6 +159,26 @@ const open = <E>(
 const authorizationsIn = (members: Members, { names }: Conversation) =>
   listIn(members, "authorizations").slice(0, 2 * names.length)
 
+const download = <E>({ ask, client }: Conversation, members: Members, keeper: Keeper<E>) =>
+  Effect.gen(function*() {
+    const certificate = yield* client.checked(members["certificate"], "a certificate")
+    yield* keeper.issued(certificate)
+    return (yield* ask(certificate)).text
+  })
+
+/** The certificate of an order that the upstream has finished, PEM; `undefined` when it has not. */
+export const finished = <E>(
+  upstream: Upstream,
+  { stored: { orderUrl }, ...about }: Wanted,
+  keeper: Keeper<E>
+): Effect.Effect<string | undefined, UpstreamFailed | E> =>
+  Effect.gen(function*() {
+    if (orderUrl === undefined) return undefined
+    const talk = converse(upstream, about)
+    const members = yield* objectOf(yield* talk.ask(orderUrl), "an order")
+    return textIn(members, "status") === "valid" ? yield* download(talk, members, keeper) : undefined
+  })
+
 /** Takes an order to its certificate, PEM. */
 export const fulfil = <E>(
   upstream: Upstream,
@@ -196,9 +216,7 @@ export const fulfil = <E>(
         isFinalized = true
         continue
       } else if (status === "valid") {
-        const certificate = yield* client.checked(members["certificate"], "a certificate")
-        yield* keeper.issued(certificate)
-        return (yield* ask(certificate)).text
+        return yield* download(talk, members, keeper)
       } else if (status === "invalid") {
         return yield* new UpstreamRefused({ ...problemIn(members["error"], undefined), status: undefined })
       } else if (status !== "processing" && status !== "ready" && status !== "pending") {

@@ -162,6 +162,21 @@ describe("an order at the upstream", () => {
       assert.deepStrictEqual(postsOf(asked), ["/account"])
     }))
 
+  it.effect("that the upstream has finished is fetched, however late; one it has not is given up", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const stored = storedAt(`${ca}/order/1`)
+      const late = { startedAt: madeAt - 86_400, stored, wasBegun: true }
+      const chain = yield* chainFor(request)
+      const valid = order("valid", { certificate: `${ca}/cert` })
+      const { ended } = yield* relayed({ "/order/1": [{ json: valid }], "/cert": [{ text: chain }] }, late)
+      assert.strictEqual(Either.isRight(ended) ? ended.right.chain : "", chain)
+      for (const said of [{ json: order("processing") }, { status: 503 }]) {
+        const { failure } = yield* failureOf({ "/order/1": [said] }, late)
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+      }
+    }))
+
   it.effect("at an upstream that has lost the account may be tried again; file and command are named, and what they make is used", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)

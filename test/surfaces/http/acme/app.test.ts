@@ -1,15 +1,10 @@
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../../../src/domain/AcmeError.ts"
-import type { Database } from "../../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import { ReverseNames } from "../../../../src/subsystems/outside/ReverseNames.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
-import { databases, useDatabase } from "../../../support/Databases.ts"
-import type { World } from "../../../support/Graph.ts"
-import { configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
+import { databases } from "../../../support/Databases.ts"
+import { configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,
@@ -25,6 +20,7 @@ import {
   surfaceOf,
   urlOf
 } from "../../../support/Handle.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /* What surrounds the handlers of the ACME surface: routing, media types, nonces, links, admission and the last wall. */
 
@@ -36,14 +32,7 @@ const index = `<${defaultBase}/directory>;rel="index"`
 const jose = { "content-type": "application/jose+json" }
 
 describe.each(databases)("the ACME surface on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return body()
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+  const { database, records, test } = useWorld(backend)
 
   const handle = (request: Request) => Effect.flatMap(surface, (app) => app.handle(request))
   const get = (target: string, method = "GET") => handle(requestOf(method, target))

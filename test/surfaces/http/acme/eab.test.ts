@@ -1,4 +1,3 @@
-import { it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { generateKeyPairSync, randomBytes } from "node:crypto"
 import { assert, describe } from "vitest"
@@ -10,9 +9,9 @@ import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import type { AcmeKey, DirectoryBody, FlattenedJws } from "../../../support/AcmeSession.ts"
 import type { Credential } from "../../../support/Binding.ts"
 import { bindingOf } from "../../../support/Binding.ts"
-import { databases, useDatabase } from "../../../support/Databases.ts"
+import { databases } from "../../../support/Databases.ts"
 import type { World } from "../../../support/Graph.ts"
-import { column, configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   bodyOf,
@@ -25,6 +24,7 @@ import {
   surfaceOf,
   urlOf
 } from "../../../support/Handle.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /* External account binding (RFC 8555 section 7.3.4), with every line about it in "Accounts and EAB" of the attacks. */
 
@@ -44,8 +44,14 @@ const oneText = "The external account binding is not one of an accepted credenti
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
 
 describe.each(databases)("external account binding on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
+  const { database, records, test } = useWorld(backend, {
+    around: (body) =>
+      Effect.suspend(() => {
+        answers.length = 0
+        secrets.clear()
+        return Effect.zipRight(body, nothingTold)
+      })
+  })
   /** What must be in no record and in no answer: secrets in every spelling, and every MAC sent. */
   const secrets = new Set<string>()
   const answers: Array<Answer> = []
@@ -54,14 +60,6 @@ describe.each(databases)("external account binding on $name", (backend) => {
     const told = JSON.stringify(records) + answers.map(({ body, headers }) => JSON.stringify([headers, String(body)]))
     for (const secret of secrets) assert.notInclude(told, secret)
   })
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        answers.length = 0
-        secrets.clear()
-        return Effect.zipRight(body(), nothingTold)
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
 
   const credential = (profile?: string) =>
     Effect.map(eab.create(operator, { label: "a label", profile }), ({ credential, secret }): Credential => {

@@ -1,19 +1,14 @@
-import { it } from "@effect/vitest"
 import { Effect, Fiber, Option, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
-import type { Database } from "../../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../../src/subsystems/queue/Runner.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import { handlers } from "../../../../src/surfaces/jobs/handlers.ts"
 import type { AcmeKey, AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { makeCsr } from "../../../support/Csr.ts"
-import { databases, useDatabase } from "../../../support/Databases.ts"
+import { databases } from "../../../support/Databases.ts"
 import type { Write } from "../../../support/Faults.ts"
 import { breakWrites, mend } from "../../../support/Faults.ts"
-import type { World } from "../../../support/Graph.ts"
-import { column, configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,
@@ -26,6 +21,7 @@ import {
   surfaceOf,
   urlOf
 } from "../../../support/Handle.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
  * "Each write made to fail once by a database trigger": from newAccount to the end of the account, every write of every
@@ -38,14 +34,7 @@ const surface = surfaceOf(config)
 const tables = ["accounts", "orders", "order_identifiers", "authorizations", "challenges", "jobs", "audit_log"]
 
 describe.each(databases)("a write that fails once on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.ensuring(body(), mend(backend.dialect))
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+  const { records, test } = useWorld(backend, { around: (body) => Effect.ensuring(body, mend(backend.dialect)) })
 
   /** Everything stored, but for when an account was last seen: that is no part of what was asked for. */
   const stored = Effect.map(

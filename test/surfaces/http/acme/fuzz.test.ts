@@ -1,17 +1,15 @@
-import { it } from "@effect/vitest"
 import { Effect, FastCheck, TestClock } from "effect"
 import { sign, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { der, makeCsr, oid } from "../../../support/Csr.ts"
-import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
+import { databases, freshDirectory } from "../../../support/Databases.ts"
 import { runsOf, seedOf } from "../../../support/Fuzz.ts"
 import type { World } from "../../../support/Graph.ts"
-import { configOf, newPrivateKey, sql, world } from "../../../support/Graph.ts"
+import { configOf, newPrivateKey, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,
@@ -26,6 +24,7 @@ import {
   urlOf
 } from "../../../support/Handle.ts"
 import { foreignCa, issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
  * Requests that were right before something was done to them. Whatever it was, the answer is a success or a problem of
@@ -147,17 +146,7 @@ const resigned = (csr: Buffer, changes: ReadonlyArray<Edit>): Buffer => {
 }
 
 describe.each(databases)("spoilt requests on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(
-      name,
-      () =>
-        Effect.suspend(() => {
-          records.length = 0
-          return body()
-        }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self))
-    )
+  const { records, test } = useWorld(backend)
 
   const isSound = (answer: Answer, what: string) => {
     const said = `${what}\n${answer.status} ${String(answer.body)}`

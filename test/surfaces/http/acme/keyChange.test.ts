@@ -1,21 +1,17 @@
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
-import type { Scope } from "effect"
 import { generateKeyPairSync, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import { AccountId } from "../../../../src/domain/Id.ts"
 import * as burntKeys from "../../../../src/subsystems/db/burntKeys.ts"
 import type { Driver } from "../../../../src/subsystems/db/Database.ts"
 import { Database } from "../../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import * as Runner from "../../../../src/subsystems/queue/Runner.ts"
 import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import { handlers } from "../../../../src/surfaces/jobs/handlers.ts"
 import type { AcmeKey, AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
-import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
-import type { Script, World } from "../../../support/Graph.ts"
-import { accountKeyOf, column, configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
+import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { accountKeyOf, column, configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,
@@ -30,6 +26,7 @@ import {
   urlOf
 } from "../../../support/Handle.ts"
 import { issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /* Key rollover (RFC 8555 section 7.3.5), with every refusal of "Key rollover" in the list of attacks. */
 
@@ -50,18 +47,7 @@ const innerOf = (
   )
 
 describe.each(databases)("keyChange on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (
-    name: string,
-    body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>,
-    script: Script = {}
-  ) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return body()
-      }).pipe(Effect.provide(world({ records, seed: name, ...script })), (self) => database.use(self)))
+  const { database, records, test } = useWorld(backend)
 
   const change = (key: AcmeKey, kid: string, inner: object | string) =>
     Effect.flatMap(surface, (app) => Effect.flatMap(byAccount(key, kid, target, inner), app.handle))

@@ -1,23 +1,16 @@
-import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Database } from "../../../../src/subsystems/db/Database.ts"
-import { databases, useDatabase } from "../../../support/Databases.ts"
-import type { World } from "../../../support/Graph.ts"
-import { column, configOf, sql, world } from "../../../support/Graph.ts"
+import { databases } from "../../../support/Databases.ts"
+import { column, configOf, sql } from "../../../support/Graph.ts"
 import { acmeKey, at, bodyOf, byAccount, headerOf, register, surfaceOf, urlOf } from "../../../support/Handle.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /* The list of an account's orders (RFC 8555 section 7.1.2.1). */
 
 const surface = surfaceOf(configOf())
 
 describe.each(databases)("the orders of an account on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(
-      name,
-      () => Effect.suspend(body).pipe(Effect.provide(world({ seed: name })), (self) => database.use(self))
-    )
+  const { test } = useWorld(backend)
 
   const someone = Effect.gen(function*() {
     const app = yield* surface

@@ -1,16 +1,12 @@
-import { it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import { X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
-import type { Database } from "../../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../../support/AcmeSession.ts"
 import { makeCsr } from "../../../support/Csr.ts"
-import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
-import type { World } from "../../../support/Graph.ts"
-import { configOf, sql, world } from "../../../support/Graph.ts"
+import { databases, freshDirectory } from "../../../support/Databases.ts"
+import { configOf, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   bodyOf,
@@ -23,6 +19,7 @@ import {
   urlOf
 } from "../../../support/Handle.ts"
 import { issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /* "Ownership" of the list of attacks: B signs well, but asks for what is A's. */
 
@@ -32,14 +29,7 @@ const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
 
 describe.each(databases)("what is somebody else's on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(madeAt * 1000), body())
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+  const { records, test } = useWorld(backend, { startsAt: madeAt })
 
   /** A new account at a profile. */
   const someone = (profile = "default") =>

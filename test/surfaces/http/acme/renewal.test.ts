@@ -1,15 +1,13 @@
-import { it } from "@effect/vitest"
 import { Effect, FastCheck, TestClock } from "effect"
 import { X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Database } from "../../../../src/subsystems/db/Database.ts"
-import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import * as LocalCa from "../../../../src/subsystems/signing/LocalCa.ts"
 import type { Answer } from "../../../../src/surfaces/http/Message.ts"
-import { databases, freshDirectory, useDatabase } from "../../../support/Databases.ts"
+import { databases, freshDirectory } from "../../../support/Databases.ts"
 import { runsOf, seedOf } from "../../../support/Fuzz.ts"
 import type { World } from "../../../support/Graph.ts"
-import { column, configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,
@@ -25,6 +23,7 @@ import {
   urlOf
 } from "../../../support/Handle.ts"
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /* Renewal information and `replaces` (RFC 9773), with "Renewal information" of the list of attacks. */
 
@@ -34,14 +33,7 @@ const validity = 604_800
 const base64url = (hex: string): string => Buffer.from(hex, "hex").toString("base64url")
 
 describe.each(databases)("renewal on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(madeAt * 1000), body())
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+  const { records, test } = useWorld(backend, { startsAt: madeAt })
 
   const literal = (url: string) => {
     const id = url.split("/").at(-1) ?? ""

@@ -621,6 +621,8 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.deepStrictEqual(yield* revoked, serialsOf(issued), "the others are a job's")
         yield* work("key_revoke")
         assert.deepStrictEqual(yield* revoked, serialsOf(issued, ...others))
+        const burnt = records.find(({ event }) => event === "key_burnt")
+        assert.deepInclude(burnt?.fields, { order_id: issued.orderId, scope: "everybody" })
         const told = records.find(({ event }) => event === "key_certificates_revoked")
         assert.deepInclude(told?.fields, { count: 2 })
         const trail = (yield* auditRows).map(({ cert_serial, detail, reason, request_id }) => ({
@@ -660,6 +662,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
         yield* work("key_revoke")
         assert.deepStrictEqual(yield* revoked, serialsOf(issued))
+        assert.deepInclude(records.find(({ event }) => event === "key_burnt")?.fields, { scope: "account" })
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'key_revoke'"), 0)
       }))
 

@@ -1,17 +1,13 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import { assert, describe } from "vitest"
-import type { Database } from "../../../../src/subsystems/db/Database.ts"
 import type { Record } from "../../../../src/subsystems/log/EventLog.ts"
 import type { Nonces } from "../../../../src/subsystems/nonce/Nonces.ts"
 import type { Answer, Request } from "../../../../src/surfaces/http/Message.ts"
 import type { AcmeKey, FlattenedJws } from "../../../support/AcmeSession.ts"
 import { signJws } from "../../../support/AcmeSession.ts"
-import { databases, useDatabase } from "../../../support/Databases.ts"
-import type { World } from "../../../support/Graph.ts"
-import { configOf, count, eventsOf, sql, world } from "../../../support/Graph.ts"
+import { databases } from "../../../support/Databases.ts"
+import { configOf, count, eventsOf, sql } from "../../../support/Graph.ts"
 import {
   acmeKey,
   at,
@@ -27,6 +23,7 @@ import {
   urlOf
 } from "../../../support/Handle.ts"
 import { foreignCa } from "../../../support/LocalCa.ts"
+import { useWorld } from "../../../support/UseWorld.ts"
 
 /* The specification's table "JWS checks, in this order". */
 
@@ -176,14 +173,7 @@ const saidOf = (records: ReadonlyArray<Record>) =>
   records.map(({ event, fields }) => "reason" in fields ? [event, fields["reason"]] : [event])
 
 describe.each(databases)("signed requests on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return body()
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+  const { records, test } = useWorld(backend)
 
   const handle = (request: Request) => Effect.flatMap(surface, (app) => app.handle(request))
 

@@ -1,0 +1,27 @@
+import { Option } from "effect"
+import { networkInterfaces } from "node:os"
+import { parseAddress } from "../domain/Address.ts"
+import { parseBindAddress } from "../subsystems/config/Address.ts"
+import type { Config } from "../subsystems/config/AppConfig.ts"
+
+const everything: ReadonlyArray<string> = ["0.0.0.0", "::"]
+
+/**
+ * The addresses a configuration listens on: the one that is written, or, where that is every one, those this host has now.
+ * What a host name stands for is not asked.
+ */
+export const ownAddresses = (
+  { metrics, server }: Pick<Config, "metrics" | "server">,
+  interfaces: ReturnType<typeof networkInterfaces> = networkInterfaces()
+): ReadonlyArray<string> => {
+  const hosts = [server.bind_address, ...metrics.enabled ? [metrics.bind_address] : []].flatMap((address) => {
+    const host = parseBindAddress(address)?.host
+    return host === undefined ? [] : [host]
+  })
+  const held = hosts.some((host) => everything.includes(host))
+    ? Object.values(interfaces).flatMap((addresses) => (addresses ?? []).map(({ address }) => address))
+    : []
+  return [...hosts.filter((host) => !everything.includes(host)), ...held]
+    .map((address) => address.replace(/%.*$/, ""))
+    .filter((address) => Option.isSome(parseAddress(address)))
+}

@@ -1,0 +1,77 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { LoopDisk } from "../support/LoopDisk.ts"
+import { makeLoopDisk } from "../support/LoopDisk.ts"
+import { startPostgres } from "../support/Postgres.ts"
+import { minimalConfig } from "../support/Server.ts"
+import { NotMountable } from "../support/SmallDisk.ts"
+import type { SiteOptions } from "./Site.ts"
+import type { Fault, Means, Outcome, Stage } from "./Stage.ts"
+import { NotPossible, under } from "./Stage.ts"
+
+const mounted = (): LoopDisk => {
+  try {
+    return makeLoopDisk(256)
+  } catch (error) {
+    throw error instanceof NotMountable ? new NotPossible(error.message) : error
+  }
+}
+
+/**
+ * Cuts the power under load: whoever writes is stopped, what the disk has is kept, and everything is started on that.
+ * `around` ends and starts what else has files on the disk.
+ */
+const cutting = (disk: LoopDisk, end: () => Promise<void>, begin: () => Promise<void>) =>
+async (
+  { chance, load, means: { clients, rounds }, site: { acme } }: Stage
+): Promise<number> => {
+  for (let round = 0; round < rounds; round++) {
+    await load.answers.more(20 + chance(8 * clients))
+    acme.signal("SIGSTOP")
+    disk.keep()
+    await acme.kill9()
+    await end()
+    disk.cut()
+    await begin()
+    await acme.restart()
+    await load.ledger.acknowledged.more(2 * clients)
+  }
+  return rounds
+}
+
+const nothing = () => Promise.resolve()
+
+const onSqlite = (means: Means, disk: LoopDisk): Promise<Outcome> => {
+  const home = join(disk.directory, "home")
+  mkdirSync(home)
+  writeFileSync(join(home, "config.toml"), minimalConfig)
+  disk.sync() // what an operator wrote long ago; everything from here on is the service's to care for
+  const options: SiteOptions = { home, config: null }
+  return under(means, options, cutting(disk, nothing, nothing))
+}
+
+const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
+  const cluster = await startPostgres({ within: disk.directory, durable: true })
+  try {
+    const databaseUrl = await cluster.createDatabase()
+    disk.sync() // an empty database that nobody waited for
+    return await under(means, { databaseUrl }, cutting(disk, () => cluster.halt(), cluster.resume))
+  } finally {
+    await cluster.stop()
+  }
+}
+
+/** The power goes: what was not synced to the disk is gone, everything that was acknowledged is there. */
+export const powerCut: Fault = {
+  name: "power cut",
+  databases: ["SQLite", "PostgreSQL"],
+  rounds: 5,
+  run: async (means) => {
+    const disk = mounted()
+    try {
+      return await (means.database === "SQLite" ? onSqlite : onPostgres)(means, disk)
+    } finally {
+      disk.remove()
+    }
+  }
+}

@@ -1,0 +1,206 @@
+import { randomUUID } from "node:crypto"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { sqlAt } from "../support/OpenDatabase.ts"
+import { freePort } from "../support/Ports.ts"
+import type { Raw } from "../support/RawClient.ts"
+import { open } from "../support/RawClient.ts"
+import { runToEnd } from "../support/Server.ts"
+import { patienceMs } from "./Load.ts"
+import type { SiteOptions } from "./Site.ts"
+import type { Fault, Means, Stage } from "./Stage.ts"
+import { siteOn, under } from "./Stage.ts"
+
+/*
+ * One caller takes all it can get, and an honest client comes beside it, again and again, each time over a connection of its
+ * own. What it needs is held against what it needs alone.
+ */
+
+/** How many times as long it may take. Twice is what is promised; the rest is the machine's noise. */
+const mostTimes = 3
+
+const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
+
+/** Milliseconds of one issuance of a newcomer. */
+const issuance = async ({ site: { acme, world: { responder } } }: Stage, name: string): Promise<number> => {
+  const begun = performance.now()
+  const session = await AcmeSession.open(acme.directoryUrl, { patienceMs, pollMs: 50 })
+  try {
+    await session.register()
+    const { body, url } = await session.newOrder([name])
+    await session.authorize(body, responder.tokens, patienceMs)
+    await session.awaitOrder(url, ["ready"], patienceMs)
+    await session.finalize(body, makeCsr({ names: [name] }).csr)
+    const { status } = await session.awaitOrder(url, ["valid", "invalid"], patienceMs)
+    if (status !== "valid") throw new Error(`${name} is ${status}`)
+    return performance.now() - begun
+  } finally {
+    session.close()
+  }
+}
+
+/** So many at least: one by itself says nothing. */
+const fewest = 5
+
+const several = async (stage: Stage, label: string): Promise<number> => {
+  const times: Array<number> = []
+  for (let index = 0; index < Math.max(fewest, stage.means.rounds); index++) {
+    times.push(await issuance(stage, `${label}${index}.honest.example`))
+  }
+  return median(times)
+}
+
+/** Keeps on until it is told to stop; never faster than its service answers. */
+type Attack = (stage: Stage, isOver: () => boolean) => Promise<void>
+
+const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
+  await stage.load.finish() // the honest newcomer is alone with the attack
+  const alone = await several(stage, "alone")
+  let over = false
+  const attacking = attack(stage, () => over)
+  try {
+    const beside = await several(stage, "beside")
+    const times = beside / alone
+    stage.measured(`${times.toFixed(1)} times as long as alone`)
+    stage.means.say(`alone ${alone.toFixed(0)} ms, beside ${beside.toFixed(0)} ms`)
+    if (times > mostTimes) throw new Error(`an honest issuance took ${times.toFixed(1)} times as long as alone`)
+  } finally {
+    over = true
+    await attacking
+  }
+  return stage.means.rounds
+}
+
+const starved = (
+  name: string,
+  databases: Fault["databases"],
+  attack: Attack,
+  more: (means: Means) => Promise<Partial<SiteOptions>> = async () => ({})
+): Fault => ({
+  name: `starved by ${name}`,
+  databases,
+  rounds: 15,
+  run: async (means) => under(means, { ...await siteOn(means), ...await more(means) }, compare(attack))
+})
+
+/** Accounts that have nothing but names whose server is silent looked at. */
+const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver) => {
+  const one = async (index: number) => {
+    const session = await AcmeSession.open(acme.directoryUrl, { patienceMs })
+    await session.register()
+    for (let round = 0; !isOver(); round++) {
+      const name = `silent${index}-${round}.example`
+      dns.zone.set(name, { drop: true })
+      const { body } = await session.newOrder([name])
+      const { challenges } = await session.authorization(body.authorizations[0] ?? "")
+      const answer = await session.post(challenges[0]?.url ?? "", {})
+      if (answer.status === 429) await new Promise((resolve) => setTimeout(resolve, 1000))
+    }
+    session.close()
+  }
+  await Promise.all(Array.from({ length: 6 }, (_, index) => one(index)))
+}
+
+const hoarder = "127.0.0.66"
+
+/** One address that holds connections, and bodies it does not finish. */
+const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, isOver) => {
+  const held = new Set<Raw>()
+  let opened = 0
+  while (!isOver() && opened < 20 * of) {
+    while (held.size < of && opened < 20 * of) {
+      const raw = open(acme.port, first, hoarder)
+      opened++
+      held.add(raw)
+      void raw.ended.then(() => held.delete(raw))
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  for (const { socket } of held) socket.destroy()
+}
+
+const upload =
+  "POST /profile/default/newOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\nContent-Length: 100000\r\n\r\n{"
+
+/** Orders of a hundred names, each of as many labels as it can have that cost the most to read. */
+const labelBombs: Attack = async ({ site: { acme } }, isOver) => {
+  const one = async () => {
+    const session = await AcmeSession.open(acme.directoryUrl, { patienceMs })
+    await session.register()
+    for (let round = 0; !isOver(); round++) {
+      const label = (at: number) => `xn--${(round * 3001 + at).toString(36).padStart(3, "0")}`
+      const identifiers = Array.from({ length: 100 }, (_, name) => ({
+        type: "dns",
+        value: Array.from({ length: 29 }, (_, at) => label(name * 29 + at)).join(".")
+      }))
+      await session.post(session.directory.newOrder, { identifiers })
+    }
+    session.close()
+  }
+  await Promise.all([one(), one(), one(), one()])
+}
+
+const account = "00000000-0000-7000-8000-00000000aaaa"
+const crowd = 4000
+
+/** One account with thousands of certificates, as one that serves a whole fleet has. */
+const crowded = async (databaseUrl: string, directory: string): Promise<void> => {
+  const migrated = await runToEnd(["init"], { directory, env: { ACME_SVC_DATABASE__URL: databaseUrl } })
+  if (migrated.code !== 0) throw new Error(`init: ${migrated.stderr}`)
+  const isSqlite = databaseUrl.startsWith("sqlite://")
+  const now = Math.floor(Date.now() / 1000)
+  const id = isSqlite ? `x'${account.replaceAll("-", "")}'` : `'${account}'`
+  const bytes = isSqlite ? "x'00'" : "'\\x00'::bytea"
+  const [order, numbers] = isSqlite
+    ? [
+      "randomblob(16)",
+      `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${crowd})`
+    ]
+    : ["gen_random_uuid()", `WITH numbers AS (SELECT n FROM generate_series(1, ${crowd}) AS n)`]
+  await sqlAt(
+    databaseUrl,
+    `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id}, 'default', ${bytes}, 'valid', ${now})`
+  )
+  await sqlAt(
+    databaseUrl,
+    `INSERT INTO orders (id, profile, account_id, status, identifiers, certificate, cert_serial, cert_not_after, created_at)
+     ${numbers} SELECT ${order}, 'default', ${id}, 'valid', '[{"type":"dns","value":"n' || n || '.crowd.example"}]', 'none',
+       '${randomUUID().slice(0, 8)}' || n, ${now + 864_000} + n, ${now} FROM numbers`
+  )
+  if (!isSqlite) await sqlAt(databaseUrl, "ANALYZE orders")
+}
+
+const scrapes = (port: () => number): Attack => async ({ site: { databaseUrl } }, isOver) => {
+  try {
+    while (!isOver()) {
+      const answer = await fetch(`http://127.0.0.1:${port()}/metrics`)
+      await answer.text()
+      if (answer.status !== 200) throw new Error(`the scrape answered ${answer.status}`)
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+  } finally {
+    const id = databaseUrl.startsWith("sqlite://") ? `x'${account.replaceAll("-", "")}'` : `'${account}'`
+    await sqlAt(databaseUrl, `DELETE FROM accounts WHERE id = ${id}`)
+  }
+}
+
+const scraped = (): Fault => {
+  let port = 0
+  return starved("scrapes over a large account", ["SQLite", "PostgreSQL"], scrapes(() => port), async () => {
+    port = await freePort()
+    return {
+      env: { ACME_SVC_METRICS__ENABLED: "true", ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${port}` },
+      prepare: crowded
+    }
+  })
+}
+
+/** Every way to take all there is that is tried. */
+export const starving: ReadonlyArray<Fault> = [
+  scraped(),
+  starved("names nobody answers for", ["SQLite", "PostgreSQL"], silentNames),
+  starved("idle connections of one address", ["SQLite"], hoard(400, "")),
+  starved("uploads of one address that stop", ["SQLite"], hoard(450, upload)),
+  starved("orders of costly labels", ["SQLite"], labelBombs)
+]

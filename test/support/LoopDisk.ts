@@ -1,0 +1,61 @@
+import { execFileSync } from "node:child_process"
+import { copyFileSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { NotMountable } from "./SmallDisk.ts"
+
+/** A disk of its own, in a file, that can lose its power. */
+export interface LoopDisk {
+  readonly directory: string
+  /** Has the disk take everything that was written so far. */
+  readonly sync: () => void
+  /** Keeps what the disk itself has by now; whatever is still in the system's memory alone is not in it. */
+  readonly keep: () => void
+  /** Puts what was kept in the disk's place, as after the power came back. Nobody may have a file of it open. */
+  readonly cut: () => void
+  readonly remove: () => void
+}
+
+const run = (command: string, ...words: ReadonlyArray<string>): void => {
+  execFileSync(command, words, { stdio: "pipe" })
+}
+
+/** Makes and mounts one, which takes root; fails with {@link NotMountable}. */
+export const makeLoopDisk = (megabytes: number): LoopDisk => {
+  const home = mkdtempSync(join(tmpdir(), "acme-loop-"))
+  const [image, kept, directory] = [join(home, "image"), join(home, "kept"), mkdtempSync(join(home, "disk-"))]
+  // Only what is asked for is written: the journal's own turn comes every five minutes.
+  const mount = () => run("mount", "-o", "loop,commit=300", image, directory)
+  try {
+    writeFileSync(image, "")
+    truncateSync(image, megabytes * 1_048_576)
+    run("mkfs.ext4", "-q", image)
+    mount()
+    // PostgreSQL runs as another user.
+    run("chmod", "0755", home)
+    run("chmod", "0777", directory)
+  } catch (error) {
+    rmSync(home, { recursive: true, force: true })
+    throw new NotMountable(`a loop device cannot be mounted: ${String(error).split("\n").slice(0, 2).join(" ")}`)
+  }
+  let isThere = true
+  const remove = () => {
+    if (!isThere) return
+    isThere = false
+    process.off("exit", remove)
+    run("umount", "--lazy", directory)
+    rmSync(home, { recursive: true, force: true })
+  }
+  process.once("exit", remove)
+  return {
+    directory,
+    sync: () => run("sync", "--file-system", directory),
+    keep: () => copyFileSync(image, kept),
+    cut: () => {
+      run("umount", directory)
+      renameSync(kept, image)
+      mount()
+    },
+    remove
+  }
+}

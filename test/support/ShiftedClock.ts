@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs"
+
+/*
+ * Loaded into a process of the service before everything else (`--import`): its clock is ahead of the machine's by the
+ * milliseconds a file says, ACME_TEST_CLOCK, which may change while it runs. What measures how long something takes goes on.
+ */
+
+const file = process.env["ACME_TEST_CLOCK"]
+const Real = globalThis.Date
+let shift = 0
+
+const read = () => {
+  try {
+    shift = Number(readFileSync(file ?? "", "utf8")) || 0
+  } catch {
+    shift = 0
+  }
+}
+
+class Shifted extends Real {
+  constructor(...given: ReadonlyArray<never>) {
+    if (given.length === 0) super(Real.now() + shift)
+    else super(...given as unknown as [number])
+  }
+
+  static override now(): number {
+    return Real.now() + shift
+  }
+}
+
+if (file !== undefined) {
+  read()
+  setInterval(read, 20).unref()
+  globalThis.Date = Shifted as DateConstructor
+}
