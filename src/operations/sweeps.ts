@@ -9,7 +9,7 @@ import { importSpki } from "../subsystems/crypto/Jwk.ts"
 import * as audit from "../subsystems/db/audit.ts"
 import * as authorizations from "../subsystems/db/authorizations.ts"
 import type { StorageFailed } from "../subsystems/db/Database.ts"
-import { Database, turn } from "../subsystems/db/Database.ts"
+import { Database, transaction, turn } from "../subsystems/db/Database.ts"
 import * as http01Tokens from "../subsystems/db/http01Tokens.ts"
 import * as jobs from "../subsystems/db/jobs.ts"
 import * as leftovers from "../subsystems/db/leftovers.ts"
@@ -45,7 +45,7 @@ export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = E
 })
 
 const pageOfOrders = 500
-/** Orders whose authorizations go in one statement: each may have a hundred, with three challenges each. */
+/** Orders whose authorizations go in one transaction: each may have a hundred, with three challenges each. */
 const strippedAtOnce = 20
 
 /**
@@ -62,8 +62,9 @@ const stripOrders = Effect.fnUntraced(function*(profile: string, createdBefore: 
     const page = yield* leftovers.ended({ profile, createdBefore, limit: pageOfOrders, ...after })
     const full = page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)
     for (let at = 0; at < full.length; at += strippedAtOnce) {
-      yield* leftovers.strip(full.slice(at, at + strippedAtOnce))
-      yield* Effect.yieldNow()
+      const some = full.slice(at, at + strippedAtOnce)
+      yield* transaction(Effect.forEach(some, leftovers.strip, { discard: true }))
+      yield* turn
     }
     const last = page.at(-1)
     if (last === undefined || page.length < pageOfOrders) return

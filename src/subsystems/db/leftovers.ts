@@ -1,6 +1,6 @@
 import type { OrderId } from "../../domain/Id.ts"
 import { orderMoves } from "../../domain/Order.ts"
-import { int, packedUuid, rows, text, uuid } from "./Column.ts"
+import { int, text, uuid } from "./Column.ts"
 import { all, run } from "./Database.ts"
 import { leaving, reached } from "./guard.ts"
 import { statement } from "./Statement.ts"
@@ -34,10 +34,9 @@ const endedStatement = statement({
 
 const stripStatement = statement({
   name: "authorizations_strip",
-  params: { orders: rows },
+  params: { orderId: uuid<OrderId>() },
   row: {},
-  sql: ({ at, each }) =>
-    `DELETE FROM authorizations WHERE order_id IN (SELECT ${at(0, "uuid")} FROM ${each(":orders")})`
+  sql: () => `DELETE FROM authorizations WHERE order_id = :orderId`
 })
 
 /** Ends orders that were never finalized, created at or before an epoch second, as `invalid`; up to `limit` of them. */
@@ -49,6 +48,5 @@ export const ended = (
   params: Parameters<typeof all<typeof endedStatement.params, typeof endedStatement.row>>[1]
 ) => all(endedStatement, params)
 
-/** Deletes authorizations and challenges of orders. */
-export const strip = (orders: ReadonlyArray<OrderId>) =>
-  run(stripStatement, { orders: orders.map((id) => [packedUuid(id)]) })
+/** Deletes the authorizations and challenges of an order. */
+export const strip = (orderId: OrderId) => run(stripStatement, { orderId })

@@ -22,13 +22,17 @@ const newAccounts = statement({
 
 const ofAccount = { accountId: uuid<AccountId>(), since: uuid<OrderId>(), skip: int }
 
+// With two equalities PostgreSQL would walk the ids of all accounts, since these have the order wanted too.
+const newestOf = (table: "" | "o.") =>
+  `(${table}account_id, ${table}id) > (:accountId, :since) AND ${table}account_id <= :accountId`
+
 const newOrders = statement({
   name: "limit_orders",
   params: ofAccount,
   row: { createdAt: int },
   sql: () =>
-    `SELECT created_at AS "createdAt" FROM orders WHERE account_id = :accountId AND id > :since
-     ORDER BY id DESC LIMIT 1 OFFSET :skip`
+    `SELECT created_at AS "createdAt" FROM orders
+     WHERE ${newestOf("")} ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
 // SQLite keeps to the order of cross joins: from the account's newest orders to their names.
@@ -38,8 +42,8 @@ const newNames = statement({
   row: { createdAt: int },
   sql: () =>
     `SELECT o.created_at AS "createdAt" FROM orders o CROSS JOIN order_identifiers i
-     WHERE o.account_id = :accountId AND o.id > :since AND i.order_id = o.id
-     ORDER BY o.id DESC LIMIT 1 OFFSET :skip`
+     WHERE ${newestOf("o.")} AND i.order_id = o.id
+     ORDER BY o.account_id DESC, o.id DESC LIMIT 1 OFFSET :skip`
 })
 
 const pending = statement({

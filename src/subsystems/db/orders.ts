@@ -57,7 +57,9 @@ const byIdStatement = statement({
   row: orderWithAuthorizations,
   sql: ({ dialect }) =>
     `SELECT ${select(orderColumns, "o")}, (SELECT ${
-      dialect === "postgres" ? "json_agg(a.id ORDER BY a.id)::text" : "json_group_array(lower(hex(a.id)) ORDER BY a.id)"
+      dialect === "postgres"
+        ? "coalesce(json_agg(a.id ORDER BY a.id), '[]')::text"
+        : "json_group_array(lower(hex(a.id)) ORDER BY a.id)"
     } FROM authorizations a WHERE a.order_id = o.id) AS "authorizationIds"
      FROM orders o WHERE o.id = :id AND o.profile = :profile AND o.account_id = :accountId`
 })

@@ -40,7 +40,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "one batch, from the end of an index",
     names:
-      /^(nonce|audit|job|http01_token|order)_sweep$|^(authorization_expire_batch|order_lapse_batch|authorizations_strip|revocation_prune)$/,
+      /^(nonce|audit|job|http01_token|order)_sweep$|^(authorization_expire_batch|order_lapse_batch|revocation_prune)$/,
     steps: /created_at|updated_at|expires_at|not_after/
   },
   {
