@@ -312,14 +312,14 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(await ends(0, "order", "list", "--expiring-in", "1"), /^0 of 0 row\(s\)\.$/m)
       assert.include(await ends(2, "order", "list", "--hide-superseded"), "goes with --expiring-in")
       for (const days of ["0", "9007199254740991"]) {
-        assert.include(await ends(2, "order", "list", "--expiring-in", days), "1 or more and at most")
+        assert.include(await ends(2, "order", "list", "--expiring-in", days), "takes a number of days from 1 to")
       }
       assert.include(await ends(2, "order", "list", "--expiring-in", "7", "--status", "valid"), "only --profile")
     })
 
     it("order list: exit codes", async () => {
       assert.include(await ends(3, "order", "list", "--status", "lost"), "--status takes one of")
-      assert.include(await ends(3, "order", "list", "--account-id", "me"), "There is no account me")
+      assert.include(await ends(3, "order", "list", "--account-id", "me"), "there is no account me")
       assert.include(await ends(2, "order", "list", "--since", "yesterday"), "--since")
       assert.include(await ends(2, "order", "list", "--identifier-contains", "ab"), "3 characters")
       assert.include(await ends(2, "order", "list", "--identifier", "a", "--identifier-suffix", "b"), "exclude")

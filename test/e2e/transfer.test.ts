@@ -222,7 +222,8 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
     const jobs = 40_000
     const source = new Sqlite(from.slice("sqlite://".length))
     source.exec(
-      `INSERT INTO jobs SELECT randomblob(16), 'x', value, hex(randomblob(200)), 'done', 1, 1, 1, NULL, NULL, NULL, NULL, 1, 1
+      `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+         SELECT randomblob(16), 'x', value, hex(randomblob(200)), 'done', 1, 1, 1, 1, 1
          FROM (WITH RECURSIVE counted (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted LIMIT ${jobs})
            SELECT value FROM counted)`
     )

@@ -270,13 +270,11 @@ describe.each(databases)("keyChange on $name", (backend) => {
       // Nobody writes before the other has come as far.
       const together: Driver = {
         ...driver,
-        single: (statement, params) =>
-          statement.text.startsWith("UPDATE accounts SET pubkey")
-            ? Effect.zipRight(
-              Effect.suspend(() => ++arrived === 2 ? Deferred.succeed(both, undefined) : Deferred.await(both)),
-              driver.single(statement, params)
-            )
-            : driver.single(statement, params)
+        transact: (body) =>
+          Effect.zipRight(
+            Effect.suspend(() => ++arrived === 2 ? Deferred.succeed(both, undefined) : Deferred.await(both)),
+            driver.transact(body)
+          )
       }
       const nexts = [acmeKey(), acmeKey()]
       const answers = yield* Effect.provideService(
