@@ -128,7 +128,7 @@ describe("work another process enqueues on PostgreSQL", () => {
           return yield* jobs.settle({ id, owner: "o", attempts: 1 }, "done", undefined, 1)
         })
         assert.isDefined(yield* Effect.provideService(ended, Database, other))
-        assert.strictEqual((yield* Fiber.join(waiting))?.status, end)
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "30 seconds"))?.status, end)
       }
     })))
 })
