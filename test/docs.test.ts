@@ -95,6 +95,7 @@ const lines = {
   eabDeleteAccounts: "acme-svc eab delete KID --delete-accounts --yes",
   startPostgres: "ACME_SVC_DATABASE__URL=postgres://acme:secret@localhost/acme npm start",
   prune: "npm prune --omit=dev",
+  relink: "npm rebuild --ignore-scripts",
   format: "npm run format",
   init: "acme-svc init",
   profiles: "acme-svc profile list",
@@ -105,7 +106,7 @@ const lines = {
   migrateCheck: "acme-svc migrate --check",
   migrate: "acme-svc migrate",
   backup:
-    "node -e 'require(\"better-sqlite3\")(process.argv[1]).backup(process.argv[2])' /var/lib/acme-svc/sqlite.db /var/lib/acme-svc/backup.db",
+    "node_modules/.bin/node -e 'require(\"better-sqlite3\")(process.argv[1]).backup(process.argv[2])' /var/lib/acme-svc/sqlite.db /var/lib/acme-svc/backup.db",
   migrateTarget: "ACME_SVC_DATABASE__URL=postgres://acme@db.example/acme acme-svc migrate",
   transfer: "acme-svc transfer --to postgres://acme@db.example/acme --yes",
   completions: "acme-svc completions bash",
@@ -492,9 +493,10 @@ describe("docs/operations.md", () => {
     ])
     assert.strictEqual(copied.status, 0, copied.stderr.toString())
     await installed.succeed("prune")
+    await installed.succeed("relink")
     assert.isFalse(existsSync(installed.at("node_modules/vitest")))
     assert.isTrue(existsSync(join(modules, "vitest")))
-    const started = spawnSync(process.execPath, [installed.at("dist/main.js"), "init"], {
+    const started = spawnSync(installed.at("node_modules/.bin/node"), [installed.at("dist/main.js"), "init"], {
       cwd: freshDirectory(),
       encoding: "utf8"
     })
