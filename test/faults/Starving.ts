@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { setTimeout as delay } from "node:timers/promises"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { sqlAt } from "../support/OpenDatabase.ts"
@@ -51,16 +52,21 @@ const several = async (stage: Stage, label: string): Promise<number> => {
   return median(times)
 }
 
-/** Keeps on until it is told to stop; never faster than its service answers. */
-type Attack = (stage: Stage, isOver: () => boolean) => Promise<void>
+/** Tells once all is taken, and keeps it until it is told to stop; never faster than its service answers. */
+type Attack = (stage: Stage, isOver: () => boolean, taken: () => void) => Promise<void>
 
 const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
   await stage.load.finish() // the honest newcomer is alone with the attack
   const alone = await several(stage, "alone")
   let over = false
-  const attacking = attack(stage, () => over)
-  attacking.catch(() => undefined) // heard below
+  let taken = () => {}
+  const full = new Promise<void>((resolve) => {
+    taken = resolve
+  })
+  const attacking = attack(stage, () => over, () => taken())
+  attacking.catch(() => taken()) // heard below
   try {
+    await full
     const beside = await several(stage, "beside")
     const times = beside / alone
     stage.measured(`${times.toFixed(1)} times as long as alone`)
@@ -85,8 +91,12 @@ const starved = (
   run: async (means) => under(means, { ...await siteOn(means), ...await more(means) }, compare(attack))
 })
 
+const mostInFlight = 32
+
 /** Accounts that have nothing but names whose server is silent looked at. */
-const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver) => {
+const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, taken) => {
+  const accounts = 6
+  let [at, ready] = [0, 0]
   const one = async (index: number) => {
     const session = await AcmeSession.open(acme.directoryUrl, { patienceMs })
     await session.register()
@@ -96,17 +106,21 @@ const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver) =
       const { body } = await session.newOrder([name])
       const { challenges } = await session.authorization(body.authorizations[0] ?? "")
       const answer = await session.post(challenges[0]?.url ?? "", {})
-      if (answer.status === 429) await new Promise((resolve) => setTimeout(resolve, 1000))
+      if (answer.status !== 200 && answer.status !== 429) throw new Error(`a trigger: ${answer.status}`)
+      // As many as an account may have under way; then what keeps it so.
+      if (round < mostInFlight) continue
+      if (round === mostInFlight && ++ready === accounts) taken()
+      await delay(3750)
     }
     session.close()
   }
-  await Promise.all(Array.from({ length: 6 }, (_, index) => one(index)))
+  await Promise.all(Array.from({ length: accounts }, () => one(at++)))
 }
 
 const hoarder = "127.0.0.66"
 
 /** One address that holds connections, and bodies it does not finish. */
-const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, isOver) => {
+const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, isOver, taken) => {
   const held = new Set<Raw>()
   let opened = 0
   while (!isOver() && opened < 20 * of) {
@@ -116,7 +130,8 @@ const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, 
       held.add(raw)
       void raw.ended.then(() => held.delete(raw))
     }
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await delay(50)
+    taken()
   }
   for (const { socket } of held) socket.destroy()
 }
@@ -125,7 +140,7 @@ const upload =
   "POST /profile/default/newOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\nContent-Length: 100000\r\n\r\n{"
 
 /** Orders of a hundred names, each of as many labels as it can have that cost the most to read. */
-const labelBombs: Attack = async ({ site: { acme } }, isOver) => {
+const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
   const one = async () => {
     const session = await AcmeSession.open(acme.directoryUrl, { patienceMs })
     await session.register()
@@ -136,6 +151,8 @@ const labelBombs: Attack = async ({ site: { acme } }, isOver) => {
         value: Array.from({ length: 29 }, (_, at) => label(name * 29 + at)).join(".")
       }))
       await session.post(session.directory.newOrder, { identifiers })
+      taken()
+      await delay(250) // what an order costs is tried here, and not how many there may be
     }
     session.close()
   }
@@ -175,13 +192,14 @@ const crowded = async (databaseUrl: string, directory: string): Promise<void> =>
 /** Where each run has its metrics listener. */
 const ports = new Map<string, number>()
 
-const scrapes: Attack = async ({ means: { database }, site: { databaseUrl } }, isOver) => {
+const scrapes: Attack = async ({ means: { database }, site: { databaseUrl } }, isOver, taken) => {
   try {
     while (!isOver()) {
       const answer = await fetch(`http://127.0.0.1:${ports.get(database) ?? 0}/metrics`)
       await answer.text()
       if (answer.status !== 200) throw new Error(`the scrape answered ${answer.status}`)
-      await new Promise((resolve) => setTimeout(resolve, 200))
+      taken()
+      await delay(200)
     }
   } finally {
     const id = databaseUrl.startsWith("sqlite://") ? `x'${account.replaceAll("-", "")}'` : `'${account}'`
