@@ -77,6 +77,28 @@ describe("the names of an order", () => {
     }))
 })
 
+describe("a trigger that is refused", () => {
+  const refused = {
+    "/chall": [{ status: 400, json: { type: "urn:ietf:params:acme:error:malformed", detail: "it is valid already" } }]
+  }
+
+  it.effect("ends nothing where the one before it had arrived", () =>
+    Effect.gen(function*() {
+      const begun = authorization("pending", { challenges: [{ ...challenge, status: "processing" }] })
+      for (const between of [[], [{ json: begun }]]) {
+        const authz = [{ json: authorization("pending") }, ...between, { json: authorization("valid") }]
+        const { ended } = yield* play({ ...refused, "/authz": authz }, { deadline: 900_000 })
+        assert.strictEqual(ended._tag, "Right")
+      }
+    }))
+
+  it.effect("is the upstream's word where the challenge is as it was", () =>
+    Effect.gen(function*() {
+      const { failure } = yield* failureOf({ ...refused, "/authz": [{ json: authorization("pending") }] })
+      assert.deepInclude(failure, { _tag: "UpstreamRefused", detail: "it is valid already" })
+    }))
+})
+
 describe("after an attempt that was killed", () => {
   it.effect("what it put in place is cleared, wherever the order is by now", () =>
     Effect.gen(function*() {

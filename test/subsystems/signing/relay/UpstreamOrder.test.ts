@@ -111,6 +111,24 @@ describe("an order at an honest upstream", () => {
       assert.notInclude(silent.posts, "/order")
     }))
 
+  it.effect("is not another one while account, list or an order in it cannot be read", () =>
+    Effect.gen(function*() {
+      const acct = [{ json: { orders: `${ca}/orders` } }]
+      const unreadable: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
+        { "/acct/1": [{ text: "{\"orders\":" }] },
+        { "/acct/1": acct, "/orders": [{ text: "{\"orders\":[" }] },
+        { "/acct/1": acct, "/orders": [{ json: {} }] },
+        { "/acct/1": acct, "/orders": [{ json: { orders: [`${ca}/order/7`] } }], "/order/7": [{ text: "{" }] }
+      ]
+      for (const paths of unreadable) {
+        for (const stored of [storedAt(undefined), storedAt(undefined, 1, 0)]) {
+          const { failure, posts } = yield* failureOf(paths, { wasBegun: true, stored, deadline: 900_000 })
+          assert.strictEqual(failure._tag, "UpstreamUnavailable")
+          assert.notInclude(posts, "/order")
+        }
+      }
+    }))
+
   it.effect("that turns out to be finalized already is gone on with, as long as it goes on", () =>
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
