@@ -82,9 +82,14 @@ const provided = <S, R>(
   const commit = (self: Commit<S | R> | undefined): Commit<Left> | undefined => self && give(self)
   const ended = (outcome: Outcome<S | R>): Outcome<Left> => {
     if (outcome._tag !== "Done") return outcome
-    const [during, after] = [commit(outcome.commit), commit(outcome.after)]
+    const [during, ifJoined] = [commit(outcome.commit), commit(outcome.ifJoined)]
     const discarded = outcome.discarded && give(outcome.discarded)
-    return { _tag: "Done", ...(during && { commit: during }), ...(after && { after }), ...(discarded && { discarded }) }
+    return {
+      _tag: "Done",
+      ...(during && { commit: during }),
+      ...(ifJoined && { ifJoined }),
+      ...(discarded && { discarded })
+    }
   }
   return known.map((one) => ({
     kind: one.kind,

@@ -55,18 +55,18 @@ const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entri
 /** One pass: the number is read before the rows, so a list never has a number it lacks the rows for. */
 const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) {
   const pages: Array<Uint8Array> = []
-  const serials = new Set<string>()
+  let entries = 0
   yield* readPages(crl.id, (page) => {
-    for (const { serial } of page) serials.add(serial)
+    entries += page.length
     pages.push(encodeEntries(page))
   })
   const stored = yield* crls.replace(yield* signed(crl, before + 1, pages), before)
   if (stored === undefined) {
     yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number: String(before + 1) })
-    return undefined
+    return false
   }
-  yield* republished(crl, before + 1, serials.size)
-  return serials
+  yield* republished(crl, before + 1, entries)
+  return true
 })
 
 /** The first list of an issuer, with what an old ledger says. */
@@ -95,7 +95,7 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const crl_number = String(number)
   if (!isFirst) {
     yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number })
-    return undefined
+    return false
   }
   if (ledger !== undefined) {
     yield* emit("local_ca_ledger_imported", {
@@ -106,22 +106,28 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
     })
   }
   yield* republished(crl, number, entries.length)
-  return new Set(rows.keys())
+  return true
 })
 
-/** Signs and stores the list after `head`; the serials on it, or `undefined` when another worker stored one first. */
+/** Signs and stores the list after `head`; `false` when another worker stored one first. */
 const publish = (crl: CrlIssuer, head: Effect.Effect.Success<ReturnType<typeof crls.findHead>>) =>
   Effect.mapError(
     head === undefined ? publishFirst(crl) : publishNext(crl, head.crlNumber),
     (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
   )
 
+const enqueue = (crl: CrlIssuer) =>
+  Effect.flatMap(
+    Queue,
+    (queue) =>
+      Effect.asVoid(queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: crl.id, payload: { issuer: crl.id } }))
+  )
+
 const passes = 5
-const skewSeconds = 3600
 
 /**
- * Signs until a list is stored. What was revoked after the last pass began is left for a successor, which the
- * settlement enqueues: a revocation that found this job running is never lost.
+ * Signs until a list is stored. A revocation that found this job running is left for a successor, which the settlement
+ * enqueues: the list may or may not name it.
  */
 export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer: string }) {
   type Ended = Outcome<Database | Queue>
@@ -132,7 +138,6 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
     return { _tag: "Retry", error: `no profile here signs with the CA ${issuer}` } satisfies Ended
   }
   for (let pass = 0; pass < passes; pass++) {
-    const begun = yield* currentSeconds
     const ended = yield* Effect.either(publish(crl, yield* crls.findHead(issuer)))
     if (Either.isLeft(ended)) {
       if (ended.left._tag === "StorageFailed") return yield* ended.left
@@ -140,15 +145,8 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
       yield* emit("local_ca_crl_initialization_failed", { issuer, error })
       return { _tag: "Retry", error } satisfies Ended
     }
-    const listed = ended.right
-    if (listed === undefined) continue
-    const after = Effect.gen(function*() {
-      const recent = yield* revocations.serialsSince(issuer, begun - skewSeconds)
-      if (recent.every((serial) => listed.has(serial))) return
-      const queue = yield* Queue
-      yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload })
-    })
-    return { _tag: "Done", after } satisfies Ended
+    if (!ended.right) continue
+    return { _tag: "Done", ifJoined: enqueue(crl) } satisfies Ended
   }
   return { _tag: "Retry", error: "other workers stored their lists first" } satisfies Ended
 })
@@ -166,12 +164,6 @@ const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   })
   return !isComplete
 })
-
-const enqueue = (crl: CrlIssuer) =>
-  Effect.flatMap(
-    Queue,
-    (queue) => queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: crl.id, payload: { issuer: crl.id } })
-  )
 
 /** The database has no list of a CA that has published one: it is another database than before. `path` is the list. */
 export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
@@ -228,6 +220,7 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
 )
 
 const pruneAfterSeconds = 3600
+const skewSeconds = 3600
 const pruneBatch = 1000
 
 /**

@@ -437,6 +437,19 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     }
 
+    test("committed while a list is signed is listed by a successor, though the clock was set back a day by then", () =>
+      Effect.gen(function*() {
+        const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
+        yield* revoke(one)
+        const context = yield* Effect.context<World>()
+        const back = TestClock.adjust("-1 days")
+        const meanwhile = once(Effect.zipRight(back, Effect.provide(revoke(two), context)))
+        const forth = TestClock.adjust("1 day")
+        yield* Effect.provideService(work(kind), Database, watched(storing, { before: meanwhile, after: once(forth) }))
+        assert.strictEqual((yield* jobs).length, 2)
+        yield* list
+      }))
+
     if (backend.dialect === "postgres") {
       /** Until a statement of another connection waits for a lock, or `over` says that none ever will. */
       const waits = (over: Effect.Effect<boolean, never, Database>) =>

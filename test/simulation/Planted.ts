@@ -62,8 +62,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "a revocation that came while a list was signed is not looked for",
     file: "src/operations/crl.ts",
-    guard: "      if (recent.every((serial) => listed.has(serial))) return\n",
-    without: "      if (recent.length >= 0) return\n"
+    guard: ", ifJoined: enqueue(crl) }",
+    without: " }"
   },
   {
     name: "a certificate is revoked again",

@@ -144,7 +144,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     created_at: "1",
     updated_at: "1",
     share: "p/a",
-    spent_seconds: `${index}`
+    spent_seconds: `${index}`,
+    joined: `${index % 2}`
   })),
   workers: [{ owner: "host:1:x", roles: "acme,worker", version: "0.1.0", started_at: "1", last_seen_at: "2" }],
   admin_users: [

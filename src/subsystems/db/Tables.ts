@@ -163,7 +163,8 @@ export const tables: ReadonlyArray<Table> = [
     created_at: "int",
     updated_at: "int",
     share: "text",
-    spent_seconds: "int"
+    spent_seconds: "int",
+    joined: "int"
   }),
   table("workers", "owner", {
     owner: "text",

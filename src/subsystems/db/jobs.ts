@@ -63,17 +63,23 @@ const liveStatement = statement({
   name: "job_live",
   params: { kind: text<JobKind>(), dedupKey: text() },
   row: { id: job.id },
-  // Locked, so that the job ends only after its new reason to run has committed.
-  sql: ({ dialect }) =>
-    `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')${
-      dialect === "postgres" ? " FOR UPDATE" : ""
-    }`
+  sql: () => `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
+})
+
+const joinStatement = statement({
+  name: "job_join",
+  params: { kind: text<JobKind>(), dedupKey: text() },
+  row: { id: job.id },
+  // The row is locked by it, so that the job ends only after its new reason to run has committed.
+  sql: () =>
+    `UPDATE jobs SET joined = CASE status WHEN 'running' THEN 1 ELSE joined END
+     WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running') RETURNING id`
 })
 
 const claiming = { now: int, owner: text(), until: int, limit: int, kinds: rows }
 const claimOf = (ids: string): string =>
   `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now, lease_until = :until,
-     attempts = attempts + 1
+     attempts = attempts + 1, joined = 0
    WHERE id IN (${ids}) RETURNING ${select(job)}`
 
 const claimStatement = statement({
@@ -137,11 +143,11 @@ const attempt = { id: job.id, owner: text(), attempts: int }
 const settleStatement = statement({
   name: "job_settle",
   params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
-  row: { id: job.id },
+  row: { id: job.id, joined: int },
   sql: (fragments) =>
     `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
      WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
-     RETURNING id${tellingOfEnd(fragments)}`
+     RETURNING id, joined${tellingOfEnd(fragments)}`
 })
 
 const rescheduleStatement = statement({
@@ -185,6 +191,9 @@ export const insert = (
 
 /** The live row of a kind and key. */
 export const findLive = (kind: JobKind, dedupKey: string) => first(liveStatement, { kind, dedupKey })
+
+/** The live row of a kind and key, which learns that it is wanted once more where it is running. */
+export const join = (kind: JobKind, dedupKey: string) => first(joinStatement, { kind, dedupKey })
 
 /** Who claims, and until when. Times are epoch seconds. */
 export interface Claimant {
@@ -230,7 +239,7 @@ export interface Attempt {
   readonly attempts: number
 }
 
-/** `running` to a final status; `undefined` when the lease was lost. */
+/** `running` to a final status, and 1 where it was joined since it was claimed; `undefined` when the lease was lost. */
 export const settle = (
   attempt: Attempt,
   status: "done" | "failed" | "cancelled",

@@ -46,13 +46,6 @@ const pageStatement = statement({
      WHERE issuer = :issuer AND serial > :after ORDER BY serial LIMIT :limit`
 })
 
-const sinceStatement = statement({
-  name: "revocation_since",
-  params: { issuer: text(), since: int },
-  row: { serial: text() },
-  sql: () => `SELECT serial AS "serial" FROM revocations WHERE issuer = :issuer AND revoked_at >= :since`
-})
-
 const pruneStatement = statement({
   name: "revocation_prune",
   params: { issuer: text(), before: int, listed: int, limit: int },
@@ -105,10 +98,6 @@ export const insertAll = (
 
 /** Revocations of an issuer by serial, from behind one. */
 export const page = (issuer: string, after: string, limit: number) => all(pageStatement, { issuer, after, limit })
-
-/** Serials revoked at an epoch second or later. */
-export const serialsSince = (issuer: string, since: number) =>
-  Effect.map(all(sinceStatement, { issuer, since }), (found) => found.map(({ serial }) => serial))
 
 /** Deletes up to `limit` rows that ended and were revoked before an epoch second each; answers how many. */
 export const prune = (

@@ -14,13 +14,14 @@ export interface RetryBounds {
 /** How an attempt ended (`jobs.md`, "Outcomes"). */
 export type Outcome<R> =
   /**
-   * `after` runs in the same transaction once the job has ended in it: then a successor can be enqueued. `discarded` is told
-   * when `commit` did not come about, and this attempt's will not any more.
+   * `ifJoined` runs where somebody enqueued the job again while it ran, in the same transaction once the job has ended in it:
+   * then a successor can be enqueued. `discarded` is told when `commit` did not come about, and this attempt's will not any
+   * more.
    */
   | {
     readonly _tag: "Done"
     readonly commit?: Commit<R>
-    readonly after?: Commit<R>
+    readonly ifJoined?: Commit<R>
     readonly discarded?: Effect.Effect<void, never, R>
   }
   /** It may not recur; tried again after backoff while attempts remain. */

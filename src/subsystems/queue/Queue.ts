@@ -66,7 +66,7 @@ export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
             yield* afterCommit(Effect.zipRight(wake, emit("job_enqueued", { kind: job.kind, job_id: inserted.id })))
             return inserted.id
           }
-          const live = yield* jobs.findLive(job.kind, job.dedupKey)
+          const live = yield* jobs.join(job.kind, job.dedupKey)
           // The live row settled between the two statements: there is room again.
           return live === undefined ? yield* insert(job) : live.id
         })

@@ -57,14 +57,13 @@ export const make = (options: {
   const settle = <R>(
     job: Job,
     writes: Commit<R>,
-    row: Effect.Effect<unknown, StorageFailed, Database>,
-    after: Commit<R> = Effect.void
+    row: Effect.Effect<unknown, StorageFailed, R | Database>
   ): Effect.Effect<boolean, StorageFailed, R | Database> =>
     transaction(
       Effect.zipRight(
         writes,
         Effect.filterOrFail(row, (settled) => settled !== undefined, () => new LeaseLost())
-      ).pipe(Effect.zipRight(after))
+      )
     ).pipe(
       Effect.as(true),
       Effect.catchTag("LeaseLost", () => Effect.as(leaseLost(job), false))
@@ -128,8 +127,12 @@ export const make = (options: {
         return yield* giveUp(ended, outcome.error)
       case "Done": {
         const millis = yield* Clock.currentTimeMillis
-        const row = jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000))
-        if (yield* settle(job, outcome.commit ?? Effect.void, row, outcome.after)) {
+        const { commit = Effect.void, ifJoined = Effect.void } = outcome
+        const row = Effect.tap(
+          jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000)),
+          (settled) => settled?.joined === 1 ? ifJoined : Effect.void
+        )
+        if (yield* settle(job, commit, row)) {
           yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
         } else yield* outcome.discarded ?? Effect.void
         return

@@ -70,7 +70,6 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     names: /^limit_(accounts|orders|names|pending_authorizations)$/,
     steps: /accounts_profile_created_network|orders_account_id/
   },
-  { bound: "the last hour", names: /^revocation_since$/, steps: /revocations_issuer_revoked_at/ },
   {
     bound: "what ends soon, beside the service",
     names: /^expiring_(count|places)$/,
