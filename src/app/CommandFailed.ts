@@ -1,8 +1,8 @@
 import { Data } from "effect"
 
 /**
- * A command that cannot do what it was asked: one sentence for the person, and the exit code (`command-line.md`): 1 the
- * host could not do it, 2 the command line is wrong, 3 it cannot be done as asked.
+ * A command that cannot do what it was asked: one sentence for the person, and the exit code. 1: the host could not do it;
+ * 2: the command line is wrong; 3: it cannot be done as asked (docs/decisions/command-line.md, "Exit codes").
  */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly code: 1 | 2 | 3

@@ -54,8 +54,8 @@ const release = ({ scope }: Held) => Scope.close(scope, Exit.void)
 
 /**
  * The sockets of a process, for as long as the scope lives. They belong to it and not to a generation: an address that
- * has not changed is not bound again, a changed one is bound before the new generation is published, and the old closed
- * after it (`process.md`, "Reload").
+ * has not changed is not bound again; a changed one is bound before the new generation is published, and the old one is
+ * closed after that (docs/decisions/process.md, "Reload").
  */
 export const make = Effect.gen(function*() {
   const held = new Map<Surface["name"], Held>()

@@ -58,8 +58,8 @@ const refused = (error: CommandFailed | StorageFailed): Effect.Effect<void> =>
 
 /**
  * Reads the configuration anew and goes over to it as a whole, or not at all: everything is built and bound beside what
- * is served, then published at once, and the old generation is closed when its last request is done (`process.md`,
- * "Reload").
+ * is served, then published at once. The old generation is closed when its last request is done
+ * (docs/decisions/process.md, "Reload").
  */
 export const reload = (
   current: Ref.Ref<Generation>,

@@ -112,9 +112,9 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, conf
 })
 
 /**
- * Serves until the stop signal: every socket bound before anything serves, presence and recovery before the first claim,
- * and at the end requests and jobs finish side by side before presence and database go (`process.md`, "Start",
- * "Shutdown"). SIGHUP reloads. An exception that reached nobody ends the process in the same order, as what it died of.
+ * Serves until the stop signal. Every socket is bound before anything serves; presence and recovery come before the first
+ * claim; at the end requests and jobs finish side by side before presence and database go (docs/decisions/process.md).
+ * SIGHUP reloads. An exception that reached nobody ends the process in the same order, as what it died of.
  */
 export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept> =>
   Effect.scoped(Effect.gen(function*() {

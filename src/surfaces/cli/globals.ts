@@ -3,7 +3,7 @@ import { Either } from "effect"
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const
 const colours = ["auto", "always", "never"] as const
 
-/** Flags that may stand anywhere on the command line (`command-line.md`, "Conventions"). */
+/** Flags that may stand anywhere on the command line (docs/decisions/command-line.md, "What every command keeps to"). */
 export interface Globals {
   readonly logLevel: (typeof levels)[number] | undefined
   readonly color: (typeof colours)[number]

@@ -86,7 +86,7 @@ const listening = (server: Net.Server, host: string, port: number): Effect.Effec
 
 /**
  * A bound TCP socket. It outlives what is spoken on it: each connection is handed to the HTTP server in force when it
- * was accepted, so TLS goes on and off without moving the socket (`process.md`, "Reload").
+ * was accepted, so TLS goes on and off without moving the socket (docs/decisions/process.md, "Reload").
  */
 export class BoundSocket {
   readonly #socket: Net.Server

@@ -15,9 +15,9 @@ interface Connection {
 }
 
 /**
- * Counts a listener's connections and keeps them within the bounds of `process.md`: all that are open, and those that have
- * not yet sent one complete request head (a TLS handshake under way included). At a bound a newcomer takes the place of
- * the newest connection of whoever has most.
+ * Counts a listener's connections and keeps them within docs/decisions/process.md, "Bounds of a socket": all that are open,
+ * and those that have not yet sent one complete request head (a TLS handshake under way included). At a bound a newcomer
+ * takes the place of the newest connection of whoever has most.
  */
 export class Connections {
   readonly #max: number

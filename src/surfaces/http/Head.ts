@@ -47,7 +47,7 @@ export const readHead = (
     }
   })
 
-/** On every answer of every listener (`process.md`, layer 2). */
+/** On every answer of every listener (docs/decisions/process.md, "Bounds of a socket"). */
 const hardening = Object.entries({
   "strict-transport-security": "max-age=31536000; includeSubDomains",
   "x-content-type-options": "nosniff",

@@ -22,7 +22,7 @@ import { bareAnswer, hasOneHost, readHead, unmapped, write } from "./Head.ts"
 import type { Answer, App, Request } from "./Message.ts"
 import { unmatched } from "./Message.ts"
 
-/** A socket, and the constants of `process.md`. */
+/** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
 export interface SocketOptions {
   readonly name: "acme" | "admin" | "metrics"
   readonly host: string

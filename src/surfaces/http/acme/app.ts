@@ -73,7 +73,7 @@ const checkMediaType = (request: Request): Effect.Effect<void, UnsupportedMediaT
 const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): string =>
   [...(route.get === undefined ? [] : ["GET", "HEAD"]), ...(route.post === undefined ? [] : ["POST"])].join(", ")
 
-/** The ACME surface of the mounted profiles, layers 4 to 12 of `process.md`. */
+/** The ACME surface of the mounted profiles: docs/decisions/acme-surface.md, "Layers of a request", from the second on. */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
   { admission, policies, proxies, respondsForRelay = false }: {

@@ -42,7 +42,7 @@ const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect
 const nonce = (status: number): Effect.Effect<Answer> =>
   Effect.succeed({ status, headers: { "cache-control": "no-store" } })
 
-/** The resources of a profile, as the specification's table of endpoints lists them. */
+/** The resources of a profile: the table of docs/protocol.md, "What this version serves". */
 const table = {
   "/directory": { get: directory, post: kid(postAsGet, directory) },
   "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: kid(postAsGet, () => nonce(204)) },

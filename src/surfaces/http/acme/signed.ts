@@ -61,7 +61,7 @@ const rejected = (reason: string, error: AcmeError) =>
 
 const malformed = (reason: string, detail: string) => rejected(reason, new Malformed({ detail }))
 
-// The rows of the specification's table, in its order. Row 1, the media type, is checked before the body is read.
+// The rows of docs/decisions/acme-surface.md, "Order of the checks". Row 1, the media type, comes before the body is read.
 
 /** 2: flattened JWS and protected header decode. */
 const decodes = (posted: Posted) => {
