@@ -31,7 +31,7 @@ const percentDecoded = (text: string): string => {
   }
 }
 
-/** RFC 8555 section 7.3 and `protocol.md`: mailto URIs with one address and no header fields, at most 32. */
+/** RFC 8555 section 7.3 and docs/protocol.md, "Accounts": mailto URIs with one address and no header fields, at most 32. */
 export const checkContacts = (
   contacts: ReadonlyArray<string>
 ): Either.Either<ReadonlyArray<string>, UnsupportedContact | InvalidContact | Malformed> => {

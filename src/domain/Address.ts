@@ -220,7 +220,7 @@ export const makeAddressPolicy = (options: {
   }
 }
 
-/** Addresses tried for one connection (`protocol.md`, "Addresses"). */
+/** Addresses tried for one connection (docs/protocol.md, "Addresses"). */
 export const maxCandidates = 4
 
 /** The addresses to try, in order: IPv6 before IPv4, without doubles, at most 4, one of them IPv4 if there is any. */

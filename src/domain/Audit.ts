@@ -1,4 +1,4 @@
-/** The audit vocabulary, one definition per event (`audit.md`). Outcome follows from the event. */
+/** The audit vocabulary, one definition per event (docs/decisions/audit-rows.md). Outcome follows from the event. */
 const vocabulary = {
   certificate_issued: { outcome: "success", actors: ["acme"] },
   certificate_issue_failed: { outcome: "failure", actors: ["acme", "admin", "cli", "system"] },
@@ -25,7 +25,7 @@ const vocabulary = {
 
 export type AuditEvent = keyof typeof vocabulary
 
-/** Why an issuance failed, in one word (`audit.md`). */
+/** Why an issuance failed, in one word. */
 export type IssueFailureCause =
   | "bad_csr"
   | "filter_denied"

@@ -32,8 +32,8 @@ export const fromTrusted = ({ trusted_proxies }: ProxySettings): (sent: Sent) =>
 }
 
 /**
- * Who sent a request (`policy.md`, "Client address"): the peer, or, when that is a trusted proxy, the first address of
- * the forwarded header from the right that is none; if all are trusted, the leftmost. An entry that cannot be read ends
+ * Who sent a request (docs/policy.md, "Behind a proxy"): the peer, or, when that is a trusted proxy, the first address from
+ * the right in the forwarded header that is no trusted proxy; if all are, the leftmost. An entry that cannot be read ends
  * the list: what it hides might be anybody.
  */
 export const clientAddress = (settings: ProxySettings): (sent: Sent) => string => {

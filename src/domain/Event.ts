@@ -1,6 +1,6 @@
 /**
- * The log vocabulary: every record the service writes is declared here once, with its level, outcome and fields.
- * Names and levels: "Log records" of the operations specification and `telemetry.md`.
+ * The log vocabulary: every record the service writes is declared here once, with its level, outcome and fields
+ * (docs/decisions/log-and-metrics.md, "A closed vocabulary of events").
  */
 
 import type { FieldName, fields, FieldTypes } from "./EventField.ts"

@@ -1,4 +1,4 @@
-/** The dictionary of the log: every field a record may have ("Conventions" of `telemetry.md`). */
+/** The dictionary of the log: every field a record may have (docs/decisions/log-and-metrics.md). */
 
 /** Types of fields. */
 export interface FieldTypes {

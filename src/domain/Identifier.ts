@@ -5,7 +5,7 @@ import { shownCharacter } from "./Character.ts"
 /**
  * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly
  * with a leading `*.`. The schema is for values read back from storage; a client's text goes through
- * {@link normalizeIdentifier}, which knows more rules than the pattern (`protocol.md`, "Identifiers").
+ * {@link normalizeIdentifier}, which knows more rules than the pattern (docs/protocol.md, "Orders and authorizations").
  */
 export const DnsName = Schema.String.pipe(
   Schema.maxLength(253),
@@ -17,7 +17,7 @@ export type DnsName = typeof DnsName.Type
 const named = Brand.nominal<DnsName>()
 
 /**
- * A name the service does not take. `kind` is the problem type (RFC 8555 §6.7): `malformed` for text that is no name,
+ * A name the service does not take. `kind` is the problem type (RFC 8555 section 6.7): `malformed` for text that is no name,
  * `rejectedIdentifier` for a name refused by policy. `detail` is a sentence with one character of the client's text at most.
  */
 export class NameRefused extends Data.TaggedError("NameRefused")<{
@@ -30,13 +30,13 @@ const malformed = (detail: string) => Either.left(new NameRefused({ kind: "malfo
 const nonAscii = /[^\0-\u007f]/u
 const plainLabel = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 const numberLabel = /^(?:[0-9]+|0x[0-9a-f]*)$/
-/** `_acme-challenge.` in front of the base name must fit into 253 octets (RFC 8555 §8.4). */
+/** `_acme-challenge.` in front of the base name must fit into 253 octets (RFC 8555 section 8.4). */
 const longestForTxt = 253 - "_acme-challenge.".length
 
 const strict = { checkBidi: true, checkHyphens: true, checkJoiners: true, useSTD3ASCIIRules: true }
 
-// RFC 5892 on top of UTS #46, which admits symbols: the letter and digit classes of §2.1 with the exceptions of §2.6,
-// and the classes §2.4, §2.6 and §2.9 take away again.
+// RFC 5892 on top of UTS #46, which admits symbols: the letter and digit classes of section 2.1 with the exceptions of
+// section 2.6, and the classes that sections 2.4, 2.6 and 2.9 take away again.
 const allowed =
   /^(?:[\p{Ll}\p{Lo}\p{Lm}\p{Nd}\p{Mn}\p{Mc}\u00b7\u0375\u05f3\u05f4\u06fd\u06fe\u0f0b\u3007\u30fb-]|\u200c|\u200d)+$/u
 const disallowed =
@@ -50,7 +50,7 @@ const outOfContext = [
   /^(?=.*[\u0660-\u0669])(?=.*[\u06f0-\u06f9])/u
 ]
 
-/** Whether an `xn--` label is the one spelling of a label IDNA2008 allows (RFC 5891 §5.4, 5892, 5893). */
+/** Whether an `xn--` label is the one spelling of a label IDNA2008 allows (RFC 5891 section 5.4, RFC 5892, RFC 5893). */
 const isIdna2008 = (label: string): boolean => {
   const { domain, error } = tr46.toUnicode(label, strict)
   return !error && allowed.test(domain) && !disallowed.test(domain) &&
@@ -103,7 +103,7 @@ const labelFault = (label: string, known: KnownLabels): string | undefined => {
 
 /**
  * The one spelling of a `dns` identifier: lower-case ASCII without its one trailing dot. Total and idempotent.
- * Rules and refusals are the table "Identifiers" of `protocol.md`. A wildcard passes here whatever the profile offers;
+ * The rules are those of docs/protocol.md, "Orders and authorizations". A wildcard passes here whatever the profile offers;
  * see {@link isWildcard}. `known` is one for all names of a request, and bounds what they cost together.
  */
 export const normalizeIdentifier = (
@@ -137,7 +137,7 @@ export const normalizeIdentifier = (
 /** Whether the name stands for every name one label below its base. */
 export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
 
-/** The name whose control is proved: a wildcard's without `*.`, any other name itself (RFC 8555 §7.1.3). */
+/** The name whose control is proved: a wildcard's without `*.`, any other name itself (RFC 8555 section 7.1.3). */
 export const baseName = (name: DnsName): DnsName => isWildcard(name) ? named(name.slice(2)) : name
 
 /** The name written backwards, character by character: names below one suffix share a prefix, which an index finds. */

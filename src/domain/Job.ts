@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import type { JobId } from "./Id.ts"
 
-/** Payloads name the subject and carry what the request knew; never a secret (`jobs.md`, "Kinds"). */
+/** A payload names the subject, carries what the request knew, and holds no secret (docs/decisions/job-outcomes.md). */
 const Client = Schema.Struct({
   ip: Schema.optional(Schema.String),
   ptr: Schema.optional(Schema.String),

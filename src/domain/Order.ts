@@ -42,7 +42,7 @@ export interface Order {
   readonly createdAt: number
 }
 
-/** Order and authorizations expire together; there is no expiry column (`data-model.md`). */
+/** Order and authorizations expire together; no column holds when (docs/decisions/data-model.md, "Expiry is computed"). */
 export const expiresAt = (createdAt: number, validitySeconds: number): number => createdAt + validitySeconds
 
 /** What a client is told: an unfinished order past its expiry reads `invalid`, the stored status stays. */

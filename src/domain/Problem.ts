@@ -2,8 +2,8 @@ import type { AcmeError, Detailed, Identifier } from "./AcmeError.ts"
 import { limitSentences } from "./Limit.ts"
 
 /**
- * RFC 7807 / RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. A condition the
- * specification lists without a type has none.
+ * RFC 7807 and RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. What is about this
+ * server and not about ACME has no type (docs/decisions/acme-surface.md, "Problem types").
  */
 export interface ProblemDocument {
   readonly type?: string
@@ -17,7 +17,7 @@ export interface ProblemDocument {
 }
 
 interface Row<E> {
-  /** Suffix of the RFC 8555 URN; absent where the specification gives none. */
+  /** Suffix of the URN of RFC 8555 section 6.7; absent where it has none that fits. */
   readonly type?: string
   readonly status: number
   readonly detail: (error: E) => string

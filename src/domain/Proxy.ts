@@ -1,7 +1,7 @@
 import { Redacted } from "effect"
 import { comparable, makeAddressSet, parseAddress, parseCidr } from "./Address.ts"
 
-/* Forward proxies ("dns, proxy" of `configuration.md`): how they are written, and which requests go through one. */
+/* Forward proxies (docs/operations.md, "Through a forward proxy"): how they are written, which requests go through one. */
 
 /** A forward proxy. */
 export interface ForwardProxy {

@@ -3,7 +3,7 @@ import { Either } from "effect"
 /** Every role, in the order they are named. */
 export const everyRole = ["acme", "admin", "worker"] as const
 
-/** What a process does: serve ACME clients, serve operators, or work jobs off (`process.md`, "Roles"). */
+/** What a process does: serve ACME clients, serve operators, or work jobs off (docs/decisions/process.md, "Roles"). */
 export type Role = (typeof everyRole)[number]
 
 /** Roles of one process. */

@@ -16,7 +16,7 @@ import { Signers } from "../subsystems/signing/Signer.ts"
 import { currentSeconds } from "./acme/caller.ts"
 import { exportList } from "./crlExport.ts"
 
-/* The revocation lists of the local CAs ("CRL" of decisions/local-ca.md): only a worker comes here. */
+/* The revocation lists of the local CAs (docs/decisions/revocation-lists.md): only a worker comes here. */
 
 class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
   override get message(): string {

@@ -15,8 +15,8 @@ const pageSize = 100
 const beforeAll = OrderId("00000000-0000-0000-0000-000000000000")
 
 /**
- * Revokes every live certificate of a key that was burnt for everybody, each as its own backend does it (`jobs.md`,
- * "key_revoke"). An attempt that is repeated finds those that are left.
+ * Revokes every live certificate of a key that was burnt for everybody, each as its own backend does it
+ * (docs/decisions/keys-and-chains.md, "Who may burn a key"). An attempt that is repeated finds those that are left.
  */
 export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: PayloadOf<"key_revoke">, job: Job) {
   const key = Buffer.from(pubkey, "base64url")

@@ -51,7 +51,10 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
   )
 })
 
-/** One attempt (`jobs.md`, "signer_revoke"). A crash between the signer's answer and the stamp repeats the question. */
+/**
+ * One attempt (docs/decisions/job-outcomes.md, "Signing"). After a crash between the signer's answer and the stamp, the
+ * signer is asked again.
+ */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   type Ended = Outcome<Database>
   const order = yield* orderSearch.findRecord(OrderId(payload.order_id))

@@ -139,8 +139,9 @@ const failStuck = (orderId: OrderId, now: number) =>
   )
 
 /**
- * What a crash can leave behind (`jobs.md`, "Start and recovery"): validating challenges without a job get one, with
- * the account's current key; processing orders whose job is gone end `invalid`. Rows younger than a minute are left.
+ * What a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). Challenges under validation without a
+ * job get one, with the account's current key; processing orders whose job is gone end `invalid`. Rows younger than a
+ * minute are left.
  */
 export const recover = (
   config: Pick<Config, "order" | "profiles">

@@ -1,6 +1,6 @@
 import type { Stage } from "./Stage.ts"
 
-/** The kinds of checks (`policy.md`, "Check types"). */
+/** The kinds of checks (docs/policy.md, "Checks"). */
 export type CheckType = "allowed_ip" | "path" | "reverse_dns" | "identifiers" | "eab" | "ipam" | "custom"
 
 interface Facts {

@@ -1,8 +1,8 @@
 import { Data, Either } from "effect"
 
 /**
- * The conditions of filter rules: boolean expressions over check names (`policy.md`, "Condition syntax"). Chains of one
- * operator are one node, so that no length of text is deep.
+ * The conditions of filter rules: boolean expressions over check names (docs/decisions/policy.md, "Conditions"). A chain of
+ * one operator is one node, so that no length of text is deep.
  */
 export type Condition =
   | { readonly _tag: "Check"; readonly name: string }

@@ -1,6 +1,6 @@
 /**
- * The globs of filter checks (`policy.md`, "Check types"). They match in time linear in pattern and text: the pieces
- * between two stars are looked for from left to right, and the first place that fits is as good as any.
+ * The globs of filter checks (docs/policy.md, "Checks"). They match in time linear in pattern and text: the pieces between
+ * two stars are looked for from left to right, and the first place that fits is as good as any.
  */
 
 /** Whether a text matches. */

@@ -1,7 +1,7 @@
 import type { Condition, Known, Needs } from "./Condition.ts"
 import { evaluate } from "./Condition.ts"
 
-/** Where a policy is asked (`policy.md`, "Stages"). */
+/** Where a policy is asked (docs/decisions/policy.md, "Stages"). */
 export type Stage = "connection" | "identifiers"
 
 /** What a rule whose condition is true says, and what is said when none is. */
@@ -27,8 +27,8 @@ export interface Judgement {
 }
 
 /**
- * Steps 1 to 6 of "Verdicts": `rules` are those that apply at the stage, in order, at least one. Evaluated anew with one
- * verdict more until it needs none.
+ * The six steps of docs/decisions/policy.md, "Three answers". `rules` are those that apply at the stage, in order, at least
+ * one. They are judged anew with one verdict more until no verdict is needed.
  */
 export const judge = (rules: ReadonlyArray<Rule>, otherwise: Effect, known: Known): Judgement | Needs => {
   const warned: Array<string> = []

@@ -33,7 +33,7 @@ export interface Registration {
   readonly client: ClientFacts
 }
 
-/** Refuses everything but a valid account (`protocol.md`: after the nonce is spent). */
+/** Refuses every account that is not valid: row 9 of docs/decisions/acme-surface.md, "Order of the checks". */
 export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
   account.status === "valid"
     ? Effect.void

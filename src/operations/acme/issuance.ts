@@ -17,8 +17,8 @@ import { abandoned, rejected, stored, withdrawn } from "./issuanceEnds.ts"
 type Payload = PayloadOf<"signer_issue">
 
 /**
- * One attempt to sign (`jobs.md`, "signer_issue"): the order must still be `processing`, its account and every
- * authorization valid, before signing and again in the write that stores the certificate.
+ * One attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, its account and
+ * every authorization valid, before signing and again in the write that stores the certificate.
  */
 export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   type Ended = Outcome<Database>

@@ -20,8 +20,8 @@ export const anchor = (profile: string) => ofIssuer(profile, ({ anchorPem }) => 
 export const issuerCertificate = (profile: string) => ofIssuer(profile, ({ certificate }) => certificate)
 
 /**
- * The DER revocation list of a profile's CA, as it is stored ("GET /crl when" of decisions/local-ca.md); without a local
- * CA, the one the operator's script has, if any.
+ * The DER revocation list of a profile's CA, as it is stored (docs/decisions/revocation-lists.md, "Serving"). Without a
+ * local CA it is the one the operator's script has, if any.
  */
 export const revocationList = Effect.fnUntraced(function*(profile: string) {
   const issuer = (yield* Issuers).of(profile)

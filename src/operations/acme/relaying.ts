@@ -74,10 +74,10 @@ const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<Storag
 })
 
 /**
- * One attempt to have an order fulfilled by the upstream (`jobs.md`, "signer_relay_issue"). The account and every
- * authorization must be valid before it begins and in the write that stores the certificate, as for any signing. An order
- * the upstream has opened is continued. The time for it is what attempts take, and the waits between them: not what passes while
- * no process has the job.
+ * One attempt to have an order fulfilled by the upstream (docs/decisions/relays.md). The account and every authorization
+ * must be valid before it begins and in the write that stores the certificate, as for any signing
+ * (docs/decisions/job-outcomes.md, "Signing"). An order the upstream has opened is continued. What counts as its time is
+ * what attempts take and the waits between them, not what passes while no process has the job.
  */
 export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   type Ended = Outcome<Database>

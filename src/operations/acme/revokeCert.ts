@@ -81,9 +81,9 @@ const refused = Effect.fnUntraced(function*(
 }, Effect.uninterruptible)
 
 /**
- * revokeCert (RFC 8555 section 7.6; "Revocation rules"): the stored leaf must be the submitted one octet for octet.
- * Authorization is judged before anything that would tell whether the certificate is revoked. Where somebody else has to
- * revoke it, the request waits for that. A compromise burns the key even where its certificate was revoked before.
+ * revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf must be the submitted one, octet for
+ * octet. Authorization is judged before anything that would tell whether the certificate is revoked. Where somebody else
+ * has to revoke it, the request waits for that. A compromise burns the key even where its certificate was revoked before.
  */
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
   const { client, profile, reason, signer } = request

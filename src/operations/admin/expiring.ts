@@ -106,9 +106,8 @@ const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.
 })
 
 /**
- * Issued, unrevoked, unexpired certificates that end within so many days, soonest first ("Expiry digest" of
- * decisions/notifications.md). `total` counts the window; with `hideSuperseded` the ones that were replaced are left
- * out, and `hidden` counts them.
+ * Issued, unrevoked, unexpired certificates that end within so many days, soonest first (docs/decisions/expiring.md).
+ * `total` counts the window; with `hideSuperseded` the ones that were replaced are left out, and `hidden` counts them.
  */
 export const list = (
   wanted: { readonly profile?: string | undefined; readonly days: number; readonly hideSuperseded: boolean },

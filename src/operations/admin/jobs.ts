@@ -71,7 +71,7 @@ const tries = 5
 
 /**
  * Cancels a job that waits or has failed. One that waits is given up as its kind prescribes: an order it was about ends
- * `invalid`. What a failed one was about has ended already and is left alone (`jobs.md`, "Outcomes").
+ * `invalid`. What a failed one was about has ended already and is left alone (docs/decisions/job-outcomes.md, "Giving up").
  */
 export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string) {
   for (let left = tries;; left--) {

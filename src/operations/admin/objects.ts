@@ -15,7 +15,10 @@ import type { Expiring } from "./expiring.ts"
 import type { detail } from "./orders.ts"
 import { validityOf } from "./orders.ts"
 
-/** Records as operators see them: `--json` of the command line prints these objects (decisions/admin.md, "Objects"). */
+/**
+ * Records as operators see them: `--json` of the command line prints these objects (docs/decisions/command-line.md, "What
+ * every command keeps to").
+ */
 
 /** RFC 3339, UTC, whole seconds. */
 const time = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")

@@ -67,7 +67,10 @@ const walkNames = 1_000_000
 const walkMillis = 3000
 const afterAll = { beforeTime: Number.MAX_SAFE_INTEGER, beforeId: OrderId("ffffffff-ffff-ffff-ffff-ffffffffffff") }
 
-/** Orders with a name that contains a text, newest first, as far as a bounded walk finds them (`data-model.md`). */
+/**
+ * Orders with a name that contains a text, newest first, as far as a bounded walk finds them
+ * (docs/decisions/data-model.md, "Names that contain a text").
+ */
 const searchContaining = Effect.fnUntraced(function*(
   filters: OrderFilters,
   part: string,

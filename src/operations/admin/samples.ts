@@ -61,7 +61,7 @@ const nextUpdates: Sampling = Effect.gen(function*() {
 
 /**
  * What a worker tells of the database at a scrape: counted at most once in ten seconds. A sample that fails or takes
- * longer than two seconds is left out, and logged (`telemetry.md`, "Metrics").
+ * longer than two seconds is left out, and logged (docs/decisions/log-and-metrics.md, "Metrics").
  */
 export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly profiles: ReadonlyArray<string> }) =>
   Effect.map(Ref.make<{ readonly at: number; readonly samples: Samples } | undefined>(undefined), (kept) => {
