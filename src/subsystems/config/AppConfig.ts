@@ -6,8 +6,8 @@ type Read = typeof Table.Type
 type ReadProfile = Read["profiles"][string]
 
 /**
- * One profile with every inherited value filled in. Member names are the keys of `configuration.md`; durations are
- * integers in the unit the key's name ends in.
+ * One profile with every inherited value filled in. Member names are the keys of docs/configuration.md, "Reference";
+ * durations are integers in the unit the key's name ends in.
  */
 export interface ProfileConfig extends ReadProfile {
   readonly name: string

@@ -14,7 +14,7 @@ const byKey: Order.Order<Fault> = Order.combine(
 
 /**
  * The configuration cannot be used. Holds every fault found, sorted by key; `message` prints them one a line as
- * `key: message`. Decision `configuration.md`, "Reading the layers".
+ * `key: message` (docs/decisions/configuration.md, "Every fault at once").
  */
 export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{ readonly faults: ReadonlyArray<Fault> }> {
   /** Sorts the faults and drops repetitions of the same sentence about the same key. */

@@ -4,7 +4,7 @@ import { namePattern, reservedNames } from "../../domain/policy/Condition.ts"
 import { isExemption, parseProxy } from "../../domain/Proxy.ts"
 import { isDnsName, parseBindAddress } from "./Address.ts"
 
-/** What a text value must look like. Ranges and forms: decision `configuration.md` and the two specifications. */
+/** What a text value must look like. */
 export interface Form {
   /** For the reference, a noun phrase: "URL". */
   readonly says: string

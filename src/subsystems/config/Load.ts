@@ -63,7 +63,7 @@ const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Eff
 /**
  * Reads and resolves the configuration: `config.toml` in `cwd` or the file ACME_SVC_CONFIG names (extension optional;
  * an empty value names none), under the environment. A missing file is no fault. An unreadable one is, together with
- * every fault of the environment. "Configuration resolution" of the operations specification.
+ * every fault of the environment (docs/configuration.md, "Where values come from").
  */
 export const loadConfig = Effect.fn("Config.load")(function*(
   { cwd, env }: { readonly cwd: string; readonly env: Environment }

@@ -9,7 +9,7 @@ import { wholeRegex } from "../../domain/policy/Regex.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Rules.ts"
 
-/** "Startup and reload refusals" of `policy.md`, and what the inventory's backends need, for one profile. */
+/** What is refused of the policy of one profile, and what its inventory's backend needs. */
 
 type Check = ProfileConfig["filter"]["check"][string]
 

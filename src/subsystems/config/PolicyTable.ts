@@ -16,7 +16,7 @@ import {
   words
 } from "./Key.ts"
 
-/** The sections of the filter and the inventory. What their keys mean together is in `policy.md`. */
+/** The sections of the filter and the inventory. What their keys mean together is in docs/policy.md. */
 
 const names: Names = {
   fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),

@@ -90,7 +90,7 @@ const crossFaults = (
 
 /**
  * Everything but reading the file: default, file, environment, then the inheritance of profiles, then the rules.
- * The left side holds every fault of every layer at once. Decision `configuration.md`.
+ * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second").
  */
 export const resolveConfig = (sources: Sources): Either.Either<Resolved, ConfigRefused> => {
   const { cwd, env, fileFault, fileName = "config.toml", fileText } = sources

@@ -128,7 +128,7 @@ const sharing = (
   })
 }
 
-/** Profiles with one CA key share one CA: decision `local-ca.md`. */
+/** Profiles with one CA key share one CA (docs/decisions/local-ca.md, "Loading"). */
 const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
   sharing(subject, {
     backend: "local_ca",

@@ -17,7 +17,7 @@ import {
 } from "./Form.ts"
 import { choice, count, flag, integer, milliseconds, secret, text, texts, word } from "./Key.ts"
 
-/* The keys of signers: "signer" of `configuration.md` and "Relay backend" of the operations specification. */
+/* The keys of signers. What they mean together is in docs/signers.md. */
 
 const subject = Schema.Struct({
   common_name: text("ACME Service Local CA", commonName, "Common name of a generated CA."),

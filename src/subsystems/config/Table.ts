@@ -21,7 +21,7 @@ import { signer } from "./SignerTable.ts"
 /**
  * The keys of the service, one line each: default, range and meaning. Whatever is added here is at once read from
  * the file and the environment, checked, inherited by profiles, typed in `Config` and written to the example and the
- * reference. Sources: "Non-limit configuration keys" and "Limits" of the two specifications, `configuration.md`.
+ * reference (docs/decisions/configuration.md, "One table of keys").
  */
 
 const deniedByDefault = [

@@ -5,8 +5,8 @@ import { importSpki } from "./Jwk.ts"
 const capacity = 10_000
 
 /**
- * Imported account keys, the least recently used dropped beyond 10 000 (`process.md`, "Bounds on work"): importing a key
- * costs twice what verifying with it does. A key never changes, so nothing here can be stale.
+ * Imported account keys, the least recently used dropped beyond 10 000: importing a key costs twice what verifying with it
+ * does (docs/decisions/x509.md). A key never changes, so nothing here can be stale.
  */
 export class AccountKeys extends Context.Tag("acme/subsystems/crypto/AccountKeys")<AccountKeys, {
   /** The key of a stored DER SubjectPublicKeyInfo. */

@@ -5,7 +5,7 @@ import { DNS_NAME, octetString, readCertificate, readNames, SUBJECT_ALT_NAME } f
 import { decode, sameBytes, Tag } from "./DerReader.ts"
 import { isSame, keyAuthorizationDigest } from "./KeyAuthorization.ts"
 
-/** What is wrong with a validation certificate (RFC 8737 section 3; `protocol.md`, "tls-alpn-01"). */
+/** What is wrong with a validation certificate (RFC 8737 section 3; docs/protocol.md, "tls-alpn-01"). */
 export type AlpnCertificateFault =
   | "certificate_undecodable"
   | "not_self_signed"

@@ -14,7 +14,7 @@ import {
 } from "./Leaf.ts"
 import { encodePem } from "./Pem.ts"
 
-/** A generated CA: "Generation" of decisions/local-ca.md. Off the hot path. */
+/** A generated CA (docs/decisions/local-ca.md, "Files"). Off the hot path. */
 
 /** `signer.local_ca.key_type`: what a generated key is. */
 export type CaKeyType = "ecdsa-p256" | "ecdsa-p384" | "rsa-2048" | "rsa-3072" | "rsa-4096"

@@ -10,7 +10,7 @@ import { readNameConstraints } from "./NameConstraints.ts"
 import type { PemBlock } from "./Pem.ts"
 import { encodePem, splitPem } from "./Pem.ts"
 
-/** A CA as it is read from its files: "Loading" of decisions/local-ca.md. Off the hot path. */
+/** A CA as it is read from its files (docs/decisions/local-ca.md, "Loading"). Off the hot path. */
 
 /** The CA cannot be used. `detail` is a clause without a final stop that says exactly why; it quotes no key. */
 export class CaUnusable extends Data.TaggedError("CaUnusable")<{ readonly detail: string }> {}
@@ -46,8 +46,8 @@ export interface CaMaterial {
 
 /**
  * Reads a CA from the text of its two files. `now` is epoch seconds. Without a key, for a process that only publishes
- * the certificate, the refusals that concern signing (fit of the key, cA, keyUsage, dates) are left to the one that
- * does sign ("worker role").
+ * the certificate, the refusals that concern signing (fit of the key, cA, keyUsage, dates) are left to the worker,
+ * which does sign.
  */
 export const loadCa = (files: {
   readonly certificatePem: string

@@ -8,7 +8,7 @@ import type { ForeignCheck } from "./ForeignLint.ts"
 import { lintForeignLeaf } from "./ForeignLint.ts"
 import { splitPem } from "./Pem.ts"
 
-/** What is checked of a chain, whichever backend it is from, before it is stored ("Chain check" of decisions/jobs.md). */
+/** What is checked of a chain, whichever backend it is from, before it is stored (docs/decisions/keys-and-chains.md). */
 
 /** What is wrong with a chain: the field `check` of `order_finalize_chain_rejected`. */
 export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "sequence" | ForeignCheck

@@ -7,7 +7,7 @@ import { bits, element, oid, sequence, time, unsigned } from "./DerWriter.ts"
 import type { LeafNotSigned, UnsupportedIssuer } from "./Leaf.ts"
 import { extension, makeSigner } from "./Leaf.ts"
 
-/** Certificate revocation lists (RFC 5280 section 5; "CRL" of decisions/local-ca.md). */
+/** Certificate revocation lists (RFC 5280 section 5; docs/decisions/revocation-lists.md). */
 
 /** One revoked certificate. */
 export interface CrlEntry {

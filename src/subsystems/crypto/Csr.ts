@@ -10,8 +10,8 @@ import type { AlgorithmIdentifier, KeyType, SubjectKey } from "./WeakKey.ts"
 import { isNull, keyTypeOf, readAlgorithm, readSubjectKey } from "./WeakKey.ts"
 
 /**
- * Certification requests (RFC 2986), read on the hot path: own DER reader and `node:crypto` (`speed.md`, X.509).
- * Rules: the table under "Finalize" in decisions/protocol.md and "CSR and certificate" in attacks.md.
+ * Certification requests (RFC 2986), read on the hot path by a DER reader of our own (docs/decisions/x509.md). The rules
+ * are docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and certificate".
  */
 
 /** A request whose signature, key and form are accepted. Whether its names fit is {@link checkCsrNames}. */

@@ -1,7 +1,7 @@
 import { Data, Either } from "effect"
 
 /**
- * Strict DER (X.690 section 10) for the few structures on the hot path: one CSR in, one leaf out (`speed.md`).
+ * Strict DER (X.690 section 10) for the few structures on the hot path: one CSR in, one leaf out (docs/decisions/x509.md).
  * Everything that BER allows and DER does not is refused: indefinite and padded lengths, padded integers,
  * booleans other than 00 and FF, set unused bits, constructed strings, long-form tags.
  */

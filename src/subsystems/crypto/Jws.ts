@@ -67,7 +67,7 @@ const isObject = (value: unknown): value is Members =>
 
 const textMembers = ["alg", "nonce", "url", "kid"] as const
 
-/** Check 2 of the specification's table: a flattened JWS whose protected header decodes. */
+/** Row 2 of docs/decisions/acme-surface.md, "Order of the checks": a flattened JWS whose protected header decodes. */
 export const parseJws = (body: Uint8Array): Either.Either<Jws, Malformed> =>
   readJws(parseObject(body), "The body is not a JSON object.")
 

@@ -7,7 +7,7 @@ import { basename, dirname, join } from "node:path"
 
 /**
  * Files that must never be half there, never land on another file and never be readable by others: CA keys and
- * certificates ("Generation" of decisions/local-ca.md), TLS pairs, exported CRLs. Rule 56 of traps.md.
+ * certificates, TLS pairs, exported CRLs (docs/decisions/local-ca.md, "Files").
  */
 
 /** Why a file could not be read or written. */

@@ -7,8 +7,8 @@ import { bits, element, oid, sequence, text, time, unsigned } from "./DerWriter.
 import type { KeyType } from "./WeakKey.ts"
 
 /**
- * Certificates from nothing but a key and validated names ("Leaf profile" of decisions/local-ca.md). What belongs to
- * the issuer is encoded once; one leaf is a handful of concatenations and one signature.
+ * Certificates from nothing but a key and validated names (docs/decisions/local-ca.md, "The leaf"). What belongs to the
+ * issuer is encoded once; one leaf is a handful of concatenations and one signature.
  */
 
 /** What one leaf is made of. The caller has checked names and common name against the order. */
@@ -241,11 +241,11 @@ const DAY = 86400
 export interface ValidityWindow {
   readonly notBefore: number
   readonly notAfter: number
-  /** Rule 4: the requested dates left nothing and were dropped; `local_ca_requested_validity_discarded`. */
+  /** Rule 3: the requested dates left nothing and were dropped; `local_ca_requested_validity_discarded`. */
   readonly discardedRequest: boolean
 }
 
-/** The five rules under "Validity" of decisions/local-ca.md. All times are epoch seconds; fractions are dropped. */
+/** The five rules of docs/decisions/local-ca.md, "Validity". All times are epoch seconds; fractions are dropped. */
 export const validityWindow = (input: {
   readonly now: number
   readonly validityDays: number

@@ -20,9 +20,8 @@ import { decode, sameBytes, Tag } from "./DerReader.ts"
 import type { LeafRequest } from "./Leaf.ts"
 
 /**
- * What is checked of an own leaf after it was made and before it is stored ("Lint before storing" of
- * decisions/local-ca.md). Reads the finished DER and shares no expected value with `Leaf.ts`, so that one mistake there
- * is not repeated here.
+ * What is checked of an own leaf after it was made and before it is stored (docs/decisions/local-ca.md, "Lint"). It reads
+ * the finished DER and shares no expected value with `Leaf.ts`, so that one mistake there is not repeated here.
  */
 
 /** The failed check of a leaf: the field `check` of `local_ca_lint_failed`. */

@@ -6,8 +6,8 @@ import { decode, Tag } from "./DerReader.ts"
 import { maxExponentOctets } from "./Jwk.ts"
 
 /**
- * Which subject keys have a form that is certified: type, size, exponent; and RSA moduli that anyone can factor ("key" and
- * "weak or burnt key" of the table under Finalize in decisions/protocol.md).
+ * Which subject keys have a form that is certified (type, size, exponent), and which RSA moduli anyone can factor
+ * (docs/protocol.md, "CSR policy" and "Bad keys").
  */
 
 /** AlgorithmIdentifier (RFC 5280 section 4.1.1.2). */

@@ -3,7 +3,10 @@ import { Clock, Context, Effect, Layer } from "effect"
 const rowsPerMinute = 10
 const minuteMillis = 60_000
 
-/** How many rows an outsider can still cause this process to write (decisions/audit.md, "When a row is written"). */
+/**
+ * How many rows an outsider can still cause this process to write (docs/decisions/audit-rows.md, "Rows that outsiders
+ * cause").
+ */
 export class AuditAllowance extends Context.Tag("acme/subsystems/db/AuditAllowance")<AuditAllowance, {
   /** Whether one more row may be written now; at most ten a minute. */
   readonly take: Effect.Effect<boolean>

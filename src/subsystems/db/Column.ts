@@ -5,7 +5,8 @@ export type Dialect = "sqlite" | "postgres"
 
 /**
  * How one value travels to and from a column on either engine: the only place where the engines' value types differ
- * (`data-model.md`, "Types"). A value that does not decode is a defect: the schema and the code disagree.
+ * (docs/decisions/data-model.md, "Kinds of columns"). A value that does not decode is a defect: the schema and the code
+ * disagree.
  */
 export interface Column<A> {
   readonly encode: (value: A, dialect: Dialect) => unknown

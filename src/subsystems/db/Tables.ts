@@ -9,7 +9,7 @@ const printed = <A>(column: Column<A>, print: (value: A) => string, parse: (text
   decode: (raw, dialect) => print(column.decode(raw, dialect))
 })
 
-/** What a column holds, as `data-model.md` calls it, and how that is written as text. */
+/** What a column holds (docs/decisions/data-model.md, "Kinds of columns"), and how that is written as text. */
 const codecs = {
   uuid: nullable(uuid()),
   text: nullable(text()),

@@ -132,5 +132,5 @@ export const changeKey = (
 /** `valid` to `deactivated`; `undefined` when it was not valid. */
 export const deactivate = (profile: string, id: AccountId) => first(deactivateStatement, { profile, id })
 
-/** First in the lock order of `data-model.md`: taken before any order row. */
+/** First in the order of locks, before any order's row (docs/decisions/data-model.md, "Order of locks"). */
 export const lock = (id: AccountId) => lockRow("accounts", id)

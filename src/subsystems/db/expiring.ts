@@ -7,8 +7,7 @@ import { orderColumns } from "./orders.ts"
 import type { Fragments } from "./Statement.ts"
 import { select, statement } from "./Statement.ts"
 
-/* Certificates that are issued, unrevoked and soon at their end, over every profile or one ("Expiry digest" of
-   decisions/notifications.md). */
+/* Certificates that are issued, unrevoked and soon at their end, over every profile or one (docs/decisions/expiring.md). */
 
 /** The orders of every profile, one after the other. */
 const everyProfile = `${distinct("orders", "profile")} JOIN orders o ON o.profile = p.profile`

@@ -13,7 +13,7 @@ export interface Sample {
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const issueBuckets = [1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
 
-/** Gauges that are asked for at a scrape, by name: what they tell and their labels (`telemetry.md`, "Metrics"). */
+/** Gauges that are asked for at a scrape, by name: what they tell, and their labels (docs/metrics.md, "Series"). */
 export const sampled = {
   acme_svc_jobs: { help: "Rows of the queue.", labels: ["kind", "status"] },
   acme_svc_job_oldest_ready_seconds: { help: "Age of the oldest row that is due and has not begun.", labels: ["kind"] },

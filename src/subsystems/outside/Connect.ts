@@ -59,7 +59,7 @@ export type Dialer = (
 /** Straight to the address. */
 export const direct: Dialer = (request) => connect(request)
 
-/** SNI carries names only, without the root dot (RFC 6066 §3). */
+/** SNI carries names only, without the root dot (RFC 6066 section 3). */
 const serverName = (host: string): string | undefined => {
   const name = host.replace(/:[0-9]+$/, "").replace(/\.$/, "")
   return name.startsWith("[") || Net.isIP(name) !== 0 ? undefined : name

@@ -45,7 +45,7 @@ const exchange = (socket: Net.Socket, request: HttpGetRequest, userAgent: string
   Effect.async<HttpAnswer, TlsFailed | ExchangeFailed>((resume) => {
     let secured = !request.secure
     let interim = 0
-    // RFC 8555 §8.3 leaves the certificate of a redirect target out of the proof
+    // RFC 8555 section 8.3 leaves the certificate of a redirect target out of the proof
     const stream = request.secure ? secure(socket, sni(request.host)).on("error", ignore) : socket
     stream.once("secureConnect", () => {
       secured = true

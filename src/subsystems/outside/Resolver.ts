@@ -60,7 +60,7 @@ const unanswered: ReadonlySet<string | undefined> = new Set([Dns.CONNREFUSED, Dn
 
 const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
-/** RFC 6761 §6.3: `localhost` and everything below it is the loopback interface, whatever a server might say. */
+/** RFC 6761 section 6.3: `localhost` and everything below it is the loopback interface, whatever a server might say. */
 const isLocalhost = (name: string) => /(?:^|\.)localhost\.?$/i.test(name)
 const loopback = Array.filterMap(["::1", "127.0.0.1"], parseAddress)
 

@@ -11,7 +11,7 @@ export interface RetryBounds {
   readonly atMost?: number | undefined
 }
 
-/** How an attempt ended (`jobs.md`, "Outcomes"). */
+/** How an attempt ended (docs/decisions/job-outcomes.md, "Outcomes"). */
 export type Outcome<R> =
   /**
    * `ifJoined` runs where somebody enqueued the job again while it ran, in the same transaction once the job has ended in it:

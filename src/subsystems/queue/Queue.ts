@@ -21,7 +21,7 @@ export interface Enqueue<K extends JobKind> {
   readonly deadline?: number
 }
 
-/** Durable work that follows an answer (`jobs.md`). */
+/** Durable work that follows an answer (docs/jobs.md). */
 export class Queue extends Context.Tag("acme/subsystems/queue/Queue")<Queue, {
   /** Writes the job in the caller's transaction and wakes this process's runner once that has committed. */
   readonly enqueue: <K extends JobKind>(job: Enqueue<K>) => Effect.Effect<JobId, StorageFailed>

@@ -69,7 +69,10 @@ const hearEnds = Effect.gen(function*() {
   return told
 })
 
-/** Requests that wait for a job (`jobs.md`, "Wake-up"), a bounded number of them at a time. */
+/**
+ * Requests that wait for a job, a bounded number of them at a time (docs/decisions/wake-up.md, "Requests that wait for a
+ * job").
+ */
 export class Waits extends Context.Tag("acme/subsystems/queue/Waits")<Waits, {
   /** As {@link settledJob}, until shortly before the request's own deadline; at once when too many wait already. */
   readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed, Database>

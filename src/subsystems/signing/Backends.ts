@@ -57,8 +57,8 @@ const backendOf = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusab
 
 /**
  * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Those of `before` whose
- * section has not changed are used again as they are (`process.md`, "Reload"), unless `outbound`, the sections that say how
- * the world is reached, has.
+ * section has not changed are used again as they are, unless `outbound` has changed, the sections that say how the world is
+ * reached (docs/decisions/process.md, "Reload").
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,

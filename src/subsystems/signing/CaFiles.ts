@@ -110,7 +110,7 @@ export const generateIfAbsent = (
     return true
   })
 
-/** Loads the CA for signing: certificate and key, every refusal of `local-ca.md`. */
+/** Loads the CA for signing: certificate and key, with every refusal of docs/decisions/local-ca.md, "Loading". */
 export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { cert_path, key_path } = settings

@@ -9,7 +9,7 @@ import { SigningFailed } from "./Signer.ts"
 /** Bytes a chain may have. */
 export const maxChainBytes = 65_536
 
-/** A chain somebody else made, held against what was asked for ("Chain check" of `jobs.md`). */
+/** A chain somebody else made, held against what was asked for (docs/decisions/keys-and-chains.md). */
 export const accept = (chain: string, request: IssueRequest): Effect.Effect<Issued, SigningFailed> =>
   Effect.gen(function*() {
     const { csr, names, orderId } = request

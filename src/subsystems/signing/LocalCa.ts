@@ -26,8 +26,8 @@ const daySeconds = 86_400
 const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
 
 /**
- * Signs with a locally held key (`local-ca.md`), generating the CA first when it does not exist. Whatever belongs to the
- * issuer is encoded once; a leaf is read back and checked against the profile before it is handed out.
+ * Signs with a locally held key (docs/decisions/local-ca.md), and makes the CA first when it does not exist. Whatever
+ * belongs to the issuer is encoded once; a leaf is read back and linted before it is handed out.
  */
 export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {

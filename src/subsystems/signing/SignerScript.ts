@@ -34,7 +34,7 @@ export class HookFailed extends Data.TaggedError("HookFailed")<{
 /** The exit code that says the CSR is at fault, reserved for the hook `issue`. */
 export const badCsrExit = 3
 
-/** Runs a hook ("Custom signer script" of the operations specification); answers its standard output. */
+/** Runs a hook (docs/signers.md, "A program"); answers its standard output. */
 export const ask = (
   scripts: Scripts["Type"],
   settings: CustomSettings,

@@ -62,8 +62,9 @@ export type RefusalReason =
   | "extension_mismatch"
 
 /**
- * A check that ran and did not pass. `error` is the problem type a client may see (`protocol.md`, "Verdicts"); `reason`
- * and `detail` are for the log alone and never reach a client. `detail` holds neither token nor key authorization.
+ * A check that ran and did not pass. `error` is the problem type a client may see; `reason` and `detail` are for the log
+ * alone and never reach a client (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` holds
+ * neither token nor key authorization.
  */
 export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
   readonly error: "connection" | "unauthorized" | "dns" | "incorrectResponse" | "tls"

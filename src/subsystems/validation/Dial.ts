@@ -9,7 +9,7 @@ import type { Resolver } from "../outside/Resolver.ts"
 import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
 import { ChallengePostponed, unlessOwn, unreachable } from "./Attempt.ts"
 
-/** How one attempt finds and dials hosts (`protocol.md`, "Addresses"): one resolution, and what is dialled was checked. */
+/** How one attempt finds and dials hosts: one resolution, and what is dialled was checked (docs/protocol.md, "Addresses"). */
 export interface Dial {
   /** The addresses of a name, or of a literal as URLs write it, that may be dialled, in their order. */
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<IpAddress>, ChallengeRefused | ChallengePostponed>

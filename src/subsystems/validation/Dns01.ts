@@ -9,7 +9,7 @@ import { ChallengeRefused, unlessOwn } from "./Attempt.ts"
 const maxRecords = 64
 
 /**
- * The dns-01 check (RFC 8555 section 8.4; `protocol.md`, "Verdicts"). Succeeds when one of the TXT records at
+ * The dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). It succeeds when one of the TXT records at
  * `_acme-challenge.<name>` is the digest of the key authorization, octet for octet. Nothing is dialled but the resolver.
  */
 export const makeDns01 = (resolver: Pick<Resolver["Type"], "texts">) =>

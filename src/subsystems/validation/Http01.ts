@@ -52,9 +52,9 @@ const redirectTarget = (location: string | undefined, from: string): Either.Eith
 }
 
 /**
- * The http-01 check (RFC 8555 §8.3; `protocol.md`, "Addresses" and "Verdicts"). Succeeds when the body served is the
- * key authorization, byte for byte. Bounded by the caller; the attempt's own timeout only shares out the connection
- * attempts. Interruption ends look-ups and sockets.
+ * The http-01 check (RFC 8555 section 8.3; docs/protocol.md, "http-01"). It succeeds when the body served is the key
+ * authorization, byte for byte. The caller bounds it; the attempt's own timeout only shares out the connection attempts.
+ * Interruption ends look-ups and sockets.
  */
 export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGet: HttpGet["Type"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {

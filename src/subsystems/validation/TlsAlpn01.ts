@@ -14,8 +14,8 @@ const protocol = "acme-tls/1"
 const longestText = 500
 
 /**
- * The tls-alpn-01 check (RFC 8737; `protocol.md`, "Addresses" and "Verdicts"). Succeeds when the host of the name shows
- * the validation certificate in a handshake for `acme-tls/1`. Bounded by the caller, as http-01 is.
+ * The tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). It succeeds when the host of the name shows the
+ * validation certificate in a handshake for `acme-tls/1`. The caller bounds it, as it does http-01.
  */
 export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, peer: AlpnPeer["Type"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {

@@ -6,8 +6,8 @@ import type { Comparable } from "../../../domain/Address.ts"
 export class InventoryFailed extends Data.TaggedError("InventoryFailed")<{ readonly detail: string }> {}
 
 /**
- * Answers which names an address owns (`policy.md`, "Inventory"). There is no outcome for a denial, so that no outage
- * can turn into a verdict.
+ * Answers which names an address owns (docs/decisions/policy.md, "Inventories"). There is no outcome for a denial, so that
+ * no outage can turn into a verdict.
  */
 export interface Inventory {
   /** The names as they were written down; `undefined` when there is no record of the address. */

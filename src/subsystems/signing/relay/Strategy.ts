@@ -6,7 +6,7 @@ import { emit } from "../../log/EventLog.ts"
 import type { DnsUpdate, UpdateServer } from "../../outside/DnsUpdate.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
-/* How the relay proves to the upstream that it may have a name ("Strategy rules" of the operations specification). */
+/* How the relay proves to the upstream that it may have a name (docs/signers.md, "An upstream ACME CA"). */
 
 /** A challenge the upstream offers: types unknown here and absent tokens are possible. */
 export interface UpstreamChallenge {
