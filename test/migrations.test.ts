@@ -95,7 +95,8 @@ interface Shape {
   readonly foreignKeys: ReadonlyArray<string>
 }
 
-// Type words of the two engines, folded to those of `data-model.md`. A bool is an INTEGER there and a uuid a BLOB.
+// Type words of the two engines, folded to kinds (docs/decisions/data-model.md, "Kinds of columns"). On SQLite a bool is
+// an INTEGER and a uuid a BLOB.
 const folded = new Map([
   ["bigint", "int"],
   ["integer", "int"],

@@ -7,7 +7,7 @@ import type { ProblemDocument } from "../../src/domain/Problem.ts"
 import { isAcmeError, problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
 import { storedProblem } from "../../src/subsystems/db/orders.ts"
 
-/** RFC 8555 section 6.7 and the statuses this service's specification gives its types, stored errors included. */
+/** The types of RFC 8555 section 6.7 and the statuses this service gives them, stored errors included. */
 const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   accountDoesNotExist: [400],
   alreadyReplaced: [409],
@@ -36,7 +36,7 @@ const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   userActionRequired: [403]
 }
 
-/** What the specification lists without a type. */
+/** What has no type (docs/decisions/acme-surface.md, "Problem types"). */
 const untyped: { readonly [tag: string]: number } = {
   UnsupportedMediaType: 415,
   ChallengeEnqueueFailed: 500,

@@ -8,7 +8,7 @@ import { startGround } from "../support/Ground.ts"
 import type { HttpAnswer, HttpClient } from "../support/Http.ts"
 import { makeHttpClient } from "../support/Http.ts"
 
-/* What stands in the head of every answer: RFC 8555 section 6.5 and 7, protocol.md, process.md ("ACME listener"). */
+/* What stands in the head of every answer: RFC 8555 section 6.5, docs/decisions/acme-surface.md, "Layers of a request". */
 
 let ground: Ground
 let http: HttpClient

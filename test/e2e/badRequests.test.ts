@@ -14,8 +14,8 @@ import { makeHttpClient } from "../support/Http.ts"
 import { leafOf } from "../support/Openssl.ts"
 
 /*
- * Every way a signed request can be wrong, one at a time, and what comes back: the tables "JWS" of attacks.md and
- * protocol.md. One server stands through all of it.
+ * Every way a signed request can be wrong, one at a time, and what comes back (docs/attacks.md, "JWS"; docs/protocol.md,
+ * "Signed requests"). One server stands through all of it.
  */
 
 let ground: Ground

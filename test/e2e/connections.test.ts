@@ -8,7 +8,7 @@ import { verifyChain } from "../support/Openssl.ts"
 import type { Raw } from "../support/RawClient.ts"
 import { drip, open } from "../support/RawClient.ts"
 
-/* The lines "slow head, slow body, 5000 idle connections" and their neighbours of attacks.md, "HTTP surface". */
+/* Slow heads, slow bodies, 5000 idle connections and the like (docs/attacks.md, "HTTP surface"). */
 
 describe.each([{ tls: false }, { tls: true }])("connections, TLS $tls", ({ tls }) => {
   let ground: Ground

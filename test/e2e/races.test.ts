@@ -6,7 +6,7 @@ import { builtServer, databases } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 
-/* The table "Orders and races" of attacks.md, as far as it needs no second server: see twoServers.test.ts. */
+/* The table of docs/attacks.md, "Orders and races", as far as it needs no second server: see twoServers.test.ts. */
 
 describe.each(databases)("many at once, $name", ({ freshUrl }) => {
   let ground: Ground

@@ -14,7 +14,7 @@ import { verifyChain } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import { talk } from "../support/Talk.ts"
 
-/* SIGHUP: one configuration after the other over a running process ("Reload" of process.md). */
+/* SIGHUP: one configuration after the other over a running process (docs/decisions/process.md, "Reload"). */
 
 interface Settings {
   readonly port: number

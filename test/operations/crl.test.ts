@@ -28,7 +28,7 @@ import type { IssuedHere } from "../support/Issued.ts"
 import { filesIn, issueTo, profilesIn, work } from "../support/Issued.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
 
-/* The life of revocation lists: "CRL rules" of the specification and "CRL" of decisions/local-ca.md. */
+/* The life of revocation lists (docs/decisions/revocation-lists.md). */
 
 const config = configOf()
 const surface = surfaceOf(config)

@@ -11,7 +11,7 @@ import type { World } from "../support/Graph.ts"
 import { callerAt, configOf, count, eventsOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, withForeignSigner, work } from "../support/Issued.ts"
 
-/* signer_revoke (`jobs.md`): the signer is asked first, the order is stamped after. */
+/* signer_revoke (docs/decisions/job-outcomes.md, "Signing"): the signer is asked first, the order is stamped after. */
 
 const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
 const operator = { kind: "cli", id: "tester" } as const

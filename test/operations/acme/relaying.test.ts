@@ -32,7 +32,7 @@ import {
   useRelays
 } from "../../support/Relayed.ts"
 
-/* signer_relay_issue (`jobs.md`): what one attempt at the upstream makes of an order. How it fails is in relayingEnds. */
+/* signer_relay_issue (docs/decisions/relays.md): what one attempt makes of an order. How it fails is in relayingEnds. */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
 

@@ -12,7 +12,7 @@ import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, profileOf, signsAtOnce, sql } from "../../support/Graph.ts"
 import { finalized, relay, relaying, relayJobs, trail, upstreamRows, useRelays } from "../../support/Relayed.ts"
 
-/* signer_relay_issue (`jobs.md`): how an order that is relayed ends without a certificate. */
+/* signer_relay_issue (docs/decisions/job-outcomes.md, "Giving up"): how a relayed order ends without a certificate. */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
 const refusal = (detail: string, problemType = "unauthorized") =>

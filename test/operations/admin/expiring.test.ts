@@ -12,7 +12,7 @@ import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql } from "../.
 import { issueTo, withOwnCa } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
-/* What ends soon, and what has taken its place: "Expiry digest" of decisions/notifications.md. */
+/* What ends soon, and what has taken its place (docs/decisions/expiring.md). */
 
 const config = configOf()
 

@@ -15,7 +15,7 @@ import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../.
 import { withOwnCa, work } from "../../support/Issued.ts"
 import { madeAt } from "../../support/LocalCa.ts"
 
-/* What operators do with jobs: "Job" of the specification's states, and "Outcomes" of decisions/jobs.md. */
+/* What operators do with jobs (docs/jobs.md, "By hand"; docs/decisions/job-outcomes.md, "Giving up"). */
 
 const config = configOf()
 const operator = { kind: "cli", id: "tester" } as const

@@ -3,7 +3,7 @@ import { assert } from "vitest"
 import type { Sample } from "./Samples.ts"
 import { accepted, envWith, refused, refusedFor } from "./Samples.ts"
 
-/* What of "Relay backend" and "Startup refusals" of the operations specification keeps the service from starting. */
+/* Which settings of a relay keep the service from starting. */
 
 type Keys = { readonly [key: string]: Sample }
 

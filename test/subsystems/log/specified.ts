@@ -1,6 +1,6 @@
 /*
- * Names of log records as the specification and the decisions about telemetry list them. What this service says must be
- * among them, and what they list must be said once the surface it belongs to exists.
+ * Names of log records, listed by hand beside their declarations: one that is renamed or dropped breaks whoever filters on
+ * it (docs/decisions/log-and-metrics.md, "A closed vocabulary of events"). Names of surfaces to come are listed apart.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))

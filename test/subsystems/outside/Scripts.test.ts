@@ -10,7 +10,7 @@ import { makeTurns } from "../../../src/subsystems/outside/Turns.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/* "Scripts" of the list of attacks, with real programs. */
+/* docs/attacks.md, "Scripts that sign", with real programs. */
 
 const turns = makeTurns(16)
 

@@ -21,7 +21,7 @@ import { makeCa } from "../../support/Openssl.ts"
 import { shellScript } from "../../support/Script.ts"
 import { cn, csrOf, dns, ext, hexed, openssl, pem, sanOf, seq, utf8 } from "../crypto/Pki.ts"
 
-/* "Custom signer script" of the operations specification, and "Scripts" of the list of attacks, with real programs. */
+/* docs/signers.md, "A program", and docs/attacks.md, "Scripts that sign", with real programs. */
 
 const settings = (script_path: string, more: Partial<CustomSettings> = {}): CustomSettings => ({
   script_path,

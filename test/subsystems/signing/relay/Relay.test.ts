@@ -16,7 +16,7 @@ import type { Said } from "../../../support/ScriptedUpstream.ts"
 import { ca, order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
 import { csrOf, dns, pem, sanOf } from "../../crypto/Pki.ts"
 
-/* What the relay makes of the end of an order at the upstream ("Relay backend" of the operations specification). */
+/* What the relay makes of the end of an order at the upstream (docs/signers.md, "An upstream ACME CA"). */
 
 const request = issueRequest(["a.example"])
 

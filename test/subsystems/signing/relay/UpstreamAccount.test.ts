@@ -14,7 +14,7 @@ import { noUpdates, refusal, relayOf, relaySettings } from "../../../support/Scr
 import { ca, directory, postsOf, upstreamWith } from "../../../support/ScriptedUpstream.ts"
 import { rsaKey } from "../../crypto/Pki.ts"
 
-/* The relay's own account at the upstream ("Relay backend" of the operations specification). */
+/* The relay's own account at the upstream (docs/signers.md, "An upstream ACME CA"). */
 
 const objectOf = (text: unknown): { readonly [member: string]: unknown } =>
   JSON.parse(Buffer.from(String(text), "base64url").toString()) as { readonly [member: string]: unknown }

@@ -19,7 +19,7 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/* An upstream that lies, dawdles or fails ("Scripts, relay, notifications" of the list of attacks). */
+/* An upstream that lies, dawdles or fails (docs/attacks.md, "Relay"). */
 
 describe("an order at an honest upstream", () => {
   it.effect("goes from newOrder to its certificate, what outlives the attempt kept on the way", () =>

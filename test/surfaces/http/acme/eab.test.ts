@@ -26,7 +26,7 @@ import {
 } from "../../../support/Handle.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* External account binding (RFC 8555 section 7.3.4), with every line about it in "Accounts and EAB" of the attacks. */
+/* External account binding (RFC 8555 section 7.3.4), with every line about it in docs/attacks.md, "Accounts". */
 
 /** Profiles `default` and `other` want a binding; `open` does not, and `strict` has terms besides. */
 const config = configOf(`

@@ -24,8 +24,8 @@ import {
 import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
- * "Each write made to fail once by a database trigger": from newAccount to the end of the account, every write of every
- * step fails before the step is taken.
+ * A database trigger makes each write fail once: from newAccount to the end of the account, every write of every step fails
+ * before the step is taken (docs/attacks.md, "Orders and races").
  */
 
 const config = configOf()

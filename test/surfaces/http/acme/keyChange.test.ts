@@ -28,7 +28,7 @@ import {
 import { issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* Key rollover (RFC 8555 section 7.3.5), with every refusal of "Key rollover" in the list of attacks. */
+/* Key rollover (RFC 8555 section 7.3.5), with every refusal of docs/attacks.md, "Key rollover". */
 
 const surface = surfaceOf(configOf())
 const target = at("/keyChange")

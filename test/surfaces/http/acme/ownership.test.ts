@@ -21,7 +21,7 @@ import {
 import { issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* "Ownership" of the list of attacks: B signs well, but asks for what is A's. */
+/* docs/attacks.md, "Ownership": B signs well, but asks for what is A's. */
 
 const surface = surfaceOf(configOf())
 const absent = "01890a5d-ac96-774b-bcce-b302099a8057"

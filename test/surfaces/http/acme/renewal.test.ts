@@ -25,7 +25,7 @@ import {
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* Renewal information and `replaces` (RFC 9773), with "Renewal information" of the list of attacks. */
+/* Renewal information and `replaces` (RFC 9773), with docs/attacks.md, "Renewal information". */
 
 const surface = surfaceOf(configOf())
 const validity = 604_800

@@ -43,7 +43,7 @@ import {
 import { issueTo, profilesIn, work } from "../../../support/Issued.ts"
 import { daySeconds, foreignCa, madeAt } from "../../../support/LocalCa.ts"
 
-/* revokeCert (RFC 8555 section 7.6): "Revocation rules", and "Revocation" of the list of attacks, line by line. */
+/* revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"), and what is thrown at it. */
 
 const config = configOf()
 const surface = surfaceOf(config)

@@ -25,7 +25,7 @@ import {
 import { foreignCa } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* The specification's table "JWS checks, in this order". */
+/* docs/decisions/acme-surface.md, "Order of the checks". */
 
 const surface = surfaceOf(configOf())
 
