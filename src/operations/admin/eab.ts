@@ -133,7 +133,7 @@ const told = Effect.fnUntraced(function*(
 
 /**
  * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts: all or nothing. Accounts with a
- * live certificate are never deleted (data-model rule 3).
+ * live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of accounts").
  */
 export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
   return yield* transaction(Effect.gen(function*() {

@@ -95,7 +95,7 @@ export const readFile = (root: Node, text: string): Either.Either<Layer, string>
 
 const integer = /^-?[0-9]+$/
 
-/** The forms of the decision's table, "Reading the layers". */
+/** The forms of docs/configuration.md, "Environment". */
 const readText: { readonly [K in Kind]: (text: string) => Either.Either<unknown, string> } = {
   string: Either.right,
   integer: (text) => integer.test(text) ? Either.right(BigInt(text)) : Either.left("must be an integer"),

@@ -118,7 +118,7 @@ const ownedStatement = statement({
      FROM accounts a WHERE a.id ${among(f)} ORDER BY a.id`
 })
 
-// Live: issued, not revoked, and not known to have expired (data-model rule 3).
+// Live: issued, not revoked, and not known to have expired (docs/eab.md, "Deleting, and what becomes of accounts").
 const liveStatement = statement({
   name: "eab_live_certificates",
   params: { accounts: rows, now: int },

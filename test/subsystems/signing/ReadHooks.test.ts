@@ -16,7 +16,7 @@ import { eventsOf } from "../../support/Graph.ts"
 import { settingsIn, signerOf } from "../../support/LocalCa.ts"
 import { openssl } from "../crypto/Pki.ts"
 
-/* The hooks crl and renewal_info of "Custom signer script", asked while a client waits. */
+/* The hooks crl and renewal_info (docs/signers.md, "A program"), asked while a client waits. */
 
 const leaf = Buffer.from("a leaf")
 

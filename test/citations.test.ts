@@ -1,0 +1,120 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { assert, describe, it } from "vitest"
+
+/*
+ * A comment that sends its reader to a document is worth nothing once the document or its heading is gone. So each citation
+ * of a document, in code and in documents, is looked up.
+ */
+
+const repository = resolve(import.meta.dirname, "..")
+
+const text = (file: string): string => readFileSync(join(repository, file), "utf8")
+
+const filesBelow = (place: string): ReadonlyArray<string> =>
+  statSync(join(repository, place)).isFile()
+    ? [place]
+    : readdirSync(join(repository, place), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ name, parentPath }) => join(parentPath, name).slice(repository.length + 1))
+
+const isDocument = (file: string): boolean => file.endsWith(".md")
+
+/** Words of a heading without its marks, by their level's `#`; what stands in a block of code is none. */
+const headingsOf = (document: string): ReadonlyArray<string> =>
+  [...document.replaceAll(/^ *```.*?^ *```$/gms, "").matchAll(/^#+ (.*)$/gm)].map(([, words = ""]) =>
+    words.replaceAll("`", "").trim()
+  )
+
+/** The anchor of a heading, as those who show Markdown make it. */
+const anchorOf = (heading: string): string =>
+  heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-")
+
+/** The lines of a comment as one: what is cited may go on in the next line. */
+const joined = (source: string): string => source.replaceAll(/\n[ \t]*(?:\*(?!\/)|\/\/|#)?[ \t]*/g, " ")
+
+/** A path to a document, what a link adds to it, and the headings named behind it. A string that is a path is no citation. */
+const citation = /(?<!["\w./-])([\w./-]*\w\.md)\b(#[\w-]*)?`?((?:(?:,| and) "[^"\n]{2,80}")*)/g
+
+/** A link within the document it stands in. */
+const within = /\]\((#[\w-]+)\)/g
+
+/** What of the citations in a text leads nowhere. Documents cite from where they are, everything else from the top. */
+const deadCitations = (file: string, source: string): ReadonlyArray<string> => {
+  const here = isDocument(file) ? dirname(file) : "."
+  const found = [...joined(source).matchAll(citation)].map(([, path = "", anchor = "", named = ""]) => ({
+    path: [join(here, path), path].find((one) => existsSync(join(repository, one))),
+    cited: path,
+    anchor,
+    headings: [...named.matchAll(/"([^"]+)"/g)].map(([, heading = ""]) => heading)
+  }))
+  const own = isDocument(file)
+    ? [...source.matchAll(within)].map(([, anchor = ""]) => ({ path: file, cited: file, anchor, headings: [] }))
+    : []
+  return [...found, ...own].flatMap(({ anchor, cited, headings, path }) => {
+    if (path === undefined) return [`${file}: there is no ${cited}`]
+    const known = headingsOf(path === file ? source : text(path))
+    return [
+      ...headings.filter((heading) => !known.includes(heading)).map((heading) =>
+        `${file}: ${cited} has no "${heading}"`
+      ),
+      ...anchor === "" || known.map(anchorOf).includes(anchor.slice(1)) ? [] : [`${file}: ${cited} has no ${anchor}`]
+    ]
+  })
+}
+
+/** RFCs are cited in one form, `RFC 8555 section 7.4`, so that all of one section are found by it. */
+const oddRfcs = (source: string): ReadonlyArray<string> =>
+  joined(source).match(
+    /§ ?\d[\d.]*|\bRFC ?\d+, section [\d.]+|\bRFC\d+ section [\d.]+|\bRFC \d+ (?:sec\.|Section) ?[\d.]+/g
+  ) ?? []
+
+const places = ["src", "test", "bench", "docs", "deploy", ".ci", "README.md", "config.toml.example"]
+
+// Holds samples of what is dead.
+const cited = places.flatMap(filesBelow).filter((file) =>
+  file !== "test/citations.test.ts" && /\.(?:ts|md|yml|toml|example|service|conf|cfg|sh)$|\/[^.]*$/.test(file)
+)
+
+describe("what is cited", () => {
+  it("is there: every document, heading and anchor", () => {
+    assert.isAbove(cited.filter((file) => text(file).includes(".md")).length, 100)
+    assert.deepStrictEqual(cited.flatMap((file) => deadCitations(file, text(file))), [])
+  })
+
+  it("is an RFC's section in one form alone", () => {
+    assert.deepStrictEqual(cited.flatMap((file) => oddRfcs(text(file)).map((odd) => `${file}: ${odd}`)), [])
+  })
+
+  it.each([
+    ["src/a.ts", "/** As `nowhere.md` has it. */", "src/a.ts: there is no nowhere.md"],
+    ["src/a.ts", "// docs/jobs.md, \"Nothing\"", "src/a.ts: docs/jobs.md has no \"Nothing\""],
+    [
+      "src/a.ts",
+      "/*\n * (docs/jobs.md, \"States\" and \"By\n * foot\") */",
+      "src/a.ts: docs/jobs.md has no \"By foot\""
+    ],
+    ["src/a.ts", "// jobs.md", "src/a.ts: there is no jobs.md"],
+    ["docs/a.md", "See [there](jobs.md#nothing).", "docs/a.md: jobs.md has no #nothing"],
+    ["docs/a.md", "# A\n\nSee [below](#b).", "docs/a.md: docs/a.md has no #b"]
+  ])("is missed in %s: %s", (file, source, fault) => {
+    assert.deepStrictEqual(deadCitations(file, source), [fault])
+  })
+
+  it.each([
+    ["src/a.ts", "/*\n * (docs/jobs.md, \"By\n * hand\") */"],
+    ["src/a.ts", "// `docs/protocol.md`, \"CSR policy\" and \"Bad keys\"; then \"other words\""],
+    ["docs/a.md", "# A\n\n## The b-c, d\n\nSee [there](decisions/leases.md) and [below](#the-b-c-d)."]
+  ])("is found in %s: %s", (file, source) => {
+    assert.deepStrictEqual(deadCitations(file, source), [])
+  })
+
+  it("is no RFC in another form", () => {
+    assert.deepStrictEqual(oddRfcs("RFC 8555 §7.4, RFC 8555, section 7.4, RFC8555 section 7.4"), [
+      "§7.4",
+      "RFC 8555, section 7.4",
+      "RFC8555 section 7.4"
+    ])
+    assert.deepStrictEqual(oddRfcs("RFC 8555 section 7.4, and RFC 5280 as a whole"), [])
+  })
+})
