@@ -27,60 +27,45 @@ const show = ({ file, of }: Import) => `${file} imports ${of}`
 const isPackage = (of: string) => !of.endsWith(".ts")
 const isOf = (name: string) => (of: string) => of === name || of.startsWith(`${name}/`)
 
-const storeys = ["domain", "subsystems", "operations", "surfaces", "app", "main.ts"]
+const storeys = ["pki", "kernel", "domain", "settings", "store", "services", "operations", "surfaces", "app", "main.ts"]
 const storeyOf = (path: string) => storeys.findIndex((storey) => path === storey || path.startsWith(`${storey}/`))
 
-/** Below this folder, a room is the first part of a path: `db`, `crypto`, … */
-const roomOf = (path: string, storey: string) => path.startsWith(`${storey}/`) ? path.split("/")[1] : undefined
+/** The storey and the folder in it: `kernel/sql`, `services/signing`, … */
+const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").slice(0, 2).join("/") : undefined
 
 /** What may import a package or runtime module; everything not listed is refused. `effect` itself is everywhere. */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "node:crypto": [
-    "subsystems/crypto",
-    "subsystems/db",
-    "subsystems/outside/dns",
-    "subsystems/signing",
-    "surfaces/http/TlsFiles.ts"
-  ],
-  "node:child_process": ["subsystems/db/Readers.ts", "subsystems/outside/Scripts.ts"],
-  "node:dgram": ["subsystems/outside"],
-  "node:dns": ["subsystems/outside"],
-  "node:fs": [
-    "subsystems/config",
-    "subsystems/crypto/KeyFile.ts",
-    "subsystems/db",
-    "subsystems/outside/Exhausted.ts",
-    "subsystems/outside/Files.ts",
-    "subsystems/queue/Owner.ts",
-    "subsystems/signing",
-    "surfaces/http"
-  ],
+  "node:crypto": ["pki", "kernel", "services/keys", "services/signing", "store/transfer"],
+  "node:child_process": ["kernel/host/Scripts.ts", "kernel/sql/Readers.ts"],
+  "node:dgram": ["kernel/net"],
+  "node:dns": ["kernel/net"],
+  "node:fs": ["kernel", "settings", "services/signing"],
   "node:module": ["main.ts"],
-  "node:http": ["subsystems/outside", "surfaces/http", "app/Health.ts"],
-  "node:https": ["surfaces/http", "app/Health.ts"],
-  "node:net": ["subsystems/config", "subsystems/crypto/TlsPair.ts", "subsystems/outside", "surfaces/http"],
+  "node:http": ["kernel/http", "kernel/net", "app/Health.ts"],
+  "node:https": ["kernel/http", "app/Health.ts"],
+  "node:net": ["kernel/http", "kernel/net", "pki/x509/TlsPair.ts"],
   "node:os": ["app"],
-  "node:path": ["subsystems/config", "subsystems/crypto/KeyFile.ts", "subsystems/db/Migrations.ts", "app"],
+  "node:path": ["kernel", "settings", "app"],
   "node:readline": ["app/Program.ts"],
-  "node:stream": ["subsystems/outside/Scripts.ts"],
-  "node:tls": ["subsystems/outside", "surfaces/http"],
-  "node:url": ["subsystems/db/Readers.ts", "main.ts"],
+  "node:stream": ["kernel/host/Scripts.ts"],
+  "node:tls": ["kernel/http", "kernel/net"],
+  "node:url": ["kernel/sql/Readers.ts", "main.ts"],
+  "node:util": ["app/Cli.ts"],
   "@effect/cli": ["app/Cli.ts", "app/commands"],
   "@effect/platform-node": ["app/Program.ts"],
-  "@effect/sql": ["subsystems/db"],
-  "@effect/sql-pg": ["subsystems/db/Postgres.ts"],
-  "@effect/sql-sqlite-node": ["subsystems/db/Sqlite.ts"],
-  "node:util": ["app/Cli.ts"],
-  "better-sqlite3": ["subsystems/db/sqliteReader.ts"],
+  "@effect/sql": ["kernel/sql", "store/transfer"],
+  "@effect/sql-pg": ["kernel/sql/Postgres.ts"],
+  "@effect/sql-sqlite-node": ["kernel/sql/Sqlite.ts"],
+  "better-sqlite3": ["kernel/sql/sqliteReader.ts"],
+  pg: ["kernel/sql/Postgres.ts"],
+  "prom-client": ["kernel/telemetry/Metrics.ts"],
   re2js: ["domain/policy/Regex.ts"],
-  "prom-client": ["subsystems/metrics/Metrics.ts"],
-  pg: ["subsystems/db/Postgres.ts"],
-  "smol-toml": ["subsystems/config/Source.ts"],
+  "smol-toml": ["kernel/config/Source.ts"],
   tr46: ["domain/Identifier.ts"]
 }
 
 describe("src", () => {
-  it("has every file on one of the five storeys, and every import reads", () => {
+  it("has every file on one of the storeys, and every import reads", () => {
     assert.deepStrictEqual(files.filter((file) => storeyOf(file) < 0), [])
     assert.isAbove(files.length, 50)
     assert.isAbove(imports.length, 300)
@@ -88,24 +73,23 @@ describe("src", () => {
     assert.deepStrictEqual(missing.map(show), [])
   })
 
-  it("imports downwards only: domain, subsystems, operations, surfaces, app, main", () => {
+  it("imports downwards only, from main to pki: the kernel knows no noun of ACME", () => {
     const backwards = imports.filter(({ file, of }) => !isPackage(of) && storeyOf(of) > storeyOf(file))
     assert.deepStrictEqual(backwards.map(show), [])
   })
 
   it("keeps the surfaces apart", () => {
-    const across = imports.filter(({ file, of }) => {
-      const [from, to] = [roomOf(file, "surfaces"), roomOf(of, "surfaces")]
-      return from !== undefined && to !== undefined && from !== to
-    })
+    const across = imports.filter(({ file, of }) =>
+      file.startsWith("surfaces/") && of.startsWith("surfaces/") && roomOf(file) !== roomOf(of)
+    )
     assert.deepStrictEqual(across.map(show), [])
   })
 
-  it("lets no room of the subsystems import one that imports it", () => {
+  it("lets no room import one that imports it", () => {
     const uses = new Map<string, Set<string>>()
     for (const { file, of } of imports) {
-      const [from, to] = [roomOf(file, "subsystems"), roomOf(of, "subsystems")]
-      if (from === undefined || to === undefined || from === to) continue
+      const [from, to] = [roomOf(file), roomOf(of)]
+      if (isPackage(of) || from === undefined || to === undefined || from === to) continue
       uses.set(from, (uses.get(from) ?? new Set()).add(to))
     }
     const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
@@ -123,7 +107,7 @@ describe("src", () => {
   })
 
   it("runs effects in the programs alone, and reads the process there alone", () => {
-    const programs = new Set(["app/Program.ts", "main.ts", "subsystems/db/sqliteReader.ts"])
+    const programs = new Set(["app/Program.ts", "main.ts", "kernel/sql/sqliteReader.ts"])
     const offending = files.filter((file) => !programs.has(file)).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
@@ -156,6 +140,14 @@ describe("src", () => {
       ) => file),
       []
     )
+  })
+
+  it("names its files in upper case, but for the programs", () => {
+    const programs = new Set(["main.ts", "kernel/sql/sqliteReader.ts"])
+    const named = (file: string) => programs.has(file) || /(?:^|\/)[A-Z][A-Za-z0-9]*\.ts$/.test(file)
+    assert.deepStrictEqual(files.filter((file) => !named(file)), [])
+    const folders = files.flatMap((file) => file.split("/").slice(0, -1))
+    assert.deepStrictEqual([...new Set(folders)].filter((folder) => !/^[a-z0-9]+$/.test(folder)), [])
   })
 
   it("holds no file of more than 300 lines", () => {

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { assert, beforeAll, describe, it } from "vitest"
-import type { Sample } from "../src/subsystems/metrics/Metrics.ts"
-import { Metrics, sampled } from "../src/subsystems/metrics/Metrics.ts"
+import type { Sample } from "../src/kernel/telemetry/Metrics.ts"
+import { Metrics, sampled } from "../src/kernel/telemetry/Metrics.ts"
 
 /* The dashboard and the alerts ask for what the service tells, and the dashboard shows all of it. */
 
@@ -32,7 +32,7 @@ describe("what is scraped", () => {
   beforeAll(async () => {
     const program = Effect.gen(function*() {
       const metrics = yield* Metrics
-      metrics.mounted("default")
+      metrics.mounted("default", ["orders_per_account"])
       metrics.requestFinished({ profile: "default", route: "/newOrder", status: 201 }, 0.01)
       metrics.issued("default", 1)
       metrics.issueFailed("default", "badCSR")

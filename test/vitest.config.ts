@@ -6,7 +6,7 @@ import { isFull } from "./support/Full.ts"
 const support = (file: string): string => fileURLToPath(new URL(`support/${file}`, import.meta.url))
 
 /** Whatever is about statements. */
-const store = ["migrations.test.ts", "subsystems/{db,nonce,queue}/**/*.test.ts"]
+const store = ["migrations.test.ts", "{kernel/sql,kernel/queue,services/nonce,store}/**/*.test.ts"]
 
 /** Whatever starts programs. */
 const processes = ["docs.test.ts", "units.test.ts", "{e2e,simulation,support}/**/*.test.ts"]

@@ -1,10 +1,10 @@
 import { Effect } from "effect"
-import type { Comparable } from "../domain/Address.ts"
 import type { Roles } from "../domain/Role.ts"
-import { parseBindAddress } from "../subsystems/config/Address.ts"
-import type { Config } from "../subsystems/config/AppConfig.ts"
-import { emit } from "../subsystems/log/EventLog.ts"
-import { hostAddress } from "../subsystems/outside/HostAddress.ts"
+import type { Comparable } from "../kernel/net/Address.ts"
+import { hostAddress } from "../kernel/net/HostAddress.ts"
+import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import type { Config } from "../settings/AppConfig.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 /** Whether a socket at one address keeps another from the same port. `::` takes the IPv4 addresses too. */

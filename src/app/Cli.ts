@@ -3,8 +3,8 @@ import type { CliApp } from "@effect/cli"
 import type { Array } from "effect"
 import { Console, Effect, Either } from "effect"
 import { stripVTControlCharacters } from "node:util"
-import type { Globals } from "../surfaces/cli/globals.ts"
-import { readGlobals } from "../surfaces/cli/globals.ts"
+import type { Globals } from "../surfaces/cli/Globals.ts"
+import { readGlobals } from "../surfaces/cli/Globals.ts"
 import { CommandFailed, messageOf } from "./CommandFailed.ts"
 import type { Host, Kit } from "./commands/Kit.ts"
 import * as Kits from "./commands/Kit.ts"
@@ -14,19 +14,19 @@ import * as Logging from "./Logging.ts"
 
 /** The commands by their word, each loaded only when it is meant: what a command does not need costs its start. */
 const commands = {
-  serve: async (kit: Kit) => (await import("./commands/serve.ts")).serveCommand(kit),
-  init: async (kit: Kit) => (await import("./commands/init.ts")).initCommand(kit),
-  migrate: async (kit: Kit) => (await import("./commands/migrate.ts")).migrateCommand(kit),
-  profile: async (kit: Kit) => (await import("./commands/profile.ts")).profileCommand(kit),
-  health: async (kit: Kit) => (await import("./commands/health.ts")).healthCommand(kit),
-  transfer: async (kit: Kit) => (await import("./commands/transfer.ts")).transferCommand(kit),
-  eab: async (kit: Kit) => (await import("./commands/eab.ts")).eabCommand(kit),
-  order: async (kit: Kit) => (await import("./commands/order.ts")).orderCommand(kit),
-  crl: async (kit: Kit) => (await import("./commands/crl.ts")).crlCommand(kit),
-  jobs: async (kit: Kit) => (await import("./commands/jobs.ts")).jobsCommand(kit),
-  worker: async (kit: Kit) => (await import("./commands/jobs.ts")).workerCommand(kit),
-  filter: async (kit: Kit) => (await import("./commands/filter.ts")).filterCommand(kit),
-  upstream: async (kit: Kit) => (await import("./commands/upstream.ts")).upstreamCommand(kit)
+  serve: async (kit: Kit) => (await import("./commands/Serve.ts")).serveCommand(kit),
+  init: async (kit: Kit) => (await import("./commands/Init.ts")).initCommand(kit),
+  migrate: async (kit: Kit) => (await import("./commands/Migrate.ts")).migrateCommand(kit),
+  profile: async (kit: Kit) => (await import("./commands/Profile.ts")).profileCommand(kit),
+  health: async (kit: Kit) => (await import("./commands/Health.ts")).healthCommand(kit),
+  transfer: async (kit: Kit) => (await import("./commands/Transfer.ts")).transferCommand(kit),
+  eab: async (kit: Kit) => (await import("./commands/Eab.ts")).eabCommand(kit),
+  order: async (kit: Kit) => (await import("./commands/Order.ts")).orderCommand(kit),
+  crl: async (kit: Kit) => (await import("./commands/Crl.ts")).crlCommand(kit),
+  jobs: async (kit: Kit) => (await import("./commands/Jobs.ts")).jobsCommand(kit),
+  worker: async (kit: Kit) => (await import("./commands/Jobs.ts")).workerCommand(kit),
+  filter: async (kit: Kit) => (await import("./commands/Filter.ts")).filterCommand(kit),
+  upstream: async (kit: Kit) => (await import("./commands/Upstream.ts")).upstreamCommand(kit)
 }
 
 type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
@@ -50,7 +50,7 @@ const meant = (kit: Kit): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>>
 /** The command tree, as far as this command line needs it. */
 const tree = (kit: Kit, all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   const serve = Effect.flatMap(
-    Effect.promise(() => import("./commands/serve.ts")),
+    Effect.promise(() => import("./commands/Serve.ts")),
     ({ serveEverything }) => serveEverything(kit)
   )
   const withoutCompletions = Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands(all))

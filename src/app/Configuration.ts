@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { Loaded } from "../subsystems/config/Load.ts"
-import { loadConfig } from "../subsystems/config/Load.ts"
+import type { Loaded } from "../settings/Load.ts"
+import { loadConfig } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 /** The variables of the process. */

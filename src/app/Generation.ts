@@ -1,23 +1,24 @@
 import { Deferred, Effect, Exit, FiberId, Layer, Scope } from "effect"
 import type { Context } from "effect"
-import { makeAddressSet } from "../domain/Address.ts"
+import { limitSentences } from "../domain/Limit.ts"
 import type { Roles } from "../domain/Role.ts"
-import * as samples from "../operations/admin/samples.ts"
-import type { Config } from "../subsystems/config/AppConfig.ts"
-import type { StorageFailed } from "../subsystems/db/Database.ts"
-import { Database } from "../subsystems/db/Database.ts"
-import { emit } from "../subsystems/log/EventLog.ts"
-import { count, Metrics } from "../subsystems/metrics/Metrics.ts"
-import { Policies } from "../subsystems/policy/Policies.ts"
-import type { AnyHandler, Commit, Outcome } from "../subsystems/queue/Handler.ts"
-import { Issuers } from "../subsystems/signing/Issuers.ts"
-import { Signers } from "../subsystems/signing/Signer.ts"
-import * as acme from "../surfaces/http/acme/app.ts"
-import { Endpoint } from "../surfaces/http/acme/Endpoint.ts"
-import * as Admission from "../surfaces/http/Admission.ts"
-import { make as makeMetrics } from "../surfaces/http/metrics.ts"
-import * as TlsFiles from "../surfaces/http/TlsFiles.ts"
-import { handlers } from "../surfaces/jobs/handlers.ts"
+import * as Admission from "../kernel/http/Admission.ts"
+import * as TlsFiles from "../kernel/http/TlsFiles.ts"
+import { makeAddressSet } from "../kernel/net/Address.ts"
+import type { AnyHandler, Commit, Outcome } from "../kernel/queue/Handler.ts"
+import type { StorageFailed } from "../kernel/sql/Database.ts"
+import { Database } from "../kernel/sql/Database.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import { count, Metrics } from "../kernel/telemetry/Metrics.ts"
+import * as samples from "../operations/Samples.ts"
+import { Policies } from "../services/policy/Policies.ts"
+import { Issuers } from "../services/signing/Issuers.ts"
+import { Signers } from "../services/signing/Signer.ts"
+import type { Config } from "../settings/AppConfig.ts"
+import * as acme from "../surfaces/acme/App.ts"
+import { Endpoint } from "../surfaces/acme/Endpoint.ts"
+import { handlers } from "../surfaces/jobs/JobHandlers.ts"
+import { make as makeMetrics } from "../surfaces/metrics/Metrics.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
@@ -202,7 +203,7 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
 /** Begins the counters of every profile that is served. */
 export const mounted = ({ profiles }: Config): Effect.Effect<void> =>
   count((metrics) => {
-    for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name)
+    for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name, Object.keys(limitSentences))
   })
 
 /** Tells which endpoints have come and gone, in a process that serves any; at the start none was there before. */

@@ -1,8 +1,8 @@
 import { Effect, Exit, Scope } from "effect"
-import { parseBindAddress } from "../subsystems/config/Address.ts"
-import { emit } from "../subsystems/log/EventLog.ts"
-import type { Listener, Serving, SocketOptions } from "../surfaces/http/Listener.ts"
-import { bind } from "../surfaces/http/Listener.ts"
+import type { Listener, Serving, SocketOptions } from "../kernel/http/Listener.ts"
+import { bind } from "../kernel/http/Listener.ts"
+import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Kept } from "./Graph.ts"
 

@@ -1,10 +1,10 @@
 import { Effect, Layer, Logger } from "effect"
-import type { Config } from "../subsystems/config/AppConfig.ts"
-import type { EventLog } from "../subsystems/log/EventLog.ts"
-import { emit } from "../subsystems/log/EventLog.ts"
-import type { LevelWord } from "../subsystems/log/Filter.ts"
-import { parseFilter } from "../subsystems/log/Filter.ts"
-import * as Sink from "../subsystems/log/Sink.ts"
+import type { EventLog } from "../kernel/telemetry/EventLog.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import type { LevelWord } from "../kernel/telemetry/LogFilter.ts"
+import { parseFilter } from "../kernel/telemetry/LogFilter.ts"
+import * as Sink from "../kernel/telemetry/Sink.ts"
+import type { Config } from "../settings/AppConfig.ts"
 
 /** The process's output streams. */
 interface Output {

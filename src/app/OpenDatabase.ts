@@ -1,9 +1,9 @@
 import { Effect, Layer, Redacted } from "effect"
-import type { Config } from "../subsystems/config/AppConfig.ts"
-import { maskedDatabaseUrl } from "../subsystems/config/DatabaseUrl.ts"
-import type { Database } from "../subsystems/db/Database.ts"
-import { withRemedy } from "../subsystems/db/remedies.ts"
-import { emit } from "../subsystems/log/EventLog.ts"
+import type { Database } from "../kernel/sql/Database.ts"
+import { withRemedy } from "../kernel/sql/Remedies.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import type { Config } from "../settings/AppConfig.ts"
+import { maskedDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 const sqlitePrefix = "sqlite://"
@@ -30,14 +30,14 @@ export const database = (
   const database_url = maskedDatabaseUrl(settings.url)
   const engine = Layer.unwrapEffect(Effect.promise(async () =>
     isSqlite(url)
-      ? (await import("../subsystems/db/Sqlite.ts")).layer({
+      ? (await import("../kernel/sql/Sqlite.ts")).layer({
         path: url.slice(sqlitePrefix.length),
         synchronous: settings.sqlite.synchronous,
         acquire_timeout_ms: settings.acquire_timeout_ms,
         readers: serving ? Math.min(settings.pool_max - 1, mostReaders) : 0,
         mustExist
       })
-      : (await import("../subsystems/db/Postgres.ts")).layer(settings)
+      : (await import("../kernel/sql/Postgres.ts")).layer(settings)
   ))
   return engine.pipe(
     Layer.tap(() =>

@@ -1,8 +1,8 @@
 import { Option } from "effect"
 import { networkInterfaces } from "node:os"
-import { parseAddress } from "../domain/Address.ts"
-import { parseBindAddress } from "../subsystems/config/Address.ts"
-import type { Config } from "../subsystems/config/AppConfig.ts"
+import { parseAddress } from "../kernel/net/Address.ts"
+import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import type { Config } from "../settings/AppConfig.ts"
 
 const everything: ReadonlyArray<string> = ["0.0.0.0", "::"]
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { Database } from "../subsystems/db/Database.ts"
-import * as Migrations from "../subsystems/db/Migrations.ts"
+import type { Database } from "../kernel/sql/Database.ts"
+import * as Migrations from "../kernel/sql/Migrations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 /** Where migrations lie: a folder with one for each database. */

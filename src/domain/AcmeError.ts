@@ -1,4 +1,6 @@
 import { Data } from "effect"
+import type { BodyTooLarge, BodyTooSlow, Shed } from "../kernel/http/Refused.ts"
+import type { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "../pki/jose/Refused.ts"
 import type { LimitName } from "./Limit.ts"
 import type { OrderStatus } from "./Order.ts"
 
@@ -23,8 +25,6 @@ export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
 export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
 export class UnsupportedMediaType extends Data.TaggedError("UnsupportedMediaType")<Detailed> {}
-export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
-export class BodyTooSlow extends Data.TaggedError("BodyTooSlow") {}
 
 // Who asks.
 export class BadNonce extends Data.TaggedError("BadNonce") {}
@@ -32,8 +32,6 @@ export class Unauthorized extends Data.TaggedError("Unauthorized")<Detailed> {}
 export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist") {}
 /** The policy of the profile keeps the client out. */
 export class ClientRefused extends Data.TaggedError("ClientRefused")<Detailed> {}
-export class BadSignatureAlgorithm extends Data.TaggedError("BadSignatureAlgorithm")<Detailed> {}
-export class BadPublicKey extends Data.TaggedError("BadPublicKey")<Detailed> {}
 /** `index` is its place in the list. */
 export class UnsupportedContact extends Data.TaggedError("UnsupportedContact")<{ readonly index: number }> {}
 export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed> {}
@@ -79,7 +77,6 @@ export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned")
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
 export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
-export class Shed extends Data.TaggedError("Shed") {}
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
 // Stored with a challenge or an order and read when the client polls.
@@ -131,6 +128,7 @@ export type IssuanceFailed =
 /** Every failure an ACME client can be told of. */
 export type AcmeError =
   | Malformed
+  | MalformedJws
   | NotFound
   | NoSuchCertificate
   | NotPublished

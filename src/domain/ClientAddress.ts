@@ -1,5 +1,5 @@
-import type { Comparable } from "./Address.ts"
-import { comparable, makeAddressSet } from "./Address.ts"
+import type { Comparable } from "../kernel/net/Address.ts"
+import { comparable, makeAddressSet } from "../kernel/net/Address.ts"
 
 /** The keys of a filter section that say whose word about the client's address is taken. */
 export interface ProxySettings {

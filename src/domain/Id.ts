@@ -9,8 +9,6 @@ export type AuthorizationId = string & Brand.Brand<"AuthorizationId">
 export const AuthorizationId = Brand.nominal<AuthorizationId>()
 export type ChallengeId = string & Brand.Brand<"ChallengeId">
 export const ChallengeId = Brand.nominal<ChallengeId>()
-export type JobId = string & Brand.Brand<"JobId">
-export const JobId = Brand.nominal<JobId>()
 
 const form = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 

@@ -1,6 +1,6 @@
 import { Brand, Data, Either, Schema } from "effect"
 import tr46 from "tr46"
-import { shownCharacter } from "./Character.ts"
+import { shownCharacter } from "../pki/Character.ts"
 
 /**
  * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly

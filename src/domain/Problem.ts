@@ -1,3 +1,4 @@
+import { signatureAlgorithms } from "../pki/jose/Jws.ts"
 import type { AcmeError, Detailed, Identifier } from "./AcmeError.ts"
 import { limitSentences } from "./Limit.ts"
 
@@ -26,9 +27,6 @@ interface Row<E> {
   readonly more?: (error: E) => Partial<ProblemDocument>
 }
 
-/** The algorithms of section 6.2 this service verifies. */
-export const signatureAlgorithms = ["ES256", "RS256"] as const
-
 const said = (error: Detailed): string => error.detail
 const aboutIdentifier = (error: { readonly identifier: Identifier }) => ({ identifier: error.identifier })
 const aboutName = (error: { readonly name: string }) => ({ identifier: { type: "dns", value: error.name } })
@@ -37,6 +35,7 @@ const logHasReason = "the server's log has the reason."
 /** The one table from failures to problem documents: a failure without a row does not compile. */
 const table = {
   Malformed: { type: "malformed", status: 400, detail: said },
+  MalformedJws: { type: "malformed", status: 400, detail: said },
   NotFound: { type: "malformed", status: 404, detail: () => "There is no such resource for this account." },
   NoSuchCertificate: {
     type: "malformed",

@@ -6,9 +6,9 @@ import { assert, describe } from "vitest"
 import { advise } from "../../src/app/Advisories.ts"
 import type { Role } from "../../src/domain/Role.ts"
 import { everyRole } from "../../src/domain/Role.ts"
-import type { Record } from "../../src/subsystems/log/EventLog.ts"
-import { EventLog } from "../../src/subsystems/log/EventLog.ts"
-import { accepted } from "../subsystems/config/Samples.ts"
+import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import { accepted } from "../settings/Samples.ts"
 import { freshDirectory } from "../support/Databases.ts"
 
 /* What an operator is told at start and at a reload: posture, of which each piece is said, and said where it is so alone. */

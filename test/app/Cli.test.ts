@@ -8,7 +8,7 @@ import type { Host } from "../../src/app/commands/Kit.ts"
 import * as Kits from "../../src/app/commands/Kit.ts"
 import type { Taken } from "../../src/app/commands/Usage.ts"
 import { taken } from "../../src/app/commands/Usage.ts"
-import { readGlobals } from "../../src/surfaces/cli/globals.ts"
+import { readGlobals } from "../../src/surfaces/cli/Globals.ts"
 import { freshDirectory } from "../support/Databases.ts"
 import { minimalConfig } from "../support/Server.ts"
 

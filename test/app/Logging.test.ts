@@ -2,8 +2,8 @@ import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { make } from "../../src/app/Logging.ts"
-import { emit } from "../../src/subsystems/log/EventLog.ts"
-import { accepted } from "../subsystems/config/Samples.ts"
+import { emit } from "../../src/kernel/telemetry/EventLog.ts"
+import { accepted } from "../settings/Samples.ts"
 
 const configOf = (logging: string) => accepted({ fileText: `[logging]\n${logging}\n[profiles.default]\n` }).config
 

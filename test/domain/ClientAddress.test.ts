@@ -1,7 +1,14 @@
 import { FastCheck as fc, Option } from "effect"
 import { assert, describe, it } from "vitest"
-import { comparable, contains, makeAddressSet, parseAddress, parseCidr, pointerName } from "../../src/domain/Address.ts"
 import { clientAddress, fromTrusted } from "../../src/domain/ClientAddress.ts"
+import {
+  comparable,
+  contains,
+  makeAddressSet,
+  parseAddress,
+  parseCidr,
+  pointerName
+} from "../../src/kernel/net/Address.ts"
 import { fuzz } from "../support/Fuzz.ts"
 
 const proxies = ["10.0.0.0/8", "2001:db8::/32"]

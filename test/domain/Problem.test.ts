@@ -2,10 +2,14 @@ import { it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../src/domain/AcmeError.ts"
-import * as AcmeErrors from "../../src/domain/AcmeError.ts"
+import * as Acme from "../../src/domain/AcmeError.ts"
 import type { ProblemDocument } from "../../src/domain/Problem.ts"
 import { isAcmeError, problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
-import { storedProblem } from "../../src/subsystems/db/orders.ts"
+import * as Http from "../../src/kernel/http/Refused.ts"
+import * as Jose from "../../src/pki/jose/Refused.ts"
+import { storedProblem } from "../../src/store/orders/Orders.ts"
+
+const AcmeErrors = { ...Acme, ...Http, ...Jose }
 
 /** The types of RFC 8555 section 6.7 and the statuses this service gives them, stored errors included. */
 const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
@@ -45,7 +49,7 @@ const untyped: { readonly [tag: string]: number } = {
 }
 
 const identifier = fc.record({ type: fc.constantFrom("dns", "ip"), value: fc.string() })
-const refusals: fc.Arbitrary<AcmeErrors.IdentifierRefused> = fc.oneof(
+const refusals: fc.Arbitrary<Acme.IdentifierRefused> = fc.oneof(
   fc.record({ identifier }).map((given) => new AcmeErrors.UnsupportedIdentifier(given)),
   fc.record({ identifier, detail: fc.string({ minLength: 1 }) }).map((given) =>
     new AcmeErrors.RejectedIdentifier(given)

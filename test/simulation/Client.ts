@@ -1,6 +1,6 @@
 import { Effect, Option } from "effect"
 import { X509Certificate } from "node:crypto"
-import type { Answer, Request } from "../../src/surfaces/http/Message.ts"
+import type { Answer, Request } from "../../src/kernel/http/Message.ts"
 import type { AcmeKey, AuthorizationBody, OrderBody } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { posted, requestOf, signed, urlOf } from "../support/Handle.ts"

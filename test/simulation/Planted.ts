@@ -17,75 +17,75 @@ export interface PlantedBug {
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "a nonce is looked at and not taken",
-    file: "src/subsystems/db/nonces.ts",
+    file: "src/store/Nonces.ts",
     guard: "sql: () => `DELETE FROM nonces WHERE value = :value RETURNING created_at AS \"createdAt\"`",
     without: "sql: () => `SELECT created_at AS \"createdAt\" FROM nonces WHERE value = :value`"
   },
   {
     name: "an order is issued whatever became of its authorizations since the signing began",
-    file: "src/subsystems/db/orders.ts",
+    file: "src/store/orders/Orders.ts",
     guard: "WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyAuthorizationValid}\n",
     without: "WHERE id = :id AND ${leaving(orderMoves.issue)}\n"
   },
   {
     name: "an order is claimed in whatever state it is",
-    file: "src/subsystems/db/orders.ts",
+    file: "src/store/orders/Orders.ts",
     guard: "AND ${leaving(orderMoves.claim)} AND ${everyAuthorizationValid}",
     without: "AND ${everyAuthorizationValid}"
   },
   {
     name: "the signing job is written after the order was claimed, not with it",
-    file: "src/operations/acme/finalize.ts",
+    file: "src/operations/order/Finalize.ts",
     guard: "  const queue = yield* Queue\n",
     without:
       "  const { enqueue } = yield* Queue\n  const queue = { enqueue: (job) => afterCommit(Effect.ignore(enqueue(job))) }\n"
   },
   {
     name: "leases of dead workers stay",
-    file: "src/subsystems/queue/Leases.ts",
+    file: "src/kernel/queue/Leases.ts",
     guard: "if (isDead(row, since, life, now)) dead.push(row)",
     without: "if (isDead(row, since, life, now) && life < 0) dead.push(row)"
   },
   {
     name: "a job is given up without its abandon step",
-    file: "src/subsystems/queue/Settlement.ts",
+    file: "src/kernel/queue/Settlement.ts",
     guard: "if (yield* settle(job, abandon(error), row)) {",
     without: "if (yield* settle(job, Effect.asVoid(Effect.succeed(abandon)), row)) {"
   },
   {
     name: "a revocation asks for no new list",
-    file: "src/operations/revocation.ts",
+    file: "src/operations/revocation/Revocation.ts",
     guard:
       "    return yield* queue.enqueue({ kind: \"local_ca_crl_regenerate\", dedupKey: issuer, payload: { issuer } })\n",
     without: "    return queue.origin\n"
   },
   {
     name: "a revocation that came while a list was signed is not looked for",
-    file: "src/operations/crl.ts",
+    file: "src/operations/crl/Crl.ts",
     guard: ", ifJoined: enqueue(crl) }",
     without: " }"
   },
   {
     name: "a certificate is revoked again",
-    file: "src/subsystems/db/revocations.ts",
+    file: "src/store/revocation/Revocations.ts",
     guard: "AND revoked_at IS NULL",
     without: "AND 1 = 1"
   },
   {
     name: "an answer is given whether or not its transaction was committed",
-    file: "src/subsystems/db/GroupCommit.ts",
+    file: "src/kernel/sql/GroupCommit.ts",
     guard: "        for (const member of group) outcomes.set(member, Exit.failCause(together.cause))\n",
     without: ""
   },
   {
     name: "a challenge is met by any answer",
-    file: "src/subsystems/validation/Http01.ts",
+    file: "src/services/validation/Http01.ts",
     guard: "trim(body).equals(Buffer.from(keyAuthorization))",
     without: "trim(body).length > 0"
   },
   {
     name: "a deactivated account goes on being served",
-    file: "src/surfaces/http/acme/signed.ts",
+    file: "src/surfaces/acme/Signed.ts",
     guard: "  yield* refuseUnlessValid(account)\n",
     without: ""
   }

@@ -1,7 +1,7 @@
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { Deferred, Effect } from "effect"
-import type { Database, Driver } from "../../src/subsystems/db/Database.ts"
+import type { Database, Driver } from "../../src/kernel/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
 /* What happens to a database and to those who use it: writes that fail, processes that are gone between two statements. */

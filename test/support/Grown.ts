@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Database } from "../../src/subsystems/db/Database.ts"
+import { Database } from "../../src/kernel/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
 /*

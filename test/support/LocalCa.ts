@@ -2,10 +2,10 @@ import { Either } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createHash, sign } from "node:crypto"
 import { join } from "node:path"
-import { parseCsr } from "../../src/subsystems/crypto/Csr.ts"
-import type { SigningProfile } from "../../src/subsystems/signing/Backends.ts"
-import type { LocalCaSettings } from "../../src/subsystems/signing/LocalCa.ts"
-import type { IssueRequest } from "../../src/subsystems/signing/Signer.ts"
+import { parseCsr } from "../../src/pki/x509/Csr.ts"
+import type { SigningProfile } from "../../src/services/signing/Backends.ts"
+import type { LocalCaSettings } from "../../src/services/signing/LocalCa.ts"
+import type { IssueRequest } from "../../src/services/signing/Signer.ts"
 import {
   algorithms,
   bitString,
@@ -22,7 +22,7 @@ import {
   seq,
   spkiOf,
   utf8
-} from "../subsystems/crypto/Pki.ts"
+} from "../pki/Pki.ts"
 import { configOf, newPrivateKey } from "./Graph.ts"
 
 /** 2026-01-01, when these CAs are made. */

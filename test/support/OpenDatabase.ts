@@ -1,10 +1,10 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
-import type { Driver } from "../../src/subsystems/db/Database.ts"
-import { Database } from "../../src/subsystems/db/Database.ts"
-import * as Postgres from "../../src/subsystems/db/Postgres.ts"
-import * as Sqlite from "../../src/subsystems/db/Sqlite.ts"
+import type { Driver } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import * as Postgres from "../../src/kernel/sql/Postgres.ts"
+import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
 
 /* A database looked at from outside the service, by tests and by programs that are no tests. */
 

@@ -1,12 +1,12 @@
 import { Effect, Layer } from "effect"
-import { comparable } from "../../src/domain/Address.ts"
-import type { Config } from "../../src/subsystems/config/AppConfig.ts"
-import { JsonGet } from "../../src/subsystems/outside/JsonGet.ts"
-import { Resolver } from "../../src/subsystems/outside/Resolver.ts"
-import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
-import { Web } from "../../src/subsystems/outside/Web.ts"
-import type { IdentifiersQuestion } from "../../src/subsystems/policy/Check.ts"
-import { Policies } from "../../src/subsystems/policy/Policies.ts"
+import { Scripts } from "../../src/kernel/host/Scripts.ts"
+import { comparable } from "../../src/kernel/net/Address.ts"
+import { JsonGet } from "../../src/kernel/net/JsonGet.ts"
+import { Resolver } from "../../src/kernel/net/Resolver.ts"
+import { Web } from "../../src/kernel/net/Web.ts"
+import type { IdentifiersQuestion } from "../../src/services/policy/Check.ts"
+import { Policies } from "../../src/services/policy/Policies.ts"
+import type { Config } from "../../src/settings/AppConfig.ts"
 
 /** The policies of a configuration, with real programs and sockets; the DNS is asked at `resolver`. */
 export const policiesOf = (

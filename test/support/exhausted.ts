@@ -2,12 +2,12 @@ import { Effect, Layer } from "effect"
 import { openSync } from "node:fs"
 import { devNull } from "node:os"
 import { normalizeIdentifier } from "../../src/domain/Identifier.ts"
-import { AlpnPeer } from "../../src/subsystems/outside/AlpnPeer.ts"
-import { HttpGet } from "../../src/subsystems/outside/HttpGet.ts"
-import { reach } from "../../src/subsystems/outside/Reach.ts"
-import { Resolver } from "../../src/subsystems/outside/Resolver.ts"
-import { Scripts } from "../../src/subsystems/outside/Scripts.ts"
-import { Validator } from "../../src/subsystems/validation/Validator.ts"
+import { Scripts } from "../../src/kernel/host/Scripts.ts"
+import { AlpnPeer } from "../../src/kernel/net/AlpnPeer.ts"
+import { HttpGet } from "../../src/kernel/net/HttpGet.ts"
+import { reach } from "../../src/kernel/net/Reach.ts"
+import { Resolver } from "../../src/kernel/net/Resolver.ts"
+import { Validator } from "../../src/services/validation/Validator.ts"
 
 /*
  * A process that has used up its descriptors, and what it then makes of validations and of whatever else opens one. Started

@@ -1,7 +1,7 @@
 import type { CommandDescriptor, Usage } from "@effect/cli"
 import { Args, Options } from "@effect/cli"
 import { Option } from "effect"
-import { nearest } from "../../subsystems/config/KeyPath.ts"
+import { nearest } from "../../kernel/config/KeyPath.ts"
 
 /** A command as the library holds it, which has no other way of walking a tree. */
 type Node =

@@ -1,0 +1,130 @@
+import { Command, Options } from "@effect/cli"
+import { Effect } from "effect"
+import { AccountId, isId } from "../../domain/Id.ts"
+import { normalizeIdentifier } from "../../domain/Identifier.ts"
+import { comparable } from "../../kernel/net/Address.ts"
+import { Database } from "../../kernel/sql/Database.ts"
+import type { Supposed } from "../../operations/Explain.ts"
+import { explain } from "../../operations/Explain.ts"
+import { viewOf } from "../../services/policy/View.ts"
+import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
+import * as eabLabels from "../../store/eab/EabLabels.ts"
+import { renderExplanation, renderPolicy } from "../../surfaces/cli/Explanation.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import * as Graph from "../Graph.ts"
+import { flag, optional, optionalText, refusal } from "./Flags.ts"
+import type { Kit } from "./Kit.ts"
+import { described, jsonOption, print } from "./Kit.ts"
+
+const profileOption = optionalText("profile", "Whose policy. Not needed where there is one profile.")
+
+/** The profile that is named, or the only one. */
+const profileOf = (config: Config, given: string | undefined): Effect.Effect<ProfileConfig, CommandFailed> => {
+  const [only, second] = config.profiles
+  const found = given === undefined
+    ? (second === undefined ? only : undefined)
+    : config.profiles.find((profile) => profile.name === given)
+  if (found !== undefined) return Effect.succeed(found)
+  return given === undefined
+    ? new CommandFailed({ code: 2, message: "--profile is needed: there are several." })
+    : new CommandFailed({ code: 3, message: `--profile: ${given} is not configured.` })
+}
+
+const clientFlag = flag("client-ip", { shown: "address", takes: "an IP address", read: comparable })
+
+const accountFlag = flag("account-id", {
+  shown: "id",
+  takes: "the id of an account",
+  read: (text) => isId(text) ? AccountId(text) : undefined
+})
+
+const methodFlag = flag("method", {
+  shown: "word",
+  takes: "an HTTP method",
+  read: (text) => /^[A-Z]{1,20}$/.test(text) ? text : undefined
+})
+
+const pathFlag = flag("path", {
+  shown: "path",
+  takes: "a path that begins with a slash",
+  read: (text) => /^\/[\x21-\x7e]{0,1000}$/.test(text) ? text : undefined
+})
+
+const namesFlag = Options.text("identifier").pipe(
+  Options.withPseudoName("name"),
+  Options.repeated,
+  Options.mapEffect((given) =>
+    Effect.forEach(given, (name) =>
+      Effect.mapError(
+        normalizeIdentifier(name, { dns01Enabled: true }),
+        ({ detail }) => refusal(`--identifier ${JSON.stringify(name)}: ${detail}`)
+      ))
+  ),
+  Options.withDescription("A name that is ordered; may be given several times.")
+)
+
+const refusals = {
+  allowed: Effect.void,
+  refused: new CommandFailed({ code: 3, message: "The policy refuses this request." }),
+  undecided: new CommandFailed({ code: 1, message: "The policy cannot be decided." })
+}
+
+/** `filter`: the policies on disk, before a running server has them. */
+export const filterCommand = (kit: Kit) => {
+  const show = described(
+    Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
+      Effect.gen(function*() {
+        const { config } = yield* kit.load
+        const view = viewOf(yield* profileOf(config, profile))
+        yield* print(json, view, () => renderPolicy(view))
+      })),
+    "Show a profile's policy, conditions in full parentheses. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3."
+  )
+  const explainCommand = described(
+    Command.make("explain", {
+      profile: profileOption,
+      client: optional(clientFlag, "Where the request comes from; unknown without it."),
+      names: namesFlag,
+      method: methodFlag.pipe(Options.withDefault("POST"), Options.withDescription("HTTP method.")),
+      path: pathFlag.pipe(
+        Options.withDefault("/newOrder"),
+        Options.withDescription("Path without /profile/<name>.")
+      ),
+      account: optional(accountFlag, "The account that asks; its credential is what eab checks look at."),
+      json: jsonOption
+    }, (options) =>
+      Effect.gen(function*() {
+        const { account, client, json, method, names, path } = options
+        const loaded = yield* kit.load
+        const profile = yield* profileOf(loaded.config, options.profile)
+        const asking = (credential: Supposed["credential"]) =>
+          Effect.provide(
+            explain(profile, {
+              client,
+              method,
+              path,
+              names,
+              accountId: account ?? "",
+              credential
+            }),
+            Graph.policiesOf(loaded.config, [profile], kit.host.process.version)
+          )
+        // Only the credential of an account is in the database.
+        const asksForCredentials = viewOf(profile).checks.some(({ type }) => type === "eab")
+        const explanation = account !== undefined && asksForCredentials
+          ? yield* kit.records(() =>
+            Effect.flatMap(Database, (database) =>
+              asking(Effect.provideService(eabLabels.ofAccount(account), Database, database)))
+          )
+          : yield* Effect.provide(asking(Effect.succeed(undefined)), kit.quiet(loaded))
+        yield* print(json, explanation, () =>
+          renderExplanation(explanation))
+        yield* refusals[explanation.outcome]
+      })),
+    "Ask a profile's policy about a request that need not exist. Scripts and look-ups are really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused."
+  )
+  return described(
+    Command.make("filter").pipe(Command.withSubcommands([show, explainCommand])),
+    "Filter policies, as configured on disk."
+  )
+}

@@ -1,0 +1,124 @@
+import { Args, Command } from "@effect/cli"
+import { Console, Effect } from "effect"
+import { settledJob } from "../../kernel/queue/Waits.ts"
+import { currentSeconds } from "../../operations/Caller.ts"
+import { orderDetailObject } from "../../operations/Objects.ts"
+import * as orders from "../../operations/order/OrderRecords.ts"
+import { isAcceptedReason } from "../../operations/revocation/Revocation.ts"
+import { renderOrder } from "../../surfaces/cli/Order.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import { flag, numberFlag, optional } from "./Flags.ts"
+import type { Kit } from "./Kit.ts"
+import { described, jsonOption, print } from "./Kit.ts"
+import { listCommand } from "./OrderList.ts"
+
+const cannot = (message: string) => new CommandFailed({ code: 3, message })
+
+const refused = {
+  NoSuchOrder: ({ id }: orders.NoSuchOrder) => cannot(`There is no order ${id}; order list shows those there are.`),
+  NotIssued: ({ id }: orders.NotIssued) =>
+    cannot(`Order ${id} has no certificate; order show tells how far it has come.`)
+}
+
+const revocationRefused = {
+  ...refused,
+  NotServed: ({ profile }: orders.NotServed) =>
+    cannot(`Profile ${profile} is not in the configuration, or not enabled, so nothing of it can be revoked.`),
+  WasRevoked: () => cannot("The certificate is revoked already."),
+  IssuerUnknown: () =>
+    cannot(
+      "No worker has met the CA that signed this certificate yet, so no list would name it; start one with its profile."
+    )
+}
+
+const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
+
+const showCommand = (kit: Kit) =>
+  described(
+    Command.make("show", { id: idArgument, json: jsonOption }, ({ id, json }) =>
+      kit.records(({ config }) =>
+        Effect.gen(function*() {
+          const object = orderDetailObject(config, yield* orders.detail(config, id), yield* currentSeconds)
+          yield* print(json, object, () =>
+            renderOrder(object))
+        }).pipe(Effect.catchTags({ NoSuchOrder: refused.NoSuchOrder }))
+      )),
+    "Show an order, its authorizations and jobs, and why it failed. Example: acme-svc order show ID. Exit codes: 0, 1, 3."
+  )
+
+const chainCommand = (kit: Kit) =>
+  described(
+    Command.make("chain", { id: idArgument }, ({ id }) =>
+      kit.records(() =>
+        Effect.flatMap(Effect.catchTags(orders.chain(id), refused), (pem) =>
+          Console.log(pem.trimEnd()))
+      )),
+    "Print the certificate chain of an order, PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
+  )
+
+/** What is said of the two ways a revocation goes, and how many seconds are waited for unless said otherwise. */
+const saidOf = {
+  list: {
+    begun: (job: string) => `Revoked. The list is signed by job ${job}.`,
+    ended: "The list is signed.",
+    usualWait: 0
+  },
+  signer: {
+    begun: (job: string) => `The signer is asked to revoke it by job ${job}.`,
+    ended: "Revoked.",
+    usualWait: 30
+  }
+}
+
+const reasonFlag = flag("reason", {
+  shown: "code",
+  takes: "0 to 6 and 8 to 10",
+  read: (text) => {
+    const code = /^\d{1,2}$/.test(text) ? Number(text) : -1
+    return isAcceptedReason(code) ? code : undefined
+  }
+})
+
+const revokeCommand = (kit: Kit) =>
+  described(
+    Command.make("revoke", {
+      id: idArgument,
+      reason: optional(reasonFlag, "RFC 5280 code, 0 to 6 and 8 to 10."),
+      wait: optional(
+        numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
+        "Seconds to wait for the list to be signed (by default 0), or for the signer that is asked (30)."
+      )
+    }, (options) =>
+      kit.records(({ config }) =>
+        Effect.gen(function*() {
+          const { isRevoked, job } = yield* Effect.catchTags(
+            orders.revoke(config, kit.operator, options.id, options.reason),
+            revocationRefused
+          )
+          const say = isRevoked ? saidOf.list : saidOf.signer
+          yield* Console.log(say.begun(job))
+          const seconds = options.wait ?? say.usualWait
+          if (seconds <= 0) return
+          const ended = yield* settledJob(job, seconds * 1000)
+          if (ended?.status === "failed" || ended?.status === "cancelled") {
+            const why = ended.lastError === undefined ? "" : `: ${ended.lastError}`
+            return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} is ${ended.status}${why}` })
+          }
+          yield* Console.log(
+            ended?.status === "done" || (ended === undefined && isRevoked)
+              ? say.ended
+              : `Job ${ended?.id ?? job} has not ended yet: is a worker running?`
+          )
+        })
+      )),
+    "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason 4 --wait 10. Exit codes: 0, 1, 2, 3."
+  )
+
+/** `order`: orders and their certificates. */
+export const orderCommand = (kit: Kit) =>
+  described(
+    Command.make("order").pipe(
+      Command.withSubcommands([listCommand(kit), showCommand(kit), chainCommand(kit), revokeCommand(kit)])
+    ),
+    "Orders and their certificates."
+  )

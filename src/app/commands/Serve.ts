@@ -1,0 +1,95 @@
+import { Command, Options } from "@effect/cli"
+import { Cause, Effect, Either, Fiber } from "effect"
+import * as Path from "node:path"
+import type { Roles } from "../../domain/Role.ts"
+import { everyRole, parseRoles } from "../../domain/Role.ts"
+import { Database } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import { renderWelcome } from "../../surfaces/cli/Welcome.ts"
+import { checkAddresses } from "../Addresses.ts"
+import { CommandFailed, messageOf } from "../CommandFailed.ts"
+import * as Graph from "../Graph.ts"
+import * as Logging from "../Logging.ts"
+import { database } from "../OpenDatabase.ts"
+import { checkSchema, migrate } from "../Schema.ts"
+import type { Process } from "../Serve.ts"
+import { serve } from "../Serve.ts"
+import type { Kit } from "./Kit.ts"
+import { described } from "./Kit.ts"
+
+// The lines of the start are written at the end of the turn of the event loop, and what is for people comes after them.
+const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+const serveProgram = ({ globals, host, load }: Kit, roles: Roles, acceptsEmptyDatabase = false) =>
+  Effect.gen(function*() {
+    const loaded = yield* load
+    const { config } = loaded
+    const log = Logging.make(config, host, globals)
+    // Heard all the time: what happens between two steps of the start is met at the next.
+    const process: Process = { ...host.process, uncaught: Fiber.join(yield* Effect.fork(host.process.uncaught)) }
+    let current = config
+    const enforce = (next: Config) =>
+      Effect.suspend(() => {
+        current = next
+        return log.enforce(next)
+      })
+    const program = Effect.gen(function*() {
+      if (loaded.fileNamedButAbsent) yield* emit("server_config_file_absent", { path: loaded.path })
+      yield* emit("server_config_loaded", {
+        path: loaded.path,
+        file_present: loaded.filePresent,
+        keys_from_file: loaded.keysFromFile,
+        keys_from_env: loaded.keysFromEnv
+      })
+      yield* Logging.advisories(config)
+      const isShown = roles.has("acme") && !config.logging.json_format
+      const welcome = isShown ? renderWelcome(config, (path) => Path.resolve(host.cwd, path)) : ""
+      const settle: (
+        process: Process,
+        dialect: "sqlite" | "postgres"
+      ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
+      const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
+      yield* Effect.raceFirst(settled, process.uncaught)
+      const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
+      const again = Effect.map(load, (fresh) => fresh.config)
+      yield* Effect.provide(
+        serve({ config, roles, process, acceptsEmptyDatabase, announce, load: again, enforce }),
+        Graph.kept(() => current, roles)
+      )
+    })
+    return yield* program.pipe(
+      Effect.provide(database(config, { serving: true })),
+      (self) => Effect.zipRight(checkAddresses(config, roles), self), // before the database is touched
+      Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
+      Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
+      Effect.provide(log.layer)
+    )
+  })
+
+/** Serves with every role, as the command line without a command does. */
+export const serveEverything = (kit: Kit) => serveProgram(kit, new Set(everyRole))
+
+/** `serve`: the service itself. */
+export const serveCommand = (kit: Kit) =>
+  described(
+    Command.make("serve", {
+      role: Options.text("role").pipe(
+        Options.withPseudoName(everyRole.join()),
+        Options.repeated,
+        Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
+      ),
+      acceptsEmptyDatabase: Options.boolean("accept-empty-database").pipe(
+        Options.withDescription("Begin anew where a revocation list tells of a database that is gone.")
+      )
+    }, ({ acceptsEmptyDatabase, role }) =>
+      Either.match(parseRoles(role), {
+        onLeft: (word) =>
+          new CommandFailed({
+            code: 2,
+            message: `--role takes ${everyRole.join(", ")}, and not ${JSON.stringify(word)}.`
+          }),
+        onRight: (roles) => serveProgram(kit, roles, acceptsEmptyDatabase)
+      })),
+    "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused."
+  )

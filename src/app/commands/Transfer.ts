@@ -1,0 +1,127 @@
+import { Command, Options } from "@effect/cli"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
+import { Database } from "../../kernel/sql/Database.ts"
+import * as Migrations from "../../kernel/sql/Migrations.ts"
+import * as transfer from "../../operations/Transfer.ts"
+import { databaseUrl, maskedDatabaseUrl } from "../../settings/DatabaseUrl.ts"
+import type { Loaded } from "../../settings/Load.ts"
+import type { Counted, TransferRefused } from "../../store/transfer/Transfer.ts"
+import { renderTable } from "../../surfaces/cli/TextTable.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import { database } from "../OpenDatabase.ts"
+import type { Host, Kit } from "./Kit.ts"
+import { described, jsonOption, print } from "./Kit.ts"
+
+const refused = {
+  StillServed: ({ owners }: transfer.StillServed) =>
+    new CommandFailed({
+      code: 3,
+      message: `Stop every server first: ${owners.join(", ")} was seen within the last 30 seconds.`
+    }),
+  SchemasDiffer: ({ isBehind, source, target }: transfer.SchemasDiffer) =>
+    new CommandFailed({
+      code: isBehind ? 1 : 3,
+      message: `The schemas differ: the source is at ${source}, the target at ${target}. ${
+        isBehind
+          ? "Run `acme-svc migrate` with database.url set to the target."
+          : "Use the version of the service that knows both."
+      }`
+    }),
+  SchemaUnusable: ({ detail }: Migrations.SchemaUnusable) => new CommandFailed({ code: 1, message: detail }),
+  TransferRefused: ({ detail, reason }: TransferRefused) =>
+    new CommandFailed({ code: reason === "differs" ? 1 : 3, message: detail })
+}
+
+/** One line for each table, written over while it grows; a terminal alone has it. */
+const progressOn = ({ stderr }: Host, isQuiet: boolean, plan: ReadonlyArray<Counted>) => {
+  const expected = new Map(plan.map(({ rows, table }) => [table, rows]))
+  return ({ rows, table }: Counted): Effect.Effect<void> =>
+    Effect.sync(() => {
+      if (isQuiet || !stderr.isTerminal || rows === 0) return
+      const of = expected.get(table) ?? rows
+      stderr.write(`\r${table}  ${rows} of ${of}${rows >= of ? "\n" : ""}`)
+    })
+}
+
+interface Target {
+  /** The option that named it. */
+  readonly name: string
+  readonly url: Redacted.Redacted<string>
+}
+
+const program = (kit: Kit, { config }: Loaded, { name, url }: Target, json: boolean) =>
+  Effect.gen(function*() {
+    const { host } = kit
+    const settings = { database: { ...config.database, url } }
+    const target = Context.get(
+      yield* Layer.build(database(settings, { mustExist: true, name })),
+      Database
+    )
+    const migrations = yield* Migrations.read(host.process.migrations, target.dialect)
+    yield* Effect.provideService(Migrations.pending(migrations), Database, target) // an applied one may have changed
+    const known = migrations.map(({ name }) => name)
+    const plan = yield* transfer.plan(target, known)
+    const rows = plan.reduce((sum, counted) => sum + counted.rows, 0)
+    const filled = plan.filter((counted) => counted.rows > 0).map((counted) => `${counted.table} ${counted.rows}`)
+    const what = `${rows} row(s) (${filled.join(", ") || "every table is empty"})`
+    yield* kit.confirm(`Stop every server first. Copy ${what} to ${maskedDatabaseUrl(url)}?`)
+    const { tables, total } = yield* transfer.run(kit.operator, target, known, progressOn(host, json, plan))
+    yield* print(json, { tables, total }, () =>
+      `${
+        renderTable(
+          ["table", "rows", "sha256"],
+          tables.map(({ rows, sha256, table }) => [table, String(rows), sha256]),
+          tables.length
+        )
+      }\n${total} row(s) copied. Set database.url to the target before a server starts.`)
+  }).pipe(Effect.scoped, Effect.catchTags(refused))
+
+const cannot = (message: string) => new CommandFailed({ code: 2, message })
+
+/** A URL without password, or a file whose first line is a URL. Arguments are in the list of processes, for everybody. */
+const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Option.Option<string>) {
+  if (Option.isSome(to) === Option.isSome(file)) {
+    return yield* cannot("Either --to or --to-file is needed, and not both.")
+  }
+  const [name, text] = Option.isSome(file)
+    ? [
+      "--to-file",
+      yield* Effect.mapBoth(readTextFile(file.value), {
+        onFailure: (error) => cannot(`--to-file: ${file.value} cannot be read: ${said(error)}.`),
+        onSuccess: (read) => read.text.trim()
+      })
+    ]
+    : ["--to", Option.getOrElse(to, () => "")]
+  const fault = databaseUrl.fault(text)
+  if (fault !== undefined) return yield* cannot(`${name} ${fault}.`)
+  if (Option.isSome(to) && URL.canParse(text) && new URL(text).password !== "") {
+    return yield* cannot(
+      "--to must hold no password, which others on this host could read: put the URL into a file for --to-file, or the password into PGPASSWORD."
+    )
+  }
+  return { name, url: Redacted.make(text) }
+})
+
+/** `transfer`: every row into another database. */
+export const transferCommand = (kit: Kit) =>
+  described(
+    Command.make("transfer", {
+      to: Options.text("to").pipe(
+        Options.optional,
+        Options.withDescription(
+          "URL of a database that is migrated and empty; without a password, which PGPASSWORD has."
+        )
+      ),
+      file: Options.text("to-file").pipe(
+        Options.optional,
+        Options.withDescription("File with that URL, which may hold the password.")
+      ),
+      json: jsonOption
+    }, ({ file, json, to }) =>
+      Effect.flatMap(targetOf(to, file), (target) =>
+        kit.records((loaded) =>
+          program(kit, loaded, target, json)
+        ))),
+    "Copy every row of every table to another database. Example: acme-svc transfer --to postgres://acme@db.example/acme. Exit codes: 0, 1, 2, 3."
+  )

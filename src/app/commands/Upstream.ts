@@ -1,0 +1,117 @@
+import { Command } from "@effect/cli"
+import { Console, Effect, Layer, Redacted } from "effect"
+import { hmacKey } from "../../kernel/config/Form.ts"
+import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
+import { Resolver } from "../../kernel/net/Resolver.ts"
+import * as upstream from "../../operations/upstream/Upstream.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import { hmacKeyOf } from "../../services/signing/relay/Relay.ts"
+import { withoutStop } from "../../services/signing/relay/UpstreamAccount.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import { renderDetail } from "../../surfaces/cli/Detail.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import * as Graph from "../Graph.ts"
+import { optionalText } from "./Flags.ts"
+import type { Kit } from "./Kit.ts"
+import { described, jsonOption, print } from "./Kit.ts"
+import { upstreamOrderCommand } from "./UpstreamOrder.ts"
+
+const cannot = (message: string) => new CommandFailed({ code: 3, message })
+
+const refused = {
+  NotRelaying: ({ profile }: upstream.NotRelaying) => cannot(`Profile ${profile} does not relay to an upstream.`),
+  AccountRefused: ({ detail, keyPath, kidPath, url }: upstream.AccountRefused) =>
+    cannot(
+      `The upstream refuses the account ${url} of ${kidPath}: ${
+        withoutStop(detail)
+      }. Ask whoever runs it why; to make ` +
+        `another account, take ${keyPath} and ${kidPath} away, and run this again.`
+    ),
+  AccountUnusable: ({ detail, mayPass }: { readonly detail: string; readonly mayPass: boolean }) =>
+    new CommandFailed({ code: mayPass ? 1 : 3, message: detail }),
+  UpstreamRefused: ({ detail }: { readonly detail: string }) => cannot(`The upstream refused: ${withoutStop(detail)}.`),
+  UpstreamUnavailable: ({ detail }: { readonly detail: string }) =>
+    new CommandFailed({ code: 1, message: `The upstream does not answer: ${withoutStop(detail)}.` })
+}
+
+const profileOption = optionalText("profile", "The profile; needed where there are several.")
+const told = {
+  absent: (url: string) => `Registered: ${url}`,
+  known: (url: string) => `Registered already, and the upstream knows it: ${url}`,
+  lost: (url: string) => `Registered again, since the upstream did not know the account any more: ${url}`
+} as const
+
+const chosen = ({ profiles }: Config, name: string | undefined) => {
+  const [only, ...more] = profiles
+  if (name === undefined && (only === undefined || more.length > 0)) {
+    return new CommandFailed({ code: 2, message: "--profile is needed: there are several profiles." })
+  }
+  const found = profiles.find((profile) => name === undefined || profile.name === name)
+  return found === undefined
+    ? cannot(`--profile: ${name} is not configured.`)
+    : Effect.succeed(found)
+}
+
+/** The secret of a credential: from a file, else a line of standard input; never from an argument. */
+const secretOf = (kit: Kit, file: string | undefined): Effect.Effect<string, CommandFailed> =>
+  Effect.map(
+    file !== undefined
+      ? Effect.mapBoth(readTextFile(file), {
+        onSuccess: ({ text }) => text,
+        onFailure: (error) => cannot(`--eab-hmac-key-file: ${error.path} cannot be used: ${said(error)}.`)
+      })
+      : kit.host.stdin.readLine,
+    (text) => text.trim()
+  ).pipe(Effect.filterOrFail(
+    (text) => text !== "" && hmacKey.fault(text) === undefined,
+    () => cannot("The HMAC key is neither base64url nor base64.")
+  ))
+
+/** `upstream`: a relay's account at its upstream. */
+export const upstreamCommand = (kit: Kit) => {
+  const show = described(
+    Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
+      Effect.gen(function*() {
+        const { config } = yield* kit.load
+        const object = yield* Effect.catchTags(upstream.show(yield* chosen(config, profile)), {
+          NotRelaying: refused.NotRelaying,
+          AccountUnusable: refused.AccountUnusable
+        })
+        yield* print(json, object, () => renderDetail(object))
+      })),
+    "Show a relay's account. Example: acme-svc upstream show --profile web. Exit codes: 0, 2, 3."
+  )
+  const register = described(
+    Command.make("register", {
+      profile: profileOption,
+      kid: optionalText("eab-kid", "Credential of the upstream's."),
+      file: optionalText("eab-hmac-key-file", "File with its key; without it the key is read from standard input.")
+    }, ({ file, kid, profile }) =>
+      Effect.gen(function*() {
+        const loaded = yield* kit.load
+        const { config } = loaded
+        if (kid === undefined && file !== undefined) {
+          return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file goes with --eab-kid." })
+        }
+        const found = yield* chosen(config, profile)
+        const credential = kid === undefined
+          ? undefined
+          : { kid, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(kit, file))) }
+        const world = Layer.merge(
+          Entropy.layer,
+          Layer.provide(Graph.web(config, kit.host.process.version), Resolver.layer(config.dns.resolver))
+        )
+        const { accountUrl, was } = yield* upstream.registerAt(found, credential).pipe(
+          Effect.catchTags(refused),
+          Effect.provide(world),
+          Effect.provide(kit.quiet(loaded))
+        )
+        yield* Console.log(told[was](accountUrl))
+      })),
+    "Make a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
+  )
+  return described(
+    Command.make("upstream").pipe(Command.withSubcommands([show, register, upstreamOrderCommand(kit)])),
+    "The accounts and orders relays have at their upstreams."
+  )
+}

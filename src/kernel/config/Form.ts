@@ -1,0 +1,203 @@
+import { Option } from "effect"
+import { parseCidr, parseNameserver } from "../net/Address.ts"
+import { isExemption, parseProxy } from "../net/Proxy.ts"
+import { isDnsName, parseBindAddress } from "../net/SocketAddress.ts"
+
+/** What a text value must look like. */
+export interface Form {
+  /** For the reference, a noun phrase: "URL". */
+  readonly says: string
+  /** `undefined`, or a sentence without subject ("must be …") that never quotes the value. */
+  readonly fault: (text: string) => string | undefined
+}
+
+/** A form that is a test, and a sentence for what fails it. */
+export const form = (says: string, test: (text: string) => boolean, message: string): Form => ({
+  says,
+  fault: (text) => test(text) ? undefined : message
+})
+
+/** The same form, or the empty text. */
+export const orEmpty = (inner: Form): Form => ({
+  says: `${inner.says}, or empty`,
+  fault: (text) => text === "" ? undefined : inner.fault(text)
+})
+
+/** Any text. */
+export const anyText: Form = form("text", () => true, "")
+
+/** A file's path, kept as written: relative paths resolve against the working directory, `~` is not expanded. */
+export const path: Form = form("path", (text) => text !== "" && !text.includes("\0"), "must be a path, and not empty")
+
+/** `[::]:3000`, `127.0.0.1:0`, `host:3000`. */
+export const bindAddress: Form = form(
+  "`host:port`",
+  (text) => parseBindAddress(text) !== undefined,
+  "must be host:port, where an IPv6 address stands in brackets and the port is 0 to 65535"
+)
+
+/** Address of a DNS server. */
+export const resolver: Form = form(
+  "address, `address:port` or `[v6]:port`",
+  (text) => Option.isSome(parseNameserver(text)),
+  "must be an IP address, address:port or [v6]:port; a host name is not accepted"
+)
+
+/** One entry of an address list. */
+export const addressOrCidr: Form = form(
+  "addresses or CIDR blocks",
+  (text) => Option.isSome(parseCidr(text)),
+  "must be an IP address or a CIDR block such as 10.0.0.0/8"
+)
+
+/** DNS name of letters, digits and hyphens. */
+export const dnsName: Form = form("DNS names", isDnsName, "must be a DNS name")
+
+/** Two letters. */
+export const country: Form = form("two letters", (text) => /^[A-Za-z]{2}$/.test(text), "must be two letters")
+
+/** 1 to 64 characters. */
+export const commonName: Form = form(
+  "1 to 64 characters",
+  (text) => text !== "" && [...text].length <= 64,
+  "must have 1 to 64 characters"
+)
+
+/** Lower-case scheme, an authority, and no character a URL or a Link header may not hold. */
+const absolute = /^https?:\/\/(?![/?#@])[!#-;=?-[\]_a-z~]+$/
+
+/** Absolute `http` or `https` URL. */
+export const httpUrl: Form = form(
+  "absolute http or https URL",
+  (text) => absolute.test(text) && URL.canParse(text),
+  "must be an absolute http or https URL"
+)
+
+/** Absolute URL other URLs are made from by adding a path. */
+export const baseUrl: Form = {
+  says: "absolute http or https URL without trailing slash, query, fragment and user part",
+  fault: (text) => {
+    const fault = httpUrl.fault(text)
+    if (fault !== undefined) return fault
+    if (/[?#]/.test(text)) return "must have no query and no fragment"
+    if (/^https?:\/\/[^/]*@/.test(text)) return "must have no user part"
+    return text.endsWith("/") ? "must not end in a slash" : undefined
+  }
+}
+
+/** Absolute URL of a service whose paths are put behind it. */
+export const serviceUrl: Form = form(
+  "absolute http or https URL without query, fragment and user part",
+  (text) => httpUrl.fault(text) === undefined && !/[?#]/.test(text) && !/^https?:\/\/[^/]*@/.test(text),
+  "must be an absolute http or https URL without query, fragment and user part"
+)
+
+/** URL of a forward proxy. */
+export const proxyUrl: Form = form(
+  "`http://` URL of a proxy",
+  (text) => parseProxy(text) !== undefined,
+  "must be the http:// URL of a proxy, such as http://proxy.example.org:3128"
+)
+
+/** One entry of a list of what is reached without a proxy. */
+export const exemption: Form = form(
+  "`*`, domains, addresses or CIDR blocks",
+  isExemption,
+  "must be *, a domain, an address or a CIDR block, without a port"
+)
+
+/** A contact of an account. */
+export const contactUri: Form = form(
+  "`mailto:` URIs",
+  (text) => /^mailto:[^@\s,?]+@[^@\s,?]+$/.test(text),
+  "must be a mailto: URI of one address"
+)
+
+/** A secret of an upstream: base64url, padded or not, or standard base64. */
+export const hmacKey: Form = form(
+  "base64url or base64",
+  (text) => {
+    const bare = text.replace(/={1,2}$/, "")
+    const octets = Buffer.from(bare, "base64")
+    return bare !== "" && [octets.toString("base64url"), octets.toString("base64").replace(/=+$/, "")].includes(bare)
+  },
+  "must be base64url or base64"
+)
+
+/** A secret in standard base64. */
+export const base64Secret: Form = form(
+  "standard base64",
+  (text) => text !== "" && Buffer.from(text, "base64").toString("base64") === text,
+  "must be standard base64"
+)
+
+const labels = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.?$/i
+
+/** A name that stands for others in the DNS. */
+export const aliasName: Form = {
+  says: "DNS name",
+  fault: (text) => {
+    if (text.startsWith("*.")) return "must not be a wildcard"
+    if (/^_acme-challenge\./i.test(text)) return "must be without _acme-challenge in front, which is put there"
+    return labels.test(text) && text.length <= 230 ? undefined : "must be a DNS name"
+  }
+}
+
+/** The name of a zone. */
+export const zoneName: Form = form(
+  "DNS name with a final dot",
+  (text) => text.endsWith(".") && labels.test(text) && text.length <= 254,
+  "must be a DNS name with a final dot"
+)
+
+/** The name of a key. */
+export const keyName: Form = form("DNS name", (text) => labels.test(text) && text.length <= 254, "must be a DNS name")
+
+/** `host:port` of a server to send to. */
+export const hostPort: Form = form(
+  "`host:port`",
+  (text) => (parseBindAddress(text)?.port ?? 0) > 0,
+  "must be host:port, where an IPv6 address stands in brackets"
+)
+
+/** A field name of HTTP (RFC 9110 section 5.1). */
+export const headerName: Form = form(
+  "name of a header",
+  (text) => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text),
+  "must be the name of a header"
+)
+
+/** A field or a role as inventories name them. */
+export const fieldName: Form = form(
+  "letters, digits, `_` and `-`",
+  (text) => /^[A-Za-z0-9_-]+$/.test(text),
+  "must have letters, digits, _ and - only"
+)
+
+/** Absolute URL exactly as a URL parser writes it, without user part; a refusal quotes that form. */
+export const normalUrl: Form = {
+  says: "absolute http or https URLs in normal form without user part",
+  fault: (text) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined
+    if (url === undefined || !/^https?:$/.test(url.protocol)) return "must be an absolute http or https URL"
+    const [hasUser, isNormal] = [url.username !== "" || url.password !== "", url.href === text]
+    url.username = ""
+    url.password = ""
+    if (hasUser) return `must have no user part; the normal form is ${url.href}`
+    return isNormal ? undefined : `must be in normal form, which is ${url.href}`
+  }
+}
+
+const levels = ["off", "error", "warn", "info", "debug", "trace"]
+const directive = /^[A-Za-z0-9_.:/@-]+(?:=([a-z]+))?$/
+
+/** Comma-separated `target=level`, bare level or bare target. */
+export const logFilter: Form = form(
+  "comma-separated `target=level`, level or target",
+  (text) =>
+    text.split(",").every((item) => {
+      const match = directive.exec(item.trim())
+      return match !== null && (match[1] === undefined || levels.includes(match[1]))
+    }),
+  `must be a comma-separated list of target=level, level or target, a level being one of ${levels.join(", ")}`
+)

@@ -1,0 +1,244 @@
+import { Either, Option, ParseResult, Redacted, Schema, SchemaAST } from "effect"
+import type { Form } from "./Form.ts"
+
+/** What a value is in the file and, from that, how the environment spells it. */
+export type Kind = "string" | "integer" | "boolean" | "array"
+
+/**
+ * A value before its key has read it: integers are `bigint`, so that `5.0` in the file stays a float. `undefined` is the
+ * default of a key that may be unset.
+ */
+export type Default = string | bigint | boolean | ReadonlyArray<string> | undefined
+
+/** Everything known about one key; the annotation each key's schema carries. */
+export interface Facts {
+  readonly kind: Kind
+  /** Type and range in words, for the reference. */
+  readonly rule: string
+  readonly default: Default
+  /** What the key does, for operators. */
+  readonly doc: string
+  /** Whether the value is held as `Redacted` and masked wherever it is shown. */
+  readonly secret: boolean
+  /** The typed value, or a sentence without subject that does not quote the value. Nothing is coerced. */
+  readonly read: (raw: unknown) => Either.Either<unknown, string>
+}
+
+const FactsId = Symbol.for("acme/kernel/config/Facts")
+const NamesId = Symbol.for("acme/kernel/config/Names")
+
+/** The reading half of {@link Facts} with its type. */
+type Read<A> = (raw: unknown) => Either.Either<A, string>
+
+const key = <A>(facts: Omit<Facts, "read" | "secret">, read: Read<A>, secret = false): Schema.Schema<A> =>
+  Schema.declare<A, A, []>([], {
+    decode: () => (raw, _, ast) => Either.mapLeft(read(raw), (message) => new ParseResult.Type(ast, raw, message)),
+    encode: () => (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "is only read"))
+  }, { [FactsId]: { ...facts, read, secret } })
+
+const readText = (form: Form): Read<string> => (raw) => {
+  if (typeof raw !== "string") return Either.left("must be a string")
+  const fault = form.fault(raw)
+  return fault === undefined ? Either.right(raw) : Either.left(fault)
+}
+
+/** A string of a certain form. */
+export const text = (initial: string, form: Form, doc: string): Schema.Schema<string> =>
+  key({ kind: "string", rule: form.says, default: initial, doc }, readText(form))
+
+/** A string of a certain form that is never printed whole. */
+export const secret = (initial: string, form: Form, doc: string): Schema.Schema<Redacted.Redacted<string>> =>
+  key(
+    { kind: "string", rule: form.says, default: initial, doc },
+    (raw) => Either.map(readText(form)(raw), Redacted.make),
+    true
+  )
+
+// So many seconds from now are still a date, so many days before it too.
+const largest = 2_147_483_647
+
+const readInteger = (min: number, max: number | undefined): Read<number> => (raw) => {
+  if (typeof raw !== "bigint") return Either.left("must be an integer")
+  if (raw >= min && raw <= (max ?? largest)) return Either.right(Number(raw))
+  return Either.left(max === undefined && raw < min ? `must be at least ${min}` : `must be ${min} to ${max ?? largest}`)
+}
+
+/** An integer of a range; without `max` the largest is 2^31 - 1. */
+export const integer = (
+  initial: number,
+  { max, min }: { readonly min: number; readonly max?: number },
+  doc: string
+): Schema.Schema<number> => {
+  const rule = max === undefined ? `at least ${min}` : `${min} to ${max}`
+  return key({ kind: "integer", rule, default: BigInt(initial), doc }, readInteger(min, max))
+}
+
+/** A duration or other count, at least 1. */
+export const count = (initial: number, doc: string): Schema.Schema<number> => integer(initial, { min: 1 }, doc)
+
+/** A duration in milliseconds that a timer can wait. */
+export const milliseconds = (initial: number, doc: string): Schema.Schema<number> =>
+  integer(initial, { min: 1, max: largest }, doc)
+
+/** A duration in milliseconds that may be left unset, where what it is then depends on other keys. */
+export const unsetMilliseconds = (doc: string): Schema.Schema<number | undefined> => {
+  const read = readInteger(1, largest)
+  const rule = `1 to ${largest}`
+  return key(
+    { kind: "integer", rule, default: undefined, doc },
+    (raw) => raw === undefined ? Either.right(raw) : read(raw)
+  )
+}
+
+/** A port to connect to. */
+export const port = (initial: number, doc: string): Schema.Schema<number> =>
+  integer(initial, { min: 1, max: 65535 }, doc)
+
+/** A boolean. */
+export const flag = (initial: boolean, doc: string): Schema.Schema<boolean> =>
+  key(
+    { kind: "boolean", rule: "", default: initial, doc },
+    (raw) => typeof raw === "boolean" ? Either.right(raw) : Either.left("must be true or false")
+  )
+
+/** A closed vocabulary: the words this build acts on, and those it knows but does not offer. */
+export interface Words<W extends string> {
+  readonly offered: ReadonlyArray<W>
+  readonly unoffered?: ReadonlyArray<string>
+}
+
+const quoted = (words: ReadonlyArray<string>): string => words.map((word) => `"${word}"`).join(", ")
+
+const known = (words: Words<string>): ReadonlyArray<string> => [...words.offered, ...words.unoffered ?? []]
+
+const readWord = <W extends string>(words: Words<W>): Read<W> => (raw) => {
+  const word = words.offered.find((offered) => offered === raw)
+  if (word !== undefined) return Either.right(word)
+  const unoffered = words.unoffered?.find((other) => other === raw)
+  if (unoffered === undefined) return Either.left(`must be one of ${quoted(known(words))}`)
+  return Either.left(`"${unoffered}" is not offered by this build, which offers ${quoted(words.offered)}`)
+}
+
+const coded = (words: ReadonlyArray<string>): string =>
+  words.map((word) => word === "" ? "empty" : `\`${word}\``).join(", ")
+
+const wordRule = ({ offered, unoffered = [] }: Words<string>): string =>
+  coded(offered) + (unoffered.length === 0 ? "" : ` (not offered by this build: ${coded(unoffered)})`)
+
+/** One word of a closed vocabulary. */
+export const word = <const W extends string>(
+  initial: NoInfer<W>,
+  words: Words<W>,
+  doc: string
+): Schema.Schema<W> =>
+  key({ kind: "string", rule: `one of ${wordRule(words)}`, default: initial, doc }, readWord(words))
+
+/** One word of a closed vocabulary, or the empty text of a key nobody has set: for a rule to refuse. */
+export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: string): Schema.Schema<W | ""> => {
+  const read = readWord({ offered })
+  return key<W | "">(
+    { kind: "string", rule: `one of ${coded(offered)}`, default: "", doc },
+    (raw) => raw === "" ? Either.right("") : read(raw)
+  )
+}
+
+const readItems = <A>(read: Read<A>): Read<ReadonlyArray<A>> => (raw) => {
+  if (!Array.isArray(raw)) return Either.left("must be an array of strings")
+  const items = raw.map((item: unknown, index) =>
+    Either.mapLeft(read(item), (message) => `entry ${index + 1} ${message}`)
+  )
+  const faults = items.filter(Either.isLeft).map(({ left }) => left)
+  return faults.length > 0
+    ? Either.left(faults.join("; "))
+    : Either.right(items.filter(Either.isRight).map(({ right }) => right))
+}
+
+/** An array of strings of one form. */
+export const texts = (
+  initial: ReadonlyArray<string>,
+  form: Form,
+  doc: string
+): Schema.Schema<ReadonlyArray<string>> =>
+  key({ kind: "array", rule: form.says, default: initial, doc }, readItems(readText(form)))
+
+/** A non-empty array of different words of a closed vocabulary. */
+export const words = <const W extends string>(
+  initial: ReadonlyArray<NoInfer<W>>,
+  vocabulary: Words<W>,
+  doc: string
+): Schema.Schema<ReadonlyArray<W>> =>
+  key(
+    { kind: "array", rule: `at least one of ${wordRule(vocabulary)}`, default: initial, doc },
+    (raw) =>
+      Either.flatMap(readItems(readWord(vocabulary))(raw), (items) => {
+        if (items.length === 0) return Either.left(`must name at least one of ${quoted(known(vocabulary))}`)
+        return distinct(items)
+      })
+  )
+
+const distinct = <A>(items: ReadonlyArray<A>): Either.Either<ReadonlyArray<A>, string> =>
+  new Set(items).size < items.length ? Either.left("must not name the same word twice") : Either.right(items)
+
+/** An array of different words of a closed vocabulary that is empty unless somebody writes it. */
+export const someWords = <const W extends string>(
+  offered: ReadonlyArray<W>,
+  doc: string
+): Schema.Schema<ReadonlyArray<W>> =>
+  key(
+    { kind: "array", rule: `any of ${coded(offered)}`, default: [], doc },
+    (raw) => Either.flatMap(readItems(readWord({ offered }))(raw), distinct)
+  )
+
+/** How the entries of a named table are called. */
+export interface Names {
+  /** What a segment of a variable's name stands for. */
+  readonly fold: (segment: string) => string
+  /** `undefined`, or what is wrong with the name. */
+  readonly fault: (name: string) => string | undefined
+  /** Whether an entry takes from the process-wide section of the same name what it does not say itself. */
+  readonly inherits: boolean
+}
+
+/** A table of named entries of one shape, such as `profiles.<name>`. */
+export const entries = <A, I>(
+  names: Names,
+  entry: Schema.Schema<A, I>
+): Schema.Schema<{ readonly [name: string]: A }, { readonly [name: string]: I }> =>
+  Schema.Record({ key: Schema.String, value: entry }).annotations({ [NamesId]: names })
+
+/** One place of the table of keys, as the readers walk it. */
+export type Node =
+  | { readonly _tag: "Key"; readonly facts: Facts }
+  | { readonly _tag: "Section"; readonly fields: ReadonlyMap<string, Node> }
+  | { readonly _tag: "Entries"; readonly names: Names; readonly entry: Node }
+
+/** The table a schema of keys, structs and {@link entries} declares; dies on any other schema. */
+export const nodeOf = (ast: SchemaAST.AST): Node => {
+  const facts = SchemaAST.getAnnotation<Facts>(ast, FactsId)
+  if (Option.isSome(facts)) return { _tag: "Key", facts: facts.value }
+  if (!SchemaAST.isTypeLiteral(ast)) throw new Error(`not a table of keys: ${ast._tag}`)
+  const names = SchemaAST.getAnnotation<Names>(ast, NamesId)
+  const [index] = ast.indexSignatures
+  if (Option.isSome(names) && index !== undefined) {
+    return { _tag: "Entries", names: names.value, entry: nodeOf(index.type) }
+  }
+  return {
+    _tag: "Section",
+    fields: new Map(ast.propertySignatures.map(({ name, type }) => [String(name), nodeOf(type)]))
+  }
+}
+
+/** A key with its place; the name of an entry is `<name>`. */
+export interface Declared {
+  readonly path: ReadonlyArray<string>
+  readonly facts: Facts
+}
+
+/** Every key below a node, in the order of declaration, the keys of a section before its sub-sections. */
+export const declaredKeys = (node: Node, path: ReadonlyArray<string> = []): ReadonlyArray<Declared> => {
+  if (node._tag === "Key") return [{ path, facts: node.facts }]
+  if (node._tag === "Entries") return declaredKeys(node.entry, [...path, "<name>"])
+  const fields = [...node.fields].map(([name, child]) => ({ child, keys: declaredKeys(child, [...path, name]) }))
+  const [keys, sections] = [true, false].map((isKey) => fields.filter(({ child }) => (child._tag === "Key") === isKey))
+  return [...keys ?? [], ...sections ?? []].flatMap((field) => field.keys)
+}

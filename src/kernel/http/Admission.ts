@@ -1,0 +1,21 @@
+import { Effect } from "effect"
+import { makeTurns } from "../net/Turns.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import { Shed } from "./Refused.ts"
+
+/** A bound on requests being worked on: `server.max_concurrent_requests` and `server.admission_wait_ms`. */
+export interface Admission {
+  /**
+   * Runs `self` once there is a slot for whoever sent it; sheds it when none comes free in time. The slot returns on every
+   * exit.
+   */
+  readonly admit: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Shed, R>
+}
+
+const shed = Effect.zipRight(emit("request_shed", {}), new Shed())
+
+export const make = (options: { readonly slots: number; readonly waitMillis: number }): Effect.Effect<Admission> =>
+  Effect.sync(() => {
+    const turns = makeTurns(options.slots)
+    return { admit: (self) => turns.takeWithin(options.waitMillis, self, shed) }
+  })

@@ -1,0 +1,116 @@
+import { Clock, Effect } from "effect"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Peer } from "../net/Peer.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import { linger } from "./Connections.ts"
+import { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
+import { Shares } from "./Shares.ts"
+
+const bodyTimeoutMillis = 10_000
+
+interface Reader {
+  readonly endsAt: number
+  readonly expire: () => void
+  /** Makes room for somebody who has less. */
+  readonly shed: () => void
+}
+
+/** Octets one body may have, and bodies that may be read at once; beyond it a request is shed. */
+export interface BodyLimits {
+  readonly maxBodyBytes: number
+  readonly maxBodies: number
+}
+
+const shed = Effect.zipRight(emit("request_shed", {}), new Shed())
+
+/** Reads request bodies into memory, bounded in octets, in seconds and in how many are read at once, shared among peers. */
+export class Body {
+  readonly #readers = new Set<Reader>()
+  readonly #shares = new Shares<Reader>()
+
+  /** Fails every read that has used up its time. All have the same, so the oldest stand first. */
+  expire(now: number): void {
+    for (const reader of this.#readers) {
+      if (reader.endsAt > now) break
+      reader.expire()
+    }
+  }
+
+  /**
+   * The body of a message, for whoever sends it. A body too large is refused before it is read when its length was
+   * announced. While as many are read as may be, one of whoever sends most is shed.
+   */
+  read(
+    message: IncomingMessage,
+    response: ServerResponse,
+    { maxBodies, maxBodyBytes }: BodyLimits,
+    peer: Peer | undefined
+  ): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
+    return Effect.flatMap(Clock.currentTimeMillis, (now): ReturnType<Body["read"]> => {
+      if (Number(message.headers["content-length"] ?? 0) > maxBodyBytes) return this.#tooLarge(message, response)
+      if (this.#shares.size >= maxBodies) {
+        const victim = this.#shares.victimOf(peer)
+        if (victim === undefined) return shed
+        victim.shed()
+      }
+      if (message.headers.expect?.toLowerCase() === "100-continue") response.writeContinue()
+      return Effect.async<Buffer, BodyTooLarge | BodyTooSlow | Shed>((resume) => {
+        const chunks: Array<Buffer> = []
+        let size = 0
+        const stop = () => {
+          this.#readers.delete(reader)
+          leave()
+          message.off("data", onData).off("end", onEnd).off("close", onClose)
+        }
+        const finish = (result: Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed>) => {
+          stop()
+          resume(result)
+        }
+        const onData = (chunk: Buffer) => {
+          size += chunk.length
+          if (size > maxBodyBytes) return finish(this.#tooLarge(message, response))
+          chunks.push(chunk)
+        }
+        const onEnd = () => finish(Effect.succeed(Buffer.concat(chunks)))
+        const onClose = () => finish(Effect.interrupt)
+        const give = (up: Effect.Effect<never, BodyTooSlow | Shed>) => {
+          abandon(message, response)
+          finish(up)
+        }
+        const reader: Reader = {
+          endsAt: now + bodyTimeoutMillis,
+          expire: () => give(Effect.fail(new BodyTooSlow())),
+          shed: () => give(shed)
+        }
+        const leave = this.#shares.add(peer, reader)
+        this.#readers.add(reader)
+        message.on("data", onData).on("end", onEnd).on("close", onClose)
+        return Effect.sync(stop)
+      })
+    })
+  }
+
+  #tooLarge(message: IncomingMessage, response: ServerResponse): Effect.Effect<never, BodyTooLarge> {
+    return Effect.suspend(() => {
+      abandon(message, response)
+      return Effect.fail(new BodyTooLarge())
+    })
+  }
+}
+
+/** Before an answer to a request whose body nobody has read to its end: see {@link abandon}. */
+export const leaveUnread = (message: IncomingMessage, response: ServerResponse): void => {
+  const { "content-length": length, "transfer-encoding": coding } = message.headers
+  if (!message.complete && (coding !== undefined || Number(length ?? 0) > 0)) abandon(message, response)
+}
+
+// The answer goes out and the connection ends with it. Closing it with octets unread would reset it, and a client that
+// is still sending would lose the answer, so for a while the rest of the body is read and thrown away.
+const abandon = (message: IncomingMessage, response: ServerResponse): void => {
+  const { socket } = message
+  if (response.hasHeader("connection")) return
+  response.setHeader("connection", "close")
+  socket.destroySoon = () => void socket.end()
+  linger(socket)
+  message.resume()
+}

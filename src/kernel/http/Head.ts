@@ -1,0 +1,79 @@
+import { Effect } from "effect"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { STATUS_CODES } from "node:http"
+import type { Entropy } from "../../pki/Entropy.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import type { Answer, Request } from "./Message.ts"
+
+const usableRequestId = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/
+
+const usableId = (given: string | ReadonlyArray<string> | undefined): Effect.Effect<string | undefined> =>
+  given === undefined || (typeof given === "string" && usableRequestId.test(given))
+    ? Effect.succeed(given)
+    : Effect.as(emit("request_id_header_invalid", {}), undefined)
+
+/** Whether a head names its host exactly once, as HTTP/1.1 wants it; one that names two is read as either. */
+export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts++
+  }
+  return hosts === 1 || (hosts === 0 && httpVersion === "1.0")
+}
+
+/** An IPv4 peer of a dual-stack socket reads `::ffff:192.0.2.1`. */
+export const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
+
+/** The facts of a request head. */
+export const readHead = (
+  message: IncomingMessage,
+  entropy: Entropy["Type"],
+  body: Request["body"]
+): Effect.Effect<Request> =>
+  Effect.zipWith(usableId(message.headers["x-request-id"]), entropy.uuid, (givenId, id) => {
+    const target = message.url ?? ""
+    const query = target.indexOf("?")
+    return {
+      id,
+      givenId,
+      method: message.method ?? "",
+      target,
+      path: query < 0 ? target : target.slice(0, query),
+      headers: message.headers,
+      clientIp: unmapped(message.socket.remoteAddress ?? ""),
+      userAgent: message.headers["user-agent"]?.slice(0, 256),
+      body
+    }
+  })
+
+/** On every answer of every listener (docs/decisions/process.md, "Bounds of a socket"). */
+const hardening = Object.entries({
+  "strict-transport-security": "max-age=31536000; includeSubDomains",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY"
+}).flat()
+
+/** What is told to a peer whose request cannot be handled at all. */
+export type BareStatus = 400 | 408 | 431 | 503
+
+/** The whole text of an answer to what is no request that could be handled; the connection ends with it. */
+export const bareAnswer = (status: BareStatus): string => {
+  const headers = ["connection", "close", "content-length", "0", ...hardening]
+  const lines = headers.flatMap((name, index) => index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [])
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")
+}
+
+/** Sends an answer. */
+export const write = (response: ServerResponse, id: string, answer: Answer): void => {
+  const headers = [...hardening, "x-request-id", id]
+  for (const name in answer.headers) {
+    const given = answer.headers[name] ?? []
+    if (typeof given === "string") headers.push(name, given)
+    else for (const value of given) headers.push(name, value)
+  }
+  if (answer.status !== 204) {
+    headers.push("content-length", String(answer.body === undefined ? 0 : Buffer.byteLength(answer.body)))
+  }
+  response.writeHead(answer.status, headers).end(answer.body)
+}

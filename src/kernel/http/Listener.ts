@@ -1,0 +1,281 @@
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberId, FiberRef, Runtime, Schedule } from "effect"
+import type { Scope } from "effect"
+import type * as Http from "node:http"
+import type { Socket } from "node:net"
+import type { TLSSocket } from "node:tls"
+import { Entropy } from "../../pki/Entropy.ts"
+import { comparable } from "../net/Address.ts"
+import type { Comparable } from "../net/Address.ts"
+import type { Peer } from "../net/Peer.ts"
+import { peerOf } from "../net/Peer.ts"
+import { currentPeer } from "../net/Turns.ts"
+import { accessWeight } from "../telemetry/Event.ts"
+import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
+import { count } from "../telemetry/Metrics.ts"
+import type { BodyLimits } from "./Body.ts"
+import { Body, leaveUnread } from "./Body.ts"
+import type { BindFailed, TlsSettings } from "./BoundSocket.ts"
+import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
+import { linger } from "./Connections.ts"
+import type { BareStatus } from "./Head.ts"
+import { bareAnswer, hasOneHost, readHead, unmapped, write } from "./Head.ts"
+import type { Answer, App, Request } from "./Message.ts"
+import { unmatched } from "./Message.ts"
+
+/** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
+export interface SocketOptions {
+  readonly name: "acme" | "admin" | "metrics"
+  readonly host: string
+  readonly port: number
+  readonly maxConnections: number
+}
+
+/** What a listener serves, and how: `server.*` of the configuration. */
+export interface Serving<R> extends BodyLimits {
+  readonly app: App<R>
+  readonly tls: TlsSettings | undefined
+  readonly requestTimeoutMillis: number
+  /** Whether its requests are counted in the metrics. */
+  readonly isCounted: boolean
+  /** Whether many stand behind an address, so that nothing is counted as its share. */
+  readonly isProxy: (address: Comparable) => boolean
+}
+
+const sweepMillis = 250
+const cutMillis = 5000
+
+/** A bound socket. */
+export interface Listener {
+  /** `host:port` as bound. */
+  readonly address: string
+  /**
+   * Begins to serve, or goes over to another app and other settings: requests in flight finish on what they began with,
+   * and connections with or without TLS as they were accepted.
+   */
+  readonly serve: <R>(serving: Serving<R>) => Effect.Effect<void, never, R | Entropy>
+  /**
+   * Stops accepting and lets requests in flight finish within the request deadline, while answers say
+   * `connection: close`; then cuts what is left and waits for its handlers. Answers how many were cut.
+   */
+  readonly drain: Effect.Effect<number>
+}
+
+interface InFlight {
+  readonly socket: Socket
+  /** That of its connection. */
+  readonly server: Http.Server
+  endsAt: number
+  fiber: Fiber.RuntimeFiber<void> | undefined
+  /** Why its handler was interrupted, when it was. */
+  ending: "late" | "gone" | "cut" | undefined
+}
+
+/** One line for every request, those of clients that went away (status 499, not sent) and malformed ones included. */
+const accessLine = (status: number, latency: number, probe: boolean): Effect.Effect<void> =>
+  emit("request_completed", { status, latency_ms: latency }, accessWeight(status, probe))
+
+const isProbe = ({ method, path }: Request): boolean =>
+  (method === "GET" || method === "HEAD") && (path === "/health" || path === "/debug" || path.startsWith("/debug/"))
+
+const statusOf = ({ code }: NodeJS.ErrnoException) =>
+  code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
+
+const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
+  Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
+
+/** Binds a socket for as long as the scope lives; call {@link Listener.drain} before the scope ends. */
+export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed, Scope.Scope> =>
+  Effect.gen(function*() {
+    const bodies = new Body()
+    const inFlight = new Set<InFlight>()
+    let deadlineMillis = 0
+    let whenIdle: Deferred.Deferred<void> | undefined
+    let draining = false
+    let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
+    let onRequest: (message: Http.IncomingMessage, response: Http.ServerResponse, server: Http.Server) => void =
+      () => {}
+    let log: (records: Effect.Effect<void>) => void = () => {}
+    /** Answers what is no request, or cannot be one yet. */
+    const refuse = (socket: Socket, status: BareStatus) => {
+      socket.end(bareAnswer(status))
+      linger(socket)
+      // What is wrong may be the body of a request that has a record of its own to come.
+      for (const one of inFlight) if (one.socket === socket) return
+      onRefused(socket, status)
+    }
+
+    const interrupt = (one: InFlight, ending: InFlight["ending"]) => {
+      if (one.ending !== undefined) return
+      one.ending = ending
+      one.fiber?.unsafeInterruptAsFork(FiberId.none)
+    }
+    const finished = (one: InFlight) => {
+      inFlight.delete(one)
+      if (inFlight.size === 0 && whenIdle !== undefined) Deferred.unsafeDone(whenIdle, Exit.void)
+    }
+
+    const socket = new BoundSocket(options.maxConnections, (server) => {
+      server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+        if (error.code === "ECONNRESET" || !socket.writable) socket.destroy()
+        else refuse(socket, statusOf(error))
+      })
+      // The interim 100 is sent once the body is wanted, not before.
+      for (const event of ["request", "checkContinue", "checkExpectation"]) {
+        server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => {
+          onRequest(message, response, server)
+        })
+      }
+      server.on("tlsClientError", (error: NodeJS.ErrnoException, { remoteAddress }: TLSSocket) => {
+        const fields = {
+          listener: options.name,
+          client_ip: remoteAddress && unmapped(remoteAddress),
+          error: error.message
+        }
+        log(emit(error.code === "ERR_TLS_HANDSHAKE_TIMEOUT" ? "tls_handshake_timeout" : "tls_handshake_failed", fields))
+      })
+    })
+    const { connections } = socket
+    let refusalsLoggedAt = 0
+    connections.onRefused = (address, open, pending) =>
+      log(Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        if (now - refusalsLoggedAt < 1000) return Effect.void
+        refusalsLoggedAt = now
+        return emit("server_connection_refused", {
+          listener: options.name,
+          address: unmapped(address),
+          open,
+          pending
+        })
+      }))
+    const address = yield* socket.bind(options.host, options.port)
+
+    // One timer for every request in flight, instead of one each.
+    yield* Effect.forkScoped(Effect.repeat(
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        bodies.expire(now)
+        connections.expire(now)
+        for (const one of inFlight) if (one.endsAt <= now) interrupt(one, "late")
+      }),
+      Schedule.spaced(sweepMillis)
+    ))
+
+    const serve = <R>({ app, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
+      Effect.gen(function*() {
+        const runtime = yield* Effect.runtime<R | Entropy>()
+        const entropy = yield* Entropy
+        const fork = Runtime.runFork(runtime)
+        const limits = { maxBodies, maxBodyBytes }
+        const shareOf = (address: string): Peer | undefined => {
+          const read = comparable(address)
+          return read !== undefined && isProxy(read) ? undefined : peerOf(address)
+        }
+
+        const answered = (one: InFlight, request: Request): Effect.Effect<Answer | undefined, never, R> =>
+          Effect.flatMap(Effect.exit(Effect.interruptible(app.handle(request))), (exit) => {
+            if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
+            // This fiber stays interrupted, so the late answer is made by one of its own.
+            if (one.ending === "late") {
+              return Effect.zipRight(
+                emit("request_deadline_exceeded", {}),
+                Effect.flatMap(Effect.fork(Effect.interruptible(app.late(request))), Fiber.join)
+              )
+            }
+            return Cause.isInterruptedOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
+          })
+
+        const program = Effect.fnUntraced(
+          function*(one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) {
+            const startedAt = yield* Clock.currentTimeMillis
+            one.endsAt = startedAt + requestTimeoutMillis
+            const body = Effect.flatMap(
+              FiberRef.get(currentPeer),
+              (peer) => bodies.read(message, response, limits, peer)
+            )
+            const received = yield* readHead(message, entropy, body)
+            // What anybody calls his requests is not what the log and the audit trail find them by.
+            const isNamed = received.givenId !== undefined && app.isProxied(received)
+            const id = isNamed ? received.givenId : received.id
+            const clientIp = app.clientIpOf(received)
+            const request = { ...received, id, clientIp }
+            yield* FiberRef.set(currentPeer, shareOf(clientIp))
+            yield* enterSpan({
+              request_id: request.id,
+              ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
+              client_ip: request.clientIp,
+              method: request.method,
+              uri: request.target.slice(0, 512),
+              version: `HTTP/${message.httpVersion}`,
+              profile: app.profileOf(request)
+            })
+            const answer = yield* answered(one, request)
+            const now = yield* Clock.currentTimeMillis
+            const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
+            if (sent) {
+              leaveUnread(message, response)
+              if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
+              write(response, request.id, answer)
+            }
+            const status = sent ? answer.status : 499
+            if (isCounted) {
+              const labels = { profile: app.profileOf(request) ?? "none", route: app.routeOf(request), status }
+              yield* count((metrics) => metrics.requestFinished(labels, (now - startedAt) / 1000))
+            }
+            yield* accessLine(status, now - startedAt, isProbe(request))
+            yield* leaveSpan(startedAt)
+          }
+        )
+
+        const begin: typeof onRequest = (message, response, server) => {
+          connections.headSeen(message.socket)
+          if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
+          if (!hasOneHost(message)) return refuse(message.socket, 400)
+          const one: InFlight = {
+            socket: message.socket,
+            server,
+            endsAt: Number.POSITIVE_INFINITY,
+            fiber: undefined,
+            ending: undefined
+          }
+          inFlight.add(one)
+          response.once("close", () => {
+            if (!response.writableFinished) interrupt(one, "gone")
+          })
+          one.fiber = fork(Effect.uninterruptible(program(one, message, response)))
+          one.fiber.addObserver(() => finished(one))
+        }
+
+        // From here on in one step: no request meets one half of the old settings and one of the new.
+        yield* Effect.sync(() => {
+          log = fork
+          onRefused = ({ remoteAddress }, status) => {
+            const labels = { profile: "none", route: unmatched, status }
+            const counted = isCounted ? count((metrics) => metrics.requestFinished(labels, 0)) : Effect.void
+            const line = accessLine(status, 0, false)
+            log(
+              Effect.zipRight(enterSpan({ client_ip: unmapped(remoteAddress ?? "") }), Effect.zipRight(counted, line))
+            )
+          }
+          onRequest = begin
+          connections.peerOf = shareOf
+          deadlineMillis = requestTimeoutMillis
+          socket.speak(tls)
+        })
+      })
+
+    const drain = Effect.gen(function*() {
+      draining = true
+      socket.close()
+      if (inFlight.size === 0) return 0
+      const done = Deferred.unsafeMake<void>(FiberId.none)
+      whenIdle = done
+      yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), deadlineMillis)
+      const cut = inFlight.size
+      for (const one of inFlight) interrupt(one, "cut")
+      socket.cut()
+      // A statement that the database does not answer is not interrupted: the process ends without it.
+      if (inFlight.size > 0) yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), cutMillis)
+      return cut
+    })
+
+    return { address, serve, drain }
+  })

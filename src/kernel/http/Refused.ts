@@ -1,0 +1,12 @@
+import { Data } from "effect"
+
+/* Why a request is refused before anybody has looked at what it asks for. */
+
+/** The body has more octets than the listener takes. */
+export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
+
+/** The body did not arrive in time. */
+export class BodyTooSlow extends Data.TaggedError("BodyTooSlow") {}
+
+/** There was no room for the request. */
+export class Shed extends Data.TaggedError("Shed") {}

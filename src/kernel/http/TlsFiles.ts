@@ -1,0 +1,130 @@
+import { Clock, Data, Effect, Schedule } from "effect"
+import type { Scope } from "effect"
+import { X509Certificate } from "node:crypto"
+import * as Fs from "node:fs/promises"
+import { createSecureContext } from "node:tls"
+import { Entropy } from "../../pki/Entropy.ts"
+import { serialFrom } from "../../pki/x509/Leaf.ts"
+import { generateTlsPair } from "../../pki/x509/TlsPair.ts"
+import type { FileUnusable } from "../host/KeyFile.ts"
+import { readTextFile, removeLeftovers, said, writeNewFiles } from "../host/KeyFile.ts"
+import { emit } from "../telemetry/EventLog.ts"
+
+/** The TLS files of a listener cannot be used, or the host did not let them be made. */
+export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
+  readonly detail: string
+  readonly mayPass?: boolean
+}> {
+  override get message(): string {
+    return this.detail
+  }
+}
+
+/** Where the pair is, and for whom it is generated when a file is missing. */
+export interface TlsFileSettings {
+  readonly listener: "acme" | "admin"
+  readonly cert_path: string
+  readonly key_path: string
+  /** Host of the listener's base_url: SAN of a generated certificate. */
+  readonly host: string
+}
+
+/** A certificate chain and its key, PEM, and when the certificate ends. */
+export interface TlsPair {
+  readonly cert: string
+  readonly key: string
+  readonly notAfter: Date
+}
+
+const expiringMillis = 14 * 86_400_000
+
+const unusable = (error: FileUnusable) =>
+  new TlsUnusable({ detail: `server.tls: ${error.path} cannot be used: ${said(error)}.` })
+
+const unwritable = (path: string, why: string) =>
+  new TlsUnusable({ detail: `server.tls: ${path} cannot be written: ${why}.`, mayPass: true })
+
+const readIfPresent = (path: string) =>
+  readTextFile(path).pipe(
+    Effect.map(({ text }) => text),
+    Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
+    Effect.mapError(unusable)
+  )
+
+/** A lone file is moved away under a new name; nothing is ever overwritten. */
+const setAside = (path: string, now: number) =>
+  Effect.tryPromise({
+    try: async () => {
+      const aside = `${path}.set-aside-${now}`
+      await Fs.link(path, aside)
+      await Fs.unlink(path)
+      return aside
+    },
+    catch: (cause) => unwritable(path, cause instanceof Error ? cause.message : String(cause))
+  })
+
+/** Generates the pair when a file is missing; answers whether it did. */
+export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const { cert_path, key_path, listener } = settings
+    const cert = yield* readIfPresent(cert_path)
+    const key = yield* readIfPresent(key_path)
+    if (cert !== undefined && key !== undefined) return false
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const lone = cert !== undefined ? cert_path : key !== undefined ? key_path : undefined
+    const set_aside = lone === undefined ? undefined : yield* setAside(lone, now)
+    const entropy = yield* Entropy
+    const pair = yield* generateTlsPair({ host: settings.host, now, serial: serialFrom(yield* entropy.bytes(16)) })
+      .pipe(
+        Effect.mapError(({ _tag }) => new TlsUnusable({ detail: `server.tls: no pair can be generated: ${_tag}.` }))
+      )
+    const suffix = yield* entropy.token
+    yield* writeNewFiles([
+      { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
+      { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
+    ]).pipe(Effect.mapError((error) => unwritable(error.path, said(error))))
+    yield* emit("tls_pair_generated", { listener, sha256: fingerprintOf(pair.certificatePem), set_aside })
+    return true
+  })
+
+const fingerprintOf = (pem: string): string => new X509Certificate(pem).fingerprint256.replaceAll(":", "").toLowerCase()
+
+/** Reads the pair; one that does not parse or does not match is refused. */
+export const load = (
+  settings: TlsFileSettings
+): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const { cert_path, key_path, listener } = settings
+    for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
+    yield* generateIfMissing(settings)
+    const cert = (yield* Effect.mapError(readTextFile(cert_path), unusable)).text
+    const key = (yield* Effect.mapError(readTextFile(key_path), unusable)).text
+    const certificate = yield* Effect.try({
+      try: () => {
+        createSecureContext({ cert, key }) // refuses a key that is not the certificate's
+        return new X509Certificate(cert)
+      },
+      catch: () => new TlsUnusable({ detail: `server.tls: ${cert_path} and ${key_path} are no matching PEM pair.` })
+    })
+    const notAfter = new Date(certificate.validTo)
+    yield* emit("tls_certificate_loaded", {
+      listener,
+      sha256: fingerprintOf(cert),
+      not_after: notAfter.toISOString(),
+      self_signed: certificate.issuer === certificate.subject
+    })
+    return { cert, key, notAfter }
+  })
+
+/** Warns now and daily once the certificate is about to expire, for as long as the scope lives. */
+export const watchExpiry = (
+  listener: TlsFileSettings["listener"],
+  notAfter: Date
+): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(Effect.forkScoped(Effect.repeat(
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      notAfter.getTime() - now < expiringMillis
+        ? emit("tls_certificate_expiring", { listener, not_after: notAfter.toISOString() })
+        : Effect.void),
+    Schedule.spaced("1 day")
+  )))

@@ -1,0 +1,89 @@
+import { Data, Effect } from "effect"
+import type { Scope } from "effect"
+import * as Net from "node:net"
+import * as Tls from "node:tls"
+import { codeOf } from "../host/Exhausted.ts"
+import type { IpAddress } from "./Address.ts"
+
+/** What failed, and the system's code for it where it has one. */
+interface Failure {
+  readonly detail: string
+  readonly code?: string | undefined
+}
+
+/** No TCP connection: refused, unreachable, or not within `connectMillis`. Another address may still do. */
+export class ConnectFailed extends Data.TaggedError("ConnectFailed")<Failure> {}
+
+/** The connection stood, but no TLS session came of it. */
+export class TlsFailed extends Data.TaggedError("TlsFailed")<Failure> {}
+
+/** Where to connect. The address has been checked by the caller and is the one dialled. */
+export interface ConnectRequest {
+  readonly address: IpAddress
+  readonly port: number
+  /** Bound of establishing the TCP connection, in ms; `undefined` where the caller's own bound suffices. */
+  readonly connectMillis: number | undefined
+}
+
+/** A listener for errors that are told of in another way. */
+export const ignore = () => {}
+
+const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => Net.connect({ host: address, port, noDelay: true }).on("error", ignore)),
+    (socket) => Effect.sync(() => socket.destroy())
+  ).pipe(Effect.tap((socket) =>
+    Effect.async<void, ConnectFailed>((resume) => {
+      const failed = (cause: Error | null) =>
+        resume(new ConnectFailed({ detail: cause?.message ?? "closed", code: codeOf(cause) }))
+      if (socket.destroyed) return failed(socket.errored)
+      if (!socket.connecting) return resume(Effect.void)
+      socket.once("connect", () => resume(Effect.void)).once("error", failed)
+    })
+  ))
+
+/** A TCP connection to a literal address, so that nothing is looked up; destroyed with the scope. */
+export const connect = (request: ConnectRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
+  request.connectMillis === undefined ? dial(request) : dial(request).pipe(Effect.timeoutFail({
+    duration: request.connectMillis,
+    onTimeout: () => new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` })
+  }))
+
+/** How a validation comes by its connection; the scheme and the name are those of what is validated. */
+export type Dialer = (
+  request: ConnectRequest,
+  scheme: "http" | "https",
+  name: string
+) => Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope>
+
+/** Straight to the address. */
+export const direct: Dialer = (request) => connect(request)
+
+/** SNI carries names only, without the root dot (RFC 6066 section 3). */
+const serverName = (host: string): string | undefined => {
+  const name = host.replace(/:[0-9]+$/, "").replace(/\.$/, "")
+  return name.startsWith("[") || Net.isIP(name) !== 0 ? undefined : name
+}
+
+// Finite-field groups are the other side's choice, and computing in a large one stops this thread for a second.
+const ciphers = `${Tls.DEFAULT_CIPHERS}:!DHE`
+const ecdhCurve = "X25519:P-256:P-384:P-521"
+
+/**
+ * TLS 1.2 or later over a connection, with any certificate: what it proves is for the caller to judge. A connection that is
+ * gone already is a failure at once, since TLS over it would never say so.
+ */
+export const secure = (
+  socket: Net.Socket,
+  options: Pick<Tls.ConnectionOptions, "servername" | "ALPNProtocols">
+): Tls.TLSSocket => {
+  const tls = Tls.connect({ socket, minVersion: "TLSv1.2", rejectUnauthorized: false, ciphers, ecdhCurve, ...options })
+  if (socket.destroyed) tls.destroy(socket.errored ?? new Error("closed before the handshake"))
+  return tls
+}
+
+/** SNI, where the host has a name. */
+export const sni = (host: string): Pick<Tls.ConnectionOptions, "servername"> => {
+  const servername = serverName(host)
+  return servername === undefined ? {} : { servername }
+}

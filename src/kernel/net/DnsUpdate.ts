@@ -1,0 +1,154 @@
+import { Clock, Context, Data, Effect, Either, Layer, Option } from "effect"
+import type { Scope } from "effect"
+import * as Dgram from "node:dgram"
+import type * as Net from "node:net"
+import { Entropy } from "../../pki/Entropy.ts"
+import { candidates, comparable, parseAddress } from "./Address.ts"
+import { connect } from "./Connect.ts"
+import type { DnsFault } from "./dns/DnsMessage.ts"
+import { rcodeName, readMessage } from "./dns/DnsMessage.ts"
+import type { TsigKey } from "./dns/Tsig.ts"
+import { sign, verify } from "./dns/Tsig.ts"
+import type { TxtChange } from "./dns/Update.ts"
+import { encodeUpdate } from "./dns/Update.ts"
+import { Resolver } from "./Resolver.ts"
+
+/** The server of a zone that takes updates, and the key it knows. */
+export interface UpdateServer {
+  /** A name or a literal, an IPv6 one without brackets. */
+  readonly host: string
+  readonly port: number
+  readonly key: TsigKey
+}
+
+/** The zone is as it was, or nobody can say. `detail` holds no secret. */
+export class DnsUpdateFailed extends Data.TaggedError("DnsUpdateFailed")<{ readonly detail: string }> {}
+
+const failed = (detail: string) => new DnsUpdateFailed({ detail })
+
+/** How often a datagram is sent, and how long each one is waited for; a stream is waited for as long as all of them. */
+const tries = 3
+const waitMillis = 2000
+const connectMillis = 2000
+const maxMessage = 65_535
+
+const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string>, DnsUpdateFailed, Resolver> => {
+  const literal = comparable(host)
+  if (literal !== undefined) return Effect.succeed([literal.text])
+  return Effect.flatMap(Resolver, (resolver) =>
+    resolver.addresses(host).pipe(
+      Effect.mapError(({ code }) => failed(`${host} is not known: ${code}`)),
+      Effect.map(candidates)
+    ))
+}
+
+/** One datagram out, the first one back that carries its id; a connected socket takes them from the server alone. */
+const byDatagram = (address: string, port: number, message: Buffer): Effect.Effect<Buffer, DnsUpdateFailed> =>
+  Effect.async((resume) => {
+    const socket = Dgram.createSocket(address.includes(":") ? "udp6" : "udp4")
+    const close = () => {
+      clearInterval(timer)
+      try {
+        socket.close()
+      } catch {
+        // It is.
+      }
+    }
+    const settle = (result: Effect.Effect<Buffer, DnsUpdateFailed>) => {
+      resume(result)
+      close()
+    }
+    let sent = 0
+    const send = () => {
+      if (sent++ === tries) return settle(failed(`no answer over UDP within ${tries * waitMillis} ms`))
+      socket.send(message, (error) => {
+        if (error !== null) settle(failed(error.message))
+      })
+    }
+    const timer = setInterval(send, waitMillis)
+    socket.on("error", ({ message }) => settle(failed(message)))
+    socket.on("message", (answer) => {
+      if (answer.length >= 12 && answer.readUInt16BE(0) === message.readUInt16BE(0)) settle(Effect.succeed(answer))
+    })
+    socket.connect(port, address, send)
+    return Effect.sync(close)
+  })
+
+const exchange = (socket: Net.Socket, message: Buffer): Effect.Effect<Buffer, DnsUpdateFailed> =>
+  Effect.async((resume) => {
+    let received = Buffer.alloc(0)
+    const settle = (result: Effect.Effect<Buffer, DnsUpdateFailed>) => {
+      resume(result)
+      socket.destroy()
+    }
+    socket.on("error", ({ message }) => settle(failed(message)))
+    socket.once("close", () => settle(failed("the connection was closed without an answer")))
+    socket.on("data", (part: Buffer) => {
+      received = Buffer.concat([received, part])
+      if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) {
+        if (received.length > 2 + maxMessage) settle(failed("the answer is too long"))
+        return
+      }
+      settle(Effect.succeed(received.subarray(2, 2 + received.readUInt16BE(0))))
+    })
+    const length = Buffer.alloc(2)
+    length.writeUInt16BE(message.length)
+    socket.write(Buffer.concat([length, message]))
+    return Effect.sync(() => socket.destroy())
+  })
+
+const byStream = (
+  address: string,
+  port: number,
+  message: Buffer
+): Effect.Effect<Buffer, DnsUpdateFailed, Scope.Scope> =>
+  Option.match(parseAddress(address), {
+    onNone: () => failed(`${address} is no address`),
+    onSome: (literal) =>
+      Effect.flatMap(
+        Effect.mapError(connect({ address: literal, port, connectMillis }), ({ detail }) => failed(detail)),
+        (socket) => exchange(socket, message)
+      )
+  }).pipe(Effect.timeoutFail({
+    duration: tries * waitMillis,
+    onTimeout: () => failed(`no answer over TCP within ${tries * waitMillis} ms`)
+  }))
+
+const readable = <A>(read: Either.Either<A, DnsFault>): Effect.Effect<A, DnsUpdateFailed> =>
+  Effect.mapError(read, ({ detail }) => failed(detail))
+
+const update = Effect.fnUntraced(
+  function*({ host, key, port }: UpdateServer, change: TxtChange) {
+    const entropy = yield* Entropy
+    const id = Buffer.from(yield* entropy.bytes(2)).readUInt16BE(0)
+    const plain = yield* readable(encodeUpdate(id, change))
+    const [address] = yield* addressesOf(host)
+    if (address === undefined) return yield* failed(`${host} has no address`)
+    const now = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
+    const { mac, signed } = yield* readable(sign(plain, key, yield* now))
+    const first = yield* byDatagram(address, port, signed)
+    // What is cut off is not looked at: it is asked for again as a whole.
+    const isTruncated = Either.match(readMessage(first), {
+      onLeft: () => first.length >= 12 && (first.readUInt16BE(2) & 0x0200) !== 0,
+      onRight: (message) => message.isTruncated
+    })
+    const answer = isTruncated ? yield* byStream(address, port, signed) : first
+    const { id: answered, isAnswer, opcode, rcode } = yield* readable(verify(answer, key, mac, yield* now))
+    if (answered !== id || !isAnswer || opcode !== 5) return yield* failed("the answer is not one to this update")
+    if (rcode !== 0) return yield* failed(`the server refused the update: ${rcodeName(rcode)}`)
+  },
+  Effect.scoped
+)
+
+/** Changes of zones at their server (RFC 2136), signed (RFC 8945), and told to have been made only by a signed answer. */
+export class DnsUpdate extends Context.Tag("acme/kernel/net/DnsUpdate")<DnsUpdate, {
+  readonly update: (server: UpdateServer, change: TxtChange) => Effect.Effect<void, DnsUpdateFailed>
+}>() {
+  /** Over UDP, and TCP where the answer is cut off. */
+  static readonly layer: Layer.Layer<DnsUpdate, never, Resolver | Entropy> = Layer.effect(
+    this,
+    Effect.map(Effect.context<Resolver | Entropy>(), (context) => ({
+      update: (server, change) => Effect.provide(update(server, change), context)
+    }))
+  )
+}

@@ -1,0 +1,120 @@
+import { Array, Data, Effect, Redacted } from "effect"
+import type { Scope } from "effect"
+import * as Http from "node:http"
+import type * as Net from "node:net"
+import { exhausted, isExhaustion } from "../host/Exhausted.ts"
+import { candidates, comparable } from "./Address.ts"
+import type { Dialer } from "./Connect.ts"
+import { connect, ConnectFailed, ignore } from "./Connect.ts"
+import type { ForwardProxy, ProxyOf } from "./Proxy.ts"
+import { Resolver } from "./Resolver.ts"
+
+/** No connection to a host. `detail` names no secret. */
+export class Unreached extends Data.TaggedError("Unreached")<{
+  readonly detail: string
+  /** The system's code, where it has one. */
+  readonly code?: string | undefined
+}> {}
+
+/** Addresses of a host: a literal is its own, a name is asked for in the DNS. */
+const addressesOf = Effect.fnUntraced(function*(host: string) {
+  const literal = comparable(host)
+  if (literal !== undefined) return [literal.text]
+  const resolver = yield* Resolver
+  const found = yield* Effect.mapError(
+    resolver.addresses(host),
+    ({ code }) =>
+      new Unreached({ detail: isExhaustion(code) ? exhausted(code) : `its name is not known: ${code}`, code })
+  )
+  return candidates(found)
+})
+
+const connectMillis = 2000
+
+/** A connection to a host by name or literal (an IPv6 one without brackets): its addresses in turn. */
+export const reach = (
+  host: string,
+  port: number
+): Effect.Effect<Net.Socket, Unreached, Resolver | Scope.Scope> =>
+  Effect.gen(function*() {
+    const addresses = yield* addressesOf(host)
+    if (!Array.isNonEmptyReadonlyArray(addresses)) return yield* new Unreached({ detail: "its name has no address" })
+    return yield* Effect.firstSuccessOf(addresses.map((address) => connect({ address, port, connectMillis }))).pipe(
+      Effect.mapError(({ code, detail }) =>
+        new Unreached({ detail: isExhaustion(code) ? exhausted(code) : detail, code })
+      )
+    )
+  })
+
+const maxHeadBytes = 16_384
+
+/** Asks a proxy, over a connection to it, for a tunnel to `authority` (RFC 9110 section 9.3.6). */
+const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: string) =>
+  Effect.async<Net.Socket, Unreached>((resume) => {
+    const request = Http.request({
+      createConnection: () => socket,
+      method: "CONNECT",
+      path: authority,
+      setHost: false,
+      maxHeaderSize: maxHeadBytes,
+      insecureHTTPParser: false,
+      headers: {
+        Host: authority,
+        ...(authorization === undefined ? {} : { "Proxy-Authorization": Redacted.value(authorization) })
+      }
+    })
+    const failed = (detail: string) => {
+      resume(new Unreached({ detail: `the proxy: ${detail}` }))
+      request.destroy()
+      socket.destroy()
+    }
+    request.on("error", ({ message }) => failed(message))
+    request.once("close", () => failed("closed without an answer"))
+    request.once("response", ({ statusCode }) => failed(`answers ${statusCode}`))
+    request.once("connect", ({ statusCode }, stream: Net.Socket, early) => {
+      if (statusCode === undefined || statusCode < 200 || statusCode > 299) return failed(`answers ${statusCode}`)
+      // Whoever is at the other end has yet to be spoken to.
+      if (early.length > 0) return failed("answers with more than its answer")
+      request.removeAllListeners()
+      resume(Effect.succeed(stream.on("error", ignore)))
+    })
+    request.end()
+    return Effect.sync(() => {
+      request.destroy()
+      socket.destroy()
+    })
+  })
+
+const bracketed = (host: string): string => host.includes(":") ? `[${host}]` : host
+
+/** A connection to a host through a proxy, which looks the name up. */
+export const reachThrough = (
+  proxy: ForwardProxy,
+  host: string,
+  port: number
+): Effect.Effect<Net.Socket, Unreached, Resolver | Scope.Scope> =>
+  Effect.flatMap(
+    Effect.mapError(reach(proxy.host, proxy.port), ({ code, detail }) =>
+      new Unreached({ detail: `the proxy: ${detail}`, code })),
+    (socket) =>
+      tunnel(socket, proxy, `${bracketed(host)}:${port}`)
+  )
+
+/**
+ * Connections of validations: to the checked address, by a tunnel where a proxy is named for the scheme and neither the
+ * name nor the address is reached directly.
+ */
+export const throughProxies = (proxyOf: ProxyOf): Effect.Effect<Dialer, never, Resolver> =>
+  Effect.map(Resolver, (resolver) => (request, scheme, name) => {
+    const { address, connectMillis, port } = request
+    const proxy = proxyOf(scheme, name) === undefined ? undefined : proxyOf(scheme, address)
+    if (proxy === undefined) return connect(request)
+    const tunnelled = reachThrough(proxy, address, port).pipe(
+      Effect.mapError(({ code, detail }) => new ConnectFailed({ detail, code })),
+      Effect.provideService(Resolver, resolver)
+    )
+    return connectMillis === undefined ? tunnelled : Effect.timeoutFail(tunnelled, {
+      duration: connectMillis,
+      onTimeout: () => new ConnectFailed({ detail: `no connection within ${connectMillis} ms` })
+    })
+  })

@@ -1,0 +1,95 @@
+import { Cache, Context, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { emit } from "../telemetry/EventLog.ts"
+import { comparable, makeAddressSet } from "./Address.ts"
+import { Resolver } from "./Resolver.ts"
+import { makeTurns } from "./Turns.ts"
+
+const isLoopback = makeAddressSet(["127.0.0.0/8", "::1"])
+const longestName = 253
+const mostKept = 10_000
+/** Look-ups under way: each costs whoever asks for it a wait, and the name server a question. */
+const mostAtOnce = 64
+
+/** What is known of an address, and for how long. */
+interface Found {
+  readonly name: string | undefined
+  readonly life: Duration.DurationInput
+}
+
+const named = (name: string): Found => ({ name: name.slice(0, longestName), life: "5 minutes" })
+const nameless: Found = { name: undefined, life: "1 minute" }
+const unasked: Found = { name: undefined, life: "1 second" }
+
+/** The names clients' addresses have in the DNS, as they are stamped into rows (`audit.reverse_dns`). */
+export class ReverseNames extends Context.Tag("acme/kernel/net/ReverseNames")<ReverseNames, {
+  /**
+   * Looks for the first PTR name of an address, unless it is remembered whether it has one. Ends when it is found, the time
+   * is up, or too many others are being looked for. Whoever waits should hold nothing that others wait for.
+   */
+  readonly look: (ip: string) => Effect.Effect<void>
+  /** What has been found by {@link look}, at once; `undefined` when that is nothing, or was long ago. */
+  readonly of: (ip: string | undefined) => Effect.Effect<string | undefined>
+}>() {
+  static readonly layer = (
+    settings: { readonly reverse_dns: boolean; readonly reverse_dns_timeout_ms: number }
+  ): Layer.Layer<ReverseNames, never, Resolver> => {
+    if (!settings.reverse_dns) return this.layerNone
+    return Layer.scoped(
+      this,
+      Effect.gen(function*() {
+        const { pointers } = yield* Resolver
+        const scope = yield* Effect.scope
+        const turns = makeTurns(mostAtOnce)
+        const ask = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Found> {
+          const address = comparable(text)
+          if (address === undefined) return nameless
+          const found = yield* Effect.either(Effect.timeoutOption(pointers(address), settings.reverse_dns_timeout_ms))
+          if (found._tag === "Left") {
+            yield* emit("audit_reverse_dns_failed", { address: text })
+            return nameless
+          }
+          if (Option.isNone(found.right)) {
+            yield* emit("audit_reverse_dns_timeout", { address: text })
+            return nameless
+          }
+          const [name] = found.right.value
+          return name === undefined ? nameless : named(name)
+        })
+        const known = yield* Cache.makeWith({
+          capacity: mostKept,
+          lookup: (text: string) => turns.takeIfFree(ask(text), Effect.succeed(unasked)),
+          timeToLive: (exit: Exit.Exit<Found>) => Exit.isSuccess(exit) ? exit.value.life : Duration.zero
+        })
+        const keyOf = (ip: string | undefined) => {
+          const address = ip === undefined ? undefined : comparable(ip)
+          return address === undefined || isLoopback(address) ? undefined : address.text
+        }
+        return {
+          look: (ip) => {
+            const key = keyOf(ip)
+            if (key === undefined) return Effect.void
+            return Effect.flatMap(known.getOptionComplete(key), (found) =>
+              Option.isSome(found)
+                ? Effect.void
+                // Whoever goes away must not end the look-up others wait for.
+                : Effect.asVoid(Effect.flatMap(Effect.forkIn(known.get(key), scope), Fiber.join)))
+          },
+          of: (ip) => {
+            const key = keyOf(ip)
+            if (key === undefined) return Effect.succeed(undefined)
+            return Effect.map(
+              known.getOptionComplete(key),
+              Option.match({ onNone: () => undefined, onSome: ({ name }) => name })
+            )
+          }
+        }
+      })
+    )
+  }
+
+  /** Knows no names. */
+  static readonly layerNone: Layer.Layer<ReverseNames> = Layer.succeed(this, {
+    look: () => Effect.void,
+    of: () => Effect.succeed(undefined)
+  })
+}

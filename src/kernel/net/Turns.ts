@@ -1,0 +1,155 @@
+import { Effect, FiberRef, Option } from "effect"
+import type { Peer } from "./Peer.ts"
+
+/** For whom the fiber works; `undefined` for the service itself, and for a proxy that stands for many. */
+export const currentPeer: FiberRef.FiberRef<Peer | undefined> = FiberRef.unsafeMake<Peer | undefined>(undefined)
+
+/** A bound on how much is done at once, shared among those it is done for ({@link currentPeer}). */
+export interface Turns {
+  /** Does `self` once there is a turn for it. The turn returns on every exit. */
+  readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** The same, or `otherwise` where none comes in so many milliseconds. */
+  readonly takeWithin: <A, E, R, B, E2, R2>(
+    millis: number,
+    self: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ) => Effect.Effect<A | B, E | E2, R | R2>
+  /** The same, or `otherwise` where there is none now. */
+  readonly takeIfFree: <A, E, R, B, E2, R2>(
+    self: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ) => Effect.Effect<A | B, E | E2, R | R2>
+}
+
+/** What somebody holds or waits for. The turn is given in one step, so that no interruption falls in between. */
+interface Ticket {
+  readonly peer: Peer | undefined
+  held: boolean
+  called: () => void
+}
+
+/** A host, or a network, takes a turn only while it has fewer than so many times the free ones. */
+const hostToFree = 2
+const networkToFree = 4
+
+class Bound {
+  #free: number
+  /** Turns held, by host and by network. */
+  readonly #hosts = new Map<string, number>()
+  readonly #networks = new Map<string, number>()
+  /** Who waits, by host, in the order they came. */
+  readonly #waiting = new Map<string, Set<Ticket>>()
+
+  constructor(turns: number) {
+    this.#free = turns
+  }
+
+  enter(ticket: Ticket): boolean {
+    if (!this.#isFor(ticket.peer)) return false
+    this.#give(ticket)
+    return true
+  }
+
+  wait(ticket: Ticket): void {
+    const host = ticket.peer?.host ?? ""
+    const beside = this.#waiting.get(host)
+    if (beside === undefined) this.#waiting.set(host, new Set([ticket]))
+    else beside.add(ticket)
+  }
+
+  leave(ticket: Ticket): void {
+    if (!ticket.held) return this.#forget(ticket)
+    this.#free++
+    this.#count(ticket.peer, -1)
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      this.#forget(next)
+      this.#give(next)
+      next.called()
+    }
+  }
+
+  #isFor(peer: Peer | undefined): boolean {
+    if (this.#free === 0 || peer === undefined) return this.#free > 0
+    return (this.#hosts.get(peer.host) ?? 0) < hostToFree * this.#free &&
+      (this.#networks.get(peer.network) ?? 0) < networkToFree * this.#free
+  }
+
+  #give(ticket: Ticket): void {
+    ticket.held = true
+    this.#free--
+    this.#count(ticket.peer, 1)
+  }
+
+  #count(peer: Peer | undefined, by: 1 | -1): void {
+    if (peer === undefined) return
+    add(this.#hosts, peer.host, by)
+    add(this.#networks, peer.network, by)
+  }
+
+  #forget(ticket: Ticket): void {
+    const host = ticket.peer?.host ?? ""
+    const beside = this.#waiting.get(host)
+    if (beside === undefined) return
+    beside.delete(ticket)
+    // Whoever has been served goes behind the others.
+    this.#waiting.delete(host)
+    if (beside.size > 0) this.#waiting.set(host, beside)
+  }
+
+  /** Of those there is a turn for, one of whoever has fewest: by network, then by host, then who came first. */
+  #next(): Ticket | undefined {
+    if (this.#free === 0) return undefined
+    let found: Ticket | undefined
+    let [ofNetwork, ofHost] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+    for (const [ticket] of this.#waiting.values()) {
+      if (ticket === undefined || !this.#isFor(ticket.peer)) continue
+      const network = ticket.peer === undefined ? 0 : this.#networks.get(ticket.peer.network) ?? 0
+      const host = ticket.peer === undefined ? 0 : this.#hosts.get(ticket.peer.host) ?? 0
+      if (network > ofNetwork || (network === ofNetwork && host >= ofHost)) continue
+      ;[found, ofNetwork, ofHost] = [ticket, network, host]
+    }
+    return found
+  }
+}
+
+const add = (counts: Map<string, number>, name: string, by: number): void => {
+  const count = (counts.get(name) ?? 0) + by
+  if (count === 0) counts.delete(name)
+  else counts.set(name, count)
+}
+
+/**
+ * So many turns at once. One host, or the hosts of one network, never have all of them: some are left for a newcomer,
+ * however long the others' work takes, and of those who wait the one with the fewest turns is next. A lone host has two
+ * thirds of them, a lone network four fifths.
+ */
+export const makeTurns = (count: number): Turns => {
+  const bound = new Bound(count)
+  const taken = <A, E, R, B, E2, R2>(
+    self: Effect.Effect<A, E, R>,
+    waiting: (turn: Effect.Effect<void>) => Effect.Effect<Option.Option<void>>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ): Effect.Effect<A | B, E | E2, R | R2> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.withFiberRuntime((fiber) => {
+        const ticket: Ticket = { peer: fiber.getFiberRef(currentPeer), held: false, called: () => {} }
+        const leave = Effect.sync(() => bound.leave(ticket))
+        // The uncontended path needs neither a timer nor a fiber.
+        if (bound.enter(ticket)) return Effect.ensuring(restore(self), leave)
+        const turn = Effect.async<void>((resume) => {
+          ticket.called = () => resume(Effect.void)
+          bound.wait(ticket)
+        })
+        const admitted = Effect.flatMap(
+          restore(waiting(turn)),
+          (): Effect.Effect<A | B, E | E2, R | R2> => ticket.held ? restore(self) : otherwise
+        )
+        return Effect.ensuring(admitted, leave)
+      })
+    )
+  return {
+    take: (self) => taken(self, Effect.map(Option.some), Effect.never),
+    takeIfFree: (self, otherwise) => taken(self, () => Effect.succeed(Option.none()), otherwise),
+    takeWithin: (millis, self, otherwise) => taken(self, Effect.timeoutOption(millis), otherwise)
+  }
+}

@@ -1,0 +1,61 @@
+import type { Effect } from "effect"
+import type { StorageFailed } from "../sql/Database.ts"
+import type { Job, JobKind, PayloadOf } from "./Job.ts"
+
+/** Writes that belong to the settlement of an attempt: both commit, or neither. */
+export type Commit<R> = Effect.Effect<void, StorageFailed, R>
+
+/** Seconds to wait for the next attempt: so many at least, where somebody has asked for them, and never more than so many. */
+export interface RetryBounds {
+  readonly atLeast?: number | undefined
+  readonly atMost?: number | undefined
+}
+
+/** How an attempt ended (docs/decisions/job-outcomes.md, "Outcomes"). */
+export type Outcome<R> =
+  /**
+   * `ifJoined` runs where somebody enqueued the job again while it ran, in the same transaction once the job has ended in it:
+   * then a successor can be enqueued. `discarded` is told when `commit` did not come about, and this attempt's will not any
+   * more.
+   */
+  | {
+    readonly _tag: "Done"
+    readonly commit?: Commit<R>
+    readonly ifJoined?: Commit<R>
+    readonly discarded?: Effect.Effect<void, never, R>
+  }
+  /** It may not recur; tried again after backoff while attempts remain. */
+  | ({ readonly _tag: "Retry"; readonly error: string } & RetryBounds)
+  /** Trying again cannot help. The abandon step runs. */
+  | { readonly _tag: "Failed"; readonly error: string }
+  /** Periodic work: due again at an epoch second, attempts from zero. */
+  | { readonly _tag: "Reschedule"; readonly at: number; readonly error?: string }
+
+/** What the runner knows of a kind. */
+export interface Handler<K extends JobKind, R> {
+  readonly kind: K
+  /** Milliseconds one attempt may take, read when it begins. */
+  readonly budgetMillis: (payload: PayloadOf<K>) => number
+  /** How many seconds ahead it may ask to be run again, where that is more than `jobs.retry_max_seconds`. */
+  readonly reachSeconds?: number
+  /** Set for kinds that are enqueued at start and reschedule themselves. */
+  readonly periodic: boolean
+  readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R>, StorageFailed, R>
+  /** Runs in the transaction that gives the job up. `undefined` when the payload could not be read. */
+  readonly abandon: (payload: PayloadOf<K>, error: string, job: Job) => Commit<R>
+}
+
+/** A handler whose kind no longer matters: what the runner keeps in its table. */
+export interface AnyHandler<R> {
+  readonly kind: JobKind
+  readonly reachSeconds: number
+  readonly periodic: boolean
+  /** `undefined` when the payload is unreadable. */
+  readonly prepare: (job: Job) =>
+    | {
+      readonly budgetMillis: number
+      readonly run: Effect.Effect<Outcome<R>, StorageFailed, R>
+      readonly abandon: (error: string) => Commit<R>
+    }
+    | undefined
+}

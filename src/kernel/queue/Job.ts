@@ -1,0 +1,139 @@
+import { Brand, Schema } from "effect"
+
+/** A job's id: as every record's, a lower-case hyphenated UUID. */
+export type JobId = string & Brand.Brand<"JobId">
+export const JobId = Brand.nominal<JobId>()
+
+/** A payload names the subject, carries what the request knew, and holds no secret (docs/decisions/job-outcomes.md). */
+const Client = Schema.Struct({
+  ip: Schema.optional(Schema.String),
+  ptr: Schema.optional(Schema.String),
+  user_agent: Schema.optional(Schema.String),
+  request_id: Schema.optional(Schema.String)
+})
+
+/** The address, agent and request behind work done later. */
+export type ClientFacts = typeof Client.Type
+
+/** Every kind and the shape of its payload. */
+export const payloads = {
+  challenge_validate: Schema.Struct({
+    challenge_id: Schema.String,
+    profile: Schema.String,
+    thumbprint: Schema.String,
+    client_ip: Schema.optional(Schema.String),
+    request_id: Schema.optional(Schema.String)
+  }),
+  signer_issue: Schema.Struct({
+    order_id: Schema.String,
+    profile: Schema.String,
+    /** base64url DER */
+    csr: Schema.String,
+    client: Client
+  }),
+  signer_relay_issue: Schema.Struct({ order_id: Schema.String, profile: Schema.String }),
+  signer_revoke: Schema.Struct({
+    order_id: Schema.String,
+    profile: Schema.String,
+    /** RFC 5280 code */
+    reason: Schema.optional(Schema.Int),
+    actor: Schema.Struct({ kind: Schema.Literal("acme", "admin", "cli"), id: Schema.optional(Schema.String) }),
+    client: Client
+  }),
+  key_revoke: Schema.Struct({
+    /** base64url DER SubjectPublicKeyInfo */
+    pubkey: Schema.String,
+    client: Client
+  }),
+  local_ca_crl_regenerate: Schema.Struct({ issuer: Schema.String }),
+  local_ca_crl_sweep: Schema.Struct({}),
+  http01_token_sweep: Schema.Struct({}),
+  nonce_sweep: Schema.Struct({}),
+  order_sweep: Schema.Struct({}),
+  audit_sweep: Schema.Struct({}),
+  job_retention_sweep: Schema.Struct({})
+} as const
+
+export type JobKind = keyof typeof payloads
+
+/** Every kind this build knows. */
+export const jobKinds = Object.keys(payloads) as ReadonlyArray<JobKind>
+
+export type PayloadOf<K extends JobKind> = (typeof payloads)[K]["Type"]
+
+export type JobStatus = "ready" | "running" | "done" | "failed" | "cancelled"
+
+/** A claimed row. Times are epoch seconds. */
+export interface Job {
+  readonly id: JobId
+  readonly kind: JobKind
+  readonly dedupKey: string
+  readonly payload: string
+  readonly attempts: number
+  readonly maxAttempts: number
+  readonly deadline: number | undefined
+  readonly createdAt: number
+  /** Whose it is, among jobs of its kind: its profile and its account, where there are such ({@link shareOf}). */
+  readonly share: string
+  /** What attempts have taken, and the waits they asked for; not the time in which no process had the job. */
+  readonly spentSeconds: number
+}
+
+/** Whose a job is: claims are fair between profiles, and between the accounts of each. */
+export const shareOf = (profile: string, accountId: string): string => `${profile}/${accountId}`
+
+/** The profile of a share. */
+export const profileOf = (share: string): string => share.slice(0, Math.max(share.indexOf("/"), 0))
+
+/** Periodic kinds have one live row with this key. */
+export const periodicKey = "all"
+
+/** Kinds that wait for others, a name server or an upstream, rather than compute: slots for each of those that compute. */
+const waiting: { readonly [K in JobKind]?: number } = { challenge_validate: 16, signer_relay_issue: 4 }
+
+/** What one process may have of a kind at once. */
+export interface Room {
+  readonly slots: number
+  /** Taken by whoever was first; beyond them, those come first who have least. */
+  readonly firstCome: number
+  /** The most for one profile. */
+  readonly profile: number
+  /** Of what its profile has left, the part an account may have taken and take another; every account may have one. */
+  readonly accountPart: number
+}
+
+/**
+ * The room of a kind, by `jobs.max_concurrent`. What computes has that many slots. What waits has many more of its own, so
+ * that it never stands in the way of what computes; and the more is taken, the less anybody may have, so that some are left
+ * for whoever comes next. Of kinds with a row for each thing there is, all may run.
+ */
+export const roomOf = (kind: JobKind, most: number): Room | undefined => {
+  const factor = waiting[kind]
+  if (factor !== undefined) {
+    const slots = factor * most
+    return { slots, firstCome: slots / 4, profile: slots * 3 / 4, accountPart: 1 / 4 }
+  }
+  if (kind !== "signer_issue" && kind !== "signer_revoke") return undefined
+  // One slot is left for other profiles: a signer may be a program that takes its time.
+  const others = most < 4 ? 0 : 1
+  return { slots: most, firstCome: most - others, profile: most - others, accountPart: Number.POSITIVE_INFINITY }
+}
+
+/** `jobs.retry_*` in seconds. */
+export interface BackoffPolicy {
+  readonly retry_base_seconds: number
+  readonly retry_max_seconds: number
+}
+
+// 2^30 seconds is beyond any ceiling; clamping the exponent keeps the product finite.
+const maxExponent = 30
+
+/**
+ * Seconds until the next attempt after `attempts` of them (from 1): doubled each time up to the ceiling, minus a random
+ * part of up to a quarter. `random` is uniform in [0, 1).
+ */
+export const backoffSeconds = (attempts: number, policy: BackoffPolicy, random: number): number => {
+  const exponent = Math.min(Math.max(attempts - 1, 0), maxExponent)
+  const full = Math.min(policy.retry_max_seconds, policy.retry_base_seconds * 2 ** exponent)
+  return Math.max(1, Math.round(full - full * 0.25 * random))
+}

@@ -1,0 +1,78 @@
+import type { Effect } from "effect"
+import { int, nullable, text, uuid } from "../sql/Column.ts"
+import { first } from "../sql/Database.ts"
+import { select, statement } from "../sql/Statement.ts"
+import type { JobId } from "./Job.ts"
+import type { JobKind, JobStatus } from "./Job.ts"
+import { tellingOfEnd, wakeChannel } from "./Jobs.ts"
+
+/* A job as operators look at it, and what they do with it. */
+
+/** Every column, as it is read. */
+export const record = {
+  id: uuid<JobId>(),
+  kind: text<JobKind>(),
+  dedupKey: text(),
+  payload: text(),
+  status: text<JobStatus>(),
+  runAt: int,
+  attempts: int,
+  maxAttempts: int,
+  deadline: nullable(int),
+  leaseUntil: nullable(int),
+  leaseOwner: nullable(text()),
+  lastError: nullable(text()),
+  createdAt: int,
+  updatedAt: int
+}
+
+/** A row of the queue. Times are epoch seconds. */
+export type JobRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+
+const findStatement = statement({
+  name: "job_by_id",
+  params: { id: record.id },
+  row: record,
+  sql: () => `SELECT ${select(record)} FROM jobs WHERE id = :id`
+})
+
+const cancelStatement = statement({
+  name: "job_cancel",
+  params: { id: record.id, before: record.status, now: int },
+  row: { id: record.id },
+  sql: (fragments) =>
+    `UPDATE jobs SET status = 'cancelled', updated_at = :now
+     WHERE id = :id AND status = :before AND status IN ('ready', 'failed') RETURNING id${tellingOfEnd(fragments)}`
+})
+
+const advanceStatement = statement({
+  name: "job_advance",
+  params: { id: record.id, now: int },
+  row: { id: record.id },
+  sql: ({ dialect }) =>
+    `UPDATE jobs SET run_at = :now, updated_at = :now WHERE id = :id AND status = 'ready' AND run_at > :now
+     RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', kind || ' operator')` : ""}`
+})
+
+const onceMoreStatement = statement({
+  name: "job_once_more",
+  params: { id: record.id, now: int },
+  row: { id: record.id },
+  sql: ({ dialect }) =>
+    `UPDATE jobs SET status = 'ready', run_at = :now, attempts = max_attempts - 1, updated_at = :now
+     WHERE id = :id AND status = 'failed' AND NOT EXISTS (SELECT 1 FROM jobs l
+       WHERE l.kind = jobs.kind AND l.dedup_key = jobs.dedup_key AND l.status IN ('ready', 'running'))
+     RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', kind || ' operator')` : ""}`
+})
+
+/** One job. */
+export const find = (id: JobId) => first(findStatement, { id })
+
+/** `cancelled`, from the status it was seen in; `undefined` when that has changed, or is none to cancel from. */
+export const cancel = (id: JobId, before: JobStatus, now: number) => first(cancelStatement, { id, before, now })
+
+/** Pulls a waiting job forward; `undefined` when there is nothing to pull. */
+export const advance = (id: JobId, now: number) => first(advanceStatement, { id, now })
+
+/** One more attempt for a failed job; `undefined` when it has not failed, or another one lives in its place. */
+export const onceMore = (id: JobId, now: number) => first(onceMoreStatement, { id, now })

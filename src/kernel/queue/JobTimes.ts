@@ -1,0 +1,60 @@
+import { Effect } from "effect"
+import { int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
+import { all } from "../sql/Database.ts"
+import { select, statement } from "../sql/Statement.ts"
+import type { JobId } from "./Job.ts"
+import type { JobKind } from "./Job.ts"
+import { periodicKey } from "./Job.ts"
+
+/* When waiting rows are due, where a clock was wrong. */
+
+const id = uuid<JobId>()
+const times = { id, kind: text<JobKind>(), runAt: int, updatedAt: int }
+
+const aheadStatement = statement({
+  name: "job_ahead",
+  params: { now: int, beyond: int, limit: int },
+  row: times,
+  sql: ({ byDue }) =>
+    `SELECT ${select(times)} FROM (SELECT * FROM (SELECT id, kind, run_at, updated_at FROM jobs
+         WHERE status = 'ready' AND updated_at > :now ORDER BY updated_at DESC LIMIT :limit) AS stamped
+       UNION SELECT * FROM (SELECT id, kind, run_at, updated_at FROM jobs ${byDue}
+         WHERE status = 'ready' AND run_at > :beyond ORDER BY run_at DESC LIMIT :limit) AS late) AS ahead`
+})
+
+const moveStatement = statement({
+  name: "job_move",
+  params: { now: int, moves: rows },
+  row: { id },
+  sql: ({ aside, at, each }) =>
+    `UPDATE jobs SET run_at = move.due, updated_at = :now
+     FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "int")} AS before, ${at(2, "int")} AS due FROM ${
+      each(":moves")
+    }) AS move
+     WHERE id = move.job AND ${aside("run_at")} = move.before AND ${aside("status")} = 'ready' RETURNING id`
+})
+
+const bringForwardStatement = statement({
+  name: "job_bring_forward",
+  params: { now: int, kinds: rows },
+  row: { id },
+  sql: ({ aside, at, each }) =>
+    `UPDATE jobs SET run_at = :now, updated_at = :now WHERE id IN (
+       SELECT id FROM jobs WHERE ${aside("status")} IN ('ready') AND run_at > :now AND dedup_key = '${periodicKey}'
+         AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})) AND ${aside("status")} = 'ready' RETURNING id`
+})
+
+/** Waiting rows that were written later than now, or are due later than `beyond`; up to so many of each. */
+export const ahead = (params: { readonly now: number; readonly beyond: number; readonly limit: number }) =>
+  all(aheadStatement, params)
+
+/** Makes waiting rows due at another time, where they are still due when they were; answers how many. */
+export const move = (now: number, moves: ReadonlyArray<readonly [id: JobId, before: number, due: number]>) =>
+  Effect.map(
+    all(moveStatement, { now, moves: moves.map(([id, before, due]) => [packedUuid(id), before, due]) }),
+    (moved) => moved.length
+  )
+
+/** Makes the waiting rows of kinds that come round due now. */
+export const bringForward = (now: number, kinds: ReadonlyArray<JobKind>) =>
+  Effect.asVoid(all(bringForwardStatement, { now, kinds: kinds.map((kind) => [kind]) }))

@@ -1,0 +1,269 @@
+import { Effect } from "effect"
+import { int, nullable, packedUuid, rows, text, uuid } from "../sql/Column.ts"
+import { all, first } from "../sql/Database.ts"
+import { distinct } from "../sql/Distinct.ts"
+import type { Fragments } from "../sql/Statement.ts"
+import { select, statement } from "../sql/Statement.ts"
+import type { JobId } from "./Job.ts"
+import type { Job, JobKind, JobStatus } from "./Job.ts"
+import { jobKinds } from "./Job.ts"
+
+const job = {
+  id: uuid<JobId>(),
+  kind: text<JobKind>(),
+  dedupKey: text(),
+  payload: text(),
+  attempts: int,
+  maxAttempts: int,
+  deadline: nullable(int),
+  createdAt: int,
+  share: text(),
+  spentSeconds: int
+}
+
+/** Where PostgreSQL tells other processes of a new job, once it has committed: its kind and who enqueued it. */
+export const wakeChannel = "acme_svc_jobs"
+
+/** Where it tells of a job that has ended, once that has committed: its id. Told for kinds that requests wait for. */
+export const doneChannel = "acme_svc_jobs_done"
+
+const awaited: ReadonlyArray<JobKind> = ["local_ca_crl_regenerate", "signer_revoke"]
+
+/** What tells of the end, as one more column of what is returned. */
+export const tellingOfEnd = ({ dialect, idText }: Fragments): string =>
+  dialect === "postgres"
+    ? `, CASE WHEN kind IN (${awaited.map((kind) => `'${kind}'`).join(", ")})
+         THEN pg_notify('${doneChannel}', ${idText("id")}) END`
+    : ""
+
+const insertStatement = statement({
+  name: "job_insert",
+  params: {
+    id: job.id,
+    kind: text<JobKind>(),
+    dedupKey: text(),
+    payload: text(),
+    runAt: int,
+    maxAttempts: int,
+    deadline: nullable(int),
+    now: int,
+    share: text(),
+    origin: text()
+  },
+  row: { id: job.id },
+  sql: ({ dialect }) =>
+    `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, deadline,
+       created_at, updated_at, share)
+     VALUES (:id, :kind, :dedupKey, :payload, 'ready', :runAt, 0, :maxAttempts, :deadline, :now, :now, :share)
+     ON CONFLICT (kind, dedup_key) WHERE status IN ('ready', 'running') DO NOTHING
+     RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', :kind || ' ' || :origin)` : ""}`
+})
+
+const liveStatement = statement({
+  name: "job_live",
+  params: { kind: text<JobKind>(), dedupKey: text() },
+  row: { id: job.id },
+  sql: () => `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
+})
+
+const joinStatement = statement({
+  name: "job_join",
+  params: { kind: text<JobKind>(), dedupKey: text() },
+  row: { id: job.id },
+  // The row is locked by it, so that the job ends only after its new reason to run has committed.
+  sql: () =>
+    `UPDATE jobs SET joined = CASE status WHEN 'running' THEN 1 ELSE joined END
+     WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running') RETURNING id`
+})
+
+const claiming = { now: int, owner: text(), until: int, limit: int, kinds: rows }
+const claimOf = (ids: string): string =>
+  `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now, lease_until = :until,
+     attempts = attempts + 1, joined = 0
+   WHERE id IN (${ids}) RETURNING ${select(job)}`
+
+const claimStatement = statement({
+  name: "job_claim",
+  params: claiming,
+  row: job,
+  sql: ({ at, byDue, each, skipLocked }) =>
+    claimOf(
+      `SELECT id FROM jobs ${byDue} WHERE status = 'ready' AND run_at <= :now
+         AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) ORDER BY run_at, id LIMIT :limit ${skipLocked}`
+    )
+})
+
+// Rows of a kind that is not wanted may be many: each kind's own index is read, and the oldest of all are taken.
+const claimAmongStatement = statement({
+  name: "job_claim_among",
+  params: claiming,
+  row: job,
+  sql: ({ at, each, skipLocked }) => {
+    const arms = jobKinds.map((kind) =>
+      `SELECT * FROM (SELECT id, run_at FROM jobs WHERE status = 'ready' AND kind = '${kind}' AND run_at <= :now
+         AND '${kind}' IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+         ORDER BY run_at, id LIMIT :limit ${skipLocked}) AS ${kind}`
+    )
+    return claimOf(`SELECT id FROM (${arms.join(" UNION ALL ")}) AS due ORDER BY run_at, id LIMIT :limit`)
+  }
+})
+
+// From share to share by the index, however many rows each has: the oldest of one, then of the next.
+const headsStatement = statement({
+  name: "job_heads",
+  params: { kind: text<JobKind>(), from: text(), limit: int },
+  row: { id: job.id, share: text(), runAt: int },
+  sql: ({ dialect }) => {
+    const first = (column: string, where: string) =>
+      `(SELECT ${column} FROM jobs WHERE status = 'ready' AND kind = :kind AND ${where} ORDER BY share, run_at, id LIMIT 1)`
+    const columns = "j.id, j.share, j.run_at"
+    const next = dialect === "postgres"
+      ? `SELECT ${columns} FROM head CROSS JOIN LATERAL ${first("id, share, run_at", "share > head.share")} AS j`
+      : `SELECT ${columns} FROM head CROSS JOIN jobs j WHERE j.id = ${first("id", "share > head.share")}`
+    return `SELECT id AS "id", share AS "share", run_at AS "runAt" FROM (
+       WITH RECURSIVE head (id, share, run_at) AS (
+         SELECT ${columns} FROM jobs j WHERE j.id = ${first("id", "share >= :from")} UNION ALL ${next})
+       SELECT id, share, run_at FROM head LIMIT :limit) AS heads`
+  }
+})
+
+const claimTheseStatement = statement({
+  name: "job_claim_these",
+  params: { now: int, owner: text(), until: int, ids: rows },
+  row: job,
+  sql: ({ aside, at, each, skipLocked }) =>
+    claimOf(
+      `SELECT id FROM jobs WHERE id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")})
+         AND ${aside("status")} = 'ready' AND ${aside("run_at")} <= :now ${skipLocked}`
+    )
+})
+
+const attempt = { id: job.id, owner: text(), attempts: int }
+
+const settleStatement = statement({
+  name: "job_settle",
+  params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
+  row: { id: job.id, joined: int },
+  sql: (fragments) =>
+    `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id, joined${tellingOfEnd(fragments)}`
+})
+
+const rescheduleStatement = statement({
+  name: "job_reschedule",
+  params: { ...attempt, runAt: int, attemptsAfter: int, spent: int, error: nullable(text()), now: int },
+  row: { id: job.id },
+  sql: () =>
+    `UPDATE jobs SET status = 'ready', run_at = :runAt, attempts = :attemptsAfter, last_error = :error,
+       spent_seconds = spent_seconds + :spent, lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
+})
+
+const unknownKindsStatement = statement({
+  name: "job_unknown_kinds",
+  params: { kinds: rows },
+  row: { kind: text(), job_id: job.id, count: int },
+  // Rows of the kinds that are known may be many, and are not visited: the kinds are met one by one in the index.
+  sql: ({ at, each }) =>
+    `SELECT kind AS "kind", (SELECT j.id FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready' LIMIT 1) AS "job_id",
+       (SELECT count(*) FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') AS "count"
+      FROM ${distinct("jobs", "kind")}
+     WHERE kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+        AND EXISTS (SELECT 1 FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') ORDER BY kind`
+})
+
+const sweepStatement = statement({
+  name: "job_sweep",
+  params: { before: int, limit: int },
+  row: { id: job.id },
+  sql: () =>
+    `DELETE FROM jobs WHERE id IN (SELECT id FROM jobs
+       WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit) RETURNING id`
+})
+
+/** Inserts a ready row, or nothing when kind and key have a live one (`undefined`). */
+export const insert = (
+  { share = "", ...row }:
+    & Omit<Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1], "share">
+    & { readonly share?: string | undefined }
+) => first(insertStatement, { ...row, share })
+
+/** The live row of a kind and key. */
+export const findLive = (kind: JobKind, dedupKey: string) => first(liveStatement, { kind, dedupKey })
+
+/** The live row of a kind and key, which learns that it is wanted once more where it is running. */
+export const join = (kind: JobKind, dedupKey: string) => first(joinStatement, { kind, dedupKey })
+
+/** Who claims, and until when. Times are epoch seconds. */
+export interface Claimant {
+  readonly now: number
+  readonly owner: string
+  readonly until: number
+}
+
+const inOrder = (claimed: ReadonlyArray<Job>): ReadonlyArray<Job> =>
+  [...claimed].sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
+
+/**
+ * Claims the oldest due rows of the given kinds: one guarded write. `among` says that other kinds may have many rows that are
+ * due and not wanted.
+ */
+export const claim = (
+  { among, kinds, ...params }: Claimant & {
+    readonly limit: number
+    readonly kinds: ReadonlyArray<JobKind>
+    readonly among?: boolean
+  }
+) =>
+  Effect.map(
+    all(among === true ? claimAmongStatement : claimStatement, { ...params, kinds: kinds.map((kind) => [kind]) }),
+    inOrder
+  )
+
+/** The oldest waiting row of each share of a kind, from one share on; it need not be due. */
+export const heads = (params: {
+  readonly kind: JobKind
+  readonly from: string
+  readonly limit: number
+}) => all(headsStatement, params)
+
+/** Claims rows that were looked at, those that are still there. */
+export const claimThese = ({ ids, ...claimant }: Claimant & { readonly ids: ReadonlyArray<JobId> }) =>
+  Effect.map(all(claimTheseStatement, { ...claimant, ids: ids.map((id) => [packedUuid(id)]) }), inOrder)
+
+/** Identifies one attempt: a settlement that matches no row came after its lease was taken away. */
+export interface Attempt {
+  readonly id: JobId
+  readonly owner: string
+  readonly attempts: number
+}
+
+/** `running` to a final status, and 1 where it was joined since it was claimed; `undefined` when the lease was lost. */
+export const settle = (
+  attempt: Attempt,
+  status: "done" | "failed" | "cancelled",
+  error: string | undefined,
+  now: number
+) => first(settleStatement, { ...attempt, status, error, now })
+
+/** `running` back to `ready`, due at `runAt`, with `attemptsAfter` on the row. */
+export const reschedule = (
+  attempt: Attempt,
+  to: {
+    readonly runAt: number
+    readonly attemptsAfter: number
+    /** Seconds of the attempt that no renewal has counted, and of the wait it asks for. */
+    readonly spent: number
+    readonly error: string | undefined
+    readonly now: number
+  }
+) => first(rescheduleStatement, { ...attempt, ...to })
+
+/** Ready rows by kind, for kinds other than these. */
+export const unknownKinds = (kinds: ReadonlyArray<JobKind>) =>
+  all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })
+
+/** Deletes up to `limit` settled rows last touched before an epoch second; answers how many. */
+export const sweep = (before: number, limit: number) =>
+  Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)

@@ -1,0 +1,98 @@
+import { Clock, Context, Effect, Layer, Option, Queue as Mailbox, Record, Schema } from "effect"
+import { Entropy } from "../../pki/Entropy.ts"
+import type { StorageFailed } from "../sql/Database.ts"
+import { afterCommit, Database } from "../sql/Database.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import type { JobId } from "./Job.ts"
+import { JobId as makeJobId } from "./Job.ts"
+import type { JobKind, PayloadOf } from "./Job.ts"
+import { payloads } from "./Job.ts"
+import * as jobs from "./Jobs.ts"
+
+/** What is to be done: `runAt` (now by default) and `deadline` in epoch seconds. */
+export interface Enqueue<K extends JobKind> {
+  readonly kind: K
+  /** Unique with the kind while the job lives; a second enqueue then answers the live job's id. */
+  readonly dedupKey: string
+  readonly payload: PayloadOf<K>
+  /** Whose it is (`shareOf`), where it is some account's. */
+  readonly share?: string
+  readonly runAt?: number
+  readonly deadline?: number
+}
+
+/** Durable work that follows an answer (docs/jobs.md). */
+export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
+  /** Writes the job in the caller's transaction and wakes this process's runner once that has committed. */
+  readonly enqueue: <K extends JobKind>(job: Enqueue<K>) => Effect.Effect<JobId, StorageFailed>
+  /** Who enqueues here: a runner need not be told by the database what it was told directly. */
+  readonly origin: string
+  /** Tells the runner that there may be work. Signals that nobody took yet merge. */
+  readonly wake: Effect.Effect<void>
+  /** Waits for the next signal. */
+  readonly awakened: Effect.Effect<void>
+}>() {
+  /** `maxAttempts` is `jobs.max_attempts` as it is when a row is made, frozen onto it. */
+  static readonly layer = (options: {
+    readonly maxAttempts: () => number
+  }): Layer.Layer<Queue, never, Database | Entropy> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const database = yield* Database
+        const entropy = yield* Entropy
+        const origin = yield* entropy.uuid
+        const signals = yield* Mailbox.sliding<void>(1)
+        const wake = Effect.asVoid(signals.offer(undefined))
+        const insert = Effect.fnUntraced(function*(job: Enqueue<JobKind>): Effect.fn.Return<
+          JobId,
+          StorageFailed,
+          Database
+        > {
+          const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+          const inserted = yield* jobs.insert({
+            id: makeJobId(yield* entropy.uuid),
+            kind: job.kind,
+            dedupKey: job.dedupKey,
+            payload: codecs[job.kind].encode(job.payload),
+            runAt: job.runAt ?? now,
+            maxAttempts: options.maxAttempts(),
+            deadline: job.deadline,
+            now,
+            share: job.share,
+            origin
+          })
+          if (inserted !== undefined) {
+            yield* afterCommit(Effect.zipRight(wake, emit("job_enqueued", { kind: job.kind, job_id: inserted.id })))
+            return inserted.id
+          }
+          const live = yield* jobs.join(job.kind, job.dedupKey)
+          // The live row settled between the two statements: there is room again.
+          return live === undefined ? yield* insert(job) : live.id
+        })
+        return Queue.of({
+          origin,
+          enqueue: (job) => Effect.provideService(insert(job), Database, database),
+          wake,
+          awakened: signals.take
+        })
+      })
+    )
+}
+
+interface Codec {
+  readonly encode: (payload: unknown) => string
+  readonly decode: (text: string) => Option.Option<unknown>
+}
+
+// Made once: a schema that is built for each job is compiled for each job.
+const codecOf = (schema: Schema.Schema.AnyNoContext): Codec => {
+  const json = Schema.parseJson(schema)
+  return { encode: Schema.encodeUnknownSync(json), decode: Schema.decodeUnknownOption(json) }
+}
+
+const codecs = Record.map(payloads, codecOf)
+
+/** Reads a stored payload; `undefined` when it is not of the kind's shape. */
+export const decodePayload = <K extends JobKind>(kind: K, payload: string): PayloadOf<K> | undefined =>
+  Option.getOrUndefined(codecs[kind].decode(payload)) as PayloadOf<K> | undefined

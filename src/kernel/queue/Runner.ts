@@ -1,0 +1,289 @@
+import { Clock, Effect, Exit, Fiber, FiberSet, Schedule } from "effect"
+import { Entropy } from "../../pki/Entropy.ts"
+import type { StorageFailed } from "../sql/Database.ts"
+import { Database } from "../sql/Database.ts"
+import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
+import type { AnyHandler, Handler, Outcome } from "./Handler.ts"
+import type { BackoffPolicy, Job, JobKind } from "./Job.ts"
+import { periodicKey } from "./Job.ts"
+import * as jobs from "./Jobs.ts"
+import * as jobTimes from "./JobTimes.ts"
+import type { Holding } from "./Leases.ts"
+import * as Leases from "./Leases.ts"
+import { decodePayload, Queue } from "./Queue.ts"
+import type { Ending } from "./Settlement.ts"
+import * as Settlement from "./Settlement.ts"
+import * as Slots from "./Slots.ts"
+import * as Times from "./Times.ts"
+
+/** `jobs.*` of the configuration. */
+export interface Tuning extends BackoffPolicy {
+  readonly poll_interval_ms: number
+  readonly max_concurrent: number
+  readonly lease_seconds: number
+}
+
+/** What a runner begins with. */
+export interface RunnerOptions extends Tuning {
+  /** The process's `workers.owner`. */
+  readonly owner: string
+  /** Whether another owner is known to be gone; where nothing is known, its leases tell. */
+  readonly isGone?: (owner: string) => boolean
+}
+
+/** Fits a handler for the runner's table. */
+export const handler = <K extends JobKind, R>(self: Handler<K, R>): AnyHandler<R> => ({
+  kind: self.kind,
+  reachSeconds: self.reachSeconds ?? 0,
+  periodic: self.periodic,
+  prepare: (job) => {
+    const payload = decodePayload(self.kind, job.payload)
+    return payload === undefined ? undefined : {
+      budgetMillis: self.budgetMillis(payload),
+      run: self.run(payload, job),
+      abandon: (error) => self.abandon(payload, error, job)
+    }
+  }
+})
+
+const drainMillis = 5000
+const giveUpMillis = 5000
+const mergeMillis = 20
+const listenRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
+
+interface Attempt extends Holding {
+  /** The end of its budget, in milliseconds of the process's life. */
+  readonly endsAt: number
+  /** Its job's deadline, in epoch milliseconds. */
+  readonly deadline: number
+  readonly interrupt: Effect.Effect<void>
+  ending: Ending
+}
+
+const settlementRetries = Schedule.union(Schedule.exponential("100 millis"), Schedule.spaced("1 second"))
+
+/** Between two looks at leases and times. */
+const tendMillis = 1000
+
+/** What handlers are for. */
+export const kindsOf = <R>(handlers: ReadonlyArray<AnyHandler<R>>): ReadonlyArray<JobKind> =>
+  handlers.map(({ kind }) => kind)
+
+/** The parts of a runner: `Running.start` sets them going, tests step through them. */
+export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>>) =>
+  Effect.gen(function*() {
+    const { owner } = given
+    let [options, handlers]: [Tuning, typeof known] = [given, known]
+    const queue = yield* Queue
+    const attempts = yield* FiberSet.make<void>()
+    const fork = yield* FiberSet.runtime(attempts)<R | Database>()
+    const forkTimer = yield* FiberSet.makeRuntime<never>()
+    const running = new Set<Attempt>()
+    const slots = Slots.make()
+    let handedBack = 0
+    let draining = false
+    let tendedAt = Number.NEGATIVE_INFINITY
+    const leases = Leases.make({ owner, isGone: given.isGone ?? (() => false), holdings: running })
+    const step = yield* Times.makeStep
+    const settlement = Settlement.make({
+      owner,
+      backoff: () => options,
+      entropy: yield* Entropy,
+      onHandedBack: Effect.sync(() => handedBack++),
+      // The poll would find it, up to an interval late.
+      onDueLater: (runAt) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const wait = runAt * 1000 - now
+          if (wait < options.poll_interval_ms) forkTimer(Effect.delay(queue.wake, Math.max(wait, 0)))
+        })
+    })
+
+    /** A settlement that fails is asked for again, with the same result, until `endsAt`; then the lease has the row. */
+    const insisting = <A>(settle: Effect.Effect<A, StorageFailed, R | Database>, endsAt: number) =>
+      Effect.catchAll(settle, () =>
+        Effect.retry(Effect.delay(settle, "50 millis"), {
+          schedule: settlementRetries,
+          while: () => Effect.map(Leases.lifeMillis, (life) => !draining && life < endsAt)
+        }))
+
+    /** What was found out and could not be written: the job is tried again as if the attempt had not been made. */
+    const settleExit = (ended: Settlement.Ended<R>, exit: Exit.Exit<Outcome<R>, StorageFailed>, current: Attempt) =>
+      Effect.flatMap(Leases.lifeMillis, (life) =>
+        Effect.catchAll(
+          insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis)),
+          (error) =>
+            Exit.isSuccess(exit) && exit.value._tag === "Done"
+              ? Effect.zipRight(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job, current))
+              : Effect.fail(error)
+        ))
+
+    /** One attempt, from the claimed row to its settlement. */
+    const attempted = Effect.fnUntraced(
+      function*(job: Job, startedAt: number, heldAt: number) {
+        const known = handlers.find(({ kind }) => kind === job.kind)
+        const prepared = known?.prepare(job)
+        const ended = {
+          job,
+          startedAt,
+          periodic: known?.periodic === true,
+          abandon: prepared?.abandon ?? (() => Effect.void)
+        }
+        const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
+        const life = yield* Leases.lifeMillis
+        if (deadline <= startedAt) {
+          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
+          return yield* insisting(settlement.giveUp(ended, Settlement.deadlinePassed), life + giveUpMillis)
+        }
+        // Met with its attempts used: the runner that took the last one died.
+        if (job.attempts > job.maxAttempts && !ended.periodic) {
+          return yield* insisting(settlement.giveUp(ended, "the attempts are used up"), life + giveUpMillis)
+        }
+        if (prepared === undefined) {
+          return yield* insisting(settlement.giveUp(ended, "the payload cannot be read"), life + giveUpMillis)
+        }
+        const fiber: Fiber.RuntimeFiber<Outcome<R>, StorageFailed> = yield* Effect.fork(prepared.run)
+        const current: Attempt = {
+          job,
+          heldAt,
+          spentAt: life,
+          endsAt: life + prepared.budgetMillis,
+          deadline,
+          interrupt: Fiber.interruptFork(fiber),
+          ending: undefined
+        }
+        running.add(current)
+        yield* Effect.ensuring(
+          Effect.flatMap(Fiber.await(fiber), (exit) => settleExit(ended, exit, current)),
+          Effect.sync(() => running.delete(current))
+        )
+      },
+      Effect.catchAll(() => Effect.void), // already logged; the lease brings the row back
+      (self, job) => Effect.ensuring(self, Effect.suspend(() => slots.release(job) ? queue.wake : Effect.void))
+    )
+
+    const attempt = (job: Job, heldAt: number) =>
+      Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
+        Effect.ensuring(
+          Effect.zipRight(enterSpan({ job_id: job.id, job_kind: job.kind }), attempted(job, startedAt, heldAt)),
+          leaveSpan(startedAt)
+        ))
+
+    // Not interrupted between the rows and their attempts: a claimed row nobody runs would wait for its lease to end.
+    const claim = Effect.uninterruptible(Effect.gen(function*() {
+      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const heldAt = yield* Leases.lifeMillis
+      const claimant = { now, owner, until: now + Leases.leaseSeconds }
+      const claimed = yield* slots.fill(options.max_concurrent, kindsOf(handlers), now, {
+        claim: (of) => jobs.claim({ ...claimant, ...of }),
+        heads: jobs.heads,
+        claimThese: (ids) => jobs.claimThese({ ...claimant, ids })
+      })
+      for (const job of claimed) fork(attempt(job, heldAt))
+    }))
+
+    const reach: Times.Reach = (kind) => {
+      const known = handlers.find((one) => one.kind === kind)
+      return known && { seconds: Math.max(options.retry_max_seconds, known.reachSeconds), periodic: known.periodic }
+    }
+    const correctTimes = Effect.suspend(() => Times.correct(reach, options.retry_max_seconds))
+
+    const tend = Effect.gen(function*() {
+      const life = yield* Leases.lifeMillis
+      const since = life - tendedAt
+      if (since >= 0 && since < tendMillis) return
+      tendedAt = life
+      const lost = yield* leases.renew
+      yield* interruptEvery("lost", (attempt) => lost.includes(attempt))
+      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      if ((yield* step) < 0) {
+        yield* jobTimes.bringForward(now, kindsOf(handlers.filter(({ periodic }) => periodic)))
+        yield* queue.wake
+      }
+      if ((yield* leases.takeBack) + (yield* correctTimes) > 0) yield* queue.wake
+    })
+
+    const interruptEvery = (ending: NonNullable<Ending>, due: (attempt: Attempt) => boolean) =>
+      Effect.forEach(running, (attempt) => {
+        if (attempt.ending !== undefined || !due(attempt)) return Effect.void
+        attempt.ending = ending
+        return attempt.interrupt
+      }, { discard: true })
+
+    let [mergedWake, isTold] = [false, false]
+    const heard = (payload: string) => {
+      const [kind, origin] = payload.split(" ")
+      if (mergedWake || origin === queue.origin || !handlers.some((one) => one.kind === kind)) return
+      mergedWake = true
+      forkTimer(Effect.zipRight(
+        Effect.delay(
+          Effect.sync(() => {
+            mergedWake = false
+            isTold = true
+          }),
+          mergeMillis
+        ),
+        queue.wake
+      ))
+    }
+
+    return {
+      /** Wakes for work other processes enqueue, where the engine tells of it; while it cannot, the poll finds it. */
+      hearOthers: Effect.map(Database, ({ describe, listen }) => {
+        if (listen === undefined) return Effect.never
+        let isLost = false
+        // What was notified meanwhile is looked for.
+        const listening = Effect.suspend(() => {
+          if (!isLost) return Effect.void
+          isLost = false
+          return Effect.zipRight(emit("db_listen_restored", {}), queue.wake)
+        })
+        const lost = (error: Parameters<typeof describe>[0]) =>
+          Effect.suspend(() => {
+            if (isLost) return Effect.void
+            isLost = true
+            return emit("db_listen_lost", { error: describe(error).detail })
+          })
+        return Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), listenRetries)
+      }),
+      /** Enqueues every periodic kind but these, due at once, where no live row exists. */
+      enqueuePeriodic: (but: ReadonlyArray<JobKind> = []) =>
+        Effect.forEach(
+          kindsOf(handlers.filter(({ kind, periodic }) => periodic && !but.includes(kind))),
+          (kind) => queue.enqueue({ kind, dedupKey: periodicKey, payload: {} as never }),
+          { discard: true }
+        ),
+      pollMillis: () => options.poll_interval_ms,
+      /** Goes over to other settings and handlers; attempts finish on those they began with. */
+      retune: (tuning: Tuning, next: typeof known) => {
+        options = tuning
+        handlers = next
+      },
+      tendMillis,
+      /** Renews leases, takes rows back from the dead and moves those from times to come; once a second at most. */
+      tend: Effect.ignore(tend),
+      /** Starts what is due. A database error waits for the next pass. */
+      pass: Effect.suspend(() => {
+        // Who enqueued elsewhere may have a clock that is ahead.
+        const first = isTold ? Effect.zipRight(tend, correctTimes) : tend
+        isTold = false
+        return Effect.zipRight(Effect.ignore(first), Effect.ignore(claim))
+      }),
+      /** Interrupts attempts that have used up their budget, or whose rows others may have by now. */
+      interruptOverdue: Effect.gen(function*() {
+        const life = yield* Leases.lifeMillis
+        const now = yield* Clock.currentTimeMillis
+        yield* interruptEvery("timeout", ({ deadline, endsAt }) => endsAt <= life || deadline <= now)
+        yield* interruptEvery("unheld", (attempt) => leases.isDoubtful(attempt, life))
+      }),
+      /** Waits until no attempt is left. */
+      idle: FiberSet.awaitEmpty(attempts),
+      /** Gives running attempts five seconds, then hands the rest back; answers how many rows that were. */
+      drain: Effect.gen(function*() {
+        draining = true
+        yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(attempts)), drainMillis)
+        yield* interruptEvery("shutdown", () => true)
+        yield* FiberSet.awaitEmpty(attempts)
+        return handedBack
+      })
+    }
+  })

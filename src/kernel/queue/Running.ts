@@ -1,0 +1,77 @@
+import { Effect, Fiber, Schedule } from "effect"
+import type { Scope } from "effect"
+import type { Entropy } from "../../pki/Entropy.ts"
+import type { Database, StorageFailed } from "../sql/Database.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import type { AnyHandler } from "./Handler.ts"
+import * as jobs from "./Jobs.ts"
+import { Queue } from "./Queue.ts"
+import type { RunnerOptions, Tuning } from "./Runner.ts"
+import { kindsOf, make } from "./Runner.ts"
+
+const overdueCheckMillis = 100
+
+/** A runner at work. */
+export interface Running<R> {
+  /**
+   * Goes over to other settings and handlers. Attempts that run finish with those they began with; periodic kinds not
+   * known before are enqueued.
+   */
+  readonly retune: (tuning: Tuning, handlers: ReadonlyArray<AnyHandler<R>>) => Effect.Effect<void>
+  /** No more claims, five seconds for running attempts, the rest handed back uncounted; answers how many those were. */
+  readonly stop: Effect.Effect<number>
+}
+
+/**
+ * Claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A failing or panicking
+ * handler or a database that is away ends an attempt, never the runner.
+ */
+export const start = <R>(
+  options: RunnerOptions,
+  handlers: ReadonlyArray<AnyHandler<R>>
+): Effect.Effect<Running<R>, StorageFailed, Queue | Database | Entropy | Scope.Scope | R> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue
+    const { owner } = options
+    const runner = yield* make(options, handlers)
+    yield* runner.enqueuePeriodic()
+    yield* emit("job_runner_started", { owner })
+    // Left alone, for a worker that knows them: an older or a newer version beside this one.
+    for (const unknown of yield* jobs.unknownKinds(kindsOf(handlers))) {
+      yield* emit("job_kind_unknown", unknown)
+    }
+    let known = handlers
+    // Leases are renewed until the last attempt has ended.
+    yield* Effect.forkScoped(Effect.repeat(runner.tend, Schedule.spaced(runner.tendMillis)))
+    const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))
+    const loops = yield* Effect.forEach([
+      yield* runner.hearOthers,
+      Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
+      Effect.forever(poll),
+      Effect.repeat(runner.interruptOverdue, Schedule.spaced(overdueCheckMillis))
+    ], Effect.forkScoped)
+    return {
+      retune: Effect.fnUntraced(function*(tuning, next) {
+        const before = kindsOf(known.filter(({ periodic }) => periodic))
+        runner.retune(tuning, next)
+        known = next
+        // What cannot be enqueued now is at the next start.
+        yield* Effect.ignore(runner.enqueuePeriodic(before))
+        yield* queue.wake
+        const { lease_seconds, max_concurrent, poll_interval_ms, retry_base_seconds, retry_max_seconds } = tuning
+        yield* emit("job_runner_retuned", {
+          poll_interval_ms,
+          lease_seconds,
+          retry_base_seconds,
+          retry_max_seconds,
+          max_concurrent
+        })
+      }),
+      stop: yield* Effect.cached(Effect.gen(function*() {
+        yield* Fiber.interruptAll(loops)
+        const released = yield* runner.drain
+        yield* emit("job_runner_stopped", { owner, jobs_released: released })
+        return released
+      }))
+    }
+  })

@@ -1,0 +1,176 @@
+import { Cause, Clock, Data, Effect, Exit } from "effect"
+import type { Entropy } from "../../pki/Entropy.ts"
+import type { Database, StorageFailed } from "../sql/Database.ts"
+import { transaction } from "../sql/Database.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
+import type { BackoffPolicy, Job } from "./Job.ts"
+import { backoffSeconds } from "./Job.ts"
+import * as jobs from "./Jobs.ts"
+import type { Holding } from "./Leases.ts"
+import { lifeMillis, spentSince } from "./Leases.ts"
+
+/** The settlement matched no row: the lease had been taken away, and the attempt's result with it. */
+class LeaseLost extends Data.TaggedError("LeaseLost") {}
+
+/** An attempt that has ended: its job, whether its kind is periodic, and the kind's abandon step. */
+export interface Ended<R> {
+  readonly job: Job
+  readonly periodic: boolean
+  readonly startedAt: number
+  readonly abandon: (error: string) => Commit<R>
+}
+
+/**
+ * Why an attempt's fiber was interrupted, when it was. `lost`: somebody else has the row. `unheld`: somebody else may have it,
+ * for all that can be known here.
+ */
+export type Ending = "timeout" | "shutdown" | "lost" | "unheld" | undefined
+
+/** An attempt that had its row while it ran. */
+export type Ran = Pick<Holding, "spentAt"> & { readonly ending: Ending }
+
+/** The error of a job given up because its deadline passed; abandon steps tell it from others. */
+export const deadlinePassed = "deadline passed"
+
+const maxError = 2000
+const cut = (error: string): string => error.slice(0, maxError)
+const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
+const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts: job.attempts })
+const currentSeconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
+
+/**
+ * Writes the ends of attempts: one transaction holds the settlement of the row and whatever the outcome brings, and is
+ * rolled back as a whole when the lease was lost meanwhile.
+ */
+export const make = (options: {
+  readonly owner: string
+  readonly backoff: () => BackoffPolicy
+  readonly entropy: Entropy["Type"]
+  /** Told of each row handed back at shutdown. */
+  readonly onHandedBack: Effect.Effect<void>
+  /** Told when a row put back is due, in epoch seconds. */
+  readonly onDueLater: (runAt: number) => Effect.Effect<void>
+}) => {
+  const attemptOf = (job: Job) => ({ id: job.id, owner: options.owner, attempts: job.attempts })
+
+  const settle = <R>(
+    job: Job,
+    writes: Commit<R>,
+    row: Effect.Effect<unknown, StorageFailed, R | Database>
+  ): Effect.Effect<boolean, StorageFailed, R | Database> =>
+    transaction(
+      Effect.zipRight(
+        writes,
+        Effect.filterOrFail(row, (settled) => settled !== undefined, () => new LeaseLost())
+      )
+    ).pipe(
+      Effect.as(true),
+      Effect.catchTag("LeaseLost", () => Effect.as(leaseLost(job), false))
+    )
+
+  /** `failed`, with the abandon step. */
+  const giveUp = Effect.fnUntraced(function*<R>({ abandon, job }: Ended<R>, error: string) {
+    const row = jobs.settle(attemptOf(job), "failed", cut(error), yield* currentSeconds)
+    if (yield* settle(job, abandon(error), row)) {
+      yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error })
+    }
+  })
+
+  /** `ready` again, or given up when the attempts are used. Periodic work never is. */
+  const tryAgain = Effect.fnUntraced(function*<R>(ended: Ended<R>, error: string, delaySeconds: number, ran: Ran) {
+    const { job, periodic } = ended
+    if (job.attempts >= job.maxAttempts && !periodic) return yield* giveUp(ended, error)
+    const now = yield* currentSeconds
+    const deadline = job.deadline ?? Number.POSITIVE_INFINITY
+    if (now >= deadline) {
+      yield* emit("job_deadline_passed", { ...facts(job), attempts: job.attempts })
+      return yield* giveUp(ended, deadlinePassed)
+    }
+    const runAt = Math.min(now + delaySeconds, deadline)
+    const spent = spentSince(ran, yield* lifeMillis) + runAt - now
+    const to = { runAt, attemptsAfter: job.attempts, spent, error: cut(error), now }
+    if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
+      yield* emit("job_run_retried", { ...facts(job), attempts: job.attempts, error })
+      yield* options.onDueLater(runAt)
+    }
+  })
+
+  const tryAgainLater = <R>(
+    ended: Ended<R>,
+    error: string,
+    ran: Ran,
+    { atLeast = 0, atMost = Number.POSITIVE_INFINITY }: RetryBounds = {}
+  ) =>
+    Effect.flatMap(options.entropy.fraction, (fraction) => {
+      const backoff = backoffSeconds(ended.job.attempts, options.backoff(), fraction)
+      return tryAgain(ended, error, Math.min(Math.max(backoff, atLeast), atMost), ran)
+    })
+
+  /** `ready` again, due now, as if the attempt had not been made. */
+  const uncount = Effect.fnUntraced(function*(job: Job, ran: Ran) {
+    const now = yield* currentSeconds
+    const spent = spentSince(ran, yield* lifeMillis)
+    const to = { runAt: now, attemptsAfter: Math.max(job.attempts - 1, 0), spent, error: undefined, now }
+    return yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
+  })
+
+  const handBack = (job: Job, ran: Ran) =>
+    Effect.flatMap(uncount(job, ran), (settled) => settled ? options.onHandedBack : Effect.void)
+
+  const conclude = Effect.fnUntraced(function*<R>(ended: Ended<R>, outcome: Outcome<R>, ran: Ran) {
+    const { job } = ended
+    switch (outcome._tag) {
+      case "Retry":
+        return yield* tryAgainLater(ended, outcome.error, ran, outcome)
+      case "Failed":
+        return yield* giveUp(ended, outcome.error)
+      case "Done": {
+        const millis = yield* Clock.currentTimeMillis
+        const { commit = Effect.void, ifJoined = Effect.void } = outcome
+        const row = Effect.tap(
+          jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000)),
+          (settled) => settled?.joined === 1 ? ifJoined : Effect.void
+        )
+        if (yield* settle(job, commit, row)) {
+          yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
+        } else yield* outcome.discarded ?? Effect.void
+        return
+      }
+      case "Reschedule": {
+        const now = yield* currentSeconds
+        const to = { runAt: outcome.at, attemptsAfter: 0, spent: 0, error: outcome.error, now }
+        if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) yield* options.onDueLater(outcome.at)
+      }
+    }
+  })
+
+  const exited = <R>(
+    ended: Ended<R>,
+    exit: Exit.Exit<Outcome<R>, StorageFailed>,
+    ran: Ran
+  ): Effect.Effect<void, StorageFailed, R | Database> => {
+    if (Exit.isSuccess(exit)) return conclude(ended, exit.value, ran)
+    const { cause } = exit
+    const { job } = ended
+    if (Cause.isInterrupted(cause)) {
+      switch (ran.ending) {
+        case "timeout":
+          return tryAgainLater(ended, "the attempt took longer than its budget", ran)
+        case "lost":
+          return leaseLost(job)
+        default:
+          return handBack(job, ran)
+      }
+    }
+    const failure = Cause.failureOption(cause)
+    if (failure._tag === "Some") return tryAgainLater(ended, failure.value.message, ran)
+    const error = cut(String(Cause.squash(cause)))
+    return Effect.zipRight(
+      emit("job_run_panicked", { ...facts(job), attempts: job.attempts, error }),
+      tryAgain(ended, error, 0, ran)
+    )
+  }
+
+  return { exited, giveUp, uncount }
+}

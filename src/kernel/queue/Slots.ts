@@ -1,0 +1,182 @@
+import { Effect } from "effect"
+import type { Database, StorageFailed } from "../sql/Database.ts"
+import type { JobId } from "./Job.ts"
+import type { Job, JobKind, Room } from "./Job.ts"
+import { profileOf, roomOf } from "./Job.ts"
+
+type Asked<A> = Effect.Effect<ReadonlyArray<A>, StorageFailed, Database>
+
+/** The oldest waiting row of a share. */
+export interface Head {
+  readonly id: JobId
+  readonly share: string
+  readonly runAt: number
+}
+
+/** How rows are had. */
+export interface Source {
+  /** The oldest that are due. `among`: some kind is passed over. */
+  readonly claim: (of: {
+    readonly limit: number
+    readonly kinds: ReadonlyArray<JobKind>
+    readonly among: boolean
+  }) => Asked<Job>
+  /** The oldest waiting row of each share of a kind, from one share on: so many shares, due or not. */
+  readonly heads: (of: { readonly kind: JobKind; readonly from: string; readonly limit: number }) => Asked<Head>
+  readonly claimThese: (ids: ReadonlyArray<JobId>) => Asked<Job>
+}
+
+/** How many shares are looked at before one is chosen; where there are more, the next look begins where this one ended. */
+const mostHeads = 100
+
+/** Looks in a row that find nothing to claim. */
+const mostLooks = 8
+
+/** What one process has of a kind. */
+class Held {
+  count = 0
+  readonly profiles = new Map<string, number>()
+  readonly shares = new Map<string, number>()
+  /** More may be waiting than there is room for. */
+  isCrowded = false
+  /** The share the next look begins with. */
+  from = ""
+
+  of(share: string): readonly [profile: number, share: number] {
+    return [this.profiles.get(profileOf(share)) ?? 0, this.shares.get(share) ?? 0]
+  }
+
+  add(share: string, by: 1 | -1): void {
+    this.count += by
+    for (const [held, name] of [[this.profiles, profileOf(share)], [this.shares, share]] as const) {
+      const now = (held.get(name) ?? 0) + by
+      if (now === 0) held.delete(name)
+      else held.set(name, now)
+    }
+  }
+}
+
+/** Of heads, those to be claimed now: who has least comes first, and nobody gets more than is for him. */
+export const choose = (
+  heads: ReadonlyArray<Head>,
+  has: (share: string) => readonly [profile: number, share: number],
+  { accountPart, free, profile }: Pick<Room, "accountPart" | "profile"> & { readonly free: number }
+): ReadonlyArray<Head> => {
+  const given = new Map<string, number>()
+  const chosen = new Set<Head>()
+  const profiles = (share: string) => has(share)[0] + (given.get(profileOf(share)) ?? 0)
+  const mayHave = (share: string) => {
+    const left = Math.min(profile - profiles(share), free - chosen.size)
+    return left > 0 && has(share)[1] < Math.max(1, Math.floor(left * accountPart))
+  }
+  while (chosen.size < free) {
+    let best: Head | undefined
+    for (const one of heads) {
+      if (chosen.has(one) || !mayHave(one.share)) continue
+      const isBetter = best === undefined ||
+        (profiles(one.share) - profiles(best.share) || has(one.share)[1] - has(best.share)[1] ||
+            one.runAt - best.runAt) < 0
+      if (isBetter) best = one
+    }
+    if (best === undefined) break
+    chosen.add(best)
+    const name = profileOf(best.share)
+    given.set(name, (given.get(name) ?? 0) + 1)
+  }
+  return [...chosen]
+}
+
+/** The places of one runner: every kind has its own (`roomOf`), so that none waits for another. */
+export const make = () => {
+  const held = new Map<JobKind, Held>()
+  const heldOf = (kind: JobKind): Held => {
+    const known = held.get(kind) ?? new Held()
+    held.set(kind, known)
+    return known
+  }
+  const take = (all: Array<Job>, claimed: ReadonlyArray<Job>) => {
+    for (const { kind, share } of claimed) heldOf(kind).add(share, 1)
+    all.push(...claimed)
+  }
+
+  /** The oldest first, while there are slots for whoever is first. No more are asked for than every kind has room for. */
+  const oldest = Effect.fnUntraced(function*(
+    all: Array<Job>,
+    most: number,
+    kinds: ReadonlyArray<JobKind>,
+    { claim }: Source
+  ) {
+    const roomFor = (kind: JobKind) => {
+      const room = roomOf(kind, most)
+      if (room === undefined) return most
+      const has = heldOf(kind)
+      has.isCrowded ||= has.count >= room.firstCome
+      return has.isCrowded ? 0 : room.firstCome - has.count
+    }
+    for (;;) {
+      const open = kinds.filter((kind) => roomFor(kind) > 0)
+      if (open.length === 0) return
+      const limit = Math.min(...open.map(roomFor))
+      const claimed = yield* claim({ limit, kinds: open, among: open.length < kinds.length })
+      take(all, claimed)
+      if (claimed.length < limit) return
+    }
+  })
+
+  /** Where more wait than there were slots for whoever is first: who has least comes first. */
+  const fairly = Effect.fnUntraced(function*(
+    all: Array<Job>,
+    most: number,
+    kind: JobKind,
+    now: number,
+    { claimThese, heads }: Source
+  ) {
+    const room = roomOf(kind, most)
+    const has = heldOf(kind)
+    if (room === undefined || !has.isCrowded) return
+    for (let looks = 0; looks < mostLooks;) {
+      const free = room.slots - has.count
+      if (free <= 0) return
+      const { from } = has
+      const looked = yield* heads({ kind, from, limit: mostHeads })
+      const isCut = looked.length === mostHeads
+      has.from = isCut ? looked.at(-1)?.share ?? "" : ""
+      const due = looked.filter(({ runAt }) => runAt <= now)
+      const chosen = choose(due, (share) => has.of(share), { ...room, free })
+      const claimed = chosen.length === 0 ? [] : yield* claimThese(chosen.map(({ id }) => id))
+      take(all, claimed)
+      if (claimed.length > 0) continue
+      looks++
+      if (isCut || from !== "") continue
+      has.isCrowded = due.length > 0
+      return
+    }
+  })
+
+  return {
+    /** Claims what there is room for. */
+    fill: (
+      most: number,
+      kinds: ReadonlyArray<JobKind>,
+      now: number,
+      source: Source
+    ): Effect.Effect<ReadonlyArray<Job>, StorageFailed, Database> =>
+      Effect.suspend(() => {
+        const all: Array<Job> = []
+        return Effect.zipRight(
+          oldest(all, most, kinds, source),
+          Effect.forEach(kinds, (kind) => fairly(all, most, kind, now, source), { discard: true })
+        ).pipe(
+          Effect.as(all),
+          // What was claimed before has to be run.
+          Effect.catchAll((error) => all.length === 0 ? Effect.fail(error) : Effect.succeed(all))
+        )
+      }),
+    /** Gives a slot back; answers whether somebody may be waiting for it. */
+    release: ({ kind, share }: Job): boolean => {
+      const has = heldOf(kind)
+      has.add(share, -1)
+      return has.isCrowded
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import { Clock, Effect } from "effect"
+import { emit } from "../telemetry/EventLog.ts"
+import type { JobKind } from "./Job.ts"
+import * as jobTimes from "./JobTimes.ts"
+import { lifeMillis } from "./Leases.ts"
+
+/* A clock that was wrong for a while, here or on another host, delays nothing once it is right. */
+
+/** How far ahead a kind can ask to be run again, in seconds; `undefined` for a kind that is not run here. */
+export type Reach = (kind: JobKind) => { readonly seconds: number; readonly periodic: boolean } | undefined
+
+/** A row that was written later than now has its times moved with it; one that is due later than it can have asked for is due. */
+const dueAgain = (
+  row: { readonly kind: JobKind; readonly runAt: number; readonly updatedAt: number },
+  now: number,
+  reach: Reach
+): number => {
+  const known = reach(row.kind)
+  if (known === undefined) return row.runAt
+  const lead = Math.max(0, row.updatedAt - now)
+  // What comes round is not delayed for being done once more, and may have to put right what the wrong time brought.
+  if (lead > 0 && known.periodic) return Math.min(row.runAt, now)
+  const due = row.runAt - lead
+  return due > now + known.seconds ? now : due
+}
+
+const mostMoved = 500
+
+/** Looks for such rows and moves them; answers how many. */
+export const correct = Effect.fnUntraced(function*(reach: Reach, shortestReach: number) {
+  const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+  const found = yield* jobTimes.ahead({ now, beyond: now + shortestReach, limit: mostMoved })
+  const moves = found.flatMap((row) => {
+    const due = dueAgain(row, now, reach)
+    return due === row.runAt ? [] : [[row.id, row.runAt, due] as const]
+  })
+  if (moves.length === 0) return 0
+  const rows_updated = yield* jobTimes.move(now, moves)
+  if (rows_updated > 0) yield* emit("db_job_times_corrected", { rows_updated })
+  return rows_updated
+})
+
+const steppedMillis = 2000
+
+/** Tells when the clock was set while this process ran, and by how many milliseconds: against the time it has lived. */
+export const makeStep = Effect.gen(function*() {
+  const offset = Effect.zipWith(Clock.currentTimeMillis, lifeMillis, (now, life) => now - life)
+  let before = yield* offset
+  return Effect.gen(function*() {
+    const now = yield* offset
+    const step = now - before
+    before = now
+    if (Math.abs(step) < steppedMillis) return 0
+    yield* emit("server_clock_stepped", { offset_ms: step })
+    return step
+  })
+})

@@ -1,0 +1,59 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { Effect } from "effect"
+import { emit } from "../telemetry/EventLog.ts"
+
+/** Lets so many in at once and the others in turn, none of which waits for longer than its patience. */
+export interface Gate {
+  /** Neither the wait nor `use` is interrupted. */
+  readonly hold: <A, E, R>(use: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  /** The same for what may be interrupted. */
+  readonly pass: <A, E, R>(use: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  readonly isFree: () => boolean
+}
+
+/** A gate for connections; the wait for one ends after so many milliseconds. */
+export const makeGate = (places: number, patienceMillis: number): Gate => {
+  let free = places
+  const waiting = new Set<() => void>()
+  const leave = Effect.sync(() => {
+    const [next] = waiting
+    if (next === undefined) free++
+    else {
+      waiting.delete(next)
+      next() // the place goes from hand to hand
+    }
+  })
+  const wait = Effect.async<void, SqlError>((resume) => {
+    let isIn = false
+    const enter = () => {
+      isIn = true
+      clearTimeout(timer)
+      resume(Effect.void)
+    }
+    const timer = setTimeout(() => {
+      waiting.delete(enter)
+      const late = new SqlError({
+        cause: new Error(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
+        message: "no connection"
+      })
+      resume(Effect.zipRight(emit("db_pool_timeout", { waited_ms: patienceMillis }), late))
+    }, patienceMillis)
+    waiting.add(enter)
+    return Effect.suspend(() => {
+      clearTimeout(timer)
+      waiting.delete(enter)
+      return isIn ? leave : Effect.void
+    })
+  })
+  const enter = Effect.suspend(() => {
+    if (free === 0) return wait
+    free--
+    return Effect.void
+  })
+  return {
+    hold: (use) => Effect.uninterruptible(Effect.zipRight(enter, Effect.ensuring(use, leave))),
+    pass: (use) =>
+      Effect.uninterruptibleMask((restore) => Effect.zipRight(restore(enter), Effect.ensuring(restore(use), leave))),
+    isFree: () => free > 0
+  }
+}

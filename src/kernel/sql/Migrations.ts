@@ -1,0 +1,230 @@
+import type { Connection } from "@effect/sql/SqlConnection"
+import type { SqlError } from "@effect/sql/SqlError"
+import { Clock, Data, Effect } from "effect"
+import { createHash } from "node:crypto"
+import * as Fs from "node:fs"
+import * as Path from "node:path"
+import { emit } from "../telemetry/EventLog.ts"
+import type { Dialect } from "./Column.ts"
+import { int, text } from "./Column.ts"
+import type { Driver, StorageFailed } from "./Database.ts"
+import { all, Database } from "./Database.ts"
+import { statement } from "./Statement.ts"
+
+/** One file of `migrations/<dialect>`: `0001_name.sql`, its statements separated by an empty line. */
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  /** Hexadecimal SHA-256 of the file. */
+  readonly checksum: string
+  readonly statements: ReadonlyArray<string>
+}
+
+/** The schema is not what this build needs. `detail` is a sentence for the operator. */
+export class SchemaUnusable extends Data.TaggedError("SchemaUnusable")<{
+  readonly reason: "behind" | "changed" | "failed" | "unreadable"
+  readonly migration: string
+  readonly detail: string
+}> {}
+
+const fileName = /^(\d{4})_([a-z0-9_]+)\.sql$/
+
+const onlyComment = (chunk: string): boolean => chunk.split("\n").every((line) => line === "" || line.startsWith("--"))
+
+/** Reads a folder of migrations, in order. */
+export const read = (folder: string, dialect: Dialect): Effect.Effect<ReadonlyArray<Migration>, SchemaUnusable> =>
+  Effect.try({
+    try: () => {
+      const directory = Path.join(folder, dialect)
+      return Fs.readdirSync(directory).sort().flatMap((file) => {
+        const parts = fileName.exec(file)
+        if (parts === null) return []
+        const content = Fs.readFileSync(Path.join(directory, file), "utf8")
+        return [{
+          version: Number(parts[1]),
+          name: `${parts[1]}_${parts[2]}`,
+          checksum: createHash("sha256").update(content).digest("hex"),
+          statements: content.split(/\n\n+/).map((chunk) => chunk.trim()).filter((chunk) => !onlyComment(chunk))
+        }]
+      })
+    },
+    catch: (cause) =>
+      new SchemaUnusable({
+        reason: "unreadable",
+        migration: folder,
+        detail: `The migrations cannot be read: ${cause instanceof Error ? cause.message : String(cause)}.`
+      })
+  })
+
+const applied = { version: int, name: text(), checksum: text() }
+
+const tableExists = statement({
+  name: "schema_table_exists",
+  params: {},
+  row: { count: int },
+  sql: ({ dialect }) =>
+    dialect === "postgres"
+      ? `SELECT count(*) AS "count" FROM information_schema.tables
+         WHERE table_schema = ANY (current_schemas(FALSE)) AND table_name = 'schema_migrations'`
+      : `SELECT count(*) AS "count" FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`
+})
+
+const appliedStatement = statement({
+  name: "schema_applied",
+  params: {},
+  row: applied,
+  sql: () =>
+    `SELECT version AS "version", name AS "name", checksum AS "checksum" FROM schema_migrations ORDER BY version`
+})
+
+const createTable: { readonly [D in Dialect]: string } = {
+  sqlite: `CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL,
+    applied_at INTEGER NOT NULL) STRICT`,
+  postgres: `CREATE TABLE schema_migrations (version BIGINT PRIMARY KEY, name TEXT COLLATE "C" NOT NULL,
+    checksum TEXT COLLATE "C" NOT NULL, applied_at BIGINT NOT NULL)`
+}
+
+const insertText: { readonly [D in Dialect]: string } = {
+  sqlite: "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)",
+  postgres: "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)"
+}
+
+// One number for the whole service: processes that start together take turns.
+const advisoryKey = 4_738_219_001
+
+// Where a session lasts no longer than a transaction, each migration takes its turn by itself.
+const lockTransaction =
+  `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(${advisoryKey})`
+
+const behind = (pending: ReadonlyArray<Migration>) =>
+  new SchemaUnusable({
+    reason: "behind",
+    migration: pending[0]?.name ?? "",
+    detail: `The database lacks ${pending.length} migration(s), from ${pending[0]?.name ?? "?"}; run acme-svc migrate.`
+  })
+
+/** What was applied, in order, whether this build knows it or not. */
+const appliedRows = Effect.gen(function*() {
+  const [table] = yield* all(tableExists, {})
+  return table === undefined || table.count === 0 ? [] : yield* all(appliedStatement, {})
+})
+
+/** The names of all that was applied, in order; a newer build may have added some that this one does not know. */
+export const appliedNames: Effect.Effect<ReadonlyArray<string>, StorageFailed, Database> = Effect.map(
+  appliedRows,
+  (rows) => rows.map(({ name }) => name)
+)
+
+/** The migrations not yet applied; fails when an applied one differs from its file. */
+export const pending = (
+  migrations: ReadonlyArray<Migration>
+): Effect.Effect<ReadonlyArray<Migration>, SchemaUnusable | StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const done = new Map((yield* appliedRows).map((row) => [row.version, row]))
+    for (const migration of migrations) {
+      const row = done.get(migration.version)
+      if (row !== undefined && row.checksum !== migration.checksum) {
+        return yield* new SchemaUnusable({
+          reason: "changed",
+          migration: migration.name,
+          detail: `Migration ${migration.name} was applied with other contents than this build has; history is frozen.`
+        })
+      }
+    }
+    return migrations.filter(({ version }) => !done.has(version))
+  })
+
+/** Refuses unless every migration is applied (`server_schema_behind`). */
+export const check = (
+  migrations: ReadonlyArray<Migration>
+): Effect.Effect<void, SchemaUnusable | StorageFailed, Database> =>
+  Effect.flatMap(pending(migrations), (missing) =>
+    missing.length === 0
+      ? Effect.void
+      : Effect.zipRight(emit("server_schema_behind", { name: missing[0]?.name }), Effect.fail(behind(missing))))
+
+const appliedVersions = (connection: Connection, dialect: Dialect) =>
+  Effect.gen(function*() {
+    const [table] = yield* connection.execute(tableExists.compiled[dialect].text, [], undefined)
+    if (Number(table?.count) === 0) return undefined
+    const rows = yield* connection.execute(appliedStatement.compiled[dialect].text, [], undefined)
+    return rows.map((row) => Number(row.version))
+  })
+
+/** One migration in one transaction; `false` when another process was faster. */
+const applyOne = (driver: Driver, connection: Connection, migration: Migration) =>
+  Effect.gen(function*() {
+    const begun = yield* Clock.currentTimeMillis
+    if (!driver.keepsSession) yield* connection.executeRaw(lockTransaction, [])
+    const done = yield* appliedVersions(connection, driver.dialect)
+    if (done?.includes(migration.version) === true) return false
+    if (done === undefined) yield* connection.executeRaw(createTable[driver.dialect], [])
+    for (const text of migration.statements) yield* connection.executeRaw(text, [])
+    const now = yield* Clock.currentTimeMillis
+    yield* connection.executeRaw(insertText[driver.dialect], [
+      migration.version,
+      migration.name,
+      migration.checksum,
+      Math.floor(now / 1000)
+    ])
+    yield* emit("db_migration_applied", { name: migration.name, elapsed_ms: now - begun })
+    return true
+  }).pipe(
+    (body) => Effect.zipRight(driver.begin(connection), Effect.zipLeft(body, driver.commit(connection))),
+    Effect.tapError(() => Effect.ignore(connection.executeRaw("ROLLBACK", [])))
+  )
+
+const locked = <A, E>(
+  driver: Driver,
+  connection: Connection,
+  body: Effect.Effect<A, E>
+): Effect.Effect<A, E | SqlError> =>
+  driver.dialect === "sqlite" || !driver.keepsSession
+    ? body // BEGIN IMMEDIATE is the lock, or that of each transaction
+    : Effect.acquireUseRelease(
+      Effect.zipRight(
+        connection.executeRaw("SET statement_timeout = 0; SET lock_timeout = 0", []),
+        connection.executeRaw(`SELECT pg_advisory_lock(${advisoryKey})`, [])
+      ),
+      () => body,
+      () =>
+        Effect.ignore(
+          connection.executeRaw(
+            `SELECT pg_advisory_unlock(${advisoryKey}); RESET statement_timeout; RESET lock_timeout`,
+            []
+          )
+        )
+    )
+
+/**
+ * Applies what is pending, each migration in one transaction, under a lock that other processes wait for; the applied
+ * list is read again under it. Answers the names applied.
+ */
+export const migrate = (
+  migrations: ReadonlyArray<Migration>
+): Effect.Effect<ReadonlyArray<string>, SchemaUnusable | StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const missing = yield* pending(migrations)
+    if (missing.length === 0) return []
+    const driver = yield* Database
+    const failure = (name: string) => (error: SqlError) => {
+      const { detail } = driver.describe(error)
+      return Effect.zipRight(
+        emit("db_migration_failed", { name, error: detail }),
+        Effect.fail(new SchemaUnusable({ reason: "failed", migration: name, detail: `Migration ${name}: ${detail}.` }))
+      )
+    }
+    // Effect.filter would begin with the last one.
+    const applyAll = (connection: Connection) =>
+      Effect.forEach(missing, (migration) =>
+        Effect.map(
+          Effect.catchAll(applyOne(driver, connection, migration), failure(migration.name)),
+          (applied) => applied ? [migration.name] : []
+        ))
+    const names = yield* Effect.catchTag(
+      driver.exclusive((connection) => locked(driver, connection, applyAll(connection))),
+      "SqlError",
+      failure("(lock)")
+    )
+    return names.flat()
+  })

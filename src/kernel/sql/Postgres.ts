@@ -1,0 +1,270 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import { Deferred, Effect, Layer, Redacted } from "effect"
+import type { Scope } from "effect"
+import { createHash } from "node:crypto"
+import { Client, Pool, types as pgTypes } from "pg"
+import type { ClientConfig, CustomTypesConfig, QueryResult } from "pg"
+import { emit } from "../telemetry/EventLog.ts"
+import type { Driver } from "./Database.ts"
+import { Database, rollback } from "./Database.ts"
+import { withRemedy } from "./Remedies.ts"
+
+/** `database.*` of the configuration. */
+export interface PostgresOptions {
+  readonly url: Redacted.Redacted
+  readonly pool_max: number
+  readonly acquire_timeout_ms: number
+  /** `transaction`: a proxy gives a session of the server to each transaction, so that nothing may be left in one. */
+  readonly pooling?: "session" | "transaction"
+}
+
+// Bounds on the server, because a statement is never interrupted from here: a cancel may hit a neighbour's.
+const statementTimeoutMillis = 30_000
+const lockTimeoutMillis = 10_000
+// Here too, for a server that is frozen or behind a dead network path.
+const lostAfterMillis = statementTimeoutMillis + 2000
+const idleInTransactionMillis = 30_000
+
+const bounds = {
+  statement_timeout: statementTimeoutMillis,
+  lock_timeout: lockTimeoutMillis,
+  idle_in_transaction_session_timeout: idleInTransactionMillis
+}
+
+/** The same where a session is not ours: such a proxy takes no parameters at the start of a connection. */
+const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join("; ")
+
+const names = new Map<string, string>()
+const nameOf = (text: string): string => {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = createHash("sha256").update(text).digest("base64url").slice(0, 24)
+    names.set(text, name)
+  }
+  return name
+}
+
+type Callback = (error: Error | undefined, result: QueryResult) => void
+
+/** Gives up a connection whose server has not even kept its own bound on statements. */
+class BoundedClient extends Client {
+  /** What is sent for a statement with values. */
+  protected prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { text, values }
+  }
+
+  // The overloads of `Client.query` cannot be restated one by one; whatever is not text with values passes through.
+  override query(...args: Array<unknown>): never {
+    const [text, values, callback] = args
+    const forward = super.query as (...args: Array<unknown>) => never
+    return typeof text === "string" && Array.isArray(values) && typeof callback === "function"
+      ? forward.call(
+        this,
+        values.length > 0 ? this.prepare(text, values) : text,
+        this.#endingWhenLost(callback as Callback)
+      )
+      : forward.apply(this, args)
+  }
+
+  #endingWhenLost(callback: Callback): Callback {
+    return (error, result) => {
+      // Ending a client with a statement under way destroys its socket, and the pool puts another in its place.
+      if (error?.message === "Query read timeout") this.end().catch(() => {})
+      callback(error, result)
+    }
+  }
+}
+
+/** Sends every parameterised statement under a name, so that the server plans it once per connection. */
+class PreparingClient extends BoundedClient {
+  protected override prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { name: nameOf(text), text, values }
+  }
+}
+
+const int8 = 20
+const types: CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
+    oid === int8 ? Number : pgTypes.getTypeParser(oid, format as "text")
+}
+
+/** What the URL says, and the files it names, read once: a connection made later must not fail for a moved file. */
+const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError> =>
+  Effect.try({
+    try: () => {
+      const connectionString = Redacted.value(options.url)
+      const { database, host, password, port, ssl, user } = new Client({ connectionString })
+      return {
+        user,
+        password,
+        host,
+        port,
+        database,
+        ssl,
+        application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
+        connectionTimeoutMillis: options.acquire_timeout_ms,
+        keepAlive: true
+      }
+    },
+    catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
+  })
+
+const makePool = (server: ClientConfig, max: number, keepsSession: boolean): Pool => {
+  const pool = new Pool({
+    ...server,
+    max,
+    query_timeout: lostAfterMillis,
+    ...(keepsSession ? bounds : {}),
+    types,
+    Client: keepsSession ? PreparingClient : BoundedClient
+  })
+  pool.on("error", () => {}) // an idle connection that dies is replaced at its next use
+  return pool
+}
+
+const lost = (cause: unknown) => new SqlError({ cause, message: "the listening connection was lost" })
+
+const connectListener = (server: ClientConfig) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: async () => {
+        const client = new Client(server)
+        client.on("error", () => {})
+        await client.connect()
+        return client
+      },
+      catch: lost
+    }),
+    // A dead server does not say goodbye.
+    (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
+  )
+
+const listen = (
+  server: ClientConfig,
+  counted: Effect.Effect<unknown, never, Scope.Scope>
+): NonNullable<Driver["listen"]> =>
+(channel, { heard, listening }) =>
+  Effect.scoped(Effect.gen(function*() {
+    const client = yield* Effect.zipLeft(connectListener(server), counted)
+    const over = yield* Deferred.make<never, SqlError>()
+    const fail = (cause: unknown) => Deferred.unsafeDone(over, Effect.fail(lost(cause)))
+    client.on("notification", ({ payload }) => heard(payload ?? ""))
+    client.on("error", fail).on("end", () => fail("ended"))
+    yield* Effect.tryPromise({ try: () => client.query(`LISTEN ${channel}`), catch: lost })
+    yield* listening
+    return yield* Deferred.await(over)
+  }))
+
+const transientCodes = new Set(["40001", "40P01"])
+/** A statement ended by a bound of the server. */
+const cancelled = "57014"
+
+const codeOf = ({ cause }: SqlError): string =>
+  typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
+
+const describe: Driver["describe"] = (error) => {
+  const { cause } = error
+  const code = codeOf(error)
+  return {
+    detail: cause instanceof Error ? withRemedy(code, cause.message || cause.name) : error.message,
+    transient: transientCodes.has(code)
+  }
+}
+
+const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
+  Effect.gen(function*() {
+    let listening = 0
+    const keepsSession = options.pooling !== "transaction"
+    const sql = yield* SqlClient.SqlClient
+    const reserve = Effect.tapError(sql.reserve, (error) =>
+      describe(error).detail.includes("timeout exceeded when trying to connect")
+        ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms })
+        : Effect.void)
+    yield* Effect.scoped(reserve) // a server that cannot be reached is told of now, not at the first statement
+    // Waiting is bounded by the pool; an interrupted wait would leak the slot.
+    const exclusive: Driver["exclusive"] = (use) =>
+      Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
+    const begin: Driver["begin"] = (connection) =>
+      connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${boundsOfTransaction}`, [])
+    // A statement whose failure was swallowed aborts the transaction: COMMIT then answers ROLLBACK without an error.
+    const commit: Driver["commit"] = (connection) =>
+      Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+        typeof result === "object" && result !== null && "command" in result && result.command === "ROLLBACK"
+          ? Effect.fail(new SqlError({ cause: result, message: "the transaction was aborted" }))
+          : Effect.void)
+    const transact: Driver["transact"] = (body) =>
+      exclusive((connection) =>
+        Effect.flatMap(Effect.zipRight(begin(connection), body(connection)), (exit) =>
+          Effect.as(
+            exit._tag === "Success"
+              ? Effect.tapError(commit(connection), () =>
+                rollback(connection))
+              : rollback(connection),
+            exit
+          ))
+      )
+    const beginReading = `BEGIN READ ONLY${keepsSession ? "" : `; ${boundsOfTransaction}`}`
+    const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
+      exclusive((connection) => {
+        const end = performance.now() + patienceMillis
+        const late = new SqlError({ cause: undefined, message: `not done within ${patienceMillis} ms` })
+        // The server is told anew before each statement how much of the time is left, and keeps that bound itself.
+        const execute: Connection["execute"] = (text, params, transform) =>
+          Effect.suspend(() => {
+            const left = Math.ceil(end - performance.now())
+            return left <= 0 ? late : Effect.zipRight(
+              connection.executeRaw(`SET LOCAL statement_timeout = ${Math.min(left, statementTimeoutMillis)}`, []),
+              Effect.mapError(connection.execute(text, params, transform), (error) =>
+                codeOf(error) === cancelled ? late : error)
+            )
+          })
+        return Effect.ensuring(
+          Effect.zipRight(connection.executeRaw(beginReading, []), body({ execute })),
+          rollback(connection) // there is nothing to keep
+        )
+      })
+    return Database.of({
+      dialect: "postgres",
+      exclusive,
+      single: ({ text }, params) =>
+        exclusive((connection) =>
+          connection.execute(text, params, undefined)
+        ),
+      transact,
+      aside,
+      begin,
+      commit,
+      listen: keepsSession
+        ? listen(
+          server,
+          Effect.acquireRelease(
+            Effect.sync(() =>
+              listening++
+            ),
+            () => Effect.sync(() => listening--)
+          )
+        )
+        : undefined,
+      lost: undefined,
+      keepsSession,
+      describe,
+      connections: () => ({ idle: pool.idleCount, busy: pool.totalCount - pool.idleCount + listening })
+    })
+  })
+
+/** PostgreSQL through a bounded pool; every wait for a slot ends after `acquire_timeout_ms`. */
+export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
+  Layer.unwrapScoped(Effect.gen(function*() {
+    const server = yield* readUrl(options)
+    const pool = yield* Effect.acquireRelease(
+      Effect.sync(() => makePool(server, options.pool_max, options.pooling !== "transaction")),
+      (made) => Effect.promise(() => made.end())
+    )
+    return Layer.provide(
+      Layer.scoped(Database, make(options, server, pool)),
+      PgClient.layerFromPool({ acquire: Effect.succeed(pool) })
+    )
+  }))

@@ -1,0 +1,124 @@
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import { Cause, Effect, Layer, Schedule } from "effect"
+import * as Fs from "node:fs"
+import type { Driver } from "./Database.ts"
+import { Database } from "./Database.ts"
+import { makeGate } from "./Gate.ts"
+import { makeGroupCommit } from "./GroupCommit.ts"
+import { makeReaders } from "./Readers.ts"
+import { withRemedy } from "./Remedies.ts"
+
+/** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
+export interface SqliteOptions {
+  readonly path: string
+  readonly synchronous: "normal" | "full"
+  /** How long a transaction waits for the one connection that writes. */
+  readonly acquire_timeout_ms?: number
+  /** How many processes may read beside that connection: none for a command, which has nothing to hold up. */
+  readonly readers?: number
+  /** Only a file that is there is opened. */
+  readonly mustExist?: boolean
+}
+
+const codeOf = (error: SqlError): string =>
+  typeof error.cause === "object" && error.cause !== null && "code" in error.cause ? String(error.cause.code) : ""
+
+const isBusy = (error: SqlError): boolean => codeOf(error).startsWith("SQLITE_BUSY")
+
+// The documented busy timeout of 5 s is spent in Effect, 20 ms inside the driver at a time: the driver's own wait
+// blocks the event loop.
+const whileBusy = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
+  Effect.catchIf(
+    self,
+    isBusy,
+    () => Effect.retry(self, { schedule: Schedule.spaced("25 millis"), times: 110, while: isBusy })
+  )
+
+const describe: Driver["describe"] = (error) => ({
+  detail: error.cause instanceof Error ? withRemedy(codeOf(error), error.cause.message) : error.message,
+  transient: false
+})
+
+const lookMillis = 2000
+
+/** What a file is, whatever it is called; undefined when there is none. Opening it would let go of the engine's locks. */
+const identityOf = (path: string): string | undefined => {
+  const found = Fs.statSync(path, { throwIfNoEntry: false, bigint: true })
+  return found === undefined ? undefined : `${found.dev}:${found.ino}`
+}
+
+const replaced = (path: string, opened: string | undefined): Effect.Effect<string> =>
+  Effect.sync(() => identityOf(path)).pipe(
+    Effect.delay(lookMillis),
+    Effect.repeat({ while: (now) => now === opened }),
+    Effect.map((now) =>
+      `The database file ${path} was ${
+        now === undefined ? "removed" : "replaced"
+      } while it was in use: what is written now is lost. Stop whatever moves it, put the right file back and start again.`
+    )
+  )
+
+const make = (options: SqliteOptions) =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    // The client has one connection; taking it for good leaves its own semaphore and Scope out of every statement.
+    const connection: Connection = yield* sql.reserve
+    const set = (pragma: string) => connection.executeRaw(`PRAGMA ${pragma}`, [])
+    yield* set("busy_timeout = 20")
+    yield* set("foreign_keys = ON")
+    yield* set(`synchronous = ${options.synchronous}`)
+    const { acquire_timeout_ms = 5000, path, readers = 0 } = options
+    const gate = makeGate(1, acquire_timeout_ms)
+    const beside = readers > 0 && path !== ":memory:"
+      ? yield* makeReaders({ path, readers, acquire_timeout_ms })
+      : undefined
+    const exclusive: Driver["exclusive"] = (use) => gate.hold(Effect.suspend(() => use(connection)))
+    const begin: Driver["begin"] = (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", []))
+    const commit: Driver["commit"] = (connection) => connection.executeRaw("COMMIT", [])
+    const groups = yield* makeGroupCommit({ exclusive, begin, commit })
+    return Database.of({
+      dialect: "sqlite",
+      exclusive,
+      single: ({ reads, text }, params) => {
+        const execute = connection.execute(text, params, undefined)
+        if (!reads) return Effect.flatten(groups.join(() => Effect.exit(execute)))
+        // Whatever has to wait waits in turn: on the one connection it would become part of a transaction begun meanwhile.
+        const inTurn = gate.pass(whileBusy(execute))
+        return gate.isFree() ? Effect.catchIf(execute, isBusy, () => inTurn) : inTurn
+      },
+      transact: groups.join,
+      aside: beside?.aside,
+      begin,
+      commit,
+      listen: undefined,
+      lost: path === ":memory:" ? undefined : replaced(path, identityOf(path)),
+      keepsSession: true,
+      describe,
+      connections: () => {
+        const { busy, idle } = beside?.connections() ?? { busy: 0, idle: 0 }
+        return gate.isFree() ? { idle: idle + 1, busy } : { idle, busy: busy + 1 }
+      }
+    })
+  })
+
+// The engine would create the file with the process's umask.
+const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Effect<void, SqlError> =>
+  path === ":memory:"
+    ? Effect.void
+    : Effect.try({
+      try: () => Fs.closeSync(Fs.openSync(path, Fs.constants.O_RDWR | (mustExist ? 0 : Fs.constants.O_CREAT), 0o600)),
+      catch: (cause) => new SqlError({ cause, message: "cannot open the database file" })
+    })
+
+/** The embedded engine: WAL, foreign keys on, one connection that writes, the file created 0600 on first use. */
+export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
+  Layer.scoped(Database, make(options)).pipe(
+    Layer.provide(SqliteClient.layer({ filename: options.path })),
+    Layer.catchAllCause((cause) =>
+      Layer.fail(new SqlError({ cause: Cause.squash(cause), message: "cannot open the database file" }))
+    ),
+    (opened) => Layer.unwrapEffect(Effect.as(createPrivately(options), opened))
+  )

@@ -1,0 +1,69 @@
+import { Clock, Context, Effect, FiberRef, Layer } from "effect"
+import type { EventName, FieldsOf, Level, Outcome, Weight } from "./Event.ts"
+import { events } from "./Event.ts"
+
+/** Facts of the surrounding request or job, on every record written inside it. */
+export interface Span {
+  readonly [name: string]: string | undefined
+}
+
+/** One log record before it is rendered. `at` is epoch milliseconds. */
+export interface Record {
+  readonly at: number
+  readonly event: EventName
+  readonly level: Level
+  readonly outcome: Outcome
+  readonly fields: { readonly [name: string]: unknown }
+  readonly span: Span
+}
+
+/** Where records go. The default keeps nothing, so that programs can be composed without a sink. */
+export class EventLog extends Context.Tag("acme/kernel/telemetry/EventLog")<EventLog, {
+  /** Whether records of this event pass the filter in force; asked before a record is built. */
+  readonly enabled: (event: EventName, level: Level) => boolean
+  readonly write: (record: Record) => void
+}>() {
+  /** Keeps every record in `records`, but for those of spans: for tests that ask what was logged. */
+  static readonly layerMemory = (records: Array<Record>): Layer.Layer<EventLog> =>
+    Layer.succeed(this, {
+      enabled: (event) => event !== "span_opened" && event !== "span_closed",
+      write: (record) => records.push(record)
+    })
+}
+
+const currentSpan: FiberRef.FiberRef<Span> = FiberRef.unsafeMake<Span>({})
+
+/**
+ * Writes one record. Built only when the filter lets it pass; costs a context look-up otherwise.
+ * Time is the fiber's Clock, the span whatever {@link enterSpan} set. Level and outcome are the
+ * declared ones unless `weight` says otherwise.
+ */
+export const emit = <E extends EventName>(
+  event: E,
+  fields: FieldsOf<E>,
+  weight: Weight = events[event]
+): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) => {
+    const log = fiber.currentContext.unsafeMap.get(EventLog.key) as EventLog["Type"] | undefined
+    if (log === undefined || !log.enabled(event, weight.level)) return Effect.void
+    const span = fiber.getFiberRef(currentSpan)
+    return Effect.clockWith((clock) => {
+      log.write({
+        at: clock.unsafeCurrentTimeMillis(),
+        event,
+        level: weight.level,
+        outcome: weight.outcome,
+        fields,
+        span
+      })
+      return Effect.void
+    })
+  })
+
+/** Sets the facts of every record the current fiber writes from here on: for fibers that do one request or job. */
+export const enterSpan = (span: Span): Effect.Effect<void> =>
+  Effect.zipRight(FiberRef.set(currentSpan, span), emit("span_opened", {}))
+
+/** Says that what began at an epoch millisecond is over; the facts stay as they are. */
+export const leaveSpan = (startedAt: number): Effect.Effect<void> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => emit("span_closed", { elapsed_ms: now - startedAt }))

@@ -1,0 +1,155 @@
+import { Context, Effect, Layer } from "effect"
+import type { OpenMetricsContentType } from "prom-client"
+import { Counter, Gauge, Histogram, Registry } from "prom-client"
+
+/** One sample of a gauge: its labels and its value. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const issueBuckets = [1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
+
+/** Gauges that are asked for at a scrape, by name: what they tell, and their labels (docs/metrics.md, "Series"). */
+export const sampled = {
+  acme_svc_jobs: { help: "Rows of the queue.", labels: ["kind", "status"] },
+  acme_svc_job_oldest_ready_seconds: { help: "Age of the oldest row that is due and has not begun.", labels: ["kind"] },
+  acme_svc_certificates_expiring: {
+    help: "Unrevoked certificates without a successor that end within the window.",
+    labels: ["profile", "window"]
+  },
+  acme_svc_crl_next_update_seconds: {
+    help: "Seconds until the stored revocation list is out of date; negative once it is.",
+    labels: ["issuer"]
+  }
+} as const
+
+/** The name of a gauge that is sampled. */
+export type SampledName = keyof typeof sampled
+
+/** A finished request, by closed sets alone: no label takes what a client says. */
+export interface RequestLabels {
+  /** A mounted profile, or `none`. */
+  readonly profile: string
+  /** The matched route pattern, or `<unmatched>`. */
+  readonly route: string
+  readonly status: number
+}
+
+/** The counters of a process. They outlive a reload and end with the process. */
+export class Metrics extends Context.Tag("acme/kernel/telemetry/Metrics")<Metrics, {
+  /** `seconds` from the parsed head to the answer handed to the socket. */
+  readonly requestFinished: (labels: RequestLabels, seconds: number) => void
+  /** `seconds` from the accepted finalize to the stored certificate. */
+  readonly issued: (profile: string, seconds: number) => void
+  /** `reason` is a problem type, as in the audit trail. */
+  readonly issueFailed: (profile: string, reason: string) => void
+  /** `limit` is a key of `[limits]`. */
+  readonly rateLimited: (profile: string, limit: string) => void
+  /** Begins the counters of a profile at 0, those of its limits too, so that a rate sees the first increment. */
+  readonly mounted: (profile: string, limits: ReadonlyArray<string>) => void
+  /** The text of a scrape, with these samples; a gauge that has none is left out. */
+  readonly render: (
+    pool: { readonly idle: number; readonly busy: number },
+    samples: ReadonlyMap<SampledName, ReadonlyArray<Sample>>
+  ) => Effect.Effect<string>
+}>() {
+  /** `roles` as every series names them. */
+  static readonly layer = (roles: string): Layer.Layer<Metrics> => Layer.sync(this, () => make(roles))
+}
+
+/**
+ * Tells the metrics of the process, where there are any: like a log record, a count asks nothing of the program that
+ * makes it.
+ */
+export const count = (tell: (metrics: Metrics["Type"]) => void): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) => {
+    const metrics = fiber.currentContext.unsafeMap.get(Metrics.key) as Metrics["Type"] | undefined
+    if (metrics !== undefined) tell(metrics)
+    return Effect.void
+  })
+
+const make = (role: string): Metrics["Type"] => {
+  const registry = new Registry<OpenMetricsContentType>()
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
+  const registers = [registry]
+  const requests = new Counter({
+    name: "acme_svc_requests_total",
+    help: "Requests answered.",
+    labelNames: ["role", "profile", "route", "status"],
+    registers
+  })
+  const durations = new Histogram({
+    name: "acme_svc_request_duration_seconds",
+    help: "From the parsed request head to the answer handed to the socket.",
+    labelNames: ["role", "profile", "route"],
+    buckets: requestBuckets,
+    registers
+  })
+  const issues = new Counter({
+    name: "acme_svc_certificates_issued_total",
+    help: "Certificates issued.",
+    labelNames: ["role", "profile"],
+    registers
+  })
+  const failures = new Counter({
+    name: "acme_svc_certificate_issue_failures_total",
+    help: "Issuances refused or failed.",
+    labelNames: ["role", "profile", "reason"],
+    registers
+  })
+  const limited = new Counter({
+    name: "acme_svc_rate_limited_total",
+    help: "Requests refused for a limit of the configuration.",
+    labelNames: ["role", "profile", "limit"],
+    registers
+  })
+  const issueDurations = new Histogram({
+    name: "acme_svc_certificate_issue_duration_seconds",
+    help: "From the accepted finalize to the stored certificate, in whole seconds.",
+    labelNames: ["role", "profile"],
+    buckets: issueBuckets,
+    registers
+  })
+  const connections = new Gauge({
+    name: "acme_svc_database_pool_connections",
+    help: "Connections of the process to its database.",
+    labelNames: ["role", "state"],
+    registers
+  })
+  const gauges = Object.entries(sampled).map(([name, { help, labels }]) =>
+    [name as SampledName, new Gauge({ name, help, labelNames: [...labels], registers: [] })] as const
+  )
+  return {
+    requestFinished: ({ profile, route, status }, seconds) => {
+      requests.inc({ role, profile, route, status })
+      durations.observe({ role, profile, route }, seconds)
+    },
+    issued: (profile, seconds) => {
+      issues.inc({ role, profile })
+      issueDurations.observe({ role, profile }, seconds)
+    },
+    issueFailed: (profile, reason) => failures.inc({ role, profile, reason }),
+    rateLimited: (profile, limit) => limited.inc({ role, profile, limit }),
+    mounted: (profile, limits) => {
+      issues.inc({ role, profile }, 0)
+      for (const limit of limits) limited.inc({ role, profile, limit }, 0)
+      for (const reason of ["badCSR", "serverInternal"]) failures.inc({ role, profile, reason }, 0)
+    },
+    render: ({ busy, idle }, samples) =>
+      Effect.promise(() => {
+        connections.set({ role, state: "idle" }, idle)
+        connections.set({ role, state: "busy" }, busy)
+        for (const [name, gauge] of gauges) {
+          const found = samples.get(name)
+          registry.removeSingleMetric(name)
+          if (found === undefined) continue
+          gauge.reset()
+          for (const { labels, value } of found) gauge.set(labels, value)
+          registry.registerMetric(gauge)
+        }
+        return registry.metrics()
+      })
+  }
+}

@@ -1,0 +1,141 @@
+import { Effect, Layer, Record } from "effect"
+import type { EventName } from "./Event.ts"
+import { events } from "./Event.ts"
+import { fields as dictionary } from "./EventField.ts"
+import type { Record as LogRecord } from "./EventLog.ts"
+import { EventLog } from "./EventLog.ts"
+import type { Filter } from "./LogFilter.ts"
+import { targetOf } from "./LogFilter.ts"
+
+/** How records are rendered and where the text goes. */
+export interface SinkOptions {
+  readonly filter: Filter
+  readonly json: boolean
+  /** Which of `span_opened` and `span_closed` may be written: none, the second, both. */
+  readonly spanEvents: "none" | "close" | "full"
+  /** Fields of the event at the top level; only with `json`. */
+  readonly flatten: boolean
+  readonly colours: boolean
+  /** Takes whole lines. */
+  readonly write: (text: string) => void
+}
+
+const maxText = 500
+const maxNames = 10
+
+const cut = (value: unknown): unknown =>
+  typeof value === "string" && value.length > maxText ? value.slice(0, maxText) : value
+
+/** Applies the dictionary: what is not known is left out, long text cut, names bounded. */
+const bounded = (record: LogRecord): { [name: string]: unknown } => {
+  const out: { [name: string]: unknown } = { event: record.event, outcome: record.outcome }
+  for (const name in record.fields) {
+    const value = record.fields[name]
+    if (value === undefined) continue
+    if (dictionary[name as keyof typeof dictionary] === "names" && Array.isArray(value)) {
+      out[name] = value.slice(0, maxNames).map(cut)
+      if (value.length > maxNames) out[`${name}_total`] = value.length
+    } else {
+      out[name] = cut(value)
+    }
+  }
+  return out
+}
+
+const escapeControl = (char: string): string =>
+  char < " " ? JSON.stringify(char).slice(1, -1) : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
+
+// Control characters and line separators in remote text must neither break the line nor reach a terminal; JSON leaves
+// those from U+007F on as they are.
+const escapeControls = (text: string): string => text.replaceAll(/[\p{Cc}\u2028\u2029]/gu, escapeControl)
+
+/** What every record of an event has in common. */
+const common = Record.map(events, (_, event) => ({
+  target: targetOf(event),
+  message: event.replaceAll("_", " ")
+}))
+
+const renderJson = (record: LogRecord, flatten: boolean): string => {
+  const { message, target } = common[record.event]
+  const head = `{"timestamp":"${new Date(record.at).toISOString()}","level":"${record.level}","target":"${target}",`
+  const facts = bounded(record)
+  facts["message"] = message
+  const fields = JSON.stringify(facts)
+  const line = `${head}${flatten ? fields.slice(1, -1) : `"fields":${fields}`},"span":${JSON.stringify(record.span)}}`
+  return escapeControls(line)
+}
+
+const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
+
+// What is quoted is escaped by that already.
+const printable = (value: unknown): string => {
+  const text = typeof value === "string" ? value : JSON.stringify(value)
+  const escaped = escapeControls(text)
+  return /[\s"=]/.test(escaped) || escaped === "" ? escapeControls(JSON.stringify(text)) : escaped
+}
+
+const pairs = (values: { readonly [name: string]: unknown }): string =>
+  Object.entries(values).filter(([, value]) => value !== undefined).map(([name, value]) =>
+    `${name}=${printable(value)}`
+  )
+    .join(" ")
+
+const renderHuman = (record: LogRecord, coloured: boolean): string => {
+  const { event, ...rest } = bounded(record)
+  const level = record.level.toUpperCase().padEnd(5)
+  const shown = coloured ? `\u001b[${colours[record.level]}m${level}\u001b[0m` : level
+  return [new Date(record.at).toISOString(), shown, String(event), pairs(rest), pairs(record.span)]
+    .filter((part) => part !== "").join(" ")
+}
+
+/** Renders one record as one line without its end. */
+const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
+  options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
+
+const isWanted = (event: EventName, spanEvents: SinkOptions["spanEvents"]): boolean =>
+  event === "span_opened" ? spanEvents === "full" : event !== "span_closed" || spanEvents !== "none"
+
+/** A place for records to go to. */
+export interface Sink {
+  /** Whatever waits is written when the scope ends. */
+  readonly layer: Layer.Layer<EventLog>
+  /** Other options hold from the next record on; what waits goes where it was meant to go. */
+  readonly configure: (options: SinkOptions) => void
+}
+
+/** Writes records as lines, several to a write. */
+export const make = (given: SinkOptions): Sink => {
+  let options = given
+  let waiting: Array<string> = []
+  const passes = new Map<string, boolean>()
+  const flush = () => {
+    if (waiting.length === 0) return
+    const lines = waiting
+    waiting = []
+    options.write(`${lines.join("\n")}\n`)
+  }
+  const log: EventLog["Type"] = {
+    enabled: (event, level) => {
+      const name = `${event} ${level}`
+      let known = passes.get(name)
+      if (known === undefined) {
+        known = isWanted(event, options.spanEvents) && options.filter(targetOf(event), level)
+        passes.set(name, known)
+      }
+      return known
+    },
+    // Lines of one turn of the event loop are one write; an error may be the last thing said, so it goes out at once.
+    write: (record) => {
+      if (waiting.push(render(record, options)) === 1) setImmediate(flush)
+      if (record.level === "error") flush()
+    }
+  }
+  return {
+    layer: Layer.scoped(EventLog, Effect.acquireRelease(Effect.succeed(log), () => Effect.sync(flush))),
+    configure: (next) => {
+      flush()
+      options = next
+      passes.clear()
+    }
+  }
+}

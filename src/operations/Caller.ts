@@ -1,0 +1,33 @@
+import { Clock, Effect } from "effect"
+import type { AccountId } from "../domain/Id.ts"
+import type { ClientFacts } from "../kernel/queue/Job.ts"
+import type { ProfileConfig } from "../settings/AppConfig.ts"
+
+/** Who asks, where: a profile, an account that has proved its key, and what the request said of its sender. */
+export interface Caller {
+  readonly profile: ProfileConfig
+  readonly accountId: AccountId
+  /** base64url SHA-256 of the account key (RFC 7638). */
+  readonly thumbprint: string
+  /** DER SubjectPublicKeyInfo of the account key. */
+  readonly pubkey: Uint8Array
+  readonly client: ClientFacts
+}
+
+/** The caller as the scope of a record look-up: every one names the profile and the account. */
+export const scopeOf = (caller: Caller) => ({ profile: caller.profile.name, accountId: caller.accountId })
+
+/** Now, in epoch seconds. */
+export const currentSeconds: Effect.Effect<number> = Effect.map(
+  Clock.currentTimeMillis,
+  (millis) => Math.floor(millis / 1000)
+)
+
+/** What an audit row says of the request behind it. */
+export const auditFacts = (profile: string, client: ClientFacts) => ({
+  profile,
+  clientIp: client.ip,
+  clientPtr: client.ptr,
+  userAgent: client.user_agent,
+  requestId: client.request_id
+})

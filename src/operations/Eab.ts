@@ -1,0 +1,150 @@
+import { Data, Effect } from "effect"
+import type { AccountsMode } from "../domain/Audit.ts"
+import type { AccountId } from "../domain/Id.ts"
+import { isId } from "../domain/Id.ts"
+import { aside, transaction } from "../kernel/sql/Database.ts"
+import { Entropy } from "../pki/Entropy.ts"
+import * as audit from "../store/Audit.ts"
+import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
+import * as eabKeys from "../store/eab/EabKeys.ts"
+import { currentSeconds } from "./Caller.ts"
+import type { Operator } from "./Operator.ts"
+import { actorOf } from "./Operator.ts"
+
+/** No credential has this kid. */
+export class NoSuchCredential extends Data.TaggedError("NoSuchCredential")<{ readonly kid: string }> {}
+
+/** Accounts that would be deleted hold certificates in use. */
+export class LiveCertificates extends Data.TaggedError("LiveCertificates")<{ readonly count: number }> {}
+
+const scopeOf = (
+  { label, profile }: { readonly label?: string | undefined; readonly profile?: string | undefined }
+) => ({
+  ...(label === undefined ? {} : { label }),
+  ...(profile === undefined ? {} : { scope: profile })
+})
+
+const secretSize = 32
+
+// In base64url it would begin with a hyphen, and clients take it on the command line, where that is an option.
+const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
+
+/** Mints a credential; its secret is in the answer and is shown nowhere again. */
+export const create = Effect.fnUntraced(function*(
+  operator: Operator,
+  { label, profile }: { readonly label: string; readonly profile: string | undefined }
+) {
+  const entropy = yield* Entropy
+  const kid = yield* entropy.uuid
+  const secret = yield* Effect.repeat(entropy.bytes(secretSize), { until: (drawn) => !isOption(drawn) })
+  const now = yield* currentSeconds
+  yield* transaction(Effect.zipRight(
+    eabKeys.insert({ kid, secret, label, profile, now }),
+    audit.insert({ event: "eab_created", ...actorOf(operator), detail: { kid, ...scopeOf({ label, profile }) } })
+  ))
+  const credential: Credential = { kid, label, profile, status: "active", createdAt: now, accounts: 0 }
+  return { credential, secret }
+}, Effect.uninterruptible)
+
+/** One credential; never with its secret. */
+export const find = Effect.fnUntraced(function*(kid: string) {
+  const credential = isId(kid) ? yield* eabKeys.find(kid) : undefined
+  return credential ?? (yield* new NoSuchCredential({ kid }))
+})
+
+/** A page of credentials, newest first, and how many there are. */
+export const list = (page: {
+  readonly status: EabStatus | undefined
+  readonly limit: number
+  readonly offset: number
+}) => aside(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
+
+/** Accepted at no newAccount from now on; the accounts it bound stay. A second time changes nothing. */
+export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: string) {
+  const { label, profile } = yield* find(kid)
+  const detail = { kid, ...scopeOf({ label, profile }) }
+  yield* audit.changing(eabKeys.revoke(kid), audit.insert({ event: "eab_revoked", ...actorOf(operator), detail }))
+  return yield* find(kid)
+}, Effect.uninterruptible)
+
+/** What a deletion would touch, for the question before it; refuses what the deletion would refuse. */
+export const preview = Effect.fnUntraced(function*(kid: string, mode: AccountsMode) {
+  const credential = yield* find(kid)
+  const accounts = yield* eabKeys.accountsOf(kid)
+  if (mode === "delete") yield* refuseWhileLive(accounts)
+  const bound = yield* eabKeys.owned(accounts)
+  return { credential, accounts: bound.length, orders: bound.reduce((sum, { orders }) => sum + orders, 0) }
+})
+
+const refuseWhileLive = Effect.fnUntraced(function*(accounts: ReadonlyArray<AccountId>) {
+  const count = yield* eabKeys.liveCertificates(accounts, yield* currentSeconds)
+  if (count > 0) return yield* new LiveCertificates({ count })
+})
+
+/** The rows of a deletion, and its numbers. */
+const told = Effect.fnUntraced(function*(
+  operator: Operator,
+  kid: string,
+  mode: AccountsMode,
+  done: {
+    readonly credential: { readonly label: string | undefined }
+    readonly bound: Effect.Effect.Success<ReturnType<typeof eabKeys.owned>>
+    readonly deactivated: Effect.Effect.Success<ReturnType<typeof eabKeys.deactivateAccounts>>
+  }
+) {
+  const deleted = mode === "delete" ? done.bound : []
+  const kept = done.bound.length - deleted.length - done.deactivated.length
+  yield* audit.insert({
+    event: "eab_deleted",
+    ...actorOf(operator),
+    detail: {
+      kid,
+      ...(done.credential.label === undefined ? {} : { label: done.credential.label }),
+      accounts: mode,
+      kept,
+      deactivated: done.deactivated.length,
+      deleted: deleted.length
+    }
+  })
+  for (const { id, profile } of done.deactivated) {
+    yield* audit.insert({
+      event: "account_deactivated",
+      ...actorOf(operator),
+      profile,
+      accountId: id,
+      detail: { via: "eab_delete" }
+    })
+  }
+  for (const { authorizations, id, orders, profile } of deleted) {
+    yield* audit.insert({
+      event: "account_deleted",
+      ...actorOf(operator),
+      profile,
+      accountId: id,
+      detail: { orders, authorizations, via: "eab_delete" }
+    })
+  }
+  return {
+    deleted: { accounts: deleted.length, orders: deleted.reduce((sum, { orders }) => sum + orders, 0) },
+    deactivatedAccounts: done.deactivated.length,
+    keptAccounts: kept
+  }
+})
+
+/**
+ * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts: all or nothing. Accounts with a
+ * live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of accounts").
+ */
+export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
+  return yield* transaction(Effect.gen(function*() {
+    yield* find(kid)
+    const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
+    if (mode === "delete") yield* refuseWhileLive(accounts)
+    const bound = yield* eabKeys.owned(accounts)
+    const deactivated = mode === "deactivate" ? yield* eabKeys.deactivateAccounts(accounts) : []
+    if (mode === "delete") yield* eabKeys.deleteAccounts(accounts)
+    const credential = yield* eabKeys.remove(kid)
+    const done = { credential: credential ?? (yield* new NoSuchCredential({ kid })), bound, deactivated }
+    return yield* told(operator, kid, mode, done)
+  }))
+}, Effect.uninterruptible)

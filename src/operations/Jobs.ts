@@ -1,0 +1,131 @@
+import { Data, Effect } from "effect"
+import { isId } from "../domain/Id.ts"
+import { JobId } from "../kernel/queue/Job.ts"
+import type { JobStatus } from "../kernel/queue/Job.ts"
+import type { JobRecord } from "../kernel/queue/JobRecords.ts"
+import * as jobRecords from "../kernel/queue/JobRecords.ts"
+import { decodePayload } from "../kernel/queue/Queue.ts"
+import * as queueState from "../kernel/queue/QueueState.ts"
+import { aside, transaction } from "../kernel/sql/Database.ts"
+import * as audit from "../store/Audit.ts"
+import type { JobFilters } from "../store/jobs/JobSearch.ts"
+import * as jobSearch from "../store/jobs/JobSearch.ts"
+import * as verdicts from "./authorization/Verdicts.ts"
+import { currentSeconds } from "./Caller.ts"
+import type { Operator } from "./Operator.ts"
+import { actorOf } from "./Operator.ts"
+import * as issuance from "./order/Issuance.ts"
+import * as relaying from "./order/Relaying.ts"
+import * as signerRevocation from "./revocation/SignerRevocation.ts"
+
+/** No job has this id. */
+export class NoSuchJob extends Data.TaggedError("NoSuchJob")<{ readonly id: string }> {}
+
+/** A job in this status is not cancelled: it runs, or has ended already. */
+export class NotCancellable extends Data.TaggedError("NotCancellable")<{
+  readonly id: string
+  readonly status: JobStatus
+}> {}
+
+/** A job in this status does not run again, or another one lives in its place. */
+export class NotRunnable extends Data.TaggedError("NotRunnable")<{ readonly id: string; readonly status: JobStatus }> {}
+
+/** One job. */
+export const find = Effect.fnUntraced(function*(id: string) {
+  const job = isId(id) ? yield* jobRecords.find(JobId(id)) : undefined
+  return job ?? (yield* new NoSuchJob({ id }))
+})
+
+/** A page of jobs, newest first, and how many match. */
+export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
+  aside(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
+
+/** Kinds whose job ends an order with it when it is given up while it waits. */
+export const endsOrder = ({ kind, status }: JobRecord): boolean =>
+  status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
+
+const byOperator = "cancelled by an operator"
+
+/** The abandon step of a waiting job's kind, as for one that is given up by the queue. */
+const abandon = (job: JobRecord, operator: Operator) => {
+  if (job.kind === "signer_issue") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined ? Effect.void : issuance.abandon(payload, byOperator, actorOf(operator))
+  }
+  if (job.kind === "signer_relay_issue") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined ? Effect.void : relaying.abandon(payload, byOperator, actorOf(operator))
+  }
+  if (job.kind === "signer_revoke") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined
+      ? Effect.void
+      : signerRevocation.abandon(payload, byOperator, job.id, actorOf(operator))
+  }
+  if (job.kind !== "challenge_validate") return Effect.void
+  const payload = decodePayload(job.kind, job.payload)
+  return payload === undefined ? Effect.void : verdicts.abandon(payload, byOperator)
+}
+
+const changed = (event: "job_cancelled" | "job_advanced", operator: Operator, { dedupKey, id, kind }: JobRecord) =>
+  audit.insert({ event, ...actorOf(operator), detail: { kind, job_id: id, subject: dedupKey } })
+
+const tries = 5
+
+/**
+ * Cancels a job that waits or has failed. One that waits is given up as its kind prescribes: an order it was about ends
+ * `invalid`. What a failed one was about has ended already and is left alone (docs/decisions/job-outcomes.md, "Giving up").
+ */
+export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string) {
+  for (let left = tries;; left--) {
+    const job = yield* find(id)
+    if (job.status !== "ready" && job.status !== "failed") return yield* new NotCancellable({ id, status: job.status })
+    const now = yield* currentSeconds
+    // The job comes last, as everywhere; taken up meanwhile, it undoes what was written before it.
+    const cancelled = yield* transaction(Effect.gen(function*() {
+      if (job.status === "ready") yield* abandon(job, operator)
+      yield* Effect.filterOrFail(
+        jobRecords.cancel(job.id, job.status, now),
+        (row) => row !== undefined,
+        () => new TakenUp()
+      )
+      yield* changed("job_cancelled", operator, job)
+    })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
+    if (cancelled) return yield* find(id)
+    if (left === 0) return yield* new NotCancellable({ id, status: "running" })
+  }
+})
+
+class TakenUp extends Data.TaggedError("TakenUp") {}
+
+/** Has a waiting job run at once, and gives a failed one a single attempt more. */
+export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string) {
+  const job = yield* find(id)
+  const now = yield* currentSeconds
+  if (job.status === "ready" && job.runAt <= now) return job
+  const move = job.status === "ready"
+    ? jobRecords.advance(job.id, now)
+    : job.status === "failed"
+    ? jobRecords.onceMore(job.id, now)
+    : Effect.succeed(undefined)
+  const moved = yield* audit.changing(move, changed("job_advanced", operator, job))
+  if (moved === undefined) return yield* new NotRunnable({ id, status: (yield* find(id)).status })
+  return yield* find(id)
+})
+
+/** The queue by kind: rows that wait, run or have failed, and the age in seconds of the oldest that is due. */
+export const queue = aside(Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const counts = yield* queueState.counts
+  const oldest = new Map((yield* queueState.oldest(now)).map(({ kind, runAt }) => [kind, now - runAt]))
+  return [...new Set(counts.map(({ kind }) => kind))].map((kind) => {
+    const of = (status: string) => counts.find((row) => row.kind === kind && row.status === status)?.count ?? 0
+    return {
+      kind,
+      ready: of("ready"),
+      running: of("running"),
+      failed: of("failed"),
+      oldestReadySeconds: oldest.get(kind) ?? 0
+    }
+  })
+}))

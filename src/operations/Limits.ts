@@ -1,0 +1,79 @@
+import { Effect } from "effect"
+import { RateLimited } from "../domain/AcmeError.ts"
+import type { LimitName } from "../domain/Limit.ts"
+import { peerOf } from "../kernel/net/Peer.ts"
+import type { ClientFacts } from "../kernel/queue/Job.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import { count } from "../kernel/telemetry/Metrics.ts"
+import type { ProfileConfig } from "../settings/AppConfig.ts"
+import * as limits from "../store/Limits.ts"
+import type { Caller } from "./Caller.ts"
+
+/** A limit that is reached, and when there is room again. */
+export interface Reached {
+  readonly limit: LimitName
+  readonly retryAfter: number
+}
+
+/** Seconds after which whoever has too much pending may look again: when it ends is the client's own doing. */
+const pendingRetrySeconds = 60
+
+/** What `created_network` of an account holds. */
+export const networkOf = ({ ip }: ClientFacts): string | undefined => ip === undefined ? undefined : peerOf(ip).network
+
+/** The limit a new account reaches, if any. */
+export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, client: ClientFacts, now: number) {
+  const { accounts_per_network: most, window_seconds } = profile.limits
+  const network = networkOf(client)
+  if (most === 0 || network === undefined) return undefined
+  const oldest = yield* limits.accountBut(most - 1, { profile: profile.name, network, since: now - window_seconds })
+  return oldest === undefined
+    ? undefined
+    : { limit: "accounts_per_network", retryAfter: oldest + window_seconds - now } satisfies Reached
+})
+
+/** The first limit a new order of so many names reaches, if any. Its transaction has locked the account. */
+export const ofNewOrder = Effect.fnUntraced(function*({ accountId, profile }: Caller, names: number, now: number) {
+  const { names_per_account, orders_per_account, pending_authorizations_per_account, window_seconds } = profile.limits
+  const since = now - window_seconds
+  const windowed = [
+    ["orders_per_account", "orders", orders_per_account, 1],
+    ["names_per_account", "names", names_per_account, names]
+  ] as const
+  for (const [limit, rows, most, more] of windowed) {
+    if (most === 0) continue
+    const oldest = yield* limits.orderBut(most - more, { rows, accountId, since })
+    if (oldest !== undefined) return { limit, retryAfter: oldest + window_seconds - now } satisfies Reached
+  }
+  const most = pending_authorizations_per_account
+  if (most === 0) return undefined
+  const live = { rows: "pending", accountId, since: now - profile.order.validity_seconds } as const
+  return (yield* limits.orderBut(most - names, live)) === undefined
+    ? undefined
+    : { limit: "pending_authorizations_per_account", retryAfter: pendingRetrySeconds } satisfies Reached
+})
+
+/** Names one order may ask for: more than a limit holds would be refused however long a client waits. */
+export const mostNames = ({ limits, order }: ProfileConfig): number =>
+  [limits.names_per_account, limits.pending_authorizations_per_account].reduce(
+    (least, limit) => limit === 0 ? least : Math.min(least, limit),
+    order.max_identifiers
+  )
+
+/** Whether `[limits]` bounds anything about an account's orders. */
+export const boundsOrders = ({ limits }: ProfileConfig): boolean =>
+  limits.orders_per_account > 0 || limits.names_per_account > 0 || limits.pending_authorizations_per_account > 0
+
+/** Refuses what reaches a limit: counted, logged and answered. */
+export const refuse = (
+  profile: string,
+  { limit, retryAfter }: Reached,
+  about: { readonly accountId?: string; readonly client: ClientFacts }
+): Effect.Effect<never, RateLimited> =>
+  Effect.zipRight(
+    Effect.zipRight(
+      count((metrics) => metrics.rateLimited(profile, limit)),
+      emit("request_rate_limited", { limit, account_id: about.accountId, address: about.client.ip })
+    ),
+    new RateLimited({ retryAfter: Math.max(1, retryAfter), limit })
+  )

@@ -1,0 +1,207 @@
+import type { Effect } from "effect"
+import { Array, Option, Schema } from "effect"
+import { statusShown as authorizationShown } from "../domain/Authorization.ts"
+import { baseName, DnsName, isWildcard } from "../domain/Identifier.ts"
+import { expiresAt, statusShown } from "../domain/Order.ts"
+import type { JobRecord } from "../kernel/queue/JobRecords.ts"
+import type * as workers from "../kernel/queue/Workers.ts"
+import type { Config } from "../settings/AppConfig.ts"
+import type { Credential } from "../store/eab/EabKeys.ts"
+import type { ChallengeRecord } from "../store/orders/OrderDetail.ts"
+import type { OrderRecord } from "../store/orders/OrderSearch.ts"
+import type { UpstreamOrderRecord } from "../store/upstream/UpstreamOrderRecords.ts"
+import type { CrlView } from "./crl/CrlRecords.ts"
+import type { Expiring } from "./order/Expiring.ts"
+import type { detail } from "./order/OrderRecords.ts"
+import { validityOf } from "./order/OrderRecords.ts"
+
+/**
+ * Records as operators see them: `--json` of the command line prints these objects (docs/decisions/command-line.md, "What
+ * every command keeps to").
+ */
+
+/** RFC 3339, UTC, whole seconds. */
+const time = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
+
+/** `{ [name]: value }`, or nothing: absent members are omitted. */
+const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
+  value === undefined ? {} : { [name]: value } as { readonly [_ in K]?: V }
+
+/** An EAB credential; its secret is in no object but the one its creation answers. */
+export const credentialObject = ({ accounts, createdAt, kid, label, profile, status }: Credential) => ({
+  kid,
+  ...member("label", label),
+  ...member("profile", profile),
+  status,
+  createdAt: time(createdAt),
+  accounts
+})
+
+const timeMember = <K extends string>(name: K, at: number | undefined) =>
+  member(name, at === undefined || at < 0 ? undefined : time(at))
+
+/** An order, without its PEM. */
+export const orderObject = (config: Config, order: OrderRecord, now: number) => {
+  const validity = validityOf(config, order.profile)
+  return {
+    id: order.id,
+    profile: order.profile,
+    accountId: order.accountId,
+    status: statusShown(order, validity, now),
+    identifiers: order.identifiers,
+    createdAt: time(order.createdAt),
+    expires: time(expiresAt(order.createdAt, validity)),
+    url: `${config.server.base_url}/profile/${order.profile}/order/${order.id}`,
+    ...timeMember("notBefore", order.notBefore),
+    ...timeMember("notAfter", order.notAfter),
+    ...member("error", order.error),
+    ...member("replaces", order.replaces),
+    ...member("certSerial", order.certSerial),
+    ...timeMember("certNotAfter", order.certNotAfter),
+    ...timeMember("revokedAt", order.revokedAt),
+    ...member("revocationReason", order.revocationReason),
+    ...member("createdIp", order.createdIp),
+    ...member("createdPtr", order.createdPtr)
+  }
+}
+
+/** A certificate that ends soon, and the one that has taken its place. */
+export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }: Expiring) => ({
+  orderId: order.id,
+  profile: order.profile,
+  accountId: order.accountId,
+  ...member("certSerial", order.certSerial),
+  identifiers: order.identifiers.map(({ value }) => value),
+  notAfter: time(notAfter),
+  daysRemaining,
+  ...member(
+    "supersededBy",
+    supersededBy === undefined ? undefined : {
+      orderId: supersededBy.order.id,
+      ...member("certSerial", supersededBy.order.certSerial),
+      ...timeMember("notAfter", supersededBy.order.certNotAfter),
+      via: supersededBy.via
+    }
+  )
+})
+
+/** What is shown of a payload: never the CSR; what cannot be read is not shown. */
+const payloadShown = (payload: string): object => {
+  const read = Schema.decodeOption(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))(
+    payload
+  )
+  const { csr: _, ...shown } = Option.getOrElse(read, () => ({}) as { readonly [member: string]: unknown })
+  return shown
+}
+
+/** A row of the queue. */
+export const jobObject = (job: JobRecord) => ({
+  id: job.id,
+  kind: job.kind,
+  dedupKey: job.dedupKey,
+  payload: payloadShown(job.payload),
+  status: job.status,
+  runAt: time(job.runAt),
+  attempts: job.attempts,
+  maxAttempts: job.maxAttempts,
+  ...timeMember("deadline", job.deadline),
+  ...timeMember("leaseUntil", job.leaseUntil),
+  ...member("leaseOwner", job.leaseOwner),
+  ...member("lastError", job.lastError),
+  createdAt: time(job.createdAt),
+  updatedAt: time(job.updatedAt)
+})
+
+/** A relayed order: what it is at the upstream, and here. Remote text is as it came. */
+export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, now: number) => {
+  const { localCreatedAt: createdAt, localStatus: status, profile } = order
+  const validity = validityOf(config, profile)
+  return {
+    orderId: order.orderId,
+    profile,
+    accountId: order.accountId,
+    identifiers: order.identifiers,
+    status: order.status,
+    localStatus: statusShown({ status, createdAt }, validity, now),
+    localExpires: time(expiresAt(createdAt, validity)),
+    ...member("upstreamOrderUrl", order.upstreamOrderUrl),
+    ...member("upstreamFinalizeUrl", order.upstreamFinalizeUrl),
+    ...member("upstreamCertificateUrl", order.upstreamCertificateUrl),
+    ...member("error", order.error),
+    ...member("requestId", order.requestId),
+    ...member("clientIp", order.clientIp),
+    ...member("clientPtr", order.clientPtr),
+    ...member("userAgent", order.userAgent),
+    createdAt: time(order.createdAt),
+    updatedAt: time(order.updatedAt)
+  }
+}
+
+const staleAfterSeconds = 30
+
+/** A process that serves or served; `stale` when it was not seen for half a minute. */
+export const workerObject = (
+  worker: Effect.Effect.Success<typeof workers.list>[number],
+  now: number
+) => ({
+  owner: worker.owner,
+  roles: worker.roles.split(","),
+  version: worker.version,
+  startedAt: time(worker.startedAt),
+  lastSeenAt: time(worker.lastSeenAt),
+  stale: now - worker.lastSeenAt > staleAfterSeconds
+})
+
+const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validity: number, now: number) => {
+  const byId = Array.groupBy(challenges, ({ authzId }) => authzId)
+  return Object.entries(byId).flatMap(([id, offered]) => {
+    const [first] = offered
+    if (first === undefined) return []
+    const name = DnsName.make(first.identifier.value, { disableValidation: true })
+    return [{
+      id,
+      identifier: { type: first.identifier.type, value: baseName(name) },
+      status: authorizationShown({ status: first.authzStatus, createdAt: first.createdAt }, validity, now),
+      expires: time(expiresAt(first.createdAt, validity)),
+      ...(isWildcard(name) ? { wildcard: true } : {}),
+      challenges: offered.map(({ error, id, status, type, validatedAt }) => ({
+        id,
+        type,
+        status,
+        ...timeMember("validated", validatedAt),
+        ...member("error", error)
+      }))
+    }]
+  })
+}
+
+type OrderDetail = Effect.Effect.Success<ReturnType<typeof detail>>
+
+/** An order with everything that belongs to it. */
+export const orderDetailObject = (config: Config, found: OrderDetail, now: number) => ({
+  ...orderObject(config, found.order, now),
+  ...member("certificatePem", found.order.certificate),
+  authorizations: authorizationObjects(found.challenges, validityOf(config, found.order.profile), now),
+  jobs: found.jobs.map(jobObject),
+  ...member("replacedBy", found.replacedBy),
+  ...member("explanation", found.explanation)
+})
+
+/** A CA and the state of its revocation list. */
+export const crlObject = ({ ca, entries, issuer, profiles, state, stored, unlisted }: CrlView) => ({
+  issuer,
+  ...(ca === undefined ? {} : {
+    subject: ca.subject,
+    sha256: ca.sha256,
+    keyType: ca.keyType,
+    notBefore: time(ca.notBefore),
+    notAfter: time(ca.notAfter)
+  }),
+  profiles,
+  ...member("crlNumber", stored?.crlNumber),
+  ...timeMember("thisUpdate", stored?.thisUpdate),
+  ...timeMember("nextUpdate", stored?.nextUpdate),
+  entries,
+  unlisted,
+  state
+})

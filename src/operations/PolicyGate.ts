@@ -1,0 +1,100 @@
+import { Effect } from "effect"
+import type { AcmeError } from "../domain/AcmeError.ts"
+import { ClientRefused, Compound, OrderRefused, RejectedIdentifier, ServerInternal } from "../domain/AcmeError.ts"
+import { comparable } from "../kernel/net/Address.ts"
+import { Database } from "../kernel/sql/Database.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import type { NamedIdentifier } from "../services/policy/Check.ts"
+import { Policies } from "../services/policy/Policies.ts"
+import type { Decision, Denied, Policy, Undecided } from "../services/policy/Policy.ts"
+import * as eabLabels from "../store/eab/EabLabels.ts"
+import type { Caller } from "./Caller.ts"
+
+const nothing = Effect.succeed(undefined)
+
+/** Logs what became of a stage; answers what keeps the request from going on. */
+const told = (
+  profile: string,
+  stage: "connection" | "identifiers",
+  decision: Decision
+): Effect.Effect<Denied | Undecided | undefined> => {
+  if (decision._tag === "Allowed" && decision.warned.length === 0) return nothing
+  const { rule, warned } = decision
+  const warnings = Effect.forEach(
+    warned,
+    (name) => emit("filter_rule_warned", { profile, stage, rule: name }),
+    { discard: true }
+  )
+  if (decision._tag === "Allowed") return Effect.as(warnings, undefined)
+  const { check } = decision
+  const record = decision._tag === "Undecided"
+    ? emit("filter_undecided", { profile, stage, rule, check, error: decision.error })
+    : emit(stage === "connection" ? "filter_request_blocked" : "filter_denied", { profile, stage, rule, check })
+  return Effect.as(Effect.zipRight(warnings, record), decision)
+}
+
+/** The connection stage: every request under a profile's prefix. */
+export const admitConnection = (
+  profile: string,
+  connection: NonNullable<Policy["connection"]>,
+  request: { readonly clientIp: string; readonly method: string; readonly path: string }
+): Effect.Effect<void, ClientRefused | ServerInternal> =>
+  connection({
+    stage: "connection",
+    client: comparable(request.clientIp),
+    method: request.method,
+    path: request.path
+  }).pipe(
+    Effect.flatMap((decision) => told(profile, "connection", decision)),
+    Effect.flatMap((refusal): Effect.Effect<void, ClientRefused | ServerInternal> => {
+      if (refusal === undefined) return Effect.void
+      return refusal._tag === "Denied" ? new ClientRefused({ detail: refusal.detail }) : new ServerInternal({})
+    })
+  )
+
+/** The identifiers stage; what refuses is logged and answered, for the caller to turn into a problem. */
+export const judgeNames = Effect.fnUntraced(function*(
+  caller: Caller,
+  at: "newOrder" | "CSR",
+  identifiers: ReadonlyArray<NamedIdentifier>
+) {
+  const policies = yield* Policies
+  const policy = policies.of(caller.profile.name)
+  if (policy?.identifiers === undefined) return undefined
+  const database = yield* Database
+  const decision = yield* policy.identifiers({
+    stage: "identifiers",
+    client: comparable(caller.client.ip ?? ""),
+    accountId: caller.accountId,
+    at,
+    identifiers,
+    credential: Effect.provideService(eabLabels.ofAccount(caller.accountId), Database, database)
+  })
+  return yield* told(caller.profile.name, "identifiers", decision)
+})
+
+const confusing = /[,\p{Cc}\u2028\u2029]/u
+
+/** Octets of names that reach a script: the system starts no program with a longer variable (128 KiB, its name included). */
+const mostOctets = 130_000
+
+/** Whether a name would read as two, or as none, to a script of this profile, or all of them keep it from starting. */
+export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =>
+  Effect.map(
+    Policies,
+    (policies) =>
+      policies.of(profile)?.hasScriptsForNames === true &&
+      (names.some((name) => confusing.test(name)) || Buffer.byteLength(names.join()) > mostOctets)
+  )
+
+/** What newOrder answers to a refusal: each name a check refused has a problem of its own when there are several. */
+export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
+  if (refusal._tag === "Undecided") return new ServerInternal({})
+  const { detail, detailOf, identifiers } = refusal
+  const parts = identifiers.map(({ value }) =>
+    new RejectedIdentifier({ detail: detailOf(value), identifier: { type: "dns", value } })
+  )
+  const [first, second] = parts
+  if (first === undefined) return new OrderRefused({ detail })
+  return second === undefined ? first : new Compound({ parts })
+}

@@ -1,0 +1,102 @@
+import { Clock, Effect, Ref } from "effect"
+import type { JobKind } from "../kernel/queue/Job.ts"
+import * as queueState from "../kernel/queue/QueueState.ts"
+import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
+import { aside } from "../kernel/sql/Database.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import type { Sample, SampledName } from "../kernel/telemetry/Metrics.ts"
+import * as crls from "../store/revocation/Crls.ts"
+import { currentSeconds } from "./Caller.ts"
+import { countOpen } from "./order/Expiring.ts"
+
+const keptMillis = 10_000
+const patienceMillis = 2000
+
+type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>
+
+const statuses = ["ready", "running", "failed"] as const
+
+/** Rows of the queue; a kind this process knows and that has none is told of as 0. */
+const jobs = (kinds: ReadonlyArray<JobKind>): Sampling =>
+  Effect.map(queueState.counts, (rows) => {
+    const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
+    return [...every].flatMap((kind) =>
+      statuses.map((status) => ({
+        labels: { kind, status },
+        value: rows.find((row) => row.kind === kind && row.status === status)?.count ?? 0
+      }))
+    )
+  })
+
+const oldest = (kinds: ReadonlyArray<JobKind>): Sampling =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows = yield* queueState.oldest(now)
+    const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
+    return [...every].map((kind) => {
+      const row = rows.find((one) => one.kind === kind)
+      return { labels: { kind }, value: row === undefined ? 0 : now - row.runAt }
+    })
+  })
+
+const windows = { "1d": 1, "7d": 7, "30d": 30 } as const
+
+const expiring = (profiles: ReadonlyArray<string>): Sampling =>
+  Effect.gen(function*() {
+    const found: Array<Sample> = []
+    for (const profile of profiles) {
+      const days = yield* countOpen(profile, Object.values(windows))
+      Object.keys(windows).forEach((window, index) =>
+        found.push({ labels: { profile, window }, value: days[index] ?? 0 })
+      )
+    }
+    return found
+  })
+
+const nextUpdates: Sampling = Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const rows = yield* crls.heads
+  return rows.map(({ issuer, nextUpdate }) => ({ labels: { issuer }, value: nextUpdate - now }))
+})
+
+/**
+ * What a worker tells of the database at a scrape: counted at most once in ten seconds. A sample that fails or takes
+ * longer than two seconds is left out, and logged (docs/decisions/log-and-metrics.md, "Metrics").
+ */
+export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly profiles: ReadonlyArray<string> }) =>
+  Effect.map(Ref.make<{ readonly at: number; readonly samples: Samples } | undefined>(undefined), (kept) => {
+    const samplings: { readonly [N in SampledName]: Sampling } = {
+      acme_svc_jobs: jobs(known.kinds),
+      acme_svc_job_oldest_ready_seconds: oldest(known.kinds),
+      acme_svc_certificates_expiring: expiring(known.profiles),
+      acme_svc_crl_next_update_seconds: nextUpdates
+    }
+    const sampled = Effect.fnUntraced(function*(series: SampledName, sampling: Sampling) {
+      // The engine ends the reading itself; who waits for a connection, or for an engine that does not, goes on without.
+      const outcome = yield* Effect.either(Effect.timeoutFail(Effect.disconnect(aside(sampling, patienceMillis)), {
+        duration: patienceMillis,
+        onTimeout: () => ({ message: "took longer than two seconds" })
+      }))
+      if (outcome._tag === "Right") return [[series, outcome.right] as const]
+      yield* emit("metrics_sample_failed", { series, error: outcome.left.message })
+      return []
+    })
+    // Who scrapes meanwhile is told the same.
+    const turns = Effect.unsafeMakeSemaphore(1)
+    return turns.withPermits(1)(Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const last = yield* Ref.get(kept)
+      if (last !== undefined && now - last.at < keptMillis && now >= last.at) return last.samples
+      const found: Samples = new Map(
+        (yield* Effect.forEach(
+          Object.entries(samplings),
+          ([series, sampling]) => sampled(series as SampledName, sampling)
+        )).flat()
+      )
+      yield* Ref.set(kept, { at: now, samples: found })
+      return found
+    }))
+  })
+
+/** Samples by the gauge they are of. */
+export type Samples = ReadonlyMap<SampledName, ReadonlyArray<Sample>>

@@ -1,0 +1,178 @@
+import { Effect } from "effect"
+import { IssuanceAbandoned } from "../domain/AcmeError.ts"
+import { OrderId } from "../domain/Id.ts"
+import { expiresAt } from "../domain/Order.ts"
+import { problemOf, problemType } from "../domain/Problem.ts"
+import { shareOf } from "../kernel/queue/Job.ts"
+import * as jobs from "../kernel/queue/Jobs.ts"
+import { Queue } from "../kernel/queue/Queue.ts"
+import type { StorageFailed } from "../kernel/sql/Database.ts"
+import { Database, transaction, turn } from "../kernel/sql/Database.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import { importSpki } from "../pki/jose/Jwk.ts"
+import type { Config, ProfileConfig } from "../settings/AppConfig.ts"
+import * as audit from "../store/Audit.ts"
+import * as authorizations from "../store/Authorizations.ts"
+import * as nonces from "../store/Nonces.ts"
+import * as leftovers from "../store/orders/Leftovers.ts"
+import * as orders from "../store/orders/Orders.ts"
+import * as http01Tokens from "../store/upstream/Http01Tokens.ts"
+import * as upstreamOrders from "../store/upstream/UpstreamOrders.ts"
+import { currentSeconds } from "./Caller.ts"
+
+const daySeconds = 86_400
+
+/** Repeats a bounded pass until it finds less than a batch; answers the rows of all passes. */
+const inBatches = <R>(limit: number, pass: (limit: number) => Effect.Effect<number, StorageFailed, R>) =>
+  Effect.iterate({ total: 0, last: limit }, {
+    while: ({ last }) => last === limit,
+    body: ({ total }) => Effect.map(Effect.zipLeft(pass(limit), turn), (last) => ({ total: total + last, last }))
+  }).pipe(Effect.map(({ total }) => total))
+
+/** Deletes nonces that can no longer be spent. */
+export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows_removed = yield* inBatches(1000, (limit) => nonces.sweep(now - ttlSeconds, limit))
+    yield* emit("nonce_reaper_swept", { rows_removed })
+  })
+
+/** Deletes tokens of the relay that nobody took away. */
+export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const rows_removed = yield* inBatches(1000, (limit) => http01Tokens.sweep(now, limit))
+  yield* emit("http_01_token_reaper_swept", { rows_removed })
+})
+
+const pageOfOrders = 500
+/** Orders whose authorizations go in one transaction: each may have a hundred, with three challenges each. */
+const strippedAtOnce = 20
+
+/**
+ * Orders that came to nothing keep their row for the retention, and nothing else a day after their expiry: by then nobody
+ * asks any more what became of a name.
+ */
+const stripOrders = Effect.fnUntraced(function*(profile: string, createdBefore: number) {
+  yield* inBatches(
+    pageOfOrders,
+    (limit) => Effect.map(leftovers.lapse(profile, createdBefore, limit), ({ length }) => length)
+  )
+  let after = { afterTime: 0, afterId: OrderId("00000000-0000-0000-0000-000000000000") }
+  for (;;) {
+    const page = yield* leftovers.ended({ profile, createdBefore, limit: pageOfOrders, ...after })
+    const full = page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)
+    for (let at = 0; at < full.length; at += strippedAtOnce) {
+      const some = full.slice(at, at + strippedAtOnce)
+      yield* transaction(Effect.forEach(some, leftovers.strip, { discard: true }))
+      yield* turn
+    }
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageOfOrders) return
+    after = { afterTime: last.createdAt, afterId: last.id }
+  }
+})
+
+const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const expiredBefore = now - order.validity_seconds
+    yield* inBatches(500, (limit) => authorizations.expire(name, expiredBefore, limit))
+    yield* stripOrders(name, expiredBefore - daySeconds)
+    const createdBefore = expiredBefore - order.retention_days * daySeconds
+    const rows_removed = order.retention_days === 0
+      ? 0
+      : yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
+    yield* emit("order_reaper_swept", { profile: name, rows_removed })
+  })
+
+/**
+ * The daily order sweep: `expired` is stored, orders that expired a day ago keep nothing but their row, and unfinished and failed orders go once their retention is over. A
+ * profile that is no longer mounted goes by the process-wide settings.
+ */
+export const sweepOrders = (
+  config: Pick<Config, "order" | "profiles">
+): Effect.Effect<void, StorageFailed, Database | Queue> =>
+  Effect.gen(function*() {
+    const mounted = new Map(config.profiles.map((profile) => [profile.name, profile.order]))
+    const stored = yield* orders.profiles
+    for (const name of new Set([...mounted.keys(), ...stored.map(({ profile }) => profile)])) {
+      yield* sweepProfile(name, mounted.get(name) ?? config.order)
+    }
+    yield* recover(config)
+  })
+
+/** Deletes rows of the audit trail older than `audit.retention_days`. */
+export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const before = now - retentionDays * daySeconds
+    const rows_removed = yield* inBatches(1000, (limit) => audit.sweep(before, limit))
+    yield* emit("audit_reaper_swept", { rows_removed })
+    if (rows_removed === 0) return
+    yield* audit.record({
+      event: "audit_pruned",
+      actorKind: "system",
+      actorId: undefined,
+      detail: { cutoff: new Date(before * 1000).toISOString(), removed: rows_removed }
+    })
+  })
+
+/** Deletes settled jobs older than `jobs.retention_days`. */
+export const sweepJobs = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows_removed = yield* inBatches(1000, (limit) => jobs.sweep(now - retentionDays * daySeconds, limit))
+    yield* emit("job_reaper_swept", { rows_removed })
+  })
+
+const youngSeconds = 60
+const jobGone = "its signing job is gone"
+
+/** A `processing` order to `invalid`, and what is known of it at an upstream with it. */
+const failStuck = (orderId: OrderId, now: number) =>
+  Effect.tap(
+    orders.failIssuance(orderId, problemOf(new IssuanceAbandoned())),
+    (failed) =>
+      failed === undefined
+        ? Effect.void
+        : upstreamOrders.end({ orderId, status: "invalid", error: jobGone, now })
+  )
+
+/**
+ * What a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). Challenges under validation without a
+ * job get one, with the account's current key; processing orders whose job is gone end `invalid`. Rows younger than a
+ * minute are left.
+ */
+export const recover = (
+  config: Pick<Config, "order" | "profiles">
+): Effect.Effect<void, StorageFailed, Database | Queue> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue
+    const now = yield* currentSeconds
+    const validity = new Map(config.profiles.map((profile) => [profile.name, profile.order.validity_seconds]))
+    for (const challenge of yield* authorizations.findOrphaned(now - youngSeconds, 1000)) {
+      const { profile } = challenge
+      yield* queue.enqueue({
+        kind: "challenge_validate",
+        dedupKey: challenge.id,
+        payload: { challenge_id: challenge.id, profile, thumbprint: importSpki(challenge.pubkey).thumbprint },
+        deadline: expiresAt(challenge.createdAt, validity.get(profile) ?? config.order.validity_seconds),
+        share: shareOf(profile, challenge.accountId)
+      })
+    }
+    for (const { accountId, id, identifiers, profile } of yield* orders.findStuck(now - youngSeconds, 1000)) {
+      const row = audit.insert({
+        event: "certificate_issue_failed",
+        actorKind: "system",
+        actorId: undefined,
+        accountId,
+        orderId: id,
+        identifiers: identifiers.map(({ value }) => value),
+        reason: problemType(new IssuanceAbandoned()),
+        profile,
+        detail: { cause: "attempts_exhausted", error: jobGone }
+      })
+      const failed = yield* audit.changing(Effect.zipRight(orders.lock(id), failStuck(id, now)), row)
+      if (failed !== undefined) yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
+    }
+  })

@@ -1,0 +1,75 @@
+import { Data, Effect } from "effect"
+import * as workers from "../kernel/queue/Workers.ts"
+import type { Driver } from "../kernel/sql/Database.ts"
+import { Database } from "../kernel/sql/Database.ts"
+import * as Migrations from "../kernel/sql/Migrations.ts"
+import * as audit from "../store/Audit.ts"
+import type { Counted } from "../store/transfer/Transfer.ts"
+import * as Transfer from "../store/transfer/Transfer.ts"
+import { currentSeconds } from "./Caller.ts"
+import type { AtKeyboard } from "./Operator.ts"
+
+/** Processes that were seen a moment ago may be writing to the source. */
+export class StillServed extends Data.TaggedError("StillServed")<{ readonly owners: ReadonlyArray<string> }> {}
+
+/** The schemas are not the same, or one of them has what this build does not know; the names of the last migrations. */
+export class SchemasDiffer extends Data.TaggedError("SchemasDiffer")<{
+  readonly source: string
+  readonly target: string
+  readonly isBehind: boolean
+}> {}
+
+const seenWithinSeconds = 30
+
+const refuseServed = Effect.gen(function*() {
+  const since = (yield* currentSeconds) - seenWithinSeconds
+  const owners = (yield* workers.list).filter(({ lastSeenAt }) => lastSeenAt >= since).map(({ owner }) => owner)
+  if (owners.length > 0) return yield* new StillServed({ owners })
+})
+
+const lastOf = (names: ReadonlyArray<string>): string => names.at(-1) ?? "no migration"
+
+/** Both have to have exactly what this build knows: of a column it does not know it would copy nothing. */
+const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {
+  const source = yield* Migrations.appliedNames
+  const there = yield* Effect.provideService(Migrations.appliedNames, Database, target)
+  const isKnown = (names: ReadonlyArray<string>) => names.join() === known.join()
+  if (isKnown(source) && isKnown(there)) return
+  return yield* new SchemasDiffer({
+    source: lastOf(source),
+    target: lastOf(there),
+    isBehind: isKnown(source) && known.some((name) => !there.includes(name))
+  })
+})
+
+const refuseUnfit = (target: Driver, known: ReadonlyArray<string>) =>
+  Effect.zipRight(refuseSchemas(target, known), refuseServed)
+
+/** Counts the rows there are to copy; fails where {@link run} would not begin. `known` are this build's migrations. */
+export const plan = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {
+  yield* refuseUnfit(target, known)
+  return yield* Transfer.plan(yield* Database, target)
+})
+
+/** Copies every row of every table to the target, and says so in its audit trail. */
+export const run = Effect.fnUntraced(function*(
+  operator: AtKeyboard,
+  target: Driver,
+  known: ReadonlyArray<string>,
+  progress: (so: Counted) => Effect.Effect<void>
+) {
+  yield* refuseUnfit(target, known)
+  const tables = yield* Transfer.copy(yield* Database, target, progress)
+  const total = tables.reduce((sum, { rows }) => sum + rows, 0)
+  yield* Effect.provideService(
+    audit.record({
+      event: "database_transferred",
+      actorKind: operator.kind,
+      actorId: operator.id,
+      detail: { tables: tables.length, rows: total }
+    }),
+    Database,
+    target
+  )
+  return { tables, total }
+})

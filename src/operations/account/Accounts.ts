@@ -1,0 +1,172 @@
+import { Effect } from "effect"
+import type { Account } from "../../domain/Account.ts"
+import { checkContacts } from "../../domain/Account.ts"
+import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
+import { AccountId } from "../../domain/Id.ts"
+import type { ClientFacts } from "../../kernel/queue/Job.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import type { AccountKey } from "../../pki/jose/Jwk.ts"
+import { fingerprint } from "../../pki/jose/Jws.ts"
+import { BadPublicKey } from "../../pki/jose/Refused.ts"
+import { AccountKeys } from "../../services/keys/AccountKeys.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import * as accounts from "../../store/Accounts.ts"
+import * as audit from "../../store/Audit.ts"
+import { changing } from "../../store/Audit.ts"
+import type { Caller } from "../Caller.ts"
+import { auditFacts, currentSeconds } from "../Caller.ts"
+import * as limits from "../Limits.ts"
+import { verifyBinding } from "./Binding.ts"
+import { faultOf } from "./NewKey.ts"
+
+/** A newAccount request whose signature and nonce have been checked. */
+export interface Registration {
+  readonly profile: ProfileConfig
+  readonly key: AccountKey
+  readonly contact: ReadonlyArray<string>
+  readonly termsOfServiceAgreed: boolean
+  readonly onlyReturnExisting: boolean
+  /** The `externalAccountBinding` as posted; looked at where `eab.enabled` is on. */
+  readonly binding: unknown
+  /** The URL of newAccount, which a binding must name. */
+  readonly url: string
+  readonly client: ClientFacts
+}
+
+/** Refuses every account that is not valid: row 9 of docs/decisions/acme-surface.md, "Order of the checks". */
+export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
+  account.status === "valid"
+    ? Effect.void
+    : Effect.zipRight(
+      emit("account_request_refused", { account_id: account.id, reason: account.status }),
+      new Unauthorized({ detail: `The account is ${account.status}.` })
+    )
+
+const found = (registration: Registration, account: Account) =>
+  Effect.gen(function*() {
+    yield* refuseUnlessValid(account)
+    yield* emit("account_found", { account_id: account.id, key_fp: fingerprint(registration.key.spki) })
+    if (!registration.termsOfServiceAgreed || account.termsOfServiceAgreed === true) return account
+    yield* accounts.recordAgreement(account.profile, account.id)
+    return { ...account, termsOfServiceAgreed: true }
+  })
+
+const foundBound = (registration: Registration, account: Account, kid: string | undefined) =>
+  Effect.zipRight(
+    kid === undefined ? Effect.void : emit("eab_verified", { kid, account_id: account.id }),
+    found(registration, account)
+  )
+
+/**
+ * newAccount (RFC 8555 section 7.3): find or create by key. Order of checks: existing key, onlyReturnExisting, terms of
+ * service, contacts, external account binding, key, insert; a lost race answers the winner. A known key needs the binding
+ * too, but stays bound as it was.
+ */
+export const register = Effect.fnUntraced(function*(registration: Registration) {
+  const { contact, key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
+  const existing = yield* accounts.findByKey(profile.name, key.spki)
+  if (existing !== undefined) yield* refuseUnlessValid(existing)
+  if (onlyReturnExisting) {
+    if (existing === undefined) return yield* new AccountDoesNotExist()
+    return { account: yield* found(registration, existing), created: false }
+  }
+  const terms = profile.meta.terms_of_service
+  if (terms !== "" && !termsOfServiceAgreed) return yield* new UserActionRequired({ terms })
+  yield* checkContacts(contact)
+  const kid = profile.eab.enabled
+    ? yield* verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
+    : undefined
+  if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
+  const fault = yield* faultOf(key.spki)
+  if (fault !== undefined) {
+    yield* emit("account_key_refused", { key_fp: fingerprint(key.spki), reason: fault.reason })
+    return yield* new BadPublicKey({ detail: fault.detail })
+  }
+  const account = yield* create(registration, kid)
+  if (account !== undefined) return { account, created: true }
+  const winner = yield* accounts.findByKey(profile.name, key.spki)
+  if (winner === undefined) return yield* new AccountDoesNotExist() // deleted between the two statements
+  return { account: yield* foundBound(registration, winner, kid), created: false }
+})
+
+// Not interrupted: a client that hangs up after the insert must not take its record with it.
+const create = Effect.fnUntraced(function*(registration: Registration, eabKid: string | undefined) {
+  const { client, contact, key, profile, termsOfServiceAgreed } = registration
+  const entropy = yield* Entropy
+  const id = AccountId(yield* entropy.uuid)
+  const now = yield* currentSeconds
+  const reached = yield* limits.ofNewAccount(profile, client, now)
+  if (reached !== undefined) return yield* limits.refuse(profile.name, reached, { client })
+  const agreed = termsOfServiceAgreed ? true : undefined
+  const account: Account = {
+    id,
+    profile: profile.name,
+    pubkey: key.spki,
+    status: "valid",
+    contact,
+    termsOfServiceAgreed: agreed,
+    lastSeenAt: now
+  }
+  const { pubkey } = account
+  const row = {
+    id,
+    profile: profile.name,
+    pubkey,
+    contact,
+    termsOfServiceAgreed: agreed,
+    eabKid,
+    now,
+    ip: client.ip,
+    network: limits.networkOf(client),
+    ptr: client.ptr
+  }
+  if ((yield* accounts.insert(row)) === undefined) return undefined
+  const keys = yield* AccountKeys
+  yield* keys.keep(key)
+  if (eabKid !== undefined) yield* emit("eab_verified", { kid: eabKid, account_id: id })
+  yield* emit("account_created", { account_id: id, key_fp: fingerprint(key.spki) })
+  return account
+}, Effect.uninterruptible)
+
+const gone = new Unauthorized({ detail: "The account is no longer valid." })
+
+/** Replaces the contacts; `[]` clears them. */
+export const updateContact = Effect.fnUntraced(function*(
+  caller: Caller,
+  account: Account,
+  contact: ReadonlyArray<string>
+) {
+  yield* checkContacts(contact)
+  if (contact.length === account.contact.length && contact.every((one, index) => one === account.contact[index])) {
+    return account
+  }
+  const row = audit.insert({
+    event: "account_contact_updated",
+    actorKind: "acme",
+    actorId: account.id,
+    accountId: account.id,
+    ...auditFacts(account.profile, caller.client),
+    detail: { contacts_before: account.contact.length, contacts_after: contact.length }
+  })
+  const updated = yield* changing(accounts.updateContact(account.profile, account.id, contact), row)
+  if (updated === undefined) return yield* gone
+  yield* emit("account_updated", { account_id: account.id, key_fp: fingerprint(account.pubkey) })
+  return updated
+}, Effect.uninterruptible)
+
+/** Deactivates for good (RFC 8555 section 7.3.6); orders stay, so certificates remain revocable. */
+export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: Account) {
+  const row = audit.insert({
+    event: "account_deactivated",
+    actorKind: "acme",
+    actorId: account.id,
+    accountId: account.id,
+    ...auditFacts(account.profile, caller.client),
+    detail: { via: "account" }
+  })
+  const deactivated = yield* changing(accounts.deactivate(account.profile, account.id), row)
+  if (deactivated === undefined) return yield* gone
+  yield* emit("account_deactivated", { account_id: account.id })
+  return deactivated
+}, Effect.uninterruptible)

@@ -1,0 +1,81 @@
+import { Effect, Either } from "effect"
+import { ExternalAccountRequired, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
+import { isId } from "../../domain/Id.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { AccountKey } from "../../pki/jose/Jwk.ts"
+import { importJwk } from "../../pki/jose/Jwk.ts"
+import type { Jws } from "../../pki/jose/Jws.ts"
+import { parseObject, readJws, verifyMac } from "../../pki/jose/Jws.ts"
+import type { MalformedJws } from "../../pki/jose/Refused.ts"
+import * as eabKeys from "../../store/eab/EabKeys.ts"
+
+/** The `reason` of `eab_rejected`. */
+type Reason = "missing" | "unknown_kid" | "revoked" | "other_profile" | "mac_mismatch" | "malformed"
+
+// Text that cannot be one of our kids may be anything, a secret entered in its place included.
+const rejected = (reason: Reason, kid: string | undefined) =>
+  emit("eab_rejected", { kid: kid !== undefined && isId(kid) ? kid : undefined, reason })
+
+/** What is wrong with the form of a binding, or its kid. */
+const readBinding = (
+  binding: unknown,
+  key: AccountKey,
+  url: string
+): Either.Either<Jws & { kid: string }, Malformed | MalformedJws> =>
+  Either.gen(function*() {
+    const refuse = (detail: string) => Either.left(new Malformed({ detail: `externalAccountBinding: ${detail}` }))
+    const jws = yield* readJws(binding, "The externalAccountBinding is not a JSON object.")
+    const { header, payload } = jws
+    if (header.alg !== "HS256") return yield* refuse("the alg must be HS256.")
+    if (header.hasCrit) return yield* refuse("no crit header extension is implemented.")
+    if (header.nonce !== undefined) return yield* refuse("there must be no nonce.")
+    if (header.jwk !== undefined || header.kid === undefined) return yield* refuse("the header has a kid and no jwk.")
+    if (header.url !== url) return yield* refuse("the url is not the one of the request.")
+    const stated = importJwk(parseObject(payload) ?? {})
+    return Either.isRight(stated) && stated.right.thumbprint === key.thumbprint
+      ? { ...jws, kid: header.kid }
+      : yield* refuse("the payload is not the account key.")
+  })
+
+// An unknown kid costs what a known one does.
+const nobodysSecret = Buffer.alloc(32)
+
+/**
+ * The kid of the credential an account is bound by (RFC 8555 section 7.3.4). Credentials are read from the database each
+ * time. Whatever is wrong with kid or MAC has one answer; the log tells them apart.
+ */
+export const verifyBinding = Effect.fnUntraced(function*(
+  { binding, key, profile, url }: {
+    /** The member as it was posted. */
+    readonly binding: unknown
+    readonly key: AccountKey
+    readonly profile: string
+    /** The URL of newAccount. */
+    readonly url: string
+  }
+) {
+  if (binding === undefined) {
+    yield* rejected("missing", undefined)
+    return yield* new ExternalAccountRequired()
+  }
+  const read = readBinding(binding, key, url)
+  if (Either.isLeft(read)) {
+    yield* rejected("malformed", undefined)
+    return yield* read.left
+  }
+  const { kid } = read.right
+  const credential = isId(kid) ? yield* eabKeys.secretOf(kid) : undefined
+  const verifies = verifyMac(read.right, credential?.secret ?? nobodysSecret)
+  const reason = credential === undefined
+    ? "unknown_kid"
+    : !verifies
+    ? "mac_mismatch"
+    : credential.profile !== undefined && credential.profile !== profile
+    ? "other_profile"
+    : credential.status === "revoked"
+    ? "revoked"
+    : undefined
+  if (reason === undefined) return kid
+  yield* rejected(reason, kid)
+  return yield* new Unauthorized({ detail: "The external account binding is not one of an accepted credential." })
+})

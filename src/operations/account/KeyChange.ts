@@ -1,0 +1,123 @@
+import { Effect, Either, Schema } from "effect"
+import type { Account } from "../../domain/Account.ts"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { sameBytes } from "../../pki/asn1/DerReader.ts"
+import type { AccountKey } from "../../pki/jose/Jwk.ts"
+import { importJwk } from "../../pki/jose/Jwk.ts"
+import { checkAlgorithm, fingerprint, parseJws, parseObject, verifyJws } from "../../pki/jose/Jws.ts"
+import { BadPublicKey, BadSignatureAlgorithm } from "../../pki/jose/Refused.ts"
+import { AccountKeys } from "../../services/keys/AccountKeys.ts"
+import * as accounts from "../../store/Accounts.ts"
+import * as audit from "../../store/Audit.ts"
+import { changing } from "../../store/Audit.ts"
+import type { Caller } from "../Caller.ts"
+import { auditFacts } from "../Caller.ts"
+import { refuseUnlessValid } from "./Accounts.ts"
+import { faultOf } from "./NewKey.ts"
+
+/** keyChange as it was posted: the inner JWS, and the two URLs it must name. */
+export interface KeyChange {
+  readonly inner: Uint8Array
+  readonly url: string
+  readonly accountUrl: string
+}
+
+/** Why a rollover was refused: the `reason` of `key_change_rejected`. */
+type Reason =
+  | "bad_inner_jws"
+  | "url_mismatch"
+  | "bad_key"
+  | "bad_signature"
+  | "account_mismatch"
+  | "old_key_mismatch"
+  | "key_in_use"
+
+type Refusal = readonly [reason: Reason, error: AcmeError]
+
+const malformed = (reason: Reason, detail: string): Either.Either<never, Refusal> =>
+  Either.left([reason, new Malformed({ detail })])
+
+const Payload = Schema.decodeUnknownOption(Schema.Struct({
+  account: Schema.String,
+  oldKey: Schema.Record({ key: Schema.String, value: Schema.Unknown })
+}))
+
+/** The new key, once the inner JWS proves that its holder wants it for this account (RFC 8555 section 7.3.5). */
+const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Either.Either<AccountKey, Refusal> => {
+  const parsed = parseJws(inner)
+  if (Either.isLeft(parsed)) return Either.left(["bad_inner_jws", parsed.left])
+  const { header, payload } = parsed.right
+  if (header.hasCrit) return malformed("bad_inner_jws", "No crit header extension is implemented.")
+  if (header.jwk === undefined || header.kid !== undefined) {
+    return malformed("bad_inner_jws", "The inner JWS has the new key as jwk, and no kid.")
+  }
+  if (header.nonce !== undefined) return malformed("bad_inner_jws", "The inner JWS has no nonce.")
+  if (header.url !== url) return malformed("url_mismatch", "The inner url is not the outer one.")
+  const known = checkAlgorithm(header.alg)
+  if (Either.isLeft(known)) return Either.left(["bad_key", known.left])
+  const key = importJwk(header.jwk)
+  if (Either.isLeft(key)) return Either.left(["bad_key", key.left])
+  if (header.alg !== key.right.algorithm) {
+    const detail = `The new key takes ${key.right.algorithm} signatures.`
+    return Either.left(["bad_key", new BadSignatureAlgorithm({ detail })])
+  }
+  if (!verifyJws(parsed.right, key.right)) {
+    return Either.left(["bad_signature", new Unauthorized({ detail: "The inner signature does not verify." })])
+  }
+  const stated = Payload(parseObject(payload))
+  if (stated._tag === "None") {
+    return malformed("bad_inner_jws", "The inner payload must have account, a text, and oldKey, an object.")
+  }
+  const { account, oldKey } = stated.value
+  if (account !== accountUrl) return malformed("account_mismatch", "The inner account is not the outer kid.")
+  const old = importJwk(oldKey)
+  return Either.isRight(old) && old.right.thumbprint === caller.thumbprint
+    ? Either.right(key.right)
+    : malformed("old_key_mismatch", "oldKey is not the key of the account.")
+}
+
+/** Replaces the account's key; the write is guarded on the old one, so of two rollovers at once one happens. */
+export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Account, request: KeyChange) {
+  const refused = ([reason, error]: Refusal) =>
+    Effect.zipRight(emit("key_change_rejected", { account_id: account.id, reason }), Effect.fail(error))
+  const proven = provenKey(request, caller)
+  if (Either.isLeft(proven)) return yield* refused(proven.left)
+  const key = proven.right
+  const fault = yield* faultOf(key.spki, account.id)
+  if (fault !== undefined) return yield* refused(["bad_key", new BadPublicKey({ detail: fault.detail })])
+  const owner = accounts.findByKey(account.profile, key.spki)
+  const facts = { key_fp: fingerprint(key.spki), previous_key_fp: fingerprint(account.pubkey) }
+  const row = audit.insert({
+    event: "account_key_changed",
+    actorKind: "acme",
+    actorId: account.id,
+    accountId: account.id,
+    ...auditFacts(account.profile, caller.client),
+    detail: facts
+  })
+  const changed = yield* changing(
+    accounts.changeKey({ id: account.id, profile: account.profile, oldKey: account.pubkey, newKey: key.spki }),
+    row
+  ).pipe(
+    // Another account took the key between the look and the write, or the write was done and its answer lost.
+    Effect.catchTag("StorageFailed", (error) =>
+      Effect.flatMap(owner, (taken) => {
+        if (taken === undefined) return error
+        const isDone = taken.id === account.id && !sameBytes(taken.pubkey, account.pubkey)
+        return Effect.succeed(isDone ? taken : undefined)
+      }))
+  )
+  if (changed === undefined) {
+    const taken = yield* owner
+    if (taken !== undefined) return yield* refused(["key_in_use", new KeyInUse({ accountId: taken.id })])
+    const current = yield* accounts.find(account.profile, account.id)
+    if (current !== undefined) yield* refuseUnlessValid(current)
+    return yield* refused(["old_key_mismatch", new Malformed({ detail: "The account has another key by now." })])
+  }
+  const keys = yield* AccountKeys
+  yield* keys.keep(key)
+  yield* emit("key_change_completed", { account_id: account.id, ...facts })
+  return changed
+}, Effect.uninterruptible)

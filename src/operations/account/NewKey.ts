@@ -1,0 +1,17 @@
+import { Effect } from "effect"
+import type { AccountId } from "../../domain/Id.ts"
+import { PublicKeys } from "../../services/keys/PublicKeys.ts"
+import * as burntKeys from "../../store/revocation/BurntKeys.ts"
+
+/**
+ * Why a public key is accepted neither for an account nor for a certificate, or undefined: it is weak, on a list, or burnt
+ * here, for everybody or for the account that brings it. Keys that are stored already are not judged again.
+ */
+export const faultOf = Effect.fnUntraced(function*(spki: Uint8Array, broughtBy?: AccountId) {
+  const keys = yield* PublicKeys
+  const fault = yield* keys.faultOf(spki)
+  if (fault !== undefined) return fault
+  return (yield* burntKeys.isBurnt(spki, broughtBy))
+    ? { reason: "burnt_key" as const, detail: "A certificate for this key was revoked for key compromise." }
+    : undefined
+})

@@ -1,0 +1,81 @@
+import { Effect } from "effect"
+import { Malformed, NotFound } from "../../domain/AcmeError.ts"
+import type { AuthorizationStatus } from "../../domain/Authorization.ts"
+import { authorizationMoves, statusShown } from "../../domain/Authorization.ts"
+import type { Challenge } from "../../domain/Challenge.ts"
+import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
+import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import * as authorizations from "../../store/Authorizations.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import type { Caller } from "../Caller.ts"
+import { currentSeconds, scopeOf } from "../Caller.ts"
+
+/** An authorization with its challenges in the order offered; `status` is what clients are shown. */
+export interface AuthorizationView {
+  readonly id: AuthorizationId
+  readonly orderId: OrderId
+  readonly orderStatus: OrderStatus
+  readonly identifier: OrderIdentifier
+  readonly status: AuthorizationStatus
+  readonly createdAt: number
+  readonly challenges: ReadonlyArray<Challenge>
+}
+
+/** The caller's authorization; absent and foreign ones are one answer. */
+export const find = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
+  const rows = yield* authorizations.find(id, scopeOf(caller))
+  const [first] = rows
+  if (first === undefined) return yield* new NotFound()
+  const now = yield* currentSeconds
+  const view: AuthorizationView = {
+    id: first.authzId,
+    orderId: first.orderId,
+    orderStatus: first.orderStatus,
+    identifier: first.identifier,
+    status: statusShown(
+      { status: first.authzStatus, createdAt: first.createdAt },
+      caller.profile.order.validity_seconds,
+      now
+    ),
+    createdAt: first.createdAt,
+    challenges: rows
+  }
+  return view
+})
+
+const mayBeDeactivated = (view: AuthorizationView): boolean =>
+  view.orderStatus !== "valid" && authorizationMoves.deactivate.from.some((status) => status === view.status)
+
+/**
+ * Deactivation (RFC 8555 section 7.5.2): also while the order is `processing`, never once it is `valid`. A `ready` order
+ * goes back to `pending`. Deactivating twice changes nothing.
+ */
+export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
+  const view = yield* find(caller, id)
+  if (view.status === "deactivated") return view
+  const refuse = Effect.zipRight(
+    emit("authz_deactivation_refused", {
+      authz_id: id,
+      reason: view.orderStatus === "valid" ? "order_valid" : view.status
+    }),
+    new Malformed({ detail: "The authorization can no longer be deactivated." })
+  )
+  if (!mayBeDeactivated(view)) return yield* refuse
+  const moved = yield* transaction(Effect.gen(function*() {
+    yield* orders.lock(view.orderId)
+    const order = yield* orders.find({ id: view.orderId, ...scopeOf(caller) })
+    if (order === undefined || order.status === "valid") return undefined
+    const row = yield* authorizations.transition("deactivate", id)
+    if (row === undefined) return undefined
+    yield* orders.demote(view.orderId)
+    yield* afterCommit(emit("authz_deactivated", { authz_id: id, order_id: view.orderId }))
+    return row
+  }))
+  if (moved === undefined) {
+    const now = yield* find(caller, id)
+    return now.status === "deactivated" ? now : yield* refuse
+  }
+  return { ...view, status: "deactivated" as const }
+})

@@ -1,0 +1,108 @@
+import { Effect } from "effect"
+import { ChallengeEnqueueFailed, Malformed, NotFound, RateLimited } from "../../domain/AcmeError.ts"
+import { statusShown } from "../../domain/Authorization.ts"
+import type { ChallengeId } from "../../domain/Id.ts"
+import { expiresAt } from "../../domain/Order.ts"
+import { shareOf } from "../../kernel/queue/Job.ts"
+import { Queue } from "../../kernel/queue/Queue.ts"
+import { afterCommit, afterTransaction, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import * as accounts from "../../store/Accounts.ts"
+import * as authorizations from "../../store/Authorizations.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import type { Caller } from "../Caller.ts"
+import { currentSeconds, scopeOf } from "../Caller.ts"
+import { commitAccepted } from "./Verdicts.ts"
+
+const retryAfterSeconds = 5
+
+/** The caller's challenge with its authorization and order; absent and foreign ones are one answer. */
+export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  const challenge = yield* authorizations.findChallenge(id, scopeOf(caller))
+  return challenge === undefined ? yield* new NotFound() : challenge
+})
+
+// Explains a claim that changed no row, from what is true now.
+const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  const challenge = yield* find(caller, id)
+  if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
+  const now = yield* currentSeconds
+  const authorization = { status: challenge.authzStatus, createdAt: challenge.createdAt }
+  const shown = statusShown(authorization, caller.profile.order.validity_seconds, now)
+  if (shown === "expired") yield* authorizations.transition("expire", challenge.authzId)
+  if (shown !== "pending" || challenge.orderStatus !== "pending") {
+    return yield* new Malformed({ detail: "The authorization or its order is no longer pending." })
+  }
+  yield* emit("challenge_trigger_rate_limited", {
+    account_id: caller.accountId,
+    in_flight: yield* authorizations.countInFlight(caller.accountId)
+  })
+  return yield* new RateLimited({ retryAfter: retryAfterSeconds })
+})
+
+/** Claims the challenge and queues its validation, or accepts it where the profile bypasses that. */
+const claimAndEnqueue = Effect.fnUntraced(function*(
+  caller: Caller,
+  challenge: Effect.Effect.Success<ReturnType<typeof find>>,
+  now: number
+) {
+  const { profile } = caller
+  const { id } = challenge
+  // The cap is counted, and the order judged, only once these rows are ours.
+  yield* accounts.lock(caller.accountId)
+  yield* orders.lock(challenge.orderId)
+  const row = yield* authorizations.claim({
+    id,
+    accountId: caller.accountId,
+    cap: profile.challenge.max_in_flight_per_account,
+    createdAfter: now - profile.order.validity_seconds
+  })
+  if (row === undefined) return row
+  yield* afterCommit(emit("challenge_validation_requested", {
+    challenge_id: id,
+    type: challenge.type,
+    identifier: challenge.identifier.value
+  }))
+  if (profile.challenge.bypass) {
+    yield* commitAccepted(challenge, now)
+    return row
+  }
+  const queue = yield* Queue
+  yield* Effect.catchTag(
+    queue.enqueue({
+      kind: "challenge_validate",
+      dedupKey: id,
+      payload: {
+        challenge_id: id,
+        profile: profile.name,
+        thumbprint: caller.thumbprint,
+        client_ip: caller.client.ip,
+        request_id: caller.client.request_id
+      },
+      deadline: expiresAt(challenge.createdAt, profile.order.validity_seconds),
+      share: shareOf(profile.name, caller.accountId)
+    }),
+    "StorageFailed",
+    (error) =>
+      Effect.zipRight(
+        afterTransaction(emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message })),
+        Effect.fail(error.transient ? error : new ChallengeEnqueueFailed()) // the transaction tries the former again
+      )
+  )
+  return row
+})
+
+/**
+ * The trigger (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its validation. A challenge that
+ * is already under way or decided, or whose authorization is valid, is answered as it stands.
+ */
+export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  const challenge = yield* find(caller, id)
+  if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
+  const now = yield* currentSeconds
+  const claimed = yield* transaction(claimAndEnqueue(caller, challenge, now))
+  if (claimed === undefined) return yield* explainLostClaim(caller, id)
+  return caller.profile.challenge.bypass
+    ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now }
+    : { ...challenge, status: "processing" as const }
+})

@@ -1,0 +1,155 @@
+import { Clock, Data, Effect } from "effect"
+import type { ChallengeFailed } from "../../domain/AcmeError.ts"
+import {
+  AlpnCertificateMismatched,
+  ChallengeMismatched,
+  ChallengeUnreachable,
+  HandshakeFailed,
+  TxtLookupFailed,
+  TxtMismatched,
+  ValidationAbandoned
+} from "../../domain/AcmeError.ts"
+import { keyAuthorization } from "../../domain/Challenge.ts"
+import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
+import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
+import { baseName, DnsName } from "../../domain/Identifier.ts"
+import type { ProblemDocument } from "../../domain/Problem.ts"
+import { problemOf } from "../../domain/Problem.ts"
+import type { Outcome } from "../../kernel/queue/Handler.ts"
+import type { PayloadOf } from "../../kernel/queue/Job.ts"
+import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { ChallengeRefused } from "../../services/validation/Attempt.ts"
+import { Validator } from "../../services/validation/Validator.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import * as authorizations from "../../store/Authorizations.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import { currentSeconds } from "../Caller.ts"
+
+/** The records one verdict moves. */
+export interface Subject {
+  readonly id: ChallengeId
+  readonly authzId: AuthorizationId
+  readonly orderId: OrderId
+}
+
+/** The challenge had left `processing`: another verdict was first. */
+class Superseded extends Data.TaggedError("Superseded") {}
+
+// The order row is locked first: two verdicts for two names of one order would each see the other as pending.
+const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, StorageFailed | Superseded, R>) =>
+  transaction(Effect.zipRight(orders.lock(subject.orderId), writes)).pipe(
+    Effect.catchTag(
+      "Superseded",
+      () => emit("challenge_verdict_superseded", { challenge_id: subject.id, authz_id: subject.authzId })
+    )
+  )
+
+/** Proof accepted: challenge and authorization `valid`, the order `ready` when this was its last authorization. */
+export const commitAccepted = (
+  subject: Subject,
+  now: number,
+  told: Effect.Effect<void> = Effect.void
+): Effect.Effect<void, StorageFailed, Database> =>
+  inOneTransaction(subject, Effect.zipRight(acceptAll(subject, now), told))
+
+const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
+  if ((yield* authorizations.accept(subject.id, now)) === undefined) return yield* new Superseded()
+  if ((yield* authorizations.transition("accept", subject.authzId)) !== undefined) {
+    yield* orders.promote(subject.orderId)
+  }
+})
+
+/** Proof refused or given up: challenge, authorization and order `invalid`, unless another challenge decided first. */
+const commitRefused = (
+  subject: Subject,
+  error: ChallengeFailed,
+  told: Effect.Effect<void>
+): Effect.Effect<void, StorageFailed, Database> =>
+  inOneTransaction(subject, Effect.zipRight(refuseAll(subject, problemOf(error)), told))
+
+const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: ProblemDocument) {
+  if ((yield* authorizations.refuse(subject.id, problem)) === undefined) return yield* new Superseded()
+  if ((yield* authorizations.transition("refuse", subject.authzId)) !== undefined) {
+    yield* orders.fail(subject.orderId, problem)
+  }
+})
+
+/** What a client may know of a refusal; the log has the rest. */
+const shownToClient = (
+  { name, port }: { readonly name: string; readonly port: number },
+  { answers, error }: ChallengeRefused
+): ChallengeFailed => {
+  switch (error) {
+    case "connection":
+      return new ChallengeUnreachable({ name, port })
+    case "unauthorized":
+      return new ChallengeMismatched({ name })
+    case "dns":
+      return new TxtLookupFailed({ name })
+    case "tls":
+      return new HandshakeFailed({ name, port })
+    case "incorrectResponse":
+      return answers === undefined ? new AlpnCertificateMismatched({ name }) : new TxtMismatched({ name, answers })
+  }
+}
+
+/** Not counted as attempts: until the order expires, the check is run once the host can. */
+const postponedSeconds = 5
+
+/**
+ * One validation attempt. A check that ran has a verdict, whichever it is; only what kept it from running is retried.
+ * The verdict commits with the settlement of the job.
+ */
+export const validate = Effect.fnUntraced(function*(
+  profiles: ReadonlyMap<string, ProfileConfig>,
+  payload: PayloadOf<"challenge_validate">
+) {
+  type Ended = Outcome<Database>
+  const done: Ended = { _tag: "Done" }
+  const profile = profiles.get(payload.profile)
+  if (profile === undefined) {
+    return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+  }
+  const id = makeChallengeId(payload.challenge_id)
+  const challenge = yield* authorizations.findForValidation(id, profile.name)
+  if (challenge === undefined || challenge.status !== "processing") return done
+  const validator = yield* Validator
+  const startedAt = yield* Clock.currentTimeMillis
+  const name = baseName(DnsName.make(challenge.identifier.value, { disableValidation: true }))
+  const verdict = yield* Effect.either(validator.validate({
+    type: challenge.type,
+    identifier: name,
+    keyAuthorization: keyAuthorization(challenge.token, payload.thumbprint),
+    challenge: profile.challenge
+  }))
+  const now = yield* currentSeconds
+  const about = { challenge_id: id, type: challenge.type, identifier: name }
+  if (verdict._tag === "Right") {
+    const elapsed_ms = (yield* Clock.currentTimeMillis) - startedAt
+    const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
+    return { _tag: "Done", commit: commitAccepted(challenge, now, told) } satisfies Ended
+  }
+  if (verdict.left._tag === "ChallengePostponed") {
+    const { detail } = verdict.left
+    yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
+    return { _tag: "Reschedule", at: now + postponedSeconds, error: detail } satisfies Ended
+  }
+  const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
+  const { http_01, tls_alpn_01 } = profile.challenge
+  const { port } = challenge.type === "http-01" ? http_01 : tls_alpn_01
+  const shown = shownToClient({ name, port }, verdict.left)
+  return { _tag: "Done", commit: commitRefused(challenge, shown, told) } satisfies Ended
+})
+
+/** The queue gave the validation up: challenge, authorization and order `invalid`. */
+export const abandon = (payload: PayloadOf<"challenge_validate">, error: string) =>
+  Effect.gen(function*() {
+    const id = makeChallengeId(payload.challenge_id)
+    const challenge = yield* authorizations.findForValidation(id, payload.profile)
+    if (challenge === undefined || challenge.status !== "processing") return
+    const told = afterCommit(emit("challenge_validation_abandoned", { challenge_id: id, error }))
+    yield* commitRefused(challenge, new ValidationAbandoned(), told)
+  })

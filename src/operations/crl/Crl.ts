@@ -1,0 +1,258 @@
+import { Data, Effect, Either } from "effect"
+import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Queue } from "../../kernel/queue/Queue.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { aside, transaction, turn } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Entropy } from "../../pki/Entropy.ts"
+import type { CrlEntry } from "../../pki/x509/Crl.ts"
+import { encodeEntries, listedSerials } from "../../pki/x509/Crl.ts"
+import { exportedNumber } from "../../services/signing/ExportedCrl.ts"
+import { ledgerPathOf, readLedger } from "../../services/signing/Ledger.ts"
+import type { CrlIssuer } from "../../services/signing/Signer.ts"
+import { Signers } from "../../services/signing/Signer.ts"
+import * as crls from "../../store/revocation/Crls.ts"
+import * as revocations from "../../store/revocation/Revocations.ts"
+import { currentSeconds } from "../Caller.ts"
+import { exportList } from "./CrlExport.ts"
+
+/* The revocation lists of the local CAs (docs/decisions/revocation-lists.md): only a worker comes here. */
+
+class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
+  override get message(): string {
+    return "the CA key did not sign"
+  }
+}
+
+const daySeconds = 86_400
+const validitySeconds = 7 * daySeconds
+const pageSize = 2000
+
+/** Hands every revocation of an issuer to `use`, page by page: a long list does not hold up the event loop. */
+const readPages = Effect.fnUntraced(function*(issuer: string, use: (page: ReadonlyArray<CrlEntry>) => void) {
+  let after = ""
+  for (;;) {
+    const page = yield* revocations.page(issuer, after, pageSize)
+    use(page)
+    after = page.at(-1)?.serial ?? after
+    if (page.length < pageSize) return
+    yield* turn
+  }
+})
+
+const republished = (crl: CrlIssuer, number: number, entries: number) =>
+  Effect.zipRight(
+    emit("local_ca_crl_republished", { issuer: crl.id, crl_number: String(number), entries }),
+    exportList(crl)
+  )
+
+const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entries: ReadonlyArray<Uint8Array>) {
+  const now = yield* currentSeconds
+  const dates = { thisUpdate: now, nextUpdate: now + validitySeconds }
+  return { issuer: crl.id, number, ...dates, der: yield* crl.sign({ number, entries, ...dates }) }
+})
+
+/** One pass: the number is read before the rows, so a list never has a number it lacks the rows for. */
+const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) {
+  const pages: Array<Uint8Array> = []
+  let entries = 0
+  yield* readPages(crl.id, (page) => {
+    entries += page.length
+    pages.push(encodeEntries(page))
+  })
+  const stored = yield* crls.replace(yield* signed(crl, before + 1, pages), before)
+  if (stored === undefined) {
+    yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number: String(before + 1) })
+    return false
+  }
+  yield* republished(crl, before + 1, entries)
+  return true
+})
+
+/** The first list of an issuer, with what an old ledger says. */
+const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const ledger = yield* readLedger(ledgerPathOf(crl.path))
+  const rows = new Map<string, CrlEntry>()
+  const add = (entry: CrlEntry) => {
+    const known = rows.get(entry.serial)
+    if (known === undefined || entry.revokedAt < known.revokedAt) rows.set(entry.serial, entry)
+  }
+  for (const entry of ledger ?? []) add(entry)
+  const imported = rows.size
+  const exported = yield* exportedNumber(crl)
+  yield* readPages(crl.id, (page) => page.forEach(add))
+  const entries = [...rows.values()].sort((one, other) => one.serial < other.serial ? -1 : 1)
+  const number = Math.max(imported, exported ?? 0) + 1
+  const list = yield* signed(crl, number, [encodeEntries(entries)])
+  const isFirst = yield* transaction(Effect.gen(function*() {
+    if ((yield* crls.insert(list)) === undefined) return false
+    yield* revocations.insertAll(
+      crl.id,
+      entries.map(({ reason, revokedAt, serial }) => [serial, revokedAt, reason ?? -1] as const)
+    )
+    return true
+  }))
+  const crl_number = String(number)
+  if (!isFirst) {
+    yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number })
+    return false
+  }
+  if (ledger !== undefined) {
+    yield* emit("local_ca_ledger_imported", {
+      issuer: crl.id,
+      crl_number,
+      entries: entries.length,
+      rows_imported: imported
+    })
+  }
+  yield* republished(crl, number, entries.length)
+  return true
+})
+
+/** Signs and stores the list after `head`; `false` when another worker stored one first. */
+const publish = (crl: CrlIssuer, head: Effect.Effect.Success<ReturnType<typeof crls.findHead>>) =>
+  Effect.mapError(
+    head === undefined ? publishFirst(crl) : publishNext(crl, head.crlNumber),
+    (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
+  )
+
+const enqueue = (crl: CrlIssuer) =>
+  Effect.flatMap(
+    Queue,
+    (queue) =>
+      Effect.asVoid(queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: crl.id, payload: { issuer: crl.id } }))
+  )
+
+const passes = 5
+
+/**
+ * Signs until a list is stored. A revocation that found this job running is left for a successor, which the settlement
+ * enqueues: the list may or may not name it.
+ */
+export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer: string }) {
+  type Ended = Outcome<Database | Queue>
+  const { issuer } = payload
+  const { crlIssuers } = yield* Signers
+  const crl = crlIssuers.find(({ id }) => id === issuer)
+  if (crl === undefined) {
+    return { _tag: "Retry", error: `no profile here signs with the CA ${issuer}` } satisfies Ended
+  }
+  for (let pass = 0; pass < passes; pass++) {
+    const ended = yield* Effect.either(publish(crl, yield* crls.findHead(issuer)))
+    if (Either.isLeft(ended)) {
+      if (ended.left._tag === "StorageFailed") return yield* ended.left
+      const error = ended.left.message
+      yield* emit("local_ca_crl_initialization_failed", { issuer, error })
+      return { _tag: "Retry", error } satisfies Ended
+    }
+    if (!ended.right) continue
+    return { _tag: "Done", ifJoined: enqueue(crl) } satisfies Ended
+  }
+  return { _tag: "Retry", error: "other workers stored their lists first" } satisfies Ended
+})
+
+/** Whether the stored list is past half of its validity, lacks a revocation that is recorded, or is of a time to come. */
+const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const stored = yield* crls.find(crl.id)
+  if (stored === undefined) return true
+  const now = yield* currentSeconds
+  if (stored.nextUpdate - now < validitySeconds / 2 || stored.thisUpdate > now) return true
+  const listed = Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
+  let isComplete = true
+  yield* readPages(crl.id, (page) => {
+    isComplete &&= page.every(({ serial }) => listed.has(serial))
+  })
+  return !isComplete
+})
+
+/** The database has no list of a CA that has published one: it is another database than before. `path` is the list. */
+export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
+  readonly path: string
+  readonly number: number
+}> {}
+
+/**
+ * Fails where a list was published that the database knows nothing of: what was revoked would come off the list, and
+ * whatever else was promised is gone as well. An old ledger says that these are the lists of another service.
+ */
+export const refuseEmptied = Effect.gen(function*() {
+  const { crlIssuers } = yield* Signers
+  for (const crl of crlIssuers) {
+    const number = yield* exportedNumber(crl)
+    if (number === undefined || (yield* crls.findHead(crl.id)) !== undefined) continue
+    const hasLedger = Either.getOrElse(
+      Either.map(yield* Effect.either(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
+      () => true // it is there, and told of when it is imported
+    )
+    if (!hasLedger) return yield* new DatabaseEmptied({ path: crl.path, number })
+  }
+})
+
+/**
+ * Before a worker's first claim: a CA met for the first time gets its list at once, so that a correct empty one exists
+ * from the start; a list that is due is queued. Failing does not keep the worker from starting.
+ */
+export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | Signers | Entropy> = Effect.gen(
+  function*() {
+    const { crlIssuers } = yield* Signers
+    for (const crl of crlIssuers) {
+      const exported = yield* exportedNumber(crl)
+      const head = yield* crls.findHead(crl.id)
+      if (head === undefined) {
+        // Not read again: the list of a worker that was quicker must not be followed by a second one.
+        const first = yield* Effect.either(publish(crl, head))
+        if (Either.isRight(first)) continue
+        if (first.left._tag === "StorageFailed") return yield* first.left
+        yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.left.message })
+        yield* enqueue(crl)
+      } else if (exported !== undefined && exported > head.crlNumber) {
+        // The database is older than the list: clients have seen this number, and the next one is above it.
+        yield* crls.raise(crl.id, { before: head.crlNumber, number: exported, nextUpdate: head.thisUpdate })
+        yield* enqueue(crl)
+      } else if (yield* isDue(crl)) yield* enqueue(crl)
+      else yield* exportList(crl) // whoever stored it may have died before it wrote the file
+    }
+    const served = new Set(crlIssuers.map(({ id }) => id))
+    for (const { issuer } of yield* revocations.issuers(yield* currentSeconds)) {
+      if (!served.has(issuer)) yield* emit("local_ca_orphaned_crl", { issuer })
+    }
+  }
+)
+
+const pruneAfterSeconds = 3600
+const skewSeconds = 3600
+const pruneBatch = 1000
+
+/**
+ * Deletes what ended an hour ago, once a list that was signed after it had ended names it: a certificate may be revoked
+ * when it has ended already. Unknown expiries stay.
+ */
+const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const head = yield* crls.findHead(crl.id)
+  if (head === undefined) return
+  const now = yield* currentSeconds
+  const before = Math.min(now - pruneAfterSeconds, head.thisUpdate)
+  const listed = head.thisUpdate - skewSeconds
+  let rows_removed = 0
+  for (;;) {
+    const gone = yield* revocations.prune(crl.id, { before, listed, limit: pruneBatch })
+    rows_removed += gone
+    if (gone < pruneBatch) break
+    yield* turn
+  }
+  if (rows_removed === 0) return
+  const entries = yield* aside(revocations.count(crl.id))
+  yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
+})
+
+/** The daily sweep: lists that are due are queued, then ended entries pruned. */
+export const sweep: Effect.Effect<void, StorageFailed, Database | Queue | Signers> = Effect.gen(function*() {
+  const { crlIssuers } = yield* Signers
+  for (const crl of crlIssuers) {
+    if (yield* isDue(crl)) yield* enqueue(crl)
+    yield* Effect.tapError(
+      prune(crl),
+      ({ message }) => emit("local_ca_crl_prune_failed", { issuer: crl.id, error: message })
+    )
+  }
+})

@@ -1,0 +1,110 @@
+import { Data, Effect, Either } from "effect"
+import { Queue } from "../../kernel/queue/Queue.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { aside, transaction, turn } from "../../kernel/sql/Database.ts"
+import { listedSerials } from "../../pki/x509/Crl.ts"
+import type { Issuer } from "../../services/signing/Issuers.ts"
+import { Issuers } from "../../services/signing/Issuers.ts"
+import * as audit from "../../store/Audit.ts"
+import * as crls from "../../store/revocation/Crls.ts"
+import * as revocations from "../../store/revocation/Revocations.ts"
+import { currentSeconds } from "../Caller.ts"
+import type { AtKeyboard } from "../Operator.ts"
+import { actorOf } from "../Operator.ts"
+
+/** No worker has met an issuer of this id. */
+export class NoSuchIssuer extends Data.TaggedError("NoSuchIssuer")<{ readonly issuer: string }> {}
+
+/** The number is not above the stored one, `current`. */
+export class NotAbove extends Data.TaggedError("NotAbove")<{ readonly current: number }> {}
+
+/** A CA with the state of its list. Times are epoch seconds. */
+export interface CrlView {
+  readonly issuer: string
+  /** Absent once no served profile signs with it. */
+  readonly ca: Issuer | undefined
+  readonly profiles: ReadonlyArray<string>
+  /** Absent while no worker has met the CA. */
+  readonly stored: Effect.Effect.Success<ReturnType<typeof crls.findHead>>
+  /** Certificates on the stored list. */
+  readonly entries: number
+  /** Revocations it lacks. */
+  readonly unlisted: number
+  readonly state: "ok" | "due" | "expired" | "missing"
+}
+
+const pageSize = 2000
+const halfValidity = 7 * 86_400 / 2
+
+const stateOf = (nextUpdate: number, unlisted: number, now: number): CrlView["state"] =>
+  nextUpdate <= now ? "expired" : unlisted > 0 || nextUpdate - now < halfValidity ? "due" : "ok"
+
+const view = Effect.fnUntraced(function*(
+  issuer: string,
+  ca: Issuer | undefined,
+  profiles: ReadonlyArray<string>
+): Effect.fn.Return<CrlView, StorageFailed, Database> {
+  const stored = yield* crls.find(issuer)
+  const known = { issuer, ca, profiles, stored }
+  if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: "missing" }
+  const listed = Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
+  let [after, unlisted] = ["", 0]
+  for (;;) {
+    const page = yield* revocations.page(issuer, after, pageSize)
+    unlisted += page.filter(({ serial }) => !listed.has(serial)).length
+    after = page.at(-1)?.serial ?? after
+    if (page.length < pageSize) break
+    yield* turn
+  }
+  const state = stateOf(stored.nextUpdate, unlisted, yield* currentSeconds)
+  return { ...known, entries: listed.size, unlisted, state }
+})
+
+/** The lists of the CAs these profiles sign with, then those of CAs no profile has any more. */
+export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
+  const issuers = yield* Issuers
+  const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()
+  for (const profile of profiles) {
+    const ca = issuers.of(profile)
+    if (ca === undefined) continue
+    const known = named.get(ca.id)
+    if (known === undefined) named.set(ca.id, { ca, profiles: [profile] })
+    else known.profiles.push(profile)
+  }
+  const stored = yield* crls.issuers()
+  const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
+  return yield* aside(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
+})
+
+/** The stored list of one CA. */
+export const find = Effect.fnUntraced(function*(issuer: string) {
+  return (yield* crls.findHead(issuer)) ?? (yield* new NoSuchIssuer({ issuer }))
+})
+
+/**
+ * After a restore: the stored number becomes `above`, so that the next list is numbered higher than any that clients
+ * have seen; the list is due at once.
+ */
+export const raise = Effect.fnUntraced(
+  function*(operator: AtKeyboard, issuer: string, above: number) {
+    const { crlNumber: before, nextUpdate: end } = yield* find(issuer)
+    // Due, and no more than that: the list that is stored is as good as it was.
+    const nextUpdate = Math.min(end, (yield* currentSeconds) + halfValidity - 1)
+    const queue = yield* Queue
+    const raised = yield* transaction(Effect.gen(function*() {
+      const done = yield* crls.raise(issuer, { before, number: above, nextUpdate })
+      if (done === undefined) return false
+      yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
+      yield* audit.insert({
+        event: "crl_number_raised",
+        actorKind: "cli",
+        actorId: actorOf(operator).actorId,
+        detail: { issuer, before, after: above }
+      })
+      return true
+    }))
+    if (!raised) return yield* new NotAbove({ current: (yield* find(issuer)).crlNumber })
+    return { issuer, before, after: above }
+  },
+  Effect.uninterruptible
+)

@@ -1,0 +1,36 @@
+import { Effect } from "effect"
+import { CrlNotReady, NotPublished, ServerInternal } from "../../domain/AcmeError.ts"
+import type { Issuer } from "../../services/signing/Issuers.ts"
+import { Issuers } from "../../services/signing/Issuers.ts"
+import { readLedger } from "../../services/signing/Ledger.ts"
+import { PublishedCrls } from "../../services/signing/PublishedCrls.ts"
+import { ReadHooks } from "../../services/signing/ReadHooks.ts"
+
+/** A part of the profile's own CA. */
+const ofIssuer = <A>(profile: string, part: (issuer: Issuer) => A): Effect.Effect<A, NotPublished, Issuers> =>
+  Effect.flatMap(Issuers, (issuers) => {
+    const issuer = issuers.of(profile)
+    return issuer === undefined ? new NotPublished() : Effect.succeed(part(issuer))
+  })
+
+/** The trust anchor of a profile, PEM. */
+export const anchor = (profile: string) => ofIssuer(profile, ({ anchorPem }) => anchorPem)
+
+/** The certificate a profile's leaves are signed with, DER: what `caIssuers` leads to (RFC 5280 section 4.2.2.1). */
+export const issuerCertificate = (profile: string) => ofIssuer(profile, ({ certificate }) => certificate)
+
+/**
+ * The DER revocation list of a profile's CA, as it is stored (docs/decisions/revocation-lists.md, "Serving"). Without a
+ * local CA it is the one the operator's script has, if any.
+ */
+export const revocationList = Effect.fnUntraced(function*(profile: string) {
+  const issuer = (yield* Issuers).of(profile)
+  if (issuer === undefined) {
+    const printed = yield* Effect.orElseSucceed((yield* ReadHooks).crl(profile), () => undefined)
+    return printed ?? (yield* new NotPublished())
+  }
+  const der = yield* (yield* PublishedCrls).of(issuer.id)
+  if (der !== undefined) return der
+  const ledger = yield* Effect.either(readLedger(issuer.ledgerPath))
+  return yield* ledger._tag === "Left" ? new ServerInternal({ cause: ledger.left }) : new CrlNotReady()
+})

@@ -1,0 +1,127 @@
+import { Effect } from "effect"
+import { OrderId } from "../../domain/Id.ts"
+import { aside, turn } from "../../kernel/sql/Database.ts"
+import { namedLeafOf, serialPart } from "../../pki/x509/CertId.ts"
+import * as expiring from "../../store/orders/Expiring.ts"
+import { currentSeconds } from "../Caller.ts"
+
+/** How a certificate was followed by another: its order named it, or it has all its names. */
+export type Via = "replaces" | "identifiers"
+
+/** A certificate that ends soon, and the one that has taken its place. */
+export interface Expiring {
+  readonly order: expiring.Living
+  /** Epoch seconds. */
+  readonly notAfter: number
+  /** Whole days until then, rounded down. */
+  readonly daysRemaining: number
+  readonly supersededBy: { readonly order: expiring.Living; readonly via: Via } | undefined
+}
+
+const daySeconds = 86_400
+const batch = 2000
+const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }
+
+const replacementOf = Effect.fnUntraced(
+  function*({ accountId, certificate, profile }: expiring.Living, notAfter: number) {
+    const leaf = certificate === undefined ? undefined : namedLeafOf(certificate)
+    if (leaf === undefined) return undefined
+    return yield* expiring.findReplacement({ profile, accountId, notAfter }, leaf.certId)
+  }
+)
+
+/**
+ * Which of these have been followed by another certificate: one with all their names, or one ordered in their place. What
+ * certIDs of the profile begin with is read once; no chain is parsed, since there may be very many.
+ */
+const followed = Effect.fnUntraced(
+  function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
+    const found = new Set(page.flatMap(({ isCovered }, number) => isCovered === 1 ? [number] : []))
+    const open = page.flatMap((place, number) =>
+      found.has(number) || place.certSerial === undefined
+        ? []
+        : [{ ...place, number, serial: serialPart(place.certSerial) }]
+    )
+    for (const profile of new Set(open.map((place) => place.profile))) {
+      const authorities = known.get(profile) ?? (yield* expiring.authorities(profile))
+      known.set(profile, authorities)
+      const wanted = open.filter((place) => place.profile === profile).flatMap((
+        { accountId, notAfter, number, serial }
+      ) => authorities.map((authority) => [number, `${authority}.${serial}`, accountId, notAfter] as const))
+      if (wanted.length === 0) continue
+      for (const number of yield* expiring.replaced(profile, wanted)) found.add(number)
+    }
+    return found
+  }
+)
+
+/** Every certificate of the window, a page at a time, with whether it was followed by another, until `use` has enough. */
+const walk = Effect.fnUntraced(function*(
+  window: expiring.Window,
+  isFollowedWanted: boolean,
+  use: (place: expiring.Place, isFollowed: boolean) => void,
+  hasEnough: () => boolean
+) {
+  const known = new Map<string, ReadonlyArray<string>>()
+  let after: Pick<expiring.Place, "id" | "notAfter"> = beforeAll
+  for (;;) {
+    const page = yield* expiring.places(window, after, batch)
+    const gone = isFollowedWanted ? yield* followed(page, known) : new Set()
+    page.forEach((place, number) => use(place, gone.has(number)))
+    after = page.at(-1) ?? after
+    if (page.length < batch || hasEnough()) return
+    yield* turn
+  }
+})
+
+/** How many certificates of a profile end within each of these numbers of days and have not been replaced. */
+export const countOpen = Effect.fnUntraced(function*(profile: string, days: ReadonlyArray<number>) {
+  const now = yield* currentSeconds
+  const window = { profile, now, until: now + Math.max(...days) * daySeconds }
+  const counts = days.map(() => 0)
+  yield* walk(window, true, ({ notAfter }, isFollowed) => {
+    if (isFollowed) return
+    days.forEach((many, index) => {
+      if (notAfter <= now + many * daySeconds) counts[index] = (counts[index] ?? 0) + 1
+    })
+  }, () => false)
+  return counts
+})
+
+const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.Place, now: number) {
+  const order = yield* expiring.find(id)
+  if (order === undefined) return []
+  const replacement = yield* replacementOf(order, notAfter)
+  const [otherId, via] = replacement === undefined
+    ? [isCovered === 1 ? (yield* expiring.findCovering(id))?.id : undefined, "identifiers"] as const
+    : [replacement.id, "replaces"] as const
+  const other = otherId === undefined ? undefined : yield* expiring.find(otherId)
+  const entry: Expiring = {
+    order,
+    notAfter,
+    daysRemaining: Math.max(0, Math.floor((notAfter - now) / daySeconds)),
+    supersededBy: other === undefined ? undefined : { order: other, via }
+  }
+  return [entry]
+})
+
+/**
+ * Issued, unrevoked, unexpired certificates that end within so many days, soonest first (docs/decisions/expiring.md).
+ * `total` counts the window; with `hideSuperseded` the ones that were replaced are left out, and `hidden` counts them.
+ */
+export const list = (
+  wanted: { readonly profile?: string | undefined; readonly days: number; readonly hideSuperseded: boolean },
+  { limit, offset }: { readonly limit: number; readonly offset: number }
+) =>
+  aside(Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const window = { profile: wanted.profile, now, until: now + wanted.days * daySeconds }
+    const page: Array<expiring.Place> = []
+    let [seen, hidden] = [0, 0]
+    yield* walk(window, wanted.hideSuperseded, (place, isFollowed) => {
+      if (isFollowed) hidden++
+      else if (++seen > offset && page.length < limit) page.push(place)
+    }, () => !wanted.hideSuperseded && page.length >= limit)
+    const items = (yield* Effect.forEach(page, (place) => shown(place, now))).flat()
+    return { items, total: yield* expiring.countEnding(window), hidden }
+  }))

@@ -1,0 +1,142 @@
+import { Effect, Either } from "effect"
+import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
+import type { IssueFailureCause } from "../../domain/Audit.ts"
+import type { OrderId } from "../../domain/Id.ts"
+import { expiresAt, statusShown } from "../../domain/Order.ts"
+import { shareOf } from "../../kernel/queue/Job.ts"
+import { Queue } from "../../kernel/queue/Queue.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { base64urlFault, decodeBase64url } from "../../pki/Base64url.ts"
+import type { Csr } from "../../pki/x509/Csr.ts"
+import { checkCsrNames, parseCsr } from "../../pki/x509/Csr.ts"
+import { CsrRefused, refuse } from "../../pki/x509/CsrRefused.ts"
+import * as audit from "../../store/Audit.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
+import { faultOf } from "../account/NewKey.ts"
+import type { Caller } from "../Caller.ts"
+import { auditFacts, currentSeconds, scopeOf } from "../Caller.ts"
+import { confusesScripts, judgeNames } from "../PolicyGate.ts"
+import type { OrderView } from "./Orders.ts"
+import { find } from "./Orders.ts"
+
+// RFC 8555 wants base64url; padding is tolerated here alone, because some clients send it.
+const decodeCsr = (text: string): Either.Either<Csr, CsrRefused> => {
+  const unpadded = text.replace(/={1,2}$/, "")
+  const der = decodeBase64url(unpadded)
+  if (der === undefined) return refuse("undecodable", `The CSR is not base64url: ${base64urlFault(unpadded)}.`)
+  return parseCsr(der)
+}
+
+const namesOf = (order: OrderView): ReadonlyArray<string> => order.identifiers.map(({ value }) => value)
+
+const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, text: string) {
+  const csr = yield* decodeCsr(text)
+  if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
+    return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
+  }
+  const fault = yield* faultOf(csr.spki, caller.accountId)
+  if (fault !== undefined) return yield* new CsrRefused(fault)
+  const names = namesOf(order)
+  yield* checkCsrNames(csr, names)
+  if (yield* confusesScripts(caller.profile.name, [...names, ...csr.subjectNames])) {
+    return yield* new CsrRefused({
+      reason: "common_name",
+      detail: "A common name of the CSR is too long or holds a comma or a control character."
+    })
+  }
+  return csr
+})
+
+const failed = (
+  caller: Caller,
+  order: OrderView,
+  reason: "badCSR" | "serverInternal",
+  detail: { readonly cause: IssueFailureCause; readonly error: string }
+) =>
+  audit.record({
+    event: "certificate_issue_failed",
+    actorKind: "acme",
+    actorId: caller.accountId,
+    accountId: caller.accountId,
+    orderId: order.id,
+    identifiers: namesOf(order),
+    reason,
+    ...auditFacts(caller.profile.name, caller.client),
+    detail: { ...detail, error: detail.error.slice(0, 500) }
+  })
+
+const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, error: CsrRefused) {
+  yield* emit("csr_rejected", { order_id: order.id, reason: error.reason })
+  yield* failed(caller, order, "badCSR", { cause: "bad_csr", error: error.detail })
+  return yield* new BadCsr({ detail: error.detail })
+})
+
+/** The policy of the profile over the names of a CSR, which are the order's by now; the order stays as it is. */
+const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { subjectNames }: Csr) {
+  const refusal = yield* judgeNames(caller, "CSR", [
+    ...namesOf(order).map((value) => ({ type: "dns" as const, value })),
+    ...subjectNames.map((value) => ({ type: "cn" as const, value }))
+  ])
+  if (refusal === undefined) return
+  yield* emit("order_finalize_rejected", { order_id: order.id, reason: "filter" })
+  if (refusal._tag === "Undecided") {
+    yield* failed(caller, order, "serverInternal", { cause: "filter_undecided", error: refusal.error })
+    return yield* new ServerInternal({})
+  }
+  yield* failed(caller, order, "badCSR", { cause: "filter_denied", error: refusal.detail })
+  return yield* new BadCsr({ detail: refusal.detail })
+})
+
+/** Claims the order and queues its signing, or says that somebody else has. */
+const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: OrderView, csr: Csr, now: number) {
+  const { profile } = caller
+  const { id } = order
+  yield* orders.lock(id)
+  const claimed = yield* orders.claim({ id, createdAfter: now - profile.order.validity_seconds, ...scopeOf(caller) })
+  if (claimed === undefined) return yield* new OrderNotReady({})
+  const queue = yield* Queue
+  const subject = { order_id: id, profile: profile.name }
+  const ends = {
+    dedupKey: id,
+    deadline: expiresAt(order.createdAt, profile.order.validity_seconds),
+    share: shareOf(profile.name, caller.accountId)
+  }
+  if (profile.signer.backend === "relay") {
+    yield* upstreamOrders.insert({ orderId: id, csr: csr.der, client: caller.client, now })
+    yield* queue.enqueue({ kind: "signer_relay_issue", payload: subject, ...ends })
+  } else {
+    const payload = { ...subject, csr: Buffer.from(csr.der).toString("base64url"), client: caller.client }
+    yield* queue.enqueue({ kind: "signer_issue", payload, ...ends })
+  }
+  yield* afterCommit(emit("order_finalize_queued", { order_id: id }))
+})
+
+/**
+ * Finalize (RFC 8555 section 7.4): the CSR is judged in full, then one transaction claims the order and queues its
+ * signing. Whoever loses the claim is told the order is not ready.
+ */
+export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId, csrText: string) {
+  const { profile } = caller
+  const order = yield* find(caller, id)
+  const now = yield* currentSeconds
+  const expires = expiresAt(order.createdAt, profile.order.validity_seconds)
+  if (order.status !== "ready" || now >= expires) {
+    yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
+    return yield* new OrderNotReady({ status: statusShown(order, profile.order.validity_seconds, now) })
+  }
+  const csr = yield* Effect.catchTag(
+    acceptCsr(caller, order, csrText),
+    "CsrRefused",
+    (error) => refused(caller, order, error)
+  )
+  yield* filtered(caller, order, csr)
+  yield* Effect.tapErrorTag(
+    transaction(claimAndEnqueue(caller, order, csr, now)),
+    "OrderNotReady",
+    () => emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" })
+  )
+  const processing: OrderView = { ...order, status: "processing" }
+  return processing
+})

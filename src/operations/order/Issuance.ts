@@ -1,0 +1,87 @@
+import { Clock, Effect, Either } from "effect"
+import type { IssueFailureCause } from "../../domain/Audit.ts"
+import { OrderId } from "../../domain/Id.ts"
+import type { Outcome } from "../../kernel/queue/Handler.ts"
+import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import { deadlinePassed } from "../../kernel/queue/Settlement.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { afterCommit } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { reopenCsr } from "../../pki/x509/Csr.ts"
+import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
+import * as certificates from "../../store/orders/Certificates.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import type { GivenUpBy } from "./IssuanceEnds.ts"
+import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+
+type Payload = PayloadOf<"signer_issue">
+
+/**
+ * One attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, its account and
+ * every authorization valid, before signing and again in the write that stores the certificate.
+ */
+export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
+  type Ended = Outcome<Database>
+  const done: Ended = { _tag: "Done" }
+  const id = OrderId(payload.order_id)
+  const order = yield* orders.findForIssuance(payload.profile, id)
+  if (order === undefined || order.status !== "processing") return done
+  if (order.accountStatus !== "valid" || order.unvalidated > 0) {
+    return { _tag: "Done", commit: withdrawn(payload, order) } satisfies Ended
+  }
+  const csr = reopenCsr(Buffer.from(payload.csr, "base64url"))
+  if (Either.isLeft(csr)) return { _tag: "Done", commit: rejected(payload, order, csr.left.detail) } satisfies Ended
+  const names = order.identifiers.map(({ value }) => value)
+  const signers = yield* Signers
+  const signed = yield* Effect.either(
+    Effect.flatMap(
+      signers.of(payload.profile),
+      ({ issue }) =>
+        issue?.({ orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter }) ??
+          new SigningFailed({ cause: "signer_failed", detail: "the profile relays to an upstream now" })
+    )
+  )
+  if (signed._tag === "Left") {
+    switch (signed.left._tag) {
+      case "CsrRejected":
+        return { _tag: "Done", commit: rejected(payload, order, signed.left.detail) } satisfies Ended
+      case "ProfileNotMounted":
+        return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+      case "SigningFailed":
+        yield* emit("order_finalize_issuance_failed", { order_id: id, error: signed.left.detail })
+        return { _tag: "Retry", error: `${signed.left.cause}: ${signed.left.detail}` } satisfies Ended
+    }
+  }
+  // The order ended meanwhile: what it would have had is nobody's.
+  const now = yield* Clock.currentTimeMillis
+  const { discarded = Effect.void, serial } = signed.right
+  if (job.deadline !== undefined && now >= job.deadline * 1000) {
+    yield* discarded
+    return { _tag: "Failed", error: deadlinePassed } satisfies Ended
+  }
+  const commit = Effect.flatMap(
+    stored(payload, job, order, csr.right, signed.right),
+    (isStored) => isStored ? Effect.void : afterCommit(discarded)
+  )
+  // An answer to COMMIT that was lost looks the same: what is stored is not discarded.
+  const isStored = Effect.map(
+    certificates.findBySerial(payload.profile, serial),
+    (found) => found.some(({ orderId }) => orderId === id)
+  )
+  const unlessStored = Effect.flatMap(
+    Effect.orElseSucceed(isStored, () => false),
+    (isStored) => isStored ? Effect.void : discarded
+  )
+  return { _tag: "Done", commit, discarded: unlessStored } satisfies Ended
+})
+
+/** What the audit trail calls the end of a job by its last error: a failed signing says it in its first word. */
+export const causeOf = (lastError: string): IssueFailureCause => {
+  if (lastError === deadlinePassed) return "order_expired"
+  const words = ["lint_failed", "chain_rejected", "script_failed", "upstream_refused", "poll_timeout"] as const
+  return words.find((word) => lastError.startsWith(`${word}:`)) ?? "attempts_exhausted"
+}
+
+/** The signing is given up, by the queue or an operator. */
+export const abandon = (payload: Payload, error: string, by?: GivenUpBy) =>
+  abandoned(payload, error, causeOf(error), by)

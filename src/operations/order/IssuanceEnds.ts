@@ -1,0 +1,138 @@
+import { Clock, Effect } from "effect"
+import type { IssuanceFailed } from "../../domain/AcmeError.ts"
+import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
+import type { AuditRow, IssueFailureCause } from "../../domain/Audit.ts"
+import { OrderId } from "../../domain/Id.ts"
+import { problemOf, problemType } from "../../domain/Problem.ts"
+import type { ClientFacts, Job } from "../../kernel/queue/Job.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { afterCommit, afterTransaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { count } from "../../kernel/telemetry/Metrics.ts"
+import type { Csr } from "../../pki/x509/Csr.ts"
+import type { Issued } from "../../services/signing/Signer.ts"
+import * as audit from "../../store/Audit.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import { auditFacts } from "../Caller.ts"
+
+/* How an issuance ends, whichever way it was gone about: with a certificate, refused, or given up. */
+
+/** What the job of an issuance knows of the request behind it. */
+export interface Issuance {
+  readonly order_id: string
+  readonly profile: string
+  readonly client: ClientFacts
+}
+
+/** The order of an issuance. */
+export type Found = NonNullable<Effect.Effect.Success<ReturnType<typeof orders.findForIssuance>>>
+
+const rowOf = (of: Issuance, order: Found | undefined, error: IssuanceFailed) =>
+  ({
+    event: "certificate_issue_failed",
+    actorKind: order === undefined ? "system" : "acme",
+    actorId: order?.accountId,
+    accountId: order?.accountId,
+    orderId: of.order_id,
+    identifiers: order?.identifiers.map(({ value }) => value),
+    reason: problemType(error),
+    ...auditFacts(of.profile, of.client)
+  }) as const
+
+/** `processing` to `invalid`, with the row that says why. */
+const fail = (
+  of: Issuance,
+  order: Found,
+  error: IssuanceFailed,
+  cause: IssueFailureCause,
+  log: Effect.Effect<void>
+): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    if ((yield* orders.failIssuance(order.id, problemOf(error))) === undefined) return
+    yield* audit.insert({ ...rowOf(of, order, error), detail: { cause } })
+    yield* afterCommit(log)
+  })
+
+/** The account, or an authorization, was withdrawn after finalize. */
+export const withdrawn = (of: Issuance, order: Found) =>
+  fail(
+    of,
+    order,
+    new AuthorityWithdrawn(),
+    "authority_withdrawn",
+    emit("order_finalize_authority_withdrawn", { order_id: order.id })
+  )
+
+/** The CSR is at fault. */
+export const rejected = (of: Issuance, order: Found, detail: string) =>
+  fail(
+    of,
+    order,
+    new BadCsr({ detail }),
+    "bad_csr",
+    emit("order_finalize_bad_csr", { order_id: order.id, error: detail })
+  )
+
+/**
+ * `processing` to `valid` with the certificate, and the row that tells of it. Answers whether it was stored: an order whose authority was withdrawn meanwhile ends `invalid` instead.
+ */
+export const stored = Effect.fnUntraced(
+  function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
+    const { chain, notAfter, serial } = signed
+    const { id } = order
+    yield* orders.lock(id)
+    const stored = yield* orders.issue({
+      id,
+      certificate: chain,
+      certSerial: serial,
+      certPubkey: csr.spki,
+      certNotAfter: notAfter
+    })
+    if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
+    const finished = yield* Clock.currentTimeMillis
+    yield* audit.insert({
+      event: "certificate_issued",
+      actorKind: "acme",
+      actorId: order.accountId,
+      accountId: order.accountId,
+      orderId: id,
+      certSerial: serial,
+      identifiers: order.identifiers.map(({ value }) => value),
+      ...auditFacts(of.profile, of.client),
+      detail: { key_type: csr.keyType, not_after: new Date(notAfter * 1000).toISOString() }
+    })
+    yield* afterCommit(Effect.all([
+      count((metrics) => metrics.issued(of.profile, Math.floor(finished / 1000) - job.createdAt)),
+      emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 })
+    ], { discard: true }))
+    return true
+  },
+  (writes, _of, _job, { id }) =>
+    Effect.tapError(
+      writes,
+      ({ message }) => afterTransaction(emit("order_finalize_persistence_failed", { order_id: id, error: message }))
+    )
+)
+
+/** Who gave an issuance up, where it was not the queue. */
+export type GivenUpBy = Pick<AuditRow<"certificate_issue_failed">, "actorKind" | "actorId">
+
+/** Given up, by the queue or an operator: the order ends `invalid`, with its audit row, in one transaction. */
+export const abandoned = (
+  of: Issuance,
+  error: string,
+  cause: IssueFailureCause,
+  by: GivenUpBy | undefined,
+  problem: IssuanceFailed = new IssuanceAbandoned()
+) =>
+  Effect.gen(function*() {
+    const id = OrderId(of.order_id)
+    if ((yield* orders.failIssuance(id, problemOf(problem))) === undefined) return
+    const order = yield* orders.findForIssuance(of.profile, id)
+    yield* audit.insert({
+      ...rowOf(of, order, problem),
+      ...by,
+      detail: { cause: by === undefined ? cause : "cancelled", error: error.slice(0, 500) }
+    })
+    yield* afterCommit(emit("order_finalize_abandoned", { order_id: id, error }))
+  })

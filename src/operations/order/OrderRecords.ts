@@ -1,0 +1,157 @@
+import { Clock, Data, Effect } from "effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { AlreadyRevoked, ServerInternal } from "../../domain/AcmeError.ts"
+import type { RevokeFailureCause } from "../../domain/Audit.ts"
+import { explain } from "../../domain/Explanation.ts"
+import { isId, OrderId } from "../../domain/Id.ts"
+import { statusShown } from "../../domain/Order.ts"
+import { problemType } from "../../domain/Problem.ts"
+import { aside, turn } from "../../kernel/sql/Database.ts"
+import { namedLeafOf } from "../../pki/x509/CertId.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import * as audit from "../../store/Audit.ts"
+import * as jobSearch from "../../store/jobs/JobSearch.ts"
+import * as orderDetail from "../../store/orders/OrderDetail.ts"
+import type { OrderFilters, OrderRecord } from "../../store/orders/OrderSearch.ts"
+import * as orderSearch from "../../store/orders/OrderSearch.ts"
+import { currentSeconds } from "../Caller.ts"
+import type { Operator } from "../Operator.ts"
+import { actorOf } from "../Operator.ts"
+import * as revocation from "../revocation/Revocation.ts"
+import { WasRevoked } from "../revocation/Revocation.ts"
+
+/** No order has this id. */
+export class NoSuchOrder extends Data.TaggedError("NoSuchOrder")<{ readonly id: string }> {}
+
+/** The order has no certificate. */
+export class NotIssued extends Data.TaggedError("NotIssued")<{ readonly id: string }> {}
+
+/** The order's profile is not served, so nothing here may revoke for it. */
+export class NotServed extends Data.TaggedError("NotServed")<{ readonly profile: string }> {}
+
+/** Lifetime of an order: its profile's, or the process-wide one once the profile is gone. */
+export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
+  (profiles.find(({ name }) => name === profile)?.order ?? order).validity_seconds
+
+/** An order by its id alone. */
+const find = Effect.fnUntraced(function*(id: string) {
+  const order = isId(id) ? yield* orderSearch.findRecord(OrderId(id)) : undefined
+  return order ?? (yield* new NoSuchOrder({ id }))
+})
+
+const everyJob = { limit: 1000, offset: 0 }
+
+/** An order with all that belongs to it, and why it failed, as far as that is still kept. */
+export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" | "profiles">, id: string) {
+  const order = yield* find(id)
+  const now = yield* currentSeconds
+  const challenges = yield* orderDetail.challengesOf(order.id)
+  const ofOrder = yield* jobSearch.search({ orderId: order.id }, everyJob)
+  const leaf = order.certificate === undefined ? undefined : namedLeafOf(order.certificate)
+  const successor = leaf === undefined ? undefined : yield* orderSearch.findSuccessor(order.profile, leaf.certId)
+  const shown = statusShown(order, validityOf(config, order.profile), now)
+  const failure = shown === "invalid" ? yield* orderDetail.failureOf(order.id) : undefined
+  const explanation = shown === "invalid"
+    ? explain({
+      orderError: order.error,
+      challengeErrors: challenges.flatMap(({ error }) => error === undefined ? [] : [error]),
+      cause: failure?.detail.cause,
+      requestId: failure?.requestId
+    })
+    : undefined
+  return { order, status: shown, challenges, jobs: ofOrder, replacedBy: successor?.id, explanation }
+})
+
+const walkBatch = 1000
+const walkNames = 1_000_000
+const walkMillis = 3000
+const afterAll = { beforeTime: Number.MAX_SAFE_INTEGER, beforeId: OrderId("ffffffff-ffff-ffff-ffff-ffffffffffff") }
+
+/**
+ * Orders with a name that contains a text, newest first, as far as a bounded walk finds them
+ * (docs/decisions/data-model.md, "Names that contain a text").
+ */
+const searchContaining = Effect.fnUntraced(function*(
+  filters: OrderFilters,
+  part: string,
+  { limit, offset }: { readonly limit: number; readonly offset: number }
+) {
+  const started = yield* Clock.currentTimeMillis
+  const items: Array<OrderRecord> = []
+  let [before, names, total] = [afterAll, 0, 0]
+  for (;;) {
+    const batch = yield* orderSearch.walk(filters, { ...before, limit: walkBatch })
+    for (const order of batch) {
+      names += order.identifiers.length
+      if (!order.identifiers.some(({ value }) => value.includes(part))) continue
+      if (total >= offset && items.length < limit) items.push(order)
+      total++
+    }
+    const last = batch.at(-1)
+    if (last === undefined || batch.length < walkBatch) return { items, total, truncated: false }
+    if (names >= walkNames || (yield* Clock.currentTimeMillis) - started >= walkMillis) {
+      return { items, total, truncated: true }
+    }
+    before = { beforeTime: last.createdAt, beforeId: last.id }
+    yield* turn
+  }
+})
+
+/** A page of orders, newest first, and how many match; `truncated` says that a search for a part ended early. */
+export const list = (
+  filters: OrderFilters & { readonly identifierContains?: string | undefined },
+  page: { readonly limit: number; readonly offset: number }
+) =>
+  aside(Effect.gen(function*() {
+    const { identifierContains, ...indexed } = filters
+    if (identifierContains !== undefined) {
+      return yield* searchContaining(indexed, identifierContains.toLowerCase(), page)
+    }
+    const items = yield* orderSearch.search(indexed, page)
+    return { items, total: yield* orderSearch.countMatches(indexed), truncated: false }
+  }))
+
+/** The PEM chain of an order, leaf first. */
+export const chain = Effect.fnUntraced(function*(id: string) {
+  const { certificate } = yield* find(id)
+  return certificate ?? (yield* new NotIssued({ id }))
+})
+
+/** Revokes an order's certificate for the operator, or has it revoked; answers what `revocation.revoke` does. */
+export const revoke = Effect.fnUntraced(function*(
+  config: Pick<Config, "profiles">,
+  operator: Operator,
+  id: string,
+  reason: number | undefined
+) {
+  const { accountId, certificate, certPubkey, certSerial, id: orderId, identifiers, profile, revokedAt } = yield* find(
+    id
+  )
+  if (certificate === undefined || certSerial === undefined) return yield* new NotIssued({ id })
+  const served = config.profiles.find(({ enabled, name }) => enabled && name === profile)
+  if (served === undefined) return yield* new NotServed({ profile })
+  const actor = actorOf(operator)
+  const refused = (error: AcmeError, cause: RevokeFailureCause) =>
+    audit.record({
+      event: "certificate_revoke_failed",
+      ...actor,
+      profile,
+      accountId,
+      orderId,
+      certSerial,
+      identifiers: identifiers.map(({ value }) => value),
+      reason: problemType(error),
+      detail: { cause }
+    })
+  if (revokedAt !== undefined) {
+    yield* refused(new AlreadyRevoked(), "already_revoked")
+    return yield* new WasRevoked()
+  }
+  const found = { orderId, accountId, profile, identifiers, certificate, serial: certSerial, certPubkey }
+  const by = { ...actor, detail: { authorized_by: "operator" } } as const
+  const burning = revocation.burn(found, reason, by)
+  return yield* revocation.revoke(found, served.signer.backend, reason, by, burning).pipe(
+    Effect.tapErrorTag("WasRevoked", () => refused(new AlreadyRevoked(), "already_revoked")),
+    Effect.tapErrorTag("IssuerUnknown", () => refused(new ServerInternal({}), "issuer_mismatch"))
+  )
+})

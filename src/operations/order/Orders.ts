@@ -1,0 +1,258 @@
+import { Effect, Either } from "effect"
+import type { AcmeError, IdentifierRefused } from "../../domain/AcmeError.ts"
+import {
+  AlreadyReplaced,
+  Compound,
+  Malformed,
+  MalformedIdentifier,
+  NotFound,
+  RejectedIdentifier,
+  UnsupportedIdentifier
+} from "../../domain/AcmeError.ts"
+import type { ChallengeType } from "../../domain/Challenge.ts"
+import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
+import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
+import type { DnsName, KnownLabels } from "../../domain/Identifier.ts"
+import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Identifier.ts"
+import type { Order, OrderIdentifier } from "../../domain/Order.ts"
+import { problemType } from "../../domain/Problem.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import * as accounts from "../../store/Accounts.ts"
+import * as authorizations from "../../store/Authorizations.ts"
+import * as certificates from "../../store/orders/Certificates.ts"
+import * as orderList from "../../store/orders/OrderList.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import type { Caller } from "../Caller.ts"
+import { currentSeconds, scopeOf } from "../Caller.ts"
+import * as limits from "../Limits.ts"
+import { judgeNames, orderProblem } from "../PolicyGate.ts"
+import { locate } from "./Renewal.ts"
+
+/** newOrder as decoded; dates are epoch seconds. */
+export interface OrderRequest {
+  readonly identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
+  readonly notBefore: number | undefined
+  readonly notAfter: number | undefined
+  /** A certID (RFC 9773). */
+  readonly replaces?: string | undefined
+}
+
+/** An order and its authorizations' ids, in the order of the identifiers. */
+export interface OrderView extends Order {
+  readonly authorizationIds: ReadonlyArray<AuthorizationId>
+}
+
+const accept = (
+  profile: ProfileConfig,
+  identifier: { readonly type: string; readonly value: string },
+  known: KnownLabels
+): Either.Either<DnsName, IdentifierRefused> => {
+  if (identifier.type !== "dns") return Either.left(new UnsupportedIdentifier({ identifier }))
+  const dns01Enabled = profile.challenge.enabled.includes("dns-01")
+  const name = normalizeIdentifier(identifier.value, { dns01Enabled }, known)
+  if (Either.isLeft(name)) {
+    const { detail, kind } = name.left
+    return Either.left(
+      kind === "malformed"
+        ? new MalformedIdentifier({ detail, identifier })
+        : new RejectedIdentifier({ detail, identifier })
+    )
+  }
+  return isWildcard(name.right) && !dns01Enabled
+    ? Either.left(
+      new RejectedIdentifier({ detail: "A wildcard needs dns-01, which this profile does not offer.", identifier })
+    )
+    : Either.right(name.right)
+}
+
+/** Refusals one answer lists: whoever has more of them reads these first. */
+const mostRefusals = 10
+
+/** Identifiers are judged until so many are refused; one refusal is answered as it is, several as a compound. */
+const acceptAll = (
+  profile: ProfileConfig,
+  identifiers: OrderRequest["identifiers"]
+): Either.Either<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
+  const refusals: Array<IdentifierRefused> = []
+  const names = new Set<DnsName>()
+  const known: KnownLabels = new Map()
+  for (const identifier of identifiers) {
+    const judged = accept(profile, identifier, known)
+    if (Either.isRight(judged)) names.add(judged.right)
+    else if (refusals.push(judged.left) === mostRefusals) break
+  }
+  const [first, second] = refusals
+  if (first === undefined) return Either.right([...names])
+  return Either.left(second === undefined ? first : new Compound({ parts: refusals }))
+}
+
+const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number) => {
+  const { identifiers, notAfter, notBefore } = request
+  const limit = limits.mostNames(profile)
+  if (identifiers.length === 0) return Either.left(new Malformed({ detail: "An order names at least one identifier." }))
+  if (identifiers.length > limit) {
+    return Either.left(new Malformed({ detail: `An order names at most ${limit} identifiers.` }))
+  }
+  if (notAfter !== undefined && (notAfter <= now || (notBefore !== undefined && notAfter <= notBefore))) {
+    return Either.left(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
+  }
+  return acceptAll(profile, identifiers)
+}
+
+// A wildcard is proved in the DNS alone (RFC 8555 section 8.4): no host stands for every name below its base.
+const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
+  isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
+
+// Whose a certificate is that is not the caller's, or whether there is one, is told to nobody.
+const nobodys = "names no certificate of this account"
+const replacesFaults = {
+  malformed: "is no certID: two base64url texts with a dot between them",
+  unknown: nobodys,
+  key_id_mismatch: nobodys,
+  other_account: nobodys,
+  no_shared_identifier: "names a certificate that shares no name with the order"
+}
+
+/** The certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
+const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
+  const found = yield* locate(caller.profile.name, certId)
+  const reason = typeof found === "string"
+    ? found
+    : found.accountId !== caller.accountId
+    ? "other_account"
+    : found.identifiers.some(({ value }) => names.includes(value))
+    ? undefined
+    : "no_shared_identifier"
+  if (reason === undefined && typeof found !== "string") return found
+  yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
+  return yield* new Malformed({ detail: `The member replaces ${replacesFaults[reason ?? "unknown"]}.` })
+})
+
+/** Inserts the order; false when another one has the claim to the certificate it is to replace. */
+const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validitySeconds: number) {
+  const { accountId, now, profile, replaces } = row
+  if (replaces !== undefined) {
+    yield* accounts.lock(accountId) // first in the order of locks, before an order row
+    yield* orders.releaseClaim(profile, replaces, now - validitySeconds)
+  }
+  return (yield* orders.insert(row)) !== undefined
+})
+
+type Inserting = Effect.Effect<"inserted" | "claimed" | limits.Reached, StorageFailed, Database>
+
+/** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
+export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
+  const { profile } = caller
+  const now = yield* currentSeconds
+  const names = yield* Effect.tapError(
+    checkRequest(profile, request, now),
+    (error: AcmeError) =>
+      emit("order_rejected", {
+        reason: problemType(error),
+        identifiers: request.identifiers.map(({ value }) => value)
+      })
+  )
+  const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
+  const refusal = yield* judgeNames(caller, "newOrder", names.map((value) => ({ type: "dns", value })))
+  if (refusal !== undefined) {
+    const problem = orderProblem(refusal)
+    yield* emit("order_rejected", { reason: problemType(problem), identifiers: names })
+    return yield* Effect.fail(problem)
+  }
+  const entropy = yield* Entropy
+  const id = makeOrderId(yield* entropy.uuid)
+  const identifiers: Array<OrderIdentifier> = []
+  const wanted: Array<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }> = []
+  const offered: Array<Parameters<typeof authorizations.insertOffered>[1][number]> = []
+  for (const value of names) {
+    const identifier: OrderIdentifier = { type: "dns", value }
+    identifiers.push(identifier)
+    const authzId = makeAuthorizationId(yield* entropy.uuid)
+    wanted.push({ id: authzId, identifier })
+    for (const [position, type] of challengesFor(profile, value).entries()) {
+      offered.push({ id: ChallengeId(yield* entropy.uuid), authzId, type, position, token: yield* entropy.token })
+    }
+  }
+  const { notAfter, notBefore } = request
+  const replaces = replaced?.leaf.certId
+  const { ip, ptr } = caller.client
+  const row = { id, identifiers, notBefore, notAfter, replaces, now, ip, ptr, ...scopeOf(caller) }
+  const reversed = names.map((name) => [name, reverseName(name)] as const)
+  const written = Effect.all([
+    orders.insertIdentifiers(id, profile.name, reversed),
+    authorizations.insert(id, now, wanted),
+    authorizations.insertOffered(now, offered),
+    afterCommit(emit("order_created", { order_id: id, identifiers: names })),
+    replaced === undefined
+      ? Effect.void
+      : afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
+  ], { discard: true })
+  // A claim that is taken is no failure of the transaction: its neighbours would have to run again.
+  const outcome = yield* transaction(Effect.flatMap(
+    limits.boundsOrders(profile)
+      ? Effect.zipRight(accounts.lock(caller.accountId), limits.ofNewOrder(caller, names.length, now))
+      : Effect.succeed(undefined),
+    (reached): Inserting =>
+      reached !== undefined ? Effect.succeed(reached) : Effect.flatMap(
+        insertClaiming(row, profile.order.validity_seconds),
+        (inserted) => inserted ? Effect.as(written, "inserted") : Effect.succeed("claimed")
+      )
+  ))
+  if (typeof outcome === "object") return yield* limits.refuse(profile.name, outcome, caller)
+  if (outcome === "claimed") {
+    yield* emit("order_replaces_rejected", { reason: "already_claimed" })
+    return yield* new AlreadyReplaced()
+  }
+  const view: OrderView = {
+    id,
+    ...scopeOf(caller),
+    status: "pending",
+    identifiers,
+    notBefore,
+    notAfter,
+    replaces,
+    error: undefined,
+    createdAt: now,
+    authorizationIds: wanted.map((authorization) => authorization.id)
+  }
+  return view
+})
+
+/** The caller's order; absent, another account's and another profile's are one answer. */
+export const find = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
+  const order = yield* orders.find({ id, ...scopeOf(caller) })
+  if (order === undefined) return yield* new NotFound()
+  return { ...order, authorizationIds: order.authorizationIds.map((one) => makeAuthorizationId(one)) }
+})
+
+const pageSize = 100
+const longestWalk = 500
+const beforeAll = makeOrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
+
+/**
+ * One page of the caller's orders, newest first, and the cursor of the next one when there may be more. A page is short,
+ * or even empty, where many orders have failed.
+ */
+export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId | undefined) {
+  const now = yield* currentSeconds
+  const walked = yield* orderList.list({
+    ...scopeOf(caller),
+    before: cursor ?? beforeAll,
+    createdAfter: now - caller.profile.order.validity_seconds,
+    limit: longestWalk
+  })
+  const shown = walked.filter(({ isShown }) => isShown === 1).map(({ id }) => id)
+  const ids = shown.slice(0, pageSize)
+  const last = shown.length > pageSize ? ids.at(-1) : walked.length === longestWalk ? walked.at(-1)?.id : undefined
+  return { ids, next: last }
+})
+
+/** The PEM chain of a `valid` order, leaf first. */
+export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
+  const row = yield* certificates.certificate({ id, ...scopeOf(caller) })
+  return row === undefined ? yield* new NotFound() : row.certificate
+})

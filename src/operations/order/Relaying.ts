@@ -1,0 +1,172 @@
+import { Clock, Effect, Either } from "effect"
+import {
+  IssuanceAbandoned,
+  UpstreamRefusedName,
+  UpstreamRefusedOrder,
+  UpstreamTooSlow
+} from "../../domain/AcmeError.ts"
+import { OrderId } from "../../domain/Id.ts"
+import type { Outcome } from "../../kernel/queue/Handler.ts"
+import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import { deadlinePassed } from "../../kernel/queue/Settlement.ts"
+import { Database, StorageFailed, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { reopenCsr } from "../../pki/x509/Csr.ts"
+import type { TokenStore } from "../../services/signing/relay/Strategy.ts"
+import { UpstreamUnavailable } from "../../services/signing/relay/UpstreamFailed.ts"
+import type { Relaying } from "../../services/signing/Signer.ts"
+import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
+import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
+import { currentSeconds } from "../Caller.ts"
+import { causeOf } from "./Issuance.ts"
+import type { GivenUpBy, Issuance } from "./IssuanceEnds.ts"
+import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+
+type Payload = PayloadOf<"signer_relay_issue">
+type Row = NonNullable<Effect.Effect.Success<ReturnType<typeof upstreamOrders.find>>>
+
+const issuanceOf = ({ order_id, profile }: Payload, row: Row | undefined): Issuance => ({
+  order_id,
+  profile,
+  client: { ip: row?.clientIp, ptr: row?.clientPtr, user_agent: row?.userAgent, request_id: row?.requestId }
+})
+
+/** A writer with the database put in. */
+const through = <A, E>(database: Database["Type"], write: (now: number) => Effect.Effect<A, E, Database>) =>
+  Effect.provideService(Effect.flatMap(currentSeconds, write), Database, database)
+
+const tokenLifeSeconds = 3600
+
+const tokensIn = (database: Database["Type"]): TokenStore => ({
+  put: (token, keyAuthorization) =>
+    through(
+      database,
+      (now) => transaction(http01Tokens.put({ token, keyAuthorization, now, expiresAt: now + tokenLifeSeconds }))
+    )
+      .pipe(
+        Effect.tapError(({ message }) => emit("http_01_token_store_failed", { error: message })),
+        Effect.mapError(() =>
+          new UpstreamUnavailable({
+            detail: "the challenge's token could not be stored in the database here",
+            status: undefined
+          })
+        )
+      ),
+  remove: (token) => Effect.ignore(through(database, () => transaction(http01Tokens.remove(token))))
+})
+
+const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<StorageFailed>["keeper"] => ({
+  asked: (asks) =>
+    through(database, (now) => transaction(upstreamOrders.asked({ orderId, asks, now }))).pipe(
+      Effect.zipRight(asks > 1 ? emit("upstream_order_lost", { order_id: orderId, attempts: asks }) : Effect.void)
+    ),
+  opened: (orderUrl, finalizeUrl) =>
+    through(database, (now) => transaction(upstreamOrders.opened({ orderId, orderUrl, finalizeUrl, now }))),
+  issued: (certificateUrl) =>
+    through(database, (now) => transaction(upstreamOrders.issued({ orderId, certificateUrl, now }))),
+  unclaimed: (urls) =>
+    through(
+      database,
+      () => Effect.map(upstreamOrders.claimed(urls), (claimed) => urls.filter((url) => !claimed.includes(url)))
+    )
+})
+
+/**
+ * One attempt to have an order fulfilled by the upstream (docs/decisions/relays.md). The account and every authorization
+ * must be valid before it begins and in the write that stores the certificate, as for any signing
+ * (docs/decisions/job-outcomes.md, "Signing"). An order the upstream has opened is continued. What counts as its time is
+ * what attempts take and the waits between them, not what passes while no process has the job.
+ */
+export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
+  type Ended = Outcome<Database>
+  const id = OrderId(payload.order_id)
+  const order = yield* orders.findForIssuance(payload.profile, id)
+  const row = yield* upstreamOrders.find(id)
+  if (order === undefined || row === undefined) return { _tag: "Done" } satisfies Ended
+  const issuance = issuanceOf(payload, row)
+  const endUpstream = (status: "valid" | "invalid", error?: string) =>
+    Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
+  const endUnauthorized = endUpstream("invalid", "authority withdrawn")
+  if (order.status !== "processing") {
+    const commit = order.status === "valid" ? endUpstream("valid") : endUpstream("invalid", "the order has ended")
+    return { _tag: "Done", commit } satisfies Ended
+  }
+  if (order.accountStatus !== "valid" || order.unvalidated > 0) {
+    return { _tag: "Done", commit: Effect.zipRight(withdrawn(issuance, order), endUnauthorized) } satisfies Ended
+  }
+  const refused = (detail: string): Ended => ({
+    _tag: "Done",
+    commit: Effect.zipRight(rejected(issuance, order, detail), endUpstream("invalid", detail))
+  })
+  const csr = reopenCsr(row.csr)
+  if (Either.isLeft(csr)) return refused(csr.left.detail)
+  const now = yield* currentSeconds
+  if ((yield* transaction(upstreamOrders.start(id, now))) === undefined) return { _tag: "Done" } satisfies Ended
+  const database = yield* Database
+  const names = order.identifiers.map(({ value }) => value)
+  const request = { orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter }
+  const signers = yield* Signers
+  const relayed = yield* Effect.either(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>
+    relay?.(request, {
+      stored: row,
+      startedAt: now - job.spentSeconds,
+      wasBegun: row.startedAt !== undefined,
+      keeper: keeperIn(database, id),
+      tokens: tokensIn(database)
+    }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
+  if (relayed._tag === "Right") {
+    yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
+    // The order ended meanwhile: what it would have had is nobody's.
+    const millis = yield* Clock.currentTimeMillis
+    if (job.deadline !== undefined && millis >= job.deadline * 1000) {
+      return { _tag: "Failed", error: deadlinePassed } satisfies Ended
+    }
+    const commit = Effect.flatMap(
+      stored(issuance, job, order, csr.right, relayed.right),
+      (isStored) => isStored ? endUpstream("valid") : endUnauthorized
+    )
+    return { _tag: "Done", commit } satisfies Ended
+  }
+  const failure = relayed.left
+  switch (failure._tag) {
+    case "StorageFailed":
+      return yield* failure
+    case "CsrRejected":
+      return refused(failure.detail)
+    case "ProfileNotMounted":
+      return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+    case "SigningFailed": {
+      const { again, cause, detail, problemType } = failure
+      yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
+      const isName = problemType === "rejectedIdentifier" ? "rejectedIdentifier: " : ""
+      const error = `${cause}: ${isName}${detail}`
+      const isOver = cause === "upstream_refused" || cause === "poll_timeout"
+      return (isOver ? { _tag: "Failed", error } : { _tag: "Retry", error, ...again }) satisfies Ended
+    }
+  }
+})
+
+/** The problem an order ends with, by the last error of its job. What kept the upstream is the operator's to know. */
+const problemBy = (error: string) => {
+  if (error.startsWith("poll_timeout:")) return new UpstreamTooSlow()
+  const [, name, detail] = /^upstream_refused: (rejectedIdentifier: )?(.*)$/s.exec(error) ?? []
+  if (detail === undefined) return new IssuanceAbandoned()
+  return name === undefined ? new UpstreamRefusedOrder({ detail }) : new UpstreamRefusedName({ detail })
+}
+
+/** The relaying is given up, by the queue or an operator: the order and what is known of the upstream's end `invalid`. */
+export const abandon = (payload: Payload, error: string, by?: GivenUpBy) =>
+  Effect.gen(function*() {
+    const orderId = OrderId(payload.order_id)
+    const row = yield* upstreamOrders.find(orderId)
+    yield* abandoned(
+      issuanceOf(payload, row),
+      error,
+      causeOf(error),
+      by,
+      by === undefined ? problemBy(error) : undefined
+    )
+    yield* upstreamOrders.end({ orderId, status: "invalid", error, now: yield* currentSeconds })
+  })

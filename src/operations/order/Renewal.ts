@@ -1,0 +1,71 @@
+import { Effect } from "effect"
+import { Malformed, NoSuchCertificate } from "../../domain/AcmeError.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { NamedLeaf } from "../../pki/x509/CertId.ts"
+import { namedLeaf, parseCertId } from "../../pki/x509/CertId.ts"
+import { readStoredChain } from "../../pki/x509/Chain.ts"
+import { ReadHooks } from "../../services/signing/ReadHooks.ts"
+import * as certificates from "../../store/orders/Certificates.ts"
+import { currentSeconds } from "../Caller.ts"
+
+/** When to renew a certificate, in epoch seconds; `isRevoked` asks for haste. */
+export interface RenewalWindow {
+  readonly start: number
+  readonly end: number
+  readonly isRevoked: boolean
+  /** Why then, for people: an `http` or `https` URL. */
+  readonly explanationUrl?: string | undefined
+}
+
+/** The certificate a certID names at a profile; `undefined` when there is none, "malformed" when it is no certID. */
+export const locate = Effect.fnUntraced(function*(profile: string, text: string) {
+  const certId = parseCertId(text)
+  if (certId === undefined) return "malformed" as const
+  const found = yield* certificates.findBySerial(profile, certId.serial)
+  for (const row of found) {
+    const leaf = namedLeaf(row.certificate, certId)
+    if (leaf !== undefined) return { ...row, leaf, serial: certId.serial }
+  }
+  return found.length === 0 ? "unknown" as const : "key_id_mismatch" as const
+})
+
+const daySeconds = 86_400
+
+/** From two thirds to three quarters of the validity, at least a second long. */
+const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
+  const lifetime = notAfter - notBefore
+  const start = notBefore + Math.floor(lifetime * 2 / 3)
+  return { start, end: Math.max(start + 1, notBefore + Math.floor(lifetime * 3 / 4)), isRevoked: false }
+}
+
+/** What the signer suggests; a failure is logged, and no opinion like any other. */
+const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string) {
+  const leaf = readStoredChain(chainPem)?.leaf
+  if (leaf === undefined) return undefined
+  return yield* Effect.catchAll(
+    (yield* ReadHooks).window(profile, leaf),
+    ({ detail }) => Effect.as(emit("renewal_info_hook_failed", { error: detail }), undefined)
+  )
+})
+
+/**
+ * Renewal information (RFC 9773): a window that is over for a revoked certificate, else what the signer suggests, else
+ * the estimate.
+ */
+export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
+  const found = yield* locate(profile, certId)
+  if (found === "malformed") {
+    yield* emit("renewal_info_rejected", { reason: "malformed" })
+    return yield* new Malformed({ detail: "The certID is not two base64url texts with a dot between them." })
+  }
+  if (typeof found === "string") {
+    yield* emit("renewal_info_rejected", { reason: "unknown" })
+    return yield* new NoSuchCertificate()
+  }
+  if (found.revokedAt === undefined) {
+    const window = yield* suggested(profile, found.certificate)
+    return window === undefined ? estimate(found.leaf) : { ...window, isRevoked: false } satisfies RenewalWindow
+  }
+  const now = yield* currentSeconds
+  return { start: now - daySeconds, end: now, isRevoked: true } satisfies RenewalWindow
+})

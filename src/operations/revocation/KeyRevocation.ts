@@ -1,0 +1,50 @@
+import { Effect } from "effect"
+import { OrderId } from "../../domain/Id.ts"
+import type { Outcome } from "../../kernel/queue/Handler.ts"
+import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { awaitStoring } from "../../kernel/sql/Lock.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { fingerprint } from "../../pki/jose/Jws.ts"
+import * as certificates from "../../store/orders/Certificates.ts"
+import { currentSeconds } from "../Caller.ts"
+import type { RevokedBy } from "./Revocation.ts"
+import { keyCompromise, revoke } from "./Revocation.ts"
+
+const pageSize = 100
+const beforeAll = OrderId("00000000-0000-0000-0000-000000000000")
+
+/**
+ * Revokes every live certificate of a key that was burnt for everybody, each as its own backend does it
+ * (docs/decisions/keys-and-chains.md, "Who may burn a key"). An attempt that is repeated finds those that are left.
+ */
+export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: PayloadOf<"key_revoke">, job: Job) {
+  const key = Buffer.from(pubkey, "base64url")
+  const by: RevokedBy = {
+    actorKind: "acme",
+    actorId: undefined,
+    clientIp: client.ip,
+    clientPtr: client.ptr,
+    userAgent: client.user_agent,
+    requestId: client.request_id,
+    detail: { authorized_by: "certificate_key" }
+  }
+  yield* transaction(awaitStoring)
+  const now = yield* currentSeconds
+  let [after, revoked] = [beforeAll, 0]
+  for (;;) {
+    const page = yield* certificates.liveOfKey({ pubkey: key, now, after, limit: pageSize })
+    for (const found of page) {
+      // No CA of this service: the signer of its profile is asked, which one that is now the asking will find out.
+      const isRevoked = yield* revoke(found, undefined, keyCompromise, by).pipe(
+        Effect.as(true),
+        Effect.catchTags({ WasRevoked: () => Effect.succeed(false), IssuerUnknown: () => Effect.succeed(false) })
+      )
+      if (isRevoked) revoked++
+      after = found.orderId
+    }
+    if (page.length < pageSize) break
+  }
+  if (revoked > 0) yield* emit("key_certificates_revoked", { key_fp: fingerprint(key), job_id: job.id, count: revoked })
+  return { _tag: "Done" } satisfies Outcome<never>
+})

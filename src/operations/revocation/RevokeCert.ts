@@ -1,0 +1,141 @@
+import { Effect, Either } from "effect"
+import type { Account } from "../../domain/Account.ts"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import {
+  AlreadyRevoked,
+  BadRevocationReason,
+  Malformed,
+  NoSuchCertificate,
+  RevocationAbandoned,
+  RevocationPending,
+  ServerInternal,
+  Unauthorized
+} from "../../domain/AcmeError.ts"
+import type { RevokeFailureCause } from "../../domain/Audit.ts"
+import { problemType } from "../../domain/Problem.ts"
+import type { ClientFacts } from "../../kernel/queue/Job.ts"
+import { Waits } from "../../kernel/queue/Waits.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { sameBytes } from "../../pki/asn1/DerReader.ts"
+import { base64urlFault, decodeBase64url, isPem } from "../../pki/Base64url.ts"
+import type { AccountKey } from "../../pki/jose/Jwk.ts"
+import { readCertificate } from "../../pki/x509/Certificate.ts"
+import { readStoredChain } from "../../pki/x509/Chain.ts"
+import { serialText } from "../../pki/x509/Serial.ts"
+import { AuditAllowance } from "../../services/audit/AuditAllowance.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import * as audit from "../../store/Audit.ts"
+import * as certificates from "../../store/orders/Certificates.ts"
+import { auditFacts } from "../Caller.ts"
+import { burn, isAcceptedReason, revoke } from "./Revocation.ts"
+
+/** A revokeCert request whose signature and nonce have been checked. */
+export interface RevocationRequest {
+  readonly profile: string
+  /** What signs for the profile. */
+  readonly backend: ProfileConfig["signer"]["backend"]
+  /** The account that signed, whatever its status, or the key the request carries. */
+  readonly signer: { readonly account: Account } | { readonly key: AccountKey }
+  /** base64url DER. */
+  readonly certificate: string
+  /** An RFC 5280 code; absent is stored as none. */
+  readonly reason: number | undefined
+  readonly client: ClientFacts
+}
+
+type Found = Effect.Effect.Success<ReturnType<typeof certificates.findBySerial>>[number] & { readonly serial: string }
+
+const accountOf = ({ signer }: RevocationRequest) => "account" in signer ? signer.account : undefined
+
+const isAuthorized = ({ signer }: RevocationRequest, found: Found): boolean =>
+  "account" in signer
+    ? signer.account.id === found.accountId
+    : found.certPubkey !== undefined && sameBytes(found.certPubkey, signer.key.spki)
+
+const refused = Effect.fnUntraced(function*(
+  request: RevocationRequest,
+  certSerial: string,
+  error: AcmeError,
+  cause: RevokeFailureCause | undefined,
+  found: Found | undefined
+) {
+  yield* emit("certificate_revoke_rejected", { cert_serial: certSerial, reason: problemType(error) })
+  const account = accountOf(request)
+  // Anybody can make a key and name a certificate, be it one that a server showed: such rows are rationed.
+  const isOutsider = account === undefined && (found === undefined || !isAuthorized(request, found))
+  if (isOutsider && !(yield* (yield* AuditAllowance).take)) return yield* error
+  yield* audit.record({
+    event: "certificate_revoke_failed",
+    actorKind: "acme",
+    actorId: account?.id,
+    accountId: account?.id,
+    orderId: found?.orderId,
+    certSerial,
+    identifiers: found?.identifiers.map(({ value }) => value),
+    reason: problemType(error),
+    ...auditFacts(request.profile, request.client),
+    detail: cause === undefined ? {} : { cause }
+  })
+  return yield* error
+}, Effect.uninterruptible)
+
+/**
+ * revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf must be the submitted one, octet for
+ * octet. Authorization is judged before anything that would tell whether the certificate is revoked. Where somebody else
+ * has to revoke it, the request waits for that. A compromise burns the key even where its certificate was revoked before.
+ */
+export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
+  const { client, profile, reason, signer } = request
+  const der = decodeBase64url(request.certificate)
+  const read = der === undefined ? undefined : Either.getOrUndefined(readCertificate(der))
+  if (der === undefined || read === undefined) {
+    const fault = der === undefined
+      ? `base64url: ${base64urlFault(request.certificate)}`
+      : isPem(der)
+      ? "DER but PEM; send the DER inside it, as base64url"
+      : "the DER of one certificate"
+    const error = new Malformed({ detail: `The certificate is not ${fault}.` })
+    yield* emit("certificate_revoke_rejected", { cert_serial: undefined, reason: problemType(error) })
+    return yield* error
+  }
+  const serial = serialText(read.serial)
+  let found: Found | undefined
+  for (const row of yield* certificates.findBySerial(profile, serial)) {
+    const leaf = readStoredChain(row.certificate)?.leaf
+    if (leaf !== undefined && sameBytes(leaf, der)) found = { ...row, serial }
+  }
+  const refuse = (error: AcmeError, cause?: RevokeFailureCause) => refused(request, serial, error, cause, found)
+  if (found === undefined) return yield* refuse(new NoSuchCertificate())
+  if (!isAuthorized(request, found)) {
+    const detail = "Neither the account of the certificate nor its own key signed the request."
+    return yield* refuse(new Unauthorized({ detail }), "unauthorized")
+  }
+  if (reason !== undefined && !isAcceptedReason(reason)) {
+    return yield* refuse(new BadRevocationReason({ code: reason }), "bad_reason")
+  }
+  const { clientIp, clientPtr, requestId, userAgent } = auditFacts(profile, client)
+  const by = {
+    actorKind: "acme",
+    actorId: accountOf(request)?.id,
+    requestId,
+    clientIp,
+    clientPtr,
+    userAgent,
+    detail: { authorized_by: "account" in signer ? "account" : "certificate_key" }
+  } as const
+  const burning = burn(found, reason, by)
+  if (found.revokedAt !== undefined) {
+    yield* transaction(burning)
+    return yield* refuse(new AlreadyRevoked(), "already_revoked")
+  }
+  const revoking = revoke({ ...found, profile }, request.backend, reason, by, burning)
+  const { isRevoked, job } = yield* Effect.catchTags(revoking, {
+    WasRevoked: () => refuse(new AlreadyRevoked(), "already_revoked"),
+    IssuerUnknown: () => refuse(new ServerInternal({}), "issuer_mismatch")
+  })
+  if (isRevoked) return
+  const ended = yield* (yield* Waits).settled(job)
+  if (ended?.status === "failed" || ended?.status === "cancelled") return yield* new RevocationAbandoned()
+  if (ended?.status !== "done") return yield* new RevocationPending()
+})

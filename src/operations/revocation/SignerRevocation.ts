@@ -1,0 +1,100 @@
+import { Effect } from "effect"
+import { ServerInternal } from "../../domain/AcmeError.ts"
+import type { AuditRow, RevokeFailureCause } from "../../domain/Audit.ts"
+import { OrderId } from "../../domain/Id.ts"
+import { problemType } from "../../domain/Problem.ts"
+import type { Outcome } from "../../kernel/queue/Handler.ts"
+import type { JobId } from "../../kernel/queue/Job.ts"
+import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { afterCommit } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { readStoredChain } from "../../pki/x509/Chain.ts"
+import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
+import * as audit from "../../store/Audit.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import type { OrderRecord } from "../../store/orders/OrderSearch.ts"
+import * as orderSearch from "../../store/orders/OrderSearch.ts"
+import * as revocations from "../../store/revocation/Revocations.ts"
+import { auditFacts, currentSeconds } from "../Caller.ts"
+
+/* Revocation by a signer that is somebody else: the script or the upstream is asked first, the order is stamped after. */
+
+type Payload = PayloadOf<"signer_revoke">
+
+const authorizedBy = ({ actor }: Payload) =>
+  actor.kind !== "acme" ? "operator" : actor.id === undefined ? "certificate_key" : "account"
+
+const factsOf = (payload: Payload, order: OrderRecord | undefined) => ({
+  actorKind: payload.actor.kind,
+  actorId: payload.actor.id,
+  accountId: order?.accountId,
+  orderId: payload.order_id,
+  certSerial: order?.certSerial,
+  identifiers: order?.identifiers.map(({ value }) => value),
+  ...auditFacts(payload.profile, payload.client)
+})
+
+const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) {
+  const { reason } = payload
+  yield* orders.lock(order.id)
+  const stamped = yield* revocations.stampOrder({ id: order.id, now: yield* currentSeconds, reason })
+  if (stamped === undefined) return
+  yield* audit.insert({
+    event: "certificate_revoked",
+    ...factsOf(payload, order),
+    ...(reason === undefined ? {} : { reason: String(reason) }),
+    detail: { authorized_by: authorizedBy(payload) }
+  })
+  yield* afterCommit(
+    emit("certificate_revoked", { order_id: order.id, cert_serial: order.certSerial, code: reason })
+  )
+})
+
+/**
+ * One attempt (docs/decisions/job-outcomes.md, "Signing"). After a crash between the signer's answer and the stamp, the
+ * signer is asked again.
+ */
+export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
+  type Ended = Outcome<Database>
+  const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
+  if (order === undefined || order.revokedAt !== undefined) return { _tag: "Done" } satisfies Ended
+  const leaf = order.certificate === undefined ? undefined : readStoredChain(order.certificate)?.leaf
+  if (leaf === undefined) return { _tag: "Failed", error: "the order has no certificate" } satisfies Ended
+  const signers = yield* Signers
+  const asked = yield* Effect.either(Effect.flatMap(
+    signers.of(payload.profile),
+    ({ revoke }) =>
+      revoke?.(leaf, payload.reason) ??
+        new SigningFailed({ cause: "signer_failed", detail: "the profile's signer now is not the one that issued" })
+  ))
+  if (asked._tag === "Right") return { _tag: "Done", commit: stamp(payload, order) } satisfies Ended
+  if (asked.left._tag === "ProfileNotMounted") {
+    return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+  }
+  const { cause, detail } = asked.left
+  yield* emit("certificate_revoke_signer_failed", { order_id: order.id, job_id: job.id, error: detail })
+  return { _tag: "Retry", error: `${cause}: ${detail}` } satisfies Ended
+})
+
+/** Who gave a revocation up, where it was not the queue. */
+export type GivenUpBy = Pick<AuditRow<"certificate_revoke_failed">, "actorKind" | "actorId">
+
+/** The revocation is given up, by the queue or an operator: the order stays as it is, and a row says so. */
+export const abandon = (payload: Payload, error: string, jobId: JobId, by?: GivenUpBy) =>
+  Effect.gen(function*() {
+    const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
+    const cause: RevokeFailureCause = by !== undefined
+      ? "cancelled"
+      : error.startsWith("script_failed:")
+      ? "script_failed"
+      : "signer_failed"
+    yield* audit.insert({
+      event: "certificate_revoke_failed",
+      ...factsOf(payload, order),
+      ...by,
+      reason: problemType(new ServerInternal({})),
+      detail: { cause, error: error.slice(0, 500) }
+    })
+    yield* afterCommit(emit("certificate_revoke_abandoned", { order_id: payload.order_id, job_id: jobId, error }))
+  })

@@ -1,0 +1,91 @@
+import { Data, Effect } from "effect"
+import * as AcmeClient from "../../services/signing/relay/AcmeClient.ts"
+import { account } from "../../services/signing/relay/Relay.ts"
+import type { UpstreamCredential } from "../../services/signing/relay/UpstreamAccount.ts"
+import {
+  hasKey,
+  kidPathOf,
+  loadKey,
+  readKid,
+  register,
+  replaceKid,
+  writeKid
+} from "../../services/signing/relay/UpstreamAccount.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+
+/* A relay's account at its upstream, in the operator's hands. */
+
+/** The profile does not relay. */
+export class NotRelaying extends Data.TaggedError("NotRelaying")<{ readonly profile: string }> {}
+
+/** There is an account already, the upstream refuses it and makes none of its key again; `detail` is what it says. */
+export class AccountRefused extends Data.TaggedError("AccountRefused")<{
+  readonly url: string
+  readonly keyPath: string
+  readonly kidPath: string
+  readonly detail: string
+}> {}
+
+const relayOf = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
+  signer.backend === "relay" ? Effect.succeed(signer.relay) : new NotRelaying({ profile: name })
+
+/** What is known here of the account, without asking anybody. */
+export const show = (profile: Pick<ProfileConfig, "name" | "signer">) =>
+  Effect.gen(function*() {
+    const { account_key_path, directory_url } = yield* relayOf(profile)
+    const accountUrl = yield* readKid(account_key_path)
+    return {
+      directoryUrl: directory_url,
+      accountKeyPath: account_key_path,
+      accountKeyPresent: yield* hasKey(account_key_path),
+      accountUrl,
+      registered: accountUrl !== undefined
+    }
+  })
+
+/**
+ * Makes the account, with a credential of the upstream's that is written nowhere. Where there is one, the upstream is asked
+ * whether it still is, and its key is registered again where it is not.
+ */
+export const registerAt = (
+  profile: Pick<ProfileConfig, "name" | "signer">,
+  credential: UpstreamCredential | undefined
+) =>
+  Effect.gen(function*() {
+    const { account_key_path, contact, directory_url } = yield* relayOf(profile)
+    const known = yield* readKid(account_key_path)
+    const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path), profile.name)
+    if (known === undefined) {
+      const accountUrl = yield* register(client, contact, credential)
+      yield* writeKid(account_key_path, accountUrl)
+      return { accountUrl, was: "absent" } as const
+    }
+    const refused = yield* client.post(known, "", { kid: known }).pipe(
+      Effect.as(undefined),
+      Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
+    )
+    if (refused === undefined) return { accountUrl: known, was: "known" } as const
+    const accountUrl = yield* register(client, contact, credential).pipe(
+      Effect.filterOrFail((url) => url !== known, () => refused),
+      Effect.catchTag("UpstreamRefused", ({ detail }) =>
+        new AccountRefused({
+          url: known,
+          keyPath: account_key_path,
+          kidPath: kidPathOf(account_key_path),
+          detail
+        }))
+    )
+    yield* replaceKid(account_key_path, accountUrl)
+    return { accountUrl, was: "lost" } as const
+  })
+
+/** Makes the account where there is none; answers the files that were made, if any. Nobody is asked about one that exists. */
+export const createIfAbsent = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
+  Effect.gen(function*() {
+    if (signer.backend !== "relay") return []
+    const { account_key_path } = signer.relay
+    const hadKey = yield* hasKey(account_key_path)
+    if ((yield* readKid(account_key_path)) !== undefined && hadKey) return []
+    yield* account(name, signer.relay)
+    return [...(hadKey ? [] : [account_key_path]), kidPathOf(account_key_path)]
+  })

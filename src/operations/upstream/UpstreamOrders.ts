@@ -1,0 +1,28 @@
+import { Data, Effect } from "effect"
+import { isId, OrderId } from "../../domain/Id.ts"
+import { aside } from "../../kernel/sql/Database.ts"
+import * as jobSearch from "../../store/jobs/JobSearch.ts"
+import type { UpstreamOrderFilters } from "../../store/upstream/UpstreamOrderRecords.ts"
+import * as upstreamOrderRecords from "../../store/upstream/UpstreamOrderRecords.ts"
+
+/** No relayed order has this id. */
+export class NoSuchUpstreamOrder extends Data.TaggedError("NoSuchUpstreamOrder")<{ readonly id: string }> {}
+
+/** A page of relayed orders, newest first, and how many match. */
+export const list = (
+  filters: UpstreamOrderFilters,
+  page: { readonly limit: number; readonly offset: number }
+) =>
+  aside(Effect.all({
+    items: upstreamOrderRecords.search(filters, page),
+    total: upstreamOrderRecords.countMatches(filters)
+  }))
+
+/** One relayed order, with the job that has it fulfilled while the queue still knows that. */
+export const find = Effect.fnUntraced(function*(id: string) {
+  const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
+  if (order === undefined) return yield* new NoSuchUpstreamOrder({ id })
+  const filters = { kind: "signer_relay_issue", orderId: order.orderId }
+  const [job] = yield* jobSearch.search(filters, { limit: 1, offset: 0 })
+  return { order, job }
+})

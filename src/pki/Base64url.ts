@@ -1,0 +1,29 @@
+import { shownCharacter } from "./Character.ts"
+
+/**
+ * Strict base64url (RFC 4648 section 5): no padding, white space, foreign characters or stray trailing bits. Checked by
+ * encoding again, because the runtime's decoder accepts all of those. `undefined` when it is anything else.
+ */
+export const decodeBase64url = (text: string): Buffer | undefined => {
+  const bytes = Buffer.from(text, "base64url")
+  return bytes.toString("base64url") === text ? bytes : undefined
+}
+
+const PEM = "-----BEGIN "
+
+/** Why {@link decodeBase64url} refused a text, as the end of a sentence; of the text, one character at most is told. */
+export const base64urlFault = (text: string): string => {
+  if (text.includes(PEM)) return "it is PEM; send the DER inside it, as base64url"
+  if (/^[A-Za-z0-9_-]*=+$/.test(text)) return "it has padding"
+  const foreign = /[^A-Za-z0-9_-]/u.exec(text)?.[0]
+  if (foreign === "+" || foreign === "/") {
+    return `it holds ${shownCharacter(foreign)} of base64, where base64url has - and _`
+  }
+  return foreign === undefined
+    ? "it is cut short, or stray bits are set at its end"
+    : `it holds ${shownCharacter(foreign)}`
+}
+
+/** Whether octets that should be DER are the text around it. */
+export const isPem = (bytes: Uint8Array): boolean =>
+  Buffer.from(bytes.subarray(0, 100)).toString("latin1").trimStart().startsWith(PEM)

@@ -1,0 +1,154 @@
+import { Either } from "effect"
+import { createHash, createHmac, timingSafeEqual, verify } from "node:crypto"
+import { base64urlFault, decodeBase64url } from "../Base64url.ts"
+import type { AccountKey } from "./Jwk.ts"
+import { BadSignatureAlgorithm, MalformedJws } from "./Refused.ts"
+
+/** The protected header of a request (RFC 8555 section 6.2), members checked for their JSON type only. */
+export interface JwsHeader {
+  readonly alg: string | undefined
+  readonly nonce: string | undefined
+  readonly url: string | undefined
+  readonly kid: string | undefined
+  readonly jwk: { readonly [member: string]: unknown } | undefined
+  readonly hasCrit: boolean
+}
+
+/** A flattened JWS whose signature has not been looked at. */
+export interface Jws {
+  readonly header: JwsHeader
+  readonly payload: Buffer
+  readonly signature: Buffer
+  readonly signingInput: Buffer
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+type Members = { readonly [member: string]: unknown }
+
+const maxDepth = 64
+const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = Buffer.from(`"\\[]{}`)
+
+/** Whether JSON is nested deeper than any client has reason to send. */
+const isTooDeep = (bytes: Uint8Array): boolean => {
+  let depth = 0
+  let inText = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]
+    if (inText) {
+      if (byte === backslash) at++
+      else if (byte === quote) inText = false
+    } else if (byte === quote) inText = true
+    else if (byte === openBracket || byte === openBrace) {
+      if (++depth > maxDepth) return true
+    } else if (byte === closeBracket || byte === closeBrace) depth--
+  }
+  return false
+}
+
+/** Parses UTF-8 JSON that must be an object; a byte order mark, invalid UTF-8 or endless nesting is no JSON. */
+export const parseObject = (bytes: Uint8Array): Members | undefined => {
+  if (isTooDeep(bytes)) return undefined
+  try {
+    const value: unknown = JSON.parse(utf8.decode(bytes))
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const malformed = (detail: string) => Either.left(new MalformedJws({ detail }))
+
+const own = (object: Members, member: string): unknown => Object.hasOwn(object, member) ? object[member] : undefined
+
+const isObject = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const textMembers = ["alg", "nonce", "url", "kid"] as const
+
+/** Row 2 of docs/decisions/acme-surface.md, "Order of the checks": a flattened JWS whose protected header decodes. */
+export const parseJws = (body: Uint8Array): Either.Either<Jws, MalformedJws> =>
+  readJws(parseObject(body), "The body is not a JSON object.")
+
+/** The same of a value that is JSON already; `notAnObject` is what is said of one that is no object. */
+export const readJws = (envelope: unknown, notAnObject: string): Either.Either<Jws, MalformedJws> => {
+  if (!isObject(envelope)) return malformed(notAnObject)
+  if (Object.hasOwn(envelope, "header")) return malformed("An unprotected header is not accepted.")
+  if (Object.hasOwn(envelope, "signatures")) return malformed("The JWS must be in flattened form.")
+  const protectedText = own(envelope, "protected")
+  const payloadText = own(envelope, "payload")
+  const signatureText = own(envelope, "signature")
+  if (typeof protectedText !== "string" || typeof payloadText !== "string" || typeof signatureText !== "string") {
+    return malformed("A flattened JWS has the members protected, payload and signature.")
+  }
+  const headerBytes = decodeBase64url(protectedText)
+  const payload = decodeBase64url(payloadText)
+  const signature = decodeBase64url(signatureText)
+  if (headerBytes === undefined || payload === undefined || signature === undefined) {
+    const [name, text] = headerBytes === undefined
+      ? ["protected", protectedText]
+      : payload === undefined
+      ? ["payload", payloadText]
+      : ["signature", signatureText]
+    return malformed(`The member ${name} of the JWS is not base64url: ${base64urlFault(text)}.`)
+  }
+  const members = parseObject(headerBytes)
+  if (members === undefined) return malformed("The protected header is not a JSON object.")
+  for (const name of textMembers) {
+    if (Object.hasOwn(members, name) && typeof members[name] !== "string") {
+      return malformed(`The header member ${name} must be text.`)
+    }
+  }
+  const jwk = own(members, "jwk")
+  if (jwk !== undefined && !isObject(jwk)) return malformed("The header member jwk must be an object.")
+  const nonce = own(members, "nonce") as string | undefined
+  if (nonce !== undefined && decodeBase64url(nonce) === undefined) {
+    return malformed(`The nonce is not base64url: ${base64urlFault(nonce)}.`)
+  }
+  return Either.right({
+    header: {
+      alg: own(members, "alg") as string | undefined,
+      nonce,
+      url: own(members, "url") as string | undefined,
+      kid: own(members, "kid") as string | undefined,
+      jwk,
+      hasCrit: Object.hasOwn(members, "crit")
+    },
+    payload,
+    signature,
+    signingInput: Buffer.from(`${protectedText}.${payloadText}`, "latin1")
+  })
+}
+
+/** The algorithms of RFC 8555 section 6.2 that are verified here. */
+export const signatureAlgorithms = ["ES256", "RS256"] as const
+
+/**
+ * Whether requests may be signed with an `alg` (RFC 8555 section 6.2). Judged before the key: a client that is told which
+ * algorithms there are can make a key for one of them.
+ */
+export const checkAlgorithm = (alg: string | undefined): Either.Either<void, BadSignatureAlgorithm> =>
+  signatureAlgorithms.some((known) => known === alg)
+    ? Either.void
+    : Either.left(
+      new BadSignatureAlgorithm({ detail: "The alg must be ES256, with a P-256 key, or RS256, with an RSA key." })
+    )
+
+const es256SignatureSize = 64
+
+/** Check 7: the signature verifies under the key, by the algorithm that belongs to the key. */
+export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean =>
+  algorithm === "ES256"
+    ? jws.signature.length === es256SignatureSize
+      && verify("sha256", jws.signingInput, { key, dsaEncoding: "ieee-p1363" }, jws.signature)
+    : verify("sha256", jws.signingInput, key, jws.signature)
+
+/** Whether the signature is the HS256 MAC (RFC 7518 section 3.2) under a secret, compared in constant time. */
+export const verifyMac = ({ signature, signingInput }: Jws, secret: Uint8Array): boolean => {
+  const mac = createHmac("sha256", secret).update(signingInput).digest()
+  return signature.length === mac.length && timingSafeEqual(signature, mac)
+}
+
+/** The first 16 hexadecimal digits of the SHA-256 of a value that must not itself be logged. */
+export const fingerprint = (value: string | Uint8Array): string =>
+  createHash("sha256").update(value).digest("hex").slice(0, 16)

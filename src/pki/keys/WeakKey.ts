@@ -1,0 +1,300 @@
+import { Data, Either } from "effect"
+import type { JsonWebKeyInput, KeyObject } from "node:crypto"
+import { createPublicKey } from "node:crypto"
+import type { DerReader } from "../asn1/DerReader.ts"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import { maxExponentOctets } from "../jose/Jwk.ts"
+
+/**
+ * Which subject keys have a form that is certified (type, size, exponent), and which RSA moduli anyone can factor
+ * (docs/protocol.md, "CSR policy" and "Bad keys").
+ */
+
+/** AlgorithmIdentifier (RFC 5280 section 4.1.1.2). */
+export interface AlgorithmIdentifier {
+  readonly oid: string
+  /** The parameters whole, header included. */
+  readonly parameters: Uint8Array | undefined
+}
+
+/** Reads the next element as an AlgorithmIdentifier. */
+export const readAlgorithm = (reader: DerReader): AlgorithmIdentifier => {
+  const algorithm = reader.enter(Tag.sequence)
+  const oid = algorithm.oid()
+  const parameters = algorithm.more ? algorithm.raw() : undefined
+  algorithm.end()
+  return { oid, parameters }
+}
+
+/** Parameters that are a NULL. */
+export const isNull = (parameters: Uint8Array | undefined): boolean =>
+  parameters !== undefined && parameters.length === 2 && parameters[0] === Tag.null
+
+/** Families of subject keys that get certificates. */
+export type KeyType = "rsa" | "ecdsa" | "ed25519"
+
+/** A public key of an accepted form; whether it is weak is judged later (`PublicKeys.ts`), because that costs more. */
+export interface SubjectKey {
+  readonly type: KeyType
+  readonly object: KeyObject
+}
+
+/** A public key outside the policy. `reason` is a word of the CSR refusals; `detail` is a sentence for the client. */
+export class KeyRefused extends Data.TaggedError("KeyRefused")<{
+  readonly reason: "undecodable" | "key_type" | "key_size" | "exponent"
+  readonly detail: string
+}> {}
+
+const refuse = (reason: KeyRefused["reason"], detail: string) => Either.left(new KeyRefused({ reason, detail }))
+
+/** The algorithm of RSA keys. */
+export const RSA = "1.2.840.113549.1.1.1"
+const EC = "1.2.840.10045.2.1"
+/** The algorithm of Ed25519 keys. */
+export const ED25519 = "1.3.101.112"
+
+// Importing a JWK skips what the DER import spends on searching for a decoder; for the two larger curves its own
+// check of the group order costs more than that (measured: 75 against 150 us for P-256, 570 against 136 for P-384).
+const curves: { readonly [oid: string]: { readonly name: string; readonly size: number; readonly jwk: boolean } } = {
+  "1.2.840.10045.3.1.7": { name: "P-256", size: 32, jwk: true },
+  "1.3.132.0.34": { name: "P-384", size: 48, jwk: false },
+  "1.3.132.0.35": { name: "P-521", size: 66, jwk: false }
+}
+
+/**
+ * Reads a DER SubjectPublicKeyInfo under the "key" row of Finalize. Keys must be in their one canonical encoding, so
+ * that equal keys have equal octets.
+ */
+export const readSubjectKey = (spki: Uint8Array): Either.Either<SubjectKey, KeyRefused> => {
+  const read = decode(spki, (reader) => {
+    const info = reader.enter(Tag.sequence)
+    const algorithm = readAlgorithm(info)
+    const key = info.bits()
+    info.end()
+    return { algorithm, key }
+  })
+  if (Either.isLeft(read)) return refuse("undecodable", `The key is not decodable: ${read.left.detail}.`)
+  const { algorithm, key } = read.right
+  if (algorithm.oid === RSA) return readRsaKey(algorithm, key)
+  if (algorithm.oid === EC) return readEcKey(algorithm, key, spki)
+  if (algorithm.oid !== ED25519) return refuse("key_type", "The key is neither RSA nor ECDSA nor Ed25519.")
+  if (algorithm.parameters !== undefined || key.length !== 32) {
+    return refuse("undecodable", "The Ed25519 key has another form than RFC 8410 gives it.")
+  }
+  return imported("ed25519", { key: { kty: "OKP", crv: "Ed25519", x: base64url(key) }, format: "jwk" })
+}
+
+/** The family of a key that {@link readSubjectKey} accepted before, told by its algorithm alone. */
+export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
+  const read = decode(spki, (reader) => {
+    const info = reader.enter(Tag.sequence)
+    const { oid } = readAlgorithm(info)
+    info.skip()
+    return oid
+  })
+  return Either.isRight(read) ? families[read.right] : undefined
+}
+
+const families: { readonly [oid: string]: KeyType } = { [RSA]: "rsa", [EC]: "ecdsa", [ED25519]: "ed25519" }
+
+/** The modulus of an RSAPublicKey (RFC 3279 section 2.3.1). */
+export const readModulus = (reader: DerReader): Uint8Array => {
+  const fields = reader.enter(Tag.sequence)
+  const modulus = fields.positive()
+  fields.skip(Tag.integer)
+  return modulus
+}
+
+const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Either<SubjectKey, KeyRefused> => {
+  // One encoding per key (RFC 3279 section 2.3.1), or comparing and hashing keys would miss some.
+  if (!isNull(algorithm.parameters)) return refuse("undecodable", "The RSA key has parameters other than NULL.")
+  const read = decode(key, (reader) => {
+    const fields = reader.enter(Tag.sequence)
+    const modulus = fields.positive()
+    const exponent = fields.positive()
+    fields.end()
+    return { modulus, exponent }
+  })
+  if (Either.isLeft(read)) return refuse("undecodable", `The RSA key is not decodable: ${read.left.detail}.`)
+  const { exponent, modulus } = read.right
+  const size = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
+  if (size < 2048 || size > 8192) return refuse("key_size", `The RSA key has ${size} bits; 2048 to 8192 are accepted.`)
+  const isOdd = ((exponent[exponent.length - 1] ?? 0) & 1) === 1
+  // Odd and of 17 bits or more is 65537 or more.
+  const isLarge = exponent.length > 2 && (exponent.length > 3 || (exponent[0] ?? 0) >= 1)
+  if (!isOdd || !isLarge) return refuse("exponent", "The RSA exponent is even or below 65537.")
+  if (exponent.length > maxExponentOctets) return refuse("exponent", "The RSA exponent has more than 64 bits.")
+  return imported("rsa", { key: { kty: "RSA", n: base64url(modulus), e: base64url(exponent) }, format: "jwk" })
+}
+
+const readEcKey = (
+  algorithm: AlgorithmIdentifier,
+  key: Uint8Array,
+  spki: Uint8Array
+): Either.Either<SubjectKey, KeyRefused> => {
+  const parameters = algorithm.parameters ?? new Uint8Array()
+  const named = decode(parameters, (reader) => reader.oid())
+  if (Either.isLeft(named)) return refuse("key_type", "The EC key does not name its curve.")
+  const curve = curves[named.right]
+  if (curve === undefined) return refuse("key_type", "The curve is none of P-256, P-384 and P-521.")
+  // A compressed point is a second encoding of the same key; see RSA above.
+  if (key[0] !== 4 || key.length !== 1 + 2 * curve.size) {
+    return refuse("key_type", "The EC key is not an uncompressed point of its curve.")
+  }
+  if (!curve.jwk) return imported("ecdsa", { key: Buffer.from(spki), format: "der", type: "spki" })
+  const x = base64url(key.subarray(1, 1 + curve.size))
+  const y = base64url(key.subarray(1 + curve.size))
+  return imported("ecdsa", { key: { kty: "EC", crv: curve.name, x, y }, format: "jwk" })
+}
+
+const base64url = (octets: Uint8Array): string =>
+  Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("base64url")
+
+const imported = (
+  type: KeyType,
+  input: JsonWebKeyInput | { readonly key: Buffer; readonly format: "der"; readonly type: "spki" }
+): Either.Either<SubjectKey, KeyRefused> =>
+  Either.try({
+    try: () => ({ type, object: createPublicKey(input) }),
+    catch: () => new KeyRefused({ reason: "undecodable", detail: "The key is not a valid one of its type." })
+  })
+
+/**
+ * What is wrong with an RSA modulus (big-endian magnitude), as a text for the client, or undefined: a ROCA
+ * fingerprint, a factor below 2^16, or primes that a hundred Fermat rounds find. Under a millisecond for 2048 bits.
+ */
+export const rsaWeakness = (modulus: Uint8Array): string | undefined => {
+  const n = BigInt(`0x${Buffer.from(modulus.buffer, modulus.byteOffset, modulus.length).toString("hex")}`)
+  if (hasRocaFingerprint(n)) return "the RSA modulus has the fingerprint of the ROCA flaw (CVE-2017-15361)"
+  if (hasSmallFactor(n)) return "the RSA modulus has a prime factor below 65536"
+  if (hasClosePrimes(n)) return "the primes of the RSA modulus are too close to each other"
+  return undefined
+}
+
+const primesBelow = (limit: number): ReadonlyArray<number> => {
+  const composite = new Uint8Array(limit)
+  const primes: Array<number> = []
+  for (let i = 2; i < limit; i++) {
+    if (composite[i] === 1) continue
+    primes.push(i)
+    for (let j = i * i; j < limit; j += i) composite[j] = 1
+  }
+  return primes
+}
+
+/** Primes multiplied up to a bound; `primes` are the members of `product`. */
+interface Chunk {
+  readonly product: bigint
+  readonly primes: ReadonlyArray<number>
+}
+
+interface Node {
+  readonly product: bigint
+  readonly chunks: ReadonlyArray<Chunk>
+}
+
+// A chunk's product fits a double exactly, so that the last step needs no BigInt.
+const CHUNK_BITS = 53n
+const NODE_CHUNKS = 12
+
+const chunksOf = (primes: ReadonlyArray<number>): ReadonlyArray<Chunk> => {
+  const chunks: Array<Chunk> = []
+  let product = 1n
+  let members: Array<number> = []
+  for (const prime of primes) {
+    const larger = product * BigInt(prime)
+    if (larger >> CHUNK_BITS > 0n) {
+      chunks.push({ product, primes: members })
+      product = BigInt(prime)
+      members = [prime]
+    } else {
+      product = larger
+      members.push(prime)
+    }
+  }
+  chunks.push({ product, primes: members })
+  return chunks
+}
+
+const nodesOf = (chunks: ReadonlyArray<Chunk>): ReadonlyArray<Node> => {
+  const nodes: Array<Node> = []
+  for (let i = 0; i < chunks.length; i += NODE_CHUNKS) {
+    const members = chunks.slice(i, i + NODE_CHUNKS)
+    nodes.push({ product: members.reduce((product, chunk) => product * chunk.product, 1n), chunks: members })
+  }
+  return nodes
+}
+
+const trialPrimes = nodesOf(chunksOf(primesBelow(0x10000)))
+
+/** Trial division by way of a remainder tree of three levels: few long divisions, many short ones. */
+const hasSmallFactor = (n: bigint): boolean => {
+  for (const node of trialPrimes) {
+    const middle = n % node.product
+    for (const chunk of node.chunks) {
+      const rest = Number(middle % chunk.product)
+      // The remainder of doubles is a slow library call; this is as exact, since every product stays below 2^53.
+      for (const prime of chunk.primes) if (Math.floor(rest / prime) * prime === rest) return true
+    }
+  }
+  return false
+}
+
+/**
+ * Residues that powers of 65537 leave, per prime of the primorial the flawed library used (Nemec et al., "The Return
+ * of Coppersmith's Attack", section 2.3). A sound modulus falls into all of them with probability below 2^-27.
+ */
+const rocaPrimes = primesBelow(168).filter((prime) => prime > 2).map((prime) => {
+  const residues = new Uint8Array(prime)
+  for (let power = 1; residues[power] !== 1; power = power * 65537 % prime) residues[power] = 1
+  return { prime, residues }
+})
+const rocaProduct = rocaPrimes.reduce((product, { prime }) => product * BigInt(prime), 1n)
+
+const hasRocaFingerprint = (n: bigint): boolean => {
+  const rest = n % rocaProduct
+  return rocaPrimes.every(({ prime, residues }) => residues[Number(rest % BigInt(prime))] === 1)
+}
+
+const FERMAT_ROUNDS = 100
+
+/** Fermat's method: n = a^2 - b^2 with `a` among the first hundred integers from the square root up. */
+const hasClosePrimes = (n: bigint): boolean => {
+  let a = squareRoot(n)
+  if (a * a < n) a += 1n
+  let square = a * a - n
+  for (let round = 0; round < FERMAT_ROUNDS; round++) {
+    if (isSquare(square)) return true
+    square += 2n * a + 1n
+    a += 1n
+  }
+  return false
+}
+
+/** Floor of the square root, by Newton's method from above. */
+const squareRoot = (n: bigint): bigint => {
+  if (n < 2n) return n
+  let x = 1n << (BigInt(n.toString(16).length) * 2n + 1n)
+  for (;;) {
+    const y = (x + n / x) >> 1n
+    if (y >= x) return x
+    x = y
+  }
+}
+
+const squaresModulo = (modulus: number): Uint8Array => {
+  const squares = new Uint8Array(modulus)
+  for (let i = 0; i < modulus; i++) squares[i * i % modulus] = 1
+  return squares
+}
+
+const SIEVE = 63 * 65 * 11
+const squares64 = squaresModulo(64)
+const squaresSieve = squaresModulo(SIEVE)
+
+/** Most numbers are told from squares by their residues; few roots are drawn. */
+const isSquare = (n: bigint): boolean => {
+  if (squares64[Number(n & 63n)] !== 1 || squaresSieve[Number(n % BigInt(SIEVE))] !== 1) return false
+  const root = squareRoot(n)
+  return root * root === n
+}

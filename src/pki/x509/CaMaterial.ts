@@ -1,0 +1,203 @@
+import { Data, Either } from "effect"
+import type { KeyObject } from "node:crypto"
+import { createPrivateKey, hash, X509Certificate } from "node:crypto"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import type { PemBlock } from "../asn1/Pem.ts"
+import { encodePem, splitPem } from "../asn1/Pem.ts"
+import type { Certificate } from "./Certificate.ts"
+import { issued, readCertificate } from "./Certificate.ts"
+import { keyIdentifier } from "./Leaf.ts"
+import type { NameConstraints } from "./NameConstraints.ts"
+import { readNameConstraints } from "./NameConstraints.ts"
+
+/** A CA as it is read from its files (docs/decisions/local-ca.md, "Loading"). Off the hot path. */
+
+/** The CA cannot be used. `detail` is a clause without a final stop that says exactly why; it quotes no key. */
+export class CaUnusable extends Data.TaggedError("CaUnusable")<{ readonly detail: string }> {}
+
+/** A CA ready to be used; every byte field is DER or raw octets, every time epoch seconds. */
+export interface CaMaterial {
+  /** The file's certificates, the issuer of leaves first. */
+  readonly certificates: ReadonlyArray<Uint8Array>
+  /** The same as PEM, re-encoded: what follows the leaf in every chain. */
+  readonly chainPem: string
+  /** The last certificate of the file: what /ca.pem serves. */
+  readonly anchorPem: string
+  /** Lower-case hexadecimal SHA-256 of the issuer's SubjectPublicKeyInfo. */
+  readonly issuerId: string
+  /** Lower-case hexadecimal SHA-256 of the issuer's certificate. */
+  readonly fingerprint: string
+  readonly notBefore: number
+  readonly notAfter: number
+  readonly selfSigned: boolean
+  readonly keyType: "ecdsa-p256" | "ecdsa-p384" | "rsa"
+  /** DER Name of the issuer. */
+  readonly subject: Uint8Array
+  /** The same for people: one attribute a line. */
+  readonly subjectText: string
+  /** The issuer's own SKI; RFC 7093 method 1 of its key when it has none. What AKI carries. */
+  readonly keyIdentifier: Uint8Array
+  /** Of every certificate in the file that has any: all of them bind a leaf. */
+  readonly nameConstraints: ReadonlyArray<NameConstraints>
+  readonly publicKey: KeyObject
+  /** Undefined in a process that does not sign. */
+  readonly privateKey: KeyObject | undefined
+}
+
+/**
+ * Reads a CA from the text of its two files. `now` is epoch seconds. Without a key, for a process that only publishes
+ * the certificate, the refusals that concern signing (fit of the key, cA, keyUsage, dates) are left to the worker,
+ * which does sign.
+ */
+export const loadCa = (files: {
+  readonly certificatePem: string
+  readonly privateKeyPem: string | undefined
+  readonly now: number
+}): Either.Either<CaMaterial, CaUnusable> =>
+  Either.gen(function*() {
+    const certificates = yield* readCertificates(files.certificatePem)
+    const [issuer] = certificates
+    if (issuer === undefined) return yield* unusable("the certificate file holds no certificate")
+    for (const [i, { der }] of certificates.entries()) {
+      const above = certificates[i + 1]
+      if (above !== undefined && !issued(above.der, der)) {
+        return yield* unusable(`certificate ${i + 2} of the certificate file did not issue certificate ${i + 1}`)
+      }
+    }
+    const keyType = yield* readKeyType(issuer.x509.publicKey, "the CA certificate's")
+    const nameConstraints = yield* readAllConstraints(certificates)
+    const privateKey = files.privateKeyPem === undefined ? undefined : yield* readPrivateKey(files.privateKeyPem)
+    if (privateKey !== undefined) {
+      yield* readKeyType(privateKey, "the CA")
+      if (!issuer.x509.checkPrivateKey(privateKey)) return yield* unusable("the CA key and certificate do not match")
+      yield* checkIssuer(issuer.fields, files.now)
+    }
+    const { fields } = issuer
+    return {
+      certificates: certificates.map(({ der }) => der),
+      chainPem: certificates.map(({ der }) => encodePem("CERTIFICATE", der)).join(""),
+      anchorPem: certificates.slice(-1).map(({ der }) => encodePem("CERTIFICATE", der)).join(""),
+      issuerId: hash("sha256", fields.spki),
+      fingerprint: hash("sha256", issuer.der),
+      notBefore: fields.notBefore,
+      notAfter: fields.notAfter,
+      selfSigned: issued(issuer.der, issuer.der),
+      keyType,
+      subject: fields.subject,
+      subjectText: issuer.x509.subject,
+      keyIdentifier: fields.subjectKeyIdentifier ?? keyIdentifier(fields.spki),
+      nameConstraints,
+      publicKey: issuer.x509.publicKey,
+      privateKey
+    }
+  })
+
+const unusable = (detail: string) => Either.left(new CaUnusable({ detail }))
+
+interface Loaded {
+  readonly der: Uint8Array
+  readonly fields: Certificate
+  readonly x509: X509Certificate
+}
+
+const readCertificates = (pem: string): Either.Either<ReadonlyArray<Loaded>, CaUnusable> => {
+  const blocks = splitPem(pem, "before")
+  if (Either.isLeft(blocks)) return unusable(`the certificate file is not readable PEM: ${blocks.left.detail}`)
+  const loaded: Array<Loaded> = []
+  for (const [i, { der, label }] of blocks.right.entries()) {
+    if (label !== "CERTIFICATE") return unusable(`block ${i + 1} of the certificate file is a ${label}`)
+    const fields = readCertificate(der)
+    if (Either.isLeft(fields)) {
+      return unusable(`certificate ${i + 1} of the certificate file is not decodable: ${fields.left.detail}`)
+    }
+    // OpenSSL has a say as well: the key inside may be one it cannot use.
+    const x509 = Either.try(() => {
+      const certificate = new X509Certificate(der)
+      return { certificate, publicKey: certificate.publicKey }
+    })
+    if (Either.isLeft(x509)) return unusable(`certificate ${i + 1} of the certificate file is not decodable`)
+    loaded.push({ der, fields: fields.right, x509: x509.right.certificate })
+  }
+  return Either.right(loaded)
+}
+
+const readKeyType = (key: KeyObject, whose: string): Either.Either<CaMaterial["keyType"], CaUnusable> => {
+  const { modulusLength, namedCurve } = key.asymmetricKeyDetails ?? {}
+  const family = key.asymmetricKeyType
+  if (family === "ec" && namedCurve === "prime256v1") return Either.right("ecdsa-p256")
+  if (family === "ec" && namedCurve === "secp384r1") return Either.right("ecdsa-p384")
+  if (family === "ec") {
+    return unusable(`${whose} key is on the unsupported curve ${namedCurve ?? "given by parameters"}`)
+  }
+  if (family !== "rsa") return unusable(`${whose} key is of the unsupported type ${family ?? "secret"}`)
+  return modulusLength !== undefined && modulusLength >= 2048 && modulusLength <= 8192
+    ? Either.right("rsa")
+    : unusable(`${whose} RSA key has ${modulusLength ?? "unknown"} bits; 2048 to 8192 are supported`)
+}
+
+const readAllConstraints = (
+  certificates: ReadonlyArray<Loaded>
+): Either.Either<ReadonlyArray<NameConstraints>, CaUnusable> =>
+  Either.all(
+    certificates.flatMap(({ fields }) => fields.extensions.filter((one) => one.oid === "2.5.29.30")).map(({ value }) =>
+      Either.mapLeft(
+        readNameConstraints(value),
+        (fault) => new CaUnusable({ detail: `the name constraints of the CA are not decodable: ${fault.detail}` })
+      )
+    )
+  )
+
+/** How each PEM label is told to the runtime's key reader. */
+const keyForms: { readonly [label: string]: "pkcs8" | "sec1" | "pkcs1" } = {
+  "PRIVATE KEY": "pkcs8",
+  "EC PRIVATE KEY": "sec1",
+  "RSA PRIVATE KEY": "pkcs1"
+}
+
+const isEncrypted = ({ headers, label }: PemBlock): boolean =>
+  label === "ENCRYPTED PRIVATE KEY" || headers.some((header) => /^Proc-Type:.*ENCRYPTED/.test(header))
+
+const readPrivateKey = (pem: string): Either.Either<KeyObject, CaUnusable> => {
+  const blocks = splitPem(pem, "before")
+  if (Either.isLeft(blocks)) return unusable(`the CA key file is not readable PEM: ${blocks.left.detail}`)
+  // One common tool writes the name of the curve in a block of its own in front of the key.
+  const [block, another] = blocks.right.filter(({ label }) => label !== "EC PARAMETERS")
+  if (block === undefined) return unusable("the CA key file holds no key")
+  if (another !== undefined) return unusable("the CA key file holds more than one block")
+  if (isEncrypted(block)) return unusable("the CA key is encrypted; an unencrypted key is needed")
+  const form = keyForms[block.label]
+  if (form === undefined) return unusable(`the CA key file holds a ${block.label}, not a private key`)
+  if (Either.isLeft(decode(block.der, (reader) => reader.skip(Tag.sequence)))) {
+    return unusable("the CA key is not decodable or has trailing data")
+  }
+  return Either.try({
+    try: () => createPrivateKey({ key: Buffer.from(block.der), format: "der", type: form }),
+    catch: () => new CaUnusable({ detail: "the CA key is not decodable" })
+  })
+}
+
+const checkIssuer = (issuer: Certificate, now: number): Either.Either<void, CaUnusable> => {
+  const value = (wanted: string) => issuer.extensions.find((one) => one.oid === wanted)?.value
+  const constraints = value("2.5.29.19")
+  const isCa = decode(constraints ?? new Uint8Array(), (reader) => {
+    const fields = reader.enter(Tag.sequence)
+    const flag = fields.next === Tag.boolean && fields.boolean()
+    if (fields.more) fields.small()
+    fields.end()
+    return flag
+  })
+  if (!Either.getOrElse(isCa, () => false)) return unusable("the CA certificate does not have cA TRUE")
+  const usage = value("2.5.29.15")
+  if (usage !== undefined) {
+    const octets = Either.getOrElse(
+      decode(usage, (reader) => reader.content(Tag.bitString)),
+      () => new Uint8Array()
+    )
+    const bits = octets[1] ?? 0
+    if ((bits & 0x04) === 0) return unusable("the keyUsage of the CA certificate lacks keyCertSign")
+    if ((bits & 0x02) === 0) return unusable("the keyUsage of the CA certificate lacks cRLSign")
+  }
+  if (now < issuer.notBefore) return unusable("the CA certificate is not yet valid")
+  if (now > issuer.notAfter) return unusable("the CA certificate has expired")
+  return Either.void
+}

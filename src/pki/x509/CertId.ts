@@ -1,0 +1,77 @@
+import { Either } from "effect"
+import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
+import { splitPem } from "../asn1/Pem.ts"
+import { decodeBase64url } from "../Base64url.ts"
+import type { Certificate } from "./Certificate.ts"
+import { only, readCertificate } from "./Certificate.ts"
+import { serialText } from "./Serial.ts"
+
+/** The name a client gives a certificate (RFC 9773 section 4.1). */
+export interface CertId {
+  readonly keyIdentifier: Uint8Array
+  /** Lower-case hexadecimal without leading zero octets, as serials are stored. */
+  readonly serial: string
+}
+
+/** `base64url(AKI keyIdentifier).base64url(serial octets)`; undefined for anything else. */
+export const parseCertId = (text: string): CertId | undefined => {
+  const [identifier = "", serial = "", ...more] = text.split(".")
+  const [keyIdentifier, octets] = [decodeBase64url(identifier), decodeBase64url(serial)]
+  if (more.length > 0 || keyIdentifier === undefined || octets === undefined) return undefined
+  if (keyIdentifier.length === 0 || octets.length === 0) return undefined
+  return { keyIdentifier, serial: serialText(octets) }
+}
+
+const AUTHORITY_KEY_IDENTIFIER = "2.5.29.35"
+const keyIdentifier = 0x80
+
+const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undefined => {
+  const extension = extensions.find(({ oid }) => oid === AUTHORITY_KEY_IDENTIFIER)
+  if (extension === undefined) return undefined
+  const read = decode(extension.value, (reader) =>
+    only(reader.enter(Tag.sequence), (fields) => {
+      const found = fields.next === keyIdentifier ? fields.content(keyIdentifier) : undefined
+      while (fields.more) fields.skip()
+      return found
+    }))
+  return Either.getOrUndefined(read)
+}
+
+/** A leaf a {@link CertId} names. Times are epoch seconds. */
+export interface NamedLeaf {
+  readonly notBefore: number
+  readonly notAfter: number
+  /** The one spelling of its certID. */
+  readonly certId: string
+}
+
+const text = (octets: Uint8Array): string => Buffer.from(octets).toString("base64url")
+
+/** The second part of the certID of a certificate with this serial, as serials are stored. */
+export const serialPart = (serial: string): string =>
+  Buffer.from(/^[89a-f]/.test(serial) ? `00${serial}` : serial, "hex").toString("base64url")
+
+const leafOf = (chainPem: string): Certificate | undefined => {
+  const blocks = splitPem(chainPem, "nothing")
+  const [first] = Either.isRight(blocks) ? blocks.right : []
+  return first === undefined ? undefined : Either.getOrUndefined(readCertificate(first.der))
+}
+
+const named = (leaf: Certificate, own: Uint8Array | undefined): NamedLeaf => {
+  const { notAfter, notBefore, serial } = leaf
+  return { notBefore, notAfter, certId: `${text(own ?? new Uint8Array())}.${text(serial)}` }
+}
+
+/** The leaf of a stored chain, when it is the one named: a leaf without AKI by its serial alone. */
+export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): NamedLeaf | undefined => {
+  const leaf = leafOf(chainPem)
+  if (leaf === undefined || serialText(leaf.serial) !== serial) return undefined
+  const own = keyIdentifierOf(leaf)
+  return own !== undefined && !sameBytes(own, keyIdentifier) ? undefined : named(leaf, own)
+}
+
+/** The leaf of a stored chain with its name; undefined when the chain cannot be read. */
+export const namedLeafOf = (chainPem: string): NamedLeaf | undefined => {
+  const leaf = leafOf(chainPem)
+  return leaf === undefined ? undefined : named(leaf, keyIdentifierOf(leaf))
+}

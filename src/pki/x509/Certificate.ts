@@ -1,0 +1,139 @@
+import { Either } from "effect"
+import type { KeyObject } from "node:crypto"
+import { verify, X509Certificate } from "node:crypto"
+import type { DerFault, DerReader } from "../asn1/DerReader.ts"
+import { decode, Tag } from "../asn1/DerReader.ts"
+
+/** Certificates as they are read: own leaves after they were made, CA files, chains of every backend. */
+
+/** One extension of a certificate. */
+interface Extension {
+  readonly oid: string
+  readonly critical: boolean
+  /** `critical FALSE` spelled out: a default that DER leaves out, tolerated in foreign certificates. */
+  readonly spelledDefault: boolean
+  /** The DER inside the OCTET STRING. */
+  readonly value: Uint8Array
+}
+
+/** A certificate taken apart (RFC 5280 section 4.1). Byte fields are views into the DER; names and algorithms whole. */
+export interface Certificate {
+  readonly signed: Uint8Array
+  /** 2 is v3. */
+  readonly version: number
+  /** Content octets of the serial number. */
+  readonly serial: Uint8Array
+  readonly innerAlgorithm: Uint8Array
+  readonly issuer: Uint8Array
+  /** Epoch seconds, inclusive, both. */
+  readonly notBefore: number
+  readonly notAfter: number
+  readonly subject: Uint8Array
+  readonly spki: Uint8Array
+  readonly extensions: ReadonlyArray<Extension>
+  readonly subjectKeyIdentifier: Uint8Array | undefined
+  readonly outerAlgorithm: Uint8Array
+  readonly signature: Uint8Array
+}
+
+/** Reads one certificate strictly: DER at every depth, no trailing bytes. Nothing is judged beyond form. */
+export const readCertificate = (der: Uint8Array): Either.Either<Certificate, DerFault> =>
+  decode(der, (whole) => {
+    whole.fork().verify()
+    const outer = whole.enter(Tag.sequence)
+    const fields = outer.fork().enter(Tag.sequence)
+    const signed = outer.raw(Tag.sequence)
+    const outerAlgorithm = outer.raw(Tag.sequence)
+    const signature = outer.bits()
+    outer.end()
+    const version = fields.next === 0xa0 ? only(fields.enter(0xa0), (inner) => inner.small()) : 0
+    const serial = fields.integer()
+    const innerAlgorithm = fields.raw(Tag.sequence)
+    const issuer = fields.raw(Tag.sequence)
+    const validity = fields.enter(Tag.sequence)
+    const notBefore = validity.time()
+    const notAfter = validity.time()
+    validity.end()
+    const subject = fields.raw(Tag.sequence)
+    const spki = fields.raw(Tag.sequence)
+    while (fields.next === 0x81 || fields.next === 0x82) fields.skip()
+    const extensions = fields.more ? only(fields.enter(0xa3), readExtensions) : []
+    fields.end()
+    const identifier = extensions.find(({ oid }) => oid === SUBJECT_KEY_IDENTIFIER)
+    const subjectKeyIdentifier = identifier === undefined ? undefined : within(fields, identifier.value, octetString)
+    const names = { signed, version, serial, innerAlgorithm, issuer, notBefore, notAfter, subject, spki }
+    return { ...names, extensions, subjectKeyIdentifier, outerAlgorithm, signature }
+  })
+
+export const SUBJECT_KEY_IDENTIFIER = "2.5.29.14"
+export const SUBJECT_ALT_NAME = "2.5.29.17"
+
+/** Reads an OCTET STRING. */
+export const octetString = (reader: DerReader): Uint8Array => reader.content(Tag.octetString)
+
+/** What `read` finds, which must be all there is. */
+export const only = <A>(reader: DerReader, read: (reader: DerReader) => A): A => {
+  const value = read(reader)
+  reader.end()
+  return value
+}
+
+/** Reads DER wrapped in a field of `outer`; a fault in there is a fault of the whole. */
+const within = <A>(outer: DerReader, der: Uint8Array, read: (reader: DerReader) => A): A =>
+  Either.getOrElse(decode(der, read), (fault) => outer.fail(fault.detail))
+
+const readExtensions = (reader: DerReader): ReadonlyArray<Extension> => {
+  const extensions: Array<Extension> = []
+  const list = reader.enter(Tag.sequence)
+  while (list.more) {
+    const one = list.enter(Tag.sequence)
+    const oid = one.oid()
+    const spelled = one.next === Tag.boolean
+    const critical = spelled && one.boolean()
+    extensions.push({ oid, critical, spelledDefault: spelled && !critical, value: one.content(Tag.octetString) })
+    one.end()
+  }
+  return extensions
+}
+
+/** The octets as characters of the same number: exact for ASCII. */
+export const latin1 = (octets: Uint8Array): string =>
+  Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("latin1")
+
+/** GeneralName kinds (RFC 5280 section 4.2.1.6). */
+export const DNS_NAME = 0x82
+export const URI = 0x86
+
+/** All names of a GeneralNames content, each of the wanted kind. */
+export const readNames = (list: DerReader, kind: number): ReadonlyArray<string> => {
+  const names: Array<string> = []
+  while (list.more) names.push(latin1(list.content(kind)))
+  return names
+}
+
+/** How an issuer's key signs: the AlgorithmIdentifier as hexadecimal DER, and the digest. */
+export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly digest: string } | undefined => {
+  if (key.asymmetricKeyType === "rsa") return { algorithm: "300d06092a864886f70d01010b0500", digest: "sha256" }
+  const curve = key.asymmetricKeyDetails?.namedCurve
+  if (curve === "prime256v1") return { algorithm: "300a06082a8648ce3d040302", digest: "sha256" }
+  return curve === "secp384r1" ? { algorithm: "300a06082a8648ce3d040303", digest: "sha384" } : undefined
+}
+
+/** Whether the signature verifies under this key. */
+export const isSigned = (certificate: Certificate, key: KeyObject, digest: string): boolean =>
+  Either.getOrElse(Either.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
+
+/**
+ * Whether one certificate, a CA's, issued another: names, key identifiers, usage and signature. Neither may be
+ * undecodable. A root that issued itself may be older than the extension that says it is a CA.
+ */
+export const issued = (issuer: Uint8Array, subject: Uint8Array): boolean =>
+  Either.getOrElse(
+    Either.try(() => {
+      const above = new X509Certificate(issuer)
+      const below = new X509Certificate(subject)
+      const isCa = above.ca || above.checkIssued(above)
+      return isCa && below.checkIssued(above) && below.verify(above.publicKey)
+    }),
+    () => false
+  )

@@ -1,0 +1,139 @@
+import { Effect, Either } from "effect"
+import type { KeyObject } from "node:crypto"
+import type { DerFault } from "../asn1/DerReader.ts"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import { bits, element, oid, sequence, time, unsigned } from "../asn1/DerWriter.ts"
+import type { LeafNotSigned, UnsupportedIssuer } from "./Leaf.ts"
+import { extension, makeSigner } from "./Leaf.ts"
+import { serialText } from "./Serial.ts"
+
+/** Certificate revocation lists (RFC 5280 section 5; docs/decisions/revocation-lists.md). */
+
+/** One revoked certificate. */
+export interface CrlEntry {
+  /** Lower-case hexadecimal without leading zero octets. */
+  readonly serial: string
+  /** Epoch seconds. */
+  readonly revokedAt: number
+  /** RFC 5280 code; those a list does not state are written as none. */
+  readonly reason: number | undefined
+}
+
+/** A list to be signed. Times are epoch seconds. */
+export interface CrlRequest {
+  readonly number: number
+  readonly thisUpdate: number
+  readonly nextUpdate: number
+  /** From {@link encodeEntries}, in the order of the list. */
+  readonly entries: ReadonlyArray<Uint8Array>
+}
+
+/** Signs lists for one CA. */
+export type CrlSigner = (request: CrlRequest) => Effect.Effect<Uint8Array, LeafNotSigned>
+
+const hexOctets = (serial: string): Uint8Array => Buffer.from(serial.length % 2 === 0 ? serial : `0${serial}`, "hex")
+
+const enumerated = 0x0a
+
+// 0 says nothing that leaving it out does not say, and 8 belongs to delta lists alone.
+const reasons = new Map(
+  [1, 2, 3, 4, 5, 6, 9, 10].map((code) => [
+    code,
+    sequence(extension(oid("2.5.29.21"), false, element(enumerated, Uint8Array.of(code))))
+  ])
+)
+
+/** Entries as DER, one after the other. */
+export const encodeEntries = (entries: ReadonlyArray<CrlEntry>): Uint8Array =>
+  Buffer.concat(entries.map(({ reason, revokedAt, serial }) => {
+    const stated = reason === undefined ? undefined : reasons.get(reason)
+    const fields = [unsigned(hexOctets(serial)), time(revokedAt)]
+    return stated === undefined ? sequence(...fields) : sequence(...fields, stated)
+  }))
+
+const extensionsTag = 0xa0
+const VERSION_2 = unsigned(Uint8Array.of(1))
+const AUTHORITY_KEY_IDENTIFIER = oid("2.5.29.35")
+const CRL_NUMBER = oid("2.5.29.20")
+
+const numberExtension = (number: number): Uint8Array =>
+  extension(CRL_NUMBER, false, unsigned(hexOctets(number.toString(16))))
+
+/** Signs as the issuer signs leaves; the certificate and the key are taken to match. */
+export const makeCrlSigner = (issuer: {
+  /** DER Name. */
+  readonly subject: Uint8Array
+  /** The issuer's own subject key identifier. */
+  readonly keyIdentifier: Uint8Array
+  readonly privateKey: KeyObject
+}): Either.Either<CrlSigner, UnsupportedIssuer> =>
+  Either.map(makeSigner(issuer.privateKey), (signer) => {
+    const authority = extension(AUTHORITY_KEY_IDENTIFIER, false, sequence(element(0x80, issuer.keyIdentifier)))
+    return ({ entries, nextUpdate, number, thisUpdate }) => {
+      const isEmpty = entries.every(({ length }) => length === 0)
+      const signed = sequence(
+        VERSION_2,
+        signer.algorithm,
+        issuer.subject,
+        time(thisUpdate),
+        time(nextUpdate),
+        ...(isEmpty ? [] : [sequence(...entries)]), // an empty list has no list at all (section 5.1.2.6)
+        element(extensionsTag, sequence(authority, numberExtension(number)))
+      )
+      return Effect.map(signer.sign(signed), (signature) => sequence(signed, signer.algorithm, bits(signature)))
+    }
+  })
+
+/** The serials a list of this service has. */
+export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string>, DerFault> =>
+  decode(der, (whole) => {
+    const list = whole.enter(Tag.sequence).enter(Tag.sequence)
+    list.skip(Tag.integer)
+    list.skip(Tag.sequence)
+    list.skip(Tag.sequence)
+    list.time()
+    list.time()
+    const serials = new Set<string>()
+    if (list.next === Tag.sequence) {
+      const entries = list.enter(Tag.sequence)
+      while (entries.more) {
+        serials.add(serialText(entries.enter(Tag.sequence).integer()))
+      }
+    }
+    return serials
+  }, Number.POSITIVE_INFINITY)
+
+/** What a list of this service says of itself: who signed it, and its number. */
+export const listHead = (
+  der: Uint8Array
+): Either.Either<{ readonly keyIdentifier: Uint8Array; readonly number: number }, DerFault> =>
+  decode(der, (whole) => {
+    const list = whole.enter(Tag.sequence).enter(Tag.sequence)
+    while (list.next !== extensionsTag) list.skip()
+    const extensions = list.enter(extensionsTag).enter(Tag.sequence)
+    let [keyIdentifier, number] = [new Uint8Array(), 0]
+    while (extensions.more) {
+      const one = extensions.enter(Tag.sequence)
+      const id = one.oid()
+      if (one.next === Tag.boolean) one.skip()
+      const value = one.enter(Tag.octetString)
+      if (id === "2.5.29.35") keyIdentifier = Uint8Array.from(value.enter(Tag.sequence).content(0x80))
+      if (id === "2.5.29.20") number = Number(`0x${Buffer.from(value.integer()).toString("hex")}`)
+    }
+    return { keyIdentifier, number }
+  }, Number.POSITIVE_INFINITY)
+
+/** Whether octets are a DER revocation list, of whichever version and CA. */
+export const isRevocationList = (der: Uint8Array): boolean =>
+  Either.isRight(decode(der, (whole) => {
+    const list = whole.enter(Tag.sequence)
+    const signed = list.enter(Tag.sequence)
+    if (signed.next === Tag.integer) signed.skip()
+    signed.skip(Tag.sequence)
+    signed.skip(Tag.sequence)
+    signed.time()
+    while (signed.more) signed.skip()
+    list.skip(Tag.sequence)
+    list.skip(Tag.bitString)
+    list.end()
+  }))

@@ -1,0 +1,253 @@
+import { Either } from "effect"
+import { constants, verify } from "node:crypto"
+import type { DerFault, DerReader } from "../asn1/DerReader.ts"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import { isPem } from "../Base64url.ts"
+import type { AlgorithmIdentifier, KeyType, SubjectKey } from "../keys/WeakKey.ts"
+import { isNull, keyTypeOf, readAlgorithm, readSubjectKey } from "../keys/WeakKey.ts"
+import type { RawText } from "./CsrNames.ts"
+import { nameIn, readCommonNames, readNames } from "./CsrNames.ts"
+import { CsrRefused, refuse } from "./CsrRefused.ts"
+
+/**
+ * Certification requests (RFC 2986), read on the hot path by a DER reader of our own (docs/decisions/x509.md). The rules
+ * are docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and certificate".
+ */
+
+/** A request whose signature, key and form are accepted. Whether its names fit is {@link checkCsrNames}. */
+export interface Csr {
+  /** The whole request, as given. */
+  readonly der: Uint8Array
+  /** DER SubjectPublicKeyInfo: a view into `der`, in the one encoding a key has, so it can be compared and hashed. */
+  readonly spki: Uint8Array
+  readonly keyType: KeyType
+  /** SAN dNSNames: lower case, one trailing dot dropped, folded, in first-seen order; none without a SAN. */
+  readonly names: ReadonlyArray<string>
+  /** CNs that read as a DNS name with a dot; normalised likewise, in order of appearance. */
+  readonly commonNames: ReadonlyArray<string>
+  /** Every CN as it was written, free text included: for policies, which may judge it. */
+  readonly subjectNames: ReadonlyArray<string>
+}
+
+/**
+ * Reads one PKCS#10 request without trailing bytes and checks everything that needs no order, but whether its key is weak:
+ * that is judged as any key's is.
+ */
+export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
+  const read = decode(der, readRequest)
+  if (Either.isLeft(read)) return undecodable(der, read.left)
+  const request = read.right
+  const key = readSubjectKey(request.spki)
+  if (Either.isLeft(key)) return refuse(key.left.reason, key.left.detail)
+  const refusal = checkSignature(request, key.right)
+  if (refusal !== undefined) return Either.left(refusal)
+  return withNames(der, request, key.right.type)
+}
+
+/**
+ * Reads a request that {@link parseCsr} accepted before it was stored, without verifying its signature and judging its
+ * key once more: two thirds of the cost.
+ */
+export const reopenCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
+  const read = decode(der, readRequest)
+  if (Either.isLeft(read)) return undecodable(der, read.left)
+  const type = keyTypeOf(read.right.spki)
+  if (type === undefined) return refuse("key_type", "The key is neither RSA nor ECDSA nor Ed25519.")
+  return withNames(der, read.right, type)
+}
+
+const undecodable = (der: Uint8Array, { at, detail }: DerFault): Either.Either<never, CsrRefused> =>
+  refuse(
+    "undecodable",
+    isPem(der)
+      ? "The CSR is PEM; send the DER inside it, as base64url."
+      : der.length === 0
+      ? "The CSR is empty."
+      : `The CSR is not a DER PKCS#10 request: ${detail}, at octet ${at}.`
+  )
+
+const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Either.Either<Csr, CsrRefused> => {
+  const names = readNames(request.extensionRequests)
+  if (Either.isLeft(names)) return Either.left(names.left)
+  const commonNames = readCommonNames(request.commonNames)
+  if (Either.isLeft(commonNames)) return Either.left(commonNames.left)
+  if (names.right.length === 0 && commonNames.right.subjectNames.length === 0) {
+    return refuse("san_missing", "The CSR names nothing: it has neither a subjectAltName nor a common name.")
+  }
+  return Either.right({ der, spki: request.spki, keyType, names: names.right, ...commonNames.right })
+}
+
+/**
+ * SAN and common names together must be exactly the order's set (RFC 8555 section 7.4: either may hold a name). A common
+ * name counts when it spells an ordered name; one that reads as any other DNS name is refused, other text ignored.
+ * `orderedNames` are normalised.
+ */
+export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Either.Either<void, CsrRefused> => {
+  const ordered = new Set(orderedNames)
+  const extra = csr.names.find((name) => !ordered.has(name))
+  if (extra !== undefined) return refuse("san_extra", `The CSR asks for ${extra}, which is not in the order.`)
+  const foreign = csr.commonNames.find((name) => !ordered.has(name))
+  if (foreign !== undefined) return refuse("common_name", `The common name ${foreign} is not in the order.`)
+  const requested = new Set([...csr.names, ...csr.subjectNames.map(nameIn)])
+  const missing = orderedNames.find((name) => !requested.has(name))
+  if (missing === undefined) return Either.void
+  return refuse("san_missing", `The CSR lacks ${missing}, which is in the order.`)
+}
+
+/** The CN a leaf carries: the first of the CSR's that is among the leaf's names and has at most 64 characters (RFC 5280). */
+export const leafCommonName = (csr: Csr, names: ReadonlyArray<string>): string | undefined =>
+  csr.subjectNames.map(nameIn).find((name) => name.length <= 64 && names.includes(name))
+
+interface Request {
+  readonly signed: Uint8Array
+  readonly spki: Uint8Array
+  readonly commonNames: ReadonlyArray<RawText>
+  /** Contents of each extension request's value, a SEQUENCE OF Extension. */
+  readonly extensionRequests: ReadonlyArray<Uint8Array>
+  readonly algorithm: AlgorithmIdentifier
+  readonly signature: Uint8Array
+}
+
+const COMMON_NAME = "2.5.4.3"
+// The second is what one vendor's tools write in its place; a backend may read either, so both count.
+const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3.6.1.4.1.311.2.1.14"]
+
+const readRequest = (whole: DerReader): Request => {
+  if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
+  // Everything is walked once, so that no oddity sits where the fields below do not look.
+  whole.fork().verify()
+  const outer = whole.enter(Tag.sequence)
+  const info = outer.fork().enter(Tag.sequence)
+  const signed = outer.raw(Tag.sequence)
+  const algorithm = readAlgorithm(outer)
+  const signature = outer.bits()
+  outer.end()
+  // 0 is the only version there is; clients in wide use write 1 or 2, meaning those of certificates.
+  if (info.small() > 2) info.fail("the version is none of 0, 1 and 2")
+  const commonNames: Array<RawText> = []
+  const subject = info.enter(Tag.sequence)
+  while (subject.more) {
+    const relative = subject.enter(Tag.set)
+    while (relative.more) {
+      const attribute = relative.enter(Tag.sequence)
+      const isCommonName = attribute.oid() === COMMON_NAME
+      const tag = attribute.next
+      const octets = attribute.content(tag)
+      attribute.end()
+      if (isCommonName) commonNames.push({ tag, octets })
+    }
+  }
+  const spki = info.raw(Tag.sequence)
+  const extensionRequests: Array<Uint8Array> = []
+  if (info.more) {
+    const attributes = info.enter(0xa0)
+    while (attributes.more) {
+      const attribute = attributes.enter(Tag.sequence)
+      const isRequest = EXTENSION_REQUESTS.includes(attribute.oid())
+      const values = attribute.enter(Tag.set)
+      attribute.end()
+      if (!isRequest) continue
+      if (!values.more) values.fail("an extension request is empty")
+      while (values.more) extensionRequests.push(values.content(Tag.sequence))
+    }
+  }
+  info.end()
+  return { signed, spki, commonNames, extensionRequests, algorithm, signature }
+}
+
+interface Scheme {
+  readonly type: KeyType
+  readonly hash: string | null
+}
+
+const schemes: { readonly [oid: string]: Scheme } = {
+  "1.2.840.113549.1.1.14": { type: "rsa", hash: "sha224" },
+  "1.2.840.113549.1.1.11": { type: "rsa", hash: "sha256" },
+  "1.2.840.113549.1.1.12": { type: "rsa", hash: "sha384" },
+  "1.2.840.113549.1.1.13": { type: "rsa", hash: "sha512" },
+  "1.2.840.10045.4.3.1": { type: "ecdsa", hash: "sha224" },
+  "1.2.840.10045.4.3.2": { type: "ecdsa", hash: "sha256" },
+  "1.2.840.10045.4.3.3": { type: "ecdsa", hash: "sha384" },
+  "1.2.840.10045.4.3.4": { type: "ecdsa", hash: "sha512" },
+  "1.3.101.112": { type: "ed25519", hash: null }
+}
+
+/** MD2, MD4, MD5 and SHA-1 with RSA, also under their two OIW names; SHA-1 with ECDSA and DSA. */
+const brokenDigests = new Set([
+  "1.2.840.113549.1.1.2",
+  "1.2.840.113549.1.1.3",
+  "1.2.840.113549.1.1.4",
+  "1.2.840.113549.1.1.5",
+  "1.3.14.3.2.3",
+  "1.3.14.3.2.29",
+  "1.2.840.10045.4.1",
+  "1.2.840.10040.4.3"
+])
+
+const RSA_PSS = "1.2.840.113549.1.1.10"
+
+const checkSignature = (request: Request, key: SubjectKey): CsrRefused | undefined => {
+  const { algorithm, signature, signed } = request
+  if (brokenDigests.has(algorithm.oid)) return brokenDigest()
+  const pss = algorithm.oid === RSA_PSS ? readPss(algorithm.parameters) : undefined
+  if (pss === "broken_digest") return brokenDigest()
+  const scheme = pss ?? schemes[algorithm.oid]
+  if (scheme === undefined || scheme.type !== key.type) return badSignature()
+  // RFC 4055 wants NULL and lets it be absent; the other families have no parameters.
+  if (
+    pss === undefined && algorithm.parameters !== undefined && !(key.type === "rsa" && isNull(algorithm.parameters))
+  ) {
+    return badSignature()
+  }
+  const input = pss === undefined
+    ? key.object
+    : { key: key.object, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: pss.saltLength }
+  const verified = Either.try(() => verify(scheme.hash, signed, input, signature))
+  return Either.isRight(verified) && verified.right ? undefined : badSignature()
+}
+
+const brokenDigest = () =>
+  new CsrRefused({
+    reason: "digest",
+    detail: "The CSR is signed with a digest that is no longer safe, such as SHA-1 or MD5."
+  })
+const badSignature = () =>
+  new CsrRefused({ reason: "signature", detail: "The signature of the CSR does not verify under its key." })
+
+/**
+ * RSASSA-PSS-params (RFC 4055 section 3.1) with one SHA-2 digest for message and mask. Every default in there is
+ * SHA-1, so an absent digest is a broken one.
+ */
+const readPss = (
+  parameters: Uint8Array | undefined
+): Scheme & { readonly saltLength: number } | "broken_digest" | undefined => {
+  const read = decode(parameters ?? new Uint8Array(), (reader) => {
+    const fields = reader.enter(Tag.sequence)
+    const hash = fields.next === 0xa0 ? readAlgorithm(fields.enter(0xa0)).oid : undefined
+    let mask: string | undefined
+    if (fields.next === 0xa1) {
+      const generator = fields.enter(0xa1).enter(Tag.sequence)
+      if (generator.oid() !== "1.2.840.113549.1.1.8") generator.fail("the mask function is unknown")
+      mask = readAlgorithm(generator).oid
+    }
+    const saltLength = fields.next === 0xa2 ? fields.enter(0xa2).small() : 20
+    if (fields.next === 0xa3 && fields.enter(0xa3).small() !== 1) fields.fail("the trailer field is unknown")
+    fields.end()
+    return { hash, mask, saltLength }
+  })
+  if (Either.isLeft(read)) return undefined
+  const { hash, mask, saltLength } = read.right
+  if (hash === undefined || mask === undefined || hash === SHA1 || mask === SHA1 || hash === MD5 || mask === MD5) {
+    return "broken_digest"
+  }
+  const name = sha2[hash]
+  return name === undefined || mask !== hash ? undefined : { type: "rsa", hash: name, saltLength }
+}
+
+const SHA1 = "1.3.14.3.2.26"
+const MD5 = "1.2.840.113549.2.5"
+const sha2: { readonly [oid: string]: string } = {
+  "2.16.840.1.101.3.4.2.1": "sha256",
+  "2.16.840.1.101.3.4.2.2": "sha384",
+  "2.16.840.1.101.3.4.2.3": "sha512"
+}

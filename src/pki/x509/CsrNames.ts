@@ -1,0 +1,154 @@
+import { Either } from "effect"
+import type { DerReader } from "../asn1/DerReader.ts"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import { shownCharacter } from "../Character.ts"
+import { DNS_NAME, latin1, SUBJECT_ALT_NAME } from "./Certificate.ts"
+import type { CsrRefused } from "./CsrRefused.ts"
+import { refuse } from "./CsrRefused.ts"
+
+/** The names a certification request asks for: its subjectAltName and its common names. */
+
+/** A character string as found. */
+export interface RawText {
+  readonly tag: number
+  readonly octets: Uint8Array
+}
+
+/** Octets a DNS name has, wildcard and underscore included; finer syntax is the order's, which must match exactly. */
+const DNS_OCTETS = /^[a-z0-9_*.-]{1,253}$/
+
+/** Lower case, without the trailing dot. */
+const normalise = (name: string): string => {
+  const lower = name.toLowerCase()
+  return lower.endsWith(".") ? lower.slice(0, -1) : lower
+}
+
+/** SAN dNSNames of the extension requests: normalised, folded, in first-seen order; none without a SAN. */
+export const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<ReadonlyArray<string>, CsrRefused> => {
+  const [request] = requests
+  if (request === undefined) return Either.right([])
+  if (requests.length > 1) return refuse("san_extra", "The CSR holds more than one extension request.")
+  const read = decode(request, (extensions) => {
+    const found: Array<ReadonlyArray<RawText>> = []
+    while (extensions.more) {
+      const extension = extensions.enter(Tag.sequence)
+      const isSan = extension.oid() === SUBJECT_ALT_NAME
+      if (extension.next === Tag.boolean) extension.boolean()
+      const value = extension.content(Tag.octetString)
+      extension.end()
+      if (isSan) found.push(Either.getOrElse(decode(value, readGeneralNames), (fault) => extension.fail(fault.detail)))
+    }
+    return found
+  })
+  if (Either.isLeft(read)) {
+    return refuse("undecodable", `The requested extensions are not decodable: ${read.left.detail}.`)
+  }
+  const [san] = read.right
+  if (read.right.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
+  const names = new Set<string>()
+  for (const { octets, tag } of san ?? []) {
+    if (tag !== DNS_NAME) {
+      const kind = otherNames[tag & 0x1f] ?? "something else"
+      return refuse("san_type", `The subjectAltName holds ${kind}; certificates are for DNS names alone.`)
+    }
+    const name = normalise(latin1(octets))
+    if (!DNS_OCTETS.test(name)) return refuse("san_type", `The subjectAltName holds ${faultOf(name)}.`)
+    names.add(name)
+  }
+  return Either.right([...names])
+}
+
+/** The other choices of GeneralName (RFC 5280 section 4.2.1.6), by the number of their tag. */
+const otherNames: { readonly [number: number]: string } = {
+  0: "an otherName",
+  1: "a mail address",
+  3: "an X.400 address",
+  4: "a directory name",
+  5: "an EDI party name",
+  6: "a URI",
+  7: "an IP address",
+  8: "a registered ID"
+}
+
+/** Why text is no DNS name; of the text, one character at most is told. */
+const faultOf = (name: string): string => {
+  if (name === "") return "an empty name"
+  const strange = /[^a-z0-9_*.-]/u.exec(name)?.[0]
+  return strange === undefined ? "a name of more than 253 octets" : `a DNS name with ${shownCharacter(strange)}`
+}
+
+const readGeneralNames = (reader: DerReader): ReadonlyArray<RawText> => {
+  const names: Array<RawText> = []
+  const inner = reader.enter(Tag.sequence)
+  while (inner.more) {
+    const tag = inner.next
+    names.push({ tag, octets: inner.content(tag) })
+  }
+  return names
+}
+
+// Letters of any script, since a reader of the CSR may fold them; the further dots are those of UTS 46.
+const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}\p{N}_*-]+)+[.\u3002\uff0e\uff61]?$/u
+// oxlint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
+
+/** The DNS name that free text is, if it is one. */
+export const nameIn = (text: string): string => normalise(text.trim())
+
+/** Every common name as text, and those that matter whatever is ordered: they read as a DNS name with a dot. */
+export const readCommonNames = (
+  raw: ReadonlyArray<RawText>
+): Either.Either<
+  { readonly commonNames: ReadonlyArray<string>; readonly subjectNames: ReadonlyArray<string> },
+  CsrRefused
+> => {
+  const commonNames: Array<string> = []
+  const subjectNames: Array<string> = []
+  for (const value of raw) {
+    const text = readText(value)
+    if (text === undefined || CONTROL.test(text)) {
+      return refuse("common_name", "A common name of the CSR cannot be read as text.")
+    }
+    subjectNames.push(text)
+    const name = nameIn(text)
+    if (!READS_AS_NAME.test(name)) continue
+    if (!DNS_OCTETS.test(name)) return refuse("common_name", `A common name of the CSR holds ${faultOf(name)}.`)
+    commonNames.push(name)
+  }
+  return Either.right({ commonNames, subjectNames })
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** A DirectoryString, or any other string type met in practice; undefined when its octets are not of its type. */
+const readText = ({ octets, tag }: RawText): string | undefined => {
+  switch (tag) {
+    case Tag.utf8String:
+      return Either.getOrUndefined(Either.try(() => utf8.decode(octets)))
+    case Tag.numericString:
+    case Tag.printableString:
+    case Tag.ia5String:
+    case Tag.visibleString:
+      return octets.every((octet) => octet < 0x80) ? latin1(octets) : undefined
+    case Tag.teletexString:
+      return latin1(octets)
+    case Tag.bmpString:
+      return readUnits(octets, 2)
+    case Tag.universalString:
+      return readUnits(octets, 4)
+    default:
+      return undefined
+  }
+}
+
+const readUnits = (octets: Uint8Array, width: number): string | undefined => {
+  if (octets.length % width !== 0) return undefined
+  let text = ""
+  for (let at = 0; at < octets.length; at += width) {
+    let point = 0
+    for (let i = 0; i < width; i++) point = point * 256 + (octets[at + i] ?? 0)
+    if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) return undefined
+    text += String.fromCodePoint(point)
+  }
+  return text
+}

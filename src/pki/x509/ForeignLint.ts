@@ -1,0 +1,119 @@
+import { Either } from "effect"
+import type { DerReader } from "../asn1/DerReader.ts"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import type { Certificate } from "./Certificate.ts"
+import { latin1 } from "./Certificate.ts"
+
+/**
+ * What a leaf that somebody else made may not be, whatever its maker took over from the request: another CA, of a use
+ * beyond TLS, or of a subject that nobody looked into. What an own leaf has to be, octet for octet, is `Lint.ts`.
+ */
+
+/** What is wrong with a leaf of somebody else's. */
+export type ForeignCheck = "authority" | "usages" | "subject"
+
+const BASIC_CONSTRAINTS = "2.5.29.19"
+const KEY_USAGE = "2.5.29.15"
+const EXTENDED_KEY_USAGE = "2.5.29.37"
+const COMMON_NAME = "2.5.4.3"
+const SERVER_AUTH = "1.3.6.1.5.5.7.3.1"
+const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2"
+
+// Bits of a KeyUsage, the first in the octet's highest (RFC 5280 section 4.2.1.3).
+const SIGNS = 0x80
+const ENCIPHERS = 0x20
+const AGREES = 0x08
+const SIGNS_CERTIFICATES_OR_LISTS = 0x04 | 0x02
+
+/** The first check a leaf fails, or undefined. `csr` is the request it answers, as DER; `names` are lower case. */
+export const lintForeignLeaf = (
+  leaf: Certificate,
+  expected: { readonly csr: Uint8Array; readonly names: ReadonlyArray<string> }
+): ForeignCheck | undefined => {
+  const extensions = new Map(leaf.extensions.map(({ oid, value }) => [oid, value]))
+  // Of an extension that is there twice, readers take either.
+  if (extensions.size !== leaf.extensions.length) return "usages"
+  if (mayIssue(extensions)) return "authority"
+  if (!isForTls(extensions)) return "usages"
+  return hasOwnSubject(leaf, expected) ? undefined : "subject"
+}
+
+const mayIssue = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
+  const constraints = extensions.get(BASIC_CONSTRAINTS)
+  const isNoCa = constraints === undefined || Either.getOrElse(decode(constraints, readIsNoCa), () => false)
+  const usage = extensions.get(KEY_USAGE)
+  return !isNoCa || (usage !== undefined && ((usageBits(usage) ?? 0xff) & SIGNS_CERTIFICATES_OR_LISTS) !== 0)
+}
+
+const readIsNoCa = (reader: DerReader): boolean => {
+  const fields = reader.enter(Tag.sequence)
+  return fields.next !== Tag.boolean || !fields.boolean()
+}
+
+/** The first octet of a KeyUsage's bits; undefined when it is none. */
+const usageBits = (value: Uint8Array): number | undefined =>
+  Either.getOrUndefined(decode(value, (reader) => reader.content(Tag.bitString)[1] ?? reader.fail("no bit is set")))
+
+/** An absent extension restricts nothing, which is how many a small CA writes a server's certificate. */
+const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
+  const usage = extensions.get(KEY_USAGE)
+  if (usage !== undefined && ((usageBits(usage) ?? 0) & (SIGNS | ENCIPHERS | AGREES)) === 0) return false
+  const purposes = extensions.get(EXTENDED_KEY_USAGE)
+  if (purposes === undefined) return true
+  const read = decode(purposes, (reader) => {
+    const list = reader.enter(Tag.sequence)
+    const found: Array<string> = []
+    while (list.more) found.push(list.oid())
+    return found
+  })
+  return Either.isRight(read) && read.right.includes(SERVER_AUTH)
+    && read.right.every((purpose) => purpose === SERVER_AUTH || purpose === CLIENT_AUTH)
+}
+
+/**
+ * Common names are names of the order. What else a subject says is its CA's to say, an organisation it has looked into for
+ * one; but it is nobody's word when the client asked for the same, unless the CA bears it itself.
+ */
+const hasOwnSubject = (
+  leaf: Certificate,
+  { csr, names }: { readonly csr: Uint8Array; readonly names: ReadonlyArray<string> }
+): boolean => {
+  const subject = decode(leaf.subject, readAttributes)
+  const issuer = decode(leaf.issuer, readAttributes)
+  const asked = decode(csr, readRequestedSubject)
+  if (Either.isLeft(subject) || Either.isLeft(issuer) || Either.isLeft(asked)) return false
+  const requested = new Set(asked.right.map(textOf))
+  const borne = new Set(issuer.right.map(textOf))
+  return subject.right.every((attribute) => {
+    if (attribute.type === COMMON_NAME) return names.includes(attribute.value)
+    const text = textOf(attribute)
+    return !requested.has(text) || borne.has(text)
+  })
+}
+
+interface Attribute {
+  readonly type: string
+  /** In lower case, each octet a character: string types that differ in name only compare equal. */
+  readonly value: string
+}
+
+const textOf = ({ type, value }: Attribute): string => `${type}=${value}`
+
+const readAttributes = (reader: DerReader): ReadonlyArray<Attribute> => {
+  const found: Array<Attribute> = []
+  const name = reader.enter(Tag.sequence)
+  while (name.more) {
+    const relative = name.enter(Tag.set)
+    while (relative.more) {
+      const attribute = relative.enter(Tag.sequence)
+      found.push({ type: attribute.oid(), value: latin1(attribute.content(attribute.next)).toLowerCase() })
+    }
+  }
+  return found
+}
+
+const readRequestedSubject = (whole: DerReader): ReadonlyArray<Attribute> => {
+  const info = whole.enter(Tag.sequence).enter(Tag.sequence)
+  info.skip(Tag.integer)
+  return readAttributes(info)
+}

@@ -1,0 +1,268 @@
+import { Data, Effect, Either } from "effect"
+import type { KeyObject } from "node:crypto"
+import { hash, sign } from "node:crypto"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import { bits, element, oid, sequence, text, time, unsigned } from "../asn1/DerWriter.ts"
+import type { KeyType } from "../keys/WeakKey.ts"
+import { readCertificate } from "./Certificate.ts"
+
+/**
+ * Certificates from nothing but a key and validated names (docs/decisions/local-ca.md, "The leaf"). What belongs to the
+ * issuer is encoded once; one leaf is a handful of concatenations and one signature.
+ */
+
+/** What one leaf is made of. The caller has checked names and common name against the order. */
+export interface LeafRequest {
+  /** DER SubjectPublicKeyInfo of the CSR. */
+  readonly spki: Uint8Array
+  readonly keyType: KeyType
+  /** SAN dNSNames in the order's identifier order; at least one. */
+  readonly names: ReadonlyArray<string>
+  /** One of `names`, at most 64 characters; undefined for an empty subject. */
+  readonly commonName: string | undefined
+  /** From {@link serialFrom}. */
+  readonly serial: Uint8Array
+  /** Epoch seconds, inclusive, both; from {@link validityWindow}. */
+  readonly notBefore: number
+  readonly notAfter: number
+}
+
+/** Signs leaves for one CA certificate and key. */
+export interface LeafIssuer {
+  /** The leaf as DER. */
+  readonly build: (request: LeafRequest) => Effect.Effect<Uint8Array, LeafNotSigned>
+}
+
+/** The signature operation failed; nothing about the request can cause that. */
+export class LeafNotSigned extends Data.TaggedError("LeafNotSigned")<{ readonly cause: unknown }> {}
+
+/** A CA key this service does not sign with. `detail` says what it is instead. */
+export class UnsupportedIssuer extends Data.TaggedError("UnsupportedIssuer")<{ readonly detail: string }> {}
+
+/** A CA key with the one algorithm it signs with. */
+export interface Signer {
+  /** DER AlgorithmIdentifier of every signature. */
+  readonly algorithm: Uint8Array
+  readonly sign: (data: Uint8Array) => Effect.Effect<Uint8Array, LeafNotSigned>
+}
+
+const ALGORITHMS = {
+  rsa: { digest: "sha256", identifier: sequence(oid("1.2.840.113549.1.1.11"), element(Tag.null)) },
+  p256: { digest: "sha256", identifier: sequence(oid("1.2.840.10045.4.3.2")) },
+  p384: { digest: "sha384", identifier: sequence(oid("1.2.840.10045.4.3.3")) }
+}
+
+/** The signature row of the profile for a private key: P-256 and RSA with SHA-256, P-384 with SHA-384. */
+export const makeSigner = (privateKey: KeyObject): Either.Either<Signer, UnsupportedIssuer> => {
+  const family = privateKey.asymmetricKeyType
+  const curve = privateKey.asymmetricKeyDetails?.namedCurve
+  if (family === "ec" && curve === "prime256v1") return Either.right(inlineSigner(privateKey, ALGORITHMS.p256))
+  if (family === "ec" && curve === "secp384r1") return Either.right(pooledSigner(privateKey, ALGORITHMS.p384))
+  if (family === "rsa") return Either.right(pooledSigner(privateKey, ALGORITHMS.rsa))
+  return Either.left(new UnsupportedIssuer({ detail: `a ${family ?? "secret"} key${curve ? ` on ${curve}` : ""}` }))
+}
+
+type Algorithm = (typeof ALGORITHMS)[keyof typeof ALGORITHMS]
+
+// A P-256 signature costs less than handing it to another thread would.
+const inlineSigner = (key: KeyObject, { digest, identifier }: Algorithm): Signer => ({
+  algorithm: identifier,
+  sign: (data) => Effect.try({ try: () => sign(digest, data, key), catch: (cause) => new LeafNotSigned({ cause }) })
+})
+
+// RSA takes hundreds of microseconds, P-384 as many: they would hold up every other request.
+const pooledSigner = (key: KeyObject, { digest, identifier }: Algorithm): Signer => ({
+  algorithm: identifier,
+  sign: (data) =>
+    Effect.async((resume) =>
+      sign(
+        digest,
+        data,
+        key,
+        (cause, signature) =>
+          resume(cause === null ? Effect.succeed(signature) : Effect.fail(new LeafNotSigned({ cause })))
+      )
+    )
+})
+
+const OBJECT = {
+  subjectKeyIdentifier: oid("2.5.29.14"),
+  keyUsage: oid("2.5.29.15"),
+  subjectAltName: oid("2.5.29.17"),
+  commonName: oid("2.5.4.3")
+}
+
+/** One extension, its type as encoded by `oid`; `critical` is left out when false, as DER wants defaults. `value` is the encoded inner value. */
+export const extension = (type: Uint8Array, critical: boolean, value: Uint8Array): Uint8Array =>
+  critical
+    ? sequence(type, CRITICAL, element(Tag.octetString, value))
+    : sequence(type, element(Tag.octetString, value))
+
+const CRITICAL = element(Tag.boolean, Uint8Array.of(0xff))
+
+/** Fields of a v3 certificate, encoded; dates in epoch seconds, serial as 16 octets. */
+export interface CertificateFields {
+  readonly serial: Uint8Array
+  readonly issuer: Uint8Array
+  readonly notBefore: number
+  readonly notAfter: number
+  readonly subject: Uint8Array
+  readonly spki: Uint8Array
+  readonly extensions: ReadonlyArray<Uint8Array>
+}
+
+const VERSION_3 = element(0xa0, unsigned(Uint8Array.of(2)))
+
+/** A signed v3 certificate as DER (RFC 5280 section 4.1). */
+export const signCertificate = (
+  signer: Signer,
+  fields: CertificateFields
+): Effect.Effect<Uint8Array, LeafNotSigned> => {
+  const signed = sequence(
+    VERSION_3,
+    unsigned(fields.serial),
+    signer.algorithm,
+    fields.issuer,
+    sequence(time(fields.notBefore), time(fields.notAfter)),
+    fields.subject,
+    fields.spki,
+    element(0xa3, sequence(...fields.extensions))
+  )
+  return Effect.map(signer.sign(signed), (signature) => sequence(signed, signer.algorithm, bits(signature)))
+}
+
+/** One relative name of a Name: an attribute type as encoded by `oid`, and its encoded string. */
+export const relativeName = (type: Uint8Array, value: Uint8Array): Uint8Array => element(Tag.set, sequence(type, value))
+
+/** The leftmost 160 bits of SHA-256 over the public key bits of a SubjectPublicKeyInfo (RFC 7093 method 1). */
+export const keyIdentifier = (spki: Uint8Array): Uint8Array => {
+  const key = decode(spki, (reader) => {
+    const info = reader.enter(Tag.sequence)
+    info.skip(Tag.sequence)
+    return info.bits()
+  })
+  return hash("sha256", Either.getOrElse(key, () => spki), "buffer").subarray(0, 20)
+}
+
+/** A serial number from 16 random octets: the first two bits become 0 and 1, so it is always positive and minimal. */
+export const serialFrom = (random16: Uint8Array): Uint8Array => {
+  const serial = Uint8Array.from(random16)
+  serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40
+  return serial
+}
+
+/** The subjectKeyIdentifier extension of a key. */
+export const subjectKeyIdentifier = (spki: Uint8Array): Uint8Array =>
+  extension(OBJECT.subjectKeyIdentifier, false, element(Tag.octetString, keyIdentifier(spki)))
+
+/** The subjectAltName extension from encoded GeneralNames; critical exactly when the subject is empty. */
+export const subjectAltName = (generalNames: ReadonlyArray<Uint8Array>, subjectIsEmpty: boolean): Uint8Array =>
+  extension(OBJECT.subjectAltName, subjectIsEmpty, sequence(...generalNames))
+
+/** A dNSName of a GeneralName. */
+export const dnsName = (name: string): Uint8Array => text(0x82, name)
+
+/** keyUsage digitalSignature, critical: one bit, seven unused ones. */
+export const DIGITAL_SIGNATURE = extension(OBJECT.keyUsage, true, element(Tag.bitString, Uint8Array.of(7, 0x80)))
+const DIGITAL_SIGNATURE_AND_ENCIPHERMENT = extension(
+  OBJECT.keyUsage,
+  true,
+  element(Tag.bitString, Uint8Array.of(5, 0xa0))
+)
+
+/** extendedKeyUsage serverAuth. */
+export const SERVER_AUTH = extension(oid("2.5.29.37"), false, sequence(oid("1.3.6.1.5.5.7.3.1")))
+
+const EMPTY_NAME = sequence()
+const uri = (url: string): Uint8Array => text(0x86, url)
+
+/** The issuer's CRLDP and AIA extensions: one DistributionPoint with all URLs, one AccessDescription per caIssuers. */
+const issuerUrls = (crlDistributionPoints: ReadonlyArray<string>, caIssuerUrls: ReadonlyArray<string>) => {
+  const out: Array<Uint8Array> = []
+  if (crlDistributionPoints.length > 0) {
+    const names = element(0xa0, element(0xa0, ...crlDistributionPoints.map(uri)))
+    out.push(extension(oid("2.5.29.31"), false, sequence(sequence(names))))
+  }
+  if (caIssuerUrls.length > 0) {
+    const entries = caIssuerUrls.map((url) => sequence(oid("1.3.6.1.5.5.7.48.2"), uri(url)))
+    out.push(extension(oid("1.3.6.1.5.5.7.1.1"), false, sequence(...entries)))
+  }
+  return out
+}
+
+/**
+ * Encodes everything that belongs to the issuer. The URLs are ASCII; empty arrays leave their extension out.
+ * The certificate and the key are taken to match: that is for `loadCa` to have checked.
+ */
+export const makeLeafIssuer = (issuer: {
+  readonly issuerCertDer: Uint8Array
+  readonly privateKey: KeyObject
+  readonly crlDistributionPoints: ReadonlyArray<string>
+  readonly caIssuerUrls: ReadonlyArray<string>
+}): Either.Either<LeafIssuer, UnsupportedIssuer> =>
+  Either.gen(function*() {
+    const signer = yield* makeSigner(issuer.privateKey)
+    const certificate = yield* Either.mapLeft(
+      readCertificate(issuer.issuerCertDer),
+      (fault) => new UnsupportedIssuer({ detail: `a certificate that is not decodable: ${fault.detail}` })
+    )
+    const identifier = element(0x80, certificate.subjectKeyIdentifier ?? keyIdentifier(certificate.spki))
+    const shared = [
+      extension(oid("2.5.29.35"), false, sequence(identifier)),
+      ...issuerUrls(issuer.crlDistributionPoints, issuer.caIssuerUrls)
+    ]
+    const build = (request: LeafRequest) => {
+      const { commonName } = request
+      return signCertificate(signer, {
+        serial: request.serial,
+        issuer: certificate.subject,
+        notBefore: request.notBefore,
+        notAfter: request.notAfter,
+        subject: commonName === undefined
+          ? EMPTY_NAME
+          : sequence(relativeName(OBJECT.commonName, text(Tag.utf8String, commonName))),
+        spki: request.spki,
+        extensions: [
+          request.keyType === "rsa" ? DIGITAL_SIGNATURE_AND_ENCIPHERMENT : DIGITAL_SIGNATURE,
+          SERVER_AUTH,
+          subjectKeyIdentifier(request.spki),
+          ...shared,
+          subjectAltName(request.names.map(dnsName), commonName === undefined)
+        ]
+      })
+    }
+    return { build: (request: LeafRequest) => Effect.suspend(() => build(request)) }
+  })
+
+const HOUR = 3600
+const DAY = 86400
+
+/** The window of a leaf, epoch seconds, both ends inclusive. */
+export interface ValidityWindow {
+  readonly notBefore: number
+  readonly notAfter: number
+  /** Rule 3: the requested dates left nothing and were dropped; `local_ca_requested_validity_discarded`. */
+  readonly discardedRequest: boolean
+}
+
+/** The five rules of docs/decisions/local-ca.md, "Validity". All times are epoch seconds; fractions are dropped. */
+export const validityWindow = (input: {
+  readonly now: number
+  readonly validityDays: number
+  readonly requestedNotBefore: number | undefined
+  readonly requestedNotAfter: number | undefined
+  readonly issuerNotBefore: number
+  readonly issuerNotAfter: number
+}): Either.Either<ValidityWindow, "issuer_expired"> => {
+  const now = Math.floor(input.now)
+  const start = now - HOUR
+  const end = now + input.validityDays * DAY
+  const requestedStart = Math.max(start, Math.floor(input.requestedNotBefore ?? start))
+  const requestedEnd = Math.min(end, Math.floor(input.requestedNotAfter ?? end))
+  const discardedRequest = requestedStart >= requestedEnd
+  const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)
+  const notAfter = Math.min(discardedRequest ? end : requestedEnd, input.issuerNotAfter)
+  return notBefore >= notAfter || now > input.issuerNotAfter
+    ? Either.left("issuer_expired")
+    : Either.right({ notBefore, notAfter, discardedRequest })
+}

@@ -1,0 +1,171 @@
+import { Either } from "effect"
+import type { KeyObject } from "node:crypto"
+import { hash } from "node:crypto"
+import type { DerFault } from "../asn1/DerReader.ts"
+import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
+import type { Certificate } from "./Certificate.ts"
+import {
+  DNS_NAME,
+  isSigned,
+  latin1,
+  octetString,
+  only,
+  readCertificate,
+  readNames,
+  schemeOf,
+  SUBJECT_ALT_NAME,
+  SUBJECT_KEY_IDENTIFIER,
+  URI
+} from "./Certificate.ts"
+import type { LeafRequest } from "./Leaf.ts"
+
+/**
+ * What is checked of an own leaf after it was made and before it is stored (docs/decisions/local-ca.md, "Lint"). It reads
+ * the finished DER and shares no expected value with `Leaf.ts`, so that one mistake there is not repeated here.
+ */
+
+/** The failed check of a leaf: the field `check` of `local_ca_lint_failed`. */
+export type LintCheck =
+  | "der"
+  | "version"
+  | "algorithm"
+  | "signature"
+  | "serial"
+  | "issuer"
+  | "validity"
+  | "subject"
+  | "key"
+  | "extensions"
+  | "key_usage"
+  | "extended_key_usage"
+  | "subject_key_identifier"
+  | "authority_key_identifier"
+  | "crl_distribution_points"
+  | "authority_info_access"
+  | "san"
+
+/** The issuer a leaf is held against; a `CaMaterial` with the two URL lists of the configuration. */
+export interface LintIssuer {
+  readonly publicKey: KeyObject
+  /** DER Name. */
+  readonly subject: Uint8Array
+  readonly keyIdentifier: Uint8Array
+  readonly notBefore: number
+  readonly notAfter: number
+  readonly crlDistributionPoints: ReadonlyArray<string>
+  readonly caIssuerUrls: ReadonlyArray<string>
+}
+
+/** The first check a leaf fails, cheapest first, or undefined. `request` is what it was built from. */
+export const lintLeaf = (
+  der: Uint8Array,
+  expected: { readonly issuer: LintIssuer; readonly request: LeafRequest }
+): LintCheck | undefined => {
+  const { issuer, request } = expected
+  const read = readCertificate(der)
+  if (Either.isLeft(read)) return "der"
+  const leaf = read.right
+  if (leaf.extensions.some(({ spelledDefault }) => spelledDefault)) return "der"
+  if (leaf.version !== 2) return "version"
+  const first = leaf.serial[0] ?? 0
+  if (leaf.serial.length !== 16 || first >> 6 !== 1 || !sameBytes(leaf.serial, request.serial)) return "serial"
+  if (!sameBytes(leaf.issuer, issuer.subject)) return "issuer"
+  if (leaf.notBefore !== request.notBefore || leaf.notAfter !== request.notAfter) return "validity"
+  if (leaf.notBefore < issuer.notBefore || leaf.notAfter > issuer.notAfter) return "validity"
+  if (leaf.notBefore > leaf.notAfter) return "validity"
+  if (!isSubject(leaf.subject, request)) return "subject"
+  if (!sameBytes(leaf.spki, request.spki)) return "key"
+  const failed = lintExtensions(leaf, issuer, request)
+  if (failed !== undefined) return failed
+  const scheme = schemeOf(issuer.publicKey)
+  if (scheme === undefined || hex(leaf.outerAlgorithm) !== scheme.algorithm) return "algorithm"
+  if (!sameBytes(leaf.innerAlgorithm, leaf.outerAlgorithm)) return "algorithm"
+  return isSigned(leaf, issuer.publicKey, scheme.digest) ? undefined : "signature"
+}
+
+const hex = (octets: Uint8Array): string => Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("hex")
+
+const isSubject = (subject: Uint8Array, { commonName, names }: LeafRequest): boolean => {
+  if (commonName === undefined) return hex(subject) === "3000"
+  if (commonName.length > 64 || !names.includes(commonName)) return false
+  const text = decode(
+    subject,
+    (reader) =>
+      only(
+        reader.enter(Tag.sequence),
+        (relatives) =>
+          only(relatives.enter(Tag.set), (attributes) =>
+            only(attributes.enter(Tag.sequence), (attribute) =>
+              attribute.oid() === "2.5.4.3" ? latin1(attribute.content(Tag.utf8String)) : ""))
+      )
+  )
+  return Either.isRight(text) && text.right === commonName
+}
+
+const isList = (found: Either.Either<ReadonlyArray<string>, DerFault>, wanted: ReadonlyArray<string>): boolean =>
+  Either.isRight(found) && found.right.length === wanted.length && found.right.every((name, i) => name === wanted[i])
+
+const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequest): LintCheck | undefined => {
+  const left = new Map(leaf.extensions.map((extension) => [extension.oid, extension]))
+  if (left.size !== leaf.extensions.length) return "extensions"
+  /** Takes the extension out; its value when it is there with the wanted criticality. */
+  const take = (oid: string, critical: boolean): Uint8Array => {
+    const found = left.get(oid)
+    left.delete(oid)
+    return found !== undefined && found.critical === critical ? found.value : new Uint8Array()
+  }
+  if (hex(take("2.5.29.15", true)) !== (request.keyType === "rsa" ? "030205a0" : "03020780")) return "key_usage"
+  if (hex(take("2.5.29.37", false)) !== "300a06082b06010505070301") return "extended_key_usage"
+  const own = decode(take(SUBJECT_KEY_IDENTIFIER, false), octetString)
+  if (!Either.isRight(own) || !sameBytes(own.right, rfc7093(request.spki))) return "subject_key_identifier"
+  const authority = decode(
+    take("2.5.29.35", false),
+    (reader) => only(reader.enter(Tag.sequence), (inner) => inner.content(0x80))
+  )
+  if (!Either.isRight(authority) || !sameBytes(authority.right, issuer.keyIdentifier)) {
+    return "authority_key_identifier"
+  }
+  const san = decode(
+    take(SUBJECT_ALT_NAME, request.commonName === undefined),
+    (reader) => readNames(reader.enter(Tag.sequence), DNS_NAME)
+  )
+  if (request.names.length === 0 || !isList(san, request.names)) return "san"
+  if (issuer.crlDistributionPoints.length > 0) {
+    const points = decode(
+      take("2.5.29.31", false),
+      (reader) =>
+        only(
+          reader.enter(Tag.sequence),
+          (list) =>
+            only(
+              list.enter(Tag.sequence),
+              (point) => only(point.enter(0xa0), (name) => readNames(name.enter(0xa0), URI))
+            )
+        )
+    )
+    if (!isList(points, issuer.crlDistributionPoints)) return "crl_distribution_points"
+  }
+  if (issuer.caIssuerUrls.length > 0) {
+    const urls = decode(take("1.3.6.1.5.5.7.1.1", false), (reader) => {
+      const found: Array<string> = []
+      const list = reader.enter(Tag.sequence)
+      while (list.more) {
+        const entry = list.enter(Tag.sequence)
+        if (entry.oid() !== "1.3.6.1.5.5.7.48.2") entry.fail("an access method is not caIssuers")
+        found.push(...readNames(entry, URI))
+      }
+      return found
+    })
+    if (!isList(urls, issuer.caIssuerUrls)) return "authority_info_access"
+  }
+  return left.size === 0 ? undefined : "extensions"
+}
+
+const rfc7093 = (spki: Uint8Array): Uint8Array => {
+  const key = decode(spki, (reader) => {
+    const info = reader.enter(Tag.sequence)
+    info.skip()
+    return info.bits()
+  })
+  return Either.isRight(key) ? hash("sha256", key.right, "buffer").subarray(0, 20) : new Uint8Array()
+}

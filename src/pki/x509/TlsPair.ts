@@ -1,0 +1,76 @@
+import { Effect } from "effect"
+import { isIP } from "node:net"
+import { Tag } from "../asn1/DerReader.ts"
+import { element, oid, sequence, text } from "../asn1/DerWriter.ts"
+import { encodePem } from "../asn1/Pem.ts"
+import type { CertificatePair } from "./CaCertificate.ts"
+import { generateKey, privateKeyPem } from "./CaCertificate.ts"
+import {
+  DIGITAL_SIGNATURE,
+  dnsName,
+  type LeafNotSigned,
+  makeSigner,
+  relativeName,
+  SERVER_AUTH,
+  signCertificate,
+  subjectAltName,
+  subjectKeyIdentifier,
+  type UnsupportedIssuer
+} from "./Leaf.ts"
+
+const VALIDITY_SECONDS = 3653 * 86400
+const BACKDATE_SECONDS = 3600
+
+/**
+ * A self-signed certificate for the service's own TLS listener: ECDSA P-256, 3653 days from one hour ago, SAN the host
+ * as dNSName or, for an address (an IPv6 one with or without brackets), as iPAddress. `now` is epoch seconds, `serial`
+ * comes from `serialFrom`.
+ */
+export const generateTlsPair = Effect.fnUntraced(function*(options: {
+  readonly host: string
+  readonly now: number
+  readonly serial: Uint8Array
+}): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
+  const { privateKey, spki } = yield* generateKey("ecdsa-p256")
+  const signer = yield* makeSigner(privateKey)
+  const host = options.host.replace(/^\[(.*)\]$/, "$1")
+  // A CN holds 64 characters; an issuer, which this name is too, must not be empty.
+  const name = sequence(relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")))
+  const notBefore = Math.floor(options.now) - BACKDATE_SECONDS
+  const der = yield* signCertificate(signer, {
+    serial: options.serial,
+    issuer: name,
+    notBefore,
+    notAfter: notBefore + VALIDITY_SECONDS,
+    subject: name,
+    spki,
+    extensions: [
+      DIGITAL_SIGNATURE,
+      SERVER_AUTH,
+      subjectKeyIdentifier(spki),
+      subjectAltName([isIP(host) === 0 ? dnsName(host) : element(IP_ADDRESS, addressOctets(host))], false)
+    ]
+  })
+  return { certificatePem: encodePem("CERTIFICATE", der), privateKeyPem: privateKeyPem(privateKey) }
+})
+
+const IP_ADDRESS = 0x87
+
+/** 4 or 16 octets of an address that `isIP` accepts; a zone is not part of a certificate's address. */
+const addressOctets = (address: string): Uint8Array => {
+  if (isIP(address) === 4) return Uint8Array.from(address.split(".").map(Number))
+  const [head = "", tail] = address.replace(/%.*$/, "").split("::")
+  const before = groupOctets(head)
+  const after = groupOctets(tail ?? "")
+  const octets = new Uint8Array(16)
+  octets.set(before)
+  octets.set(after, 16 - after.length)
+  return octets
+}
+
+const groupOctets = (groups: string): ReadonlyArray<number> =>
+  groups.split(":").filter((group) => group !== "").flatMap((group) => {
+    if (group.includes(".")) return group.split(".").map(Number)
+    const value = Number.parseInt(group, 16)
+    return [value >> 8, value & 0xff]
+  })

@@ -1,0 +1,25 @@
+import { Clock, Context, Effect, Layer } from "effect"
+
+const rowsPerMinute = 10
+const minuteMillis = 60_000
+
+/**
+ * How many rows an outsider can still cause this process to write (docs/decisions/audit-rows.md, "Rows that outsiders
+ * cause").
+ */
+export class AuditAllowance extends Context.Tag("acme/services/audit/AuditAllowance")<AuditAllowance, {
+  /** Whether one more row may be written now; at most ten a minute. */
+  readonly take: Effect.Effect<boolean>
+}>() {
+  static readonly layer: Layer.Layer<AuditAllowance> = Layer.sync(this, () => {
+    let written: ReadonlyArray<number> = []
+    return {
+      take: Effect.map(Clock.currentTimeMillis, (now) => {
+        written = written.filter((at) => at > now - minuteMillis)
+        if (written.length >= rowsPerMinute) return false
+        written = [...written, now]
+        return true
+      })
+    }
+  })
+}

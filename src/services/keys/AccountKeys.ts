@@ -1,0 +1,39 @@
+import { Context, Effect, Layer } from "effect"
+import type { AccountKey } from "../../pki/jose/Jwk.ts"
+import { importSpki } from "../../pki/jose/Jwk.ts"
+
+const capacity = 10_000
+
+/**
+ * Imported account keys, the least recently used dropped beyond 10 000: importing a key costs twice what verifying with it
+ * does (docs/decisions/x509.md). A key never changes, so nothing here can be stale.
+ */
+export class AccountKeys extends Context.Tag("acme/services/keys/AccountKeys")<AccountKeys, {
+  /** The key of a stored DER SubjectPublicKeyInfo. */
+  readonly get: (spki: Uint8Array) => Effect.Effect<AccountKey>
+  /** Keeps a key that was just imported from a request. */
+  readonly keep: (key: AccountKey) => Effect.Effect<void>
+}>() {
+  static readonly layer: Layer.Layer<AccountKeys> = Layer.sync(this, () => {
+    const kept = new Map<string, AccountKey>()
+    const put = (name: string, key: AccountKey): AccountKey => {
+      kept.delete(name)
+      kept.set(name, key)
+      if (kept.size > capacity) {
+        const [oldest] = kept.keys()
+        if (oldest !== undefined) kept.delete(oldest)
+      }
+      return key
+    }
+    const nameOf = (spki: Uint8Array): string =>
+      Buffer.from(spki.buffer, spki.byteOffset, spki.length).toString("latin1")
+    return {
+      get: (spki) =>
+        Effect.sync(() => {
+          const name = nameOf(spki)
+          return put(name, kept.get(name) ?? importSpki(spki))
+        }),
+      keep: (key) => Effect.sync(() => void put(nameOf(key.spki), key))
+    }
+  })
+}

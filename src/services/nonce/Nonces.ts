@@ -1,0 +1,147 @@
+import { Clock, Context, Deferred, Effect, Exit, FiberId, FiberSet, Layer, Option } from "effect"
+import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import { Database, transaction } from "../../kernel/sql/Database.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import * as nonces from "../../store/Nonces.ts"
+
+/** What became of a nonce that was presented. */
+export type Spent = "fresh" | "unknown" | "expired"
+
+/**
+ * Replay protection (RFC 8555 section 6.5). Every nonce is a row; spending one is a conditional delete whose rows decide
+ * the race, between processes too. Rows are written in batches ahead of need and deleted together with whatever else
+ * waits, because a commit of their own would cost more than the rest of many a request.
+ */
+export class Nonces extends Context.Tag("acme/services/nonce/Nonces")<Nonces, {
+  /** A stored nonce that stays fresh for at least nine tenths of its life; `undefined` when none could be stored. */
+  readonly issue: Effect.Effect<string | undefined>
+  readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
+}>() {
+  /** `ttlSeconds` is `nonce.ttl_seconds` as it is when a nonce is handed out or spent. */
+  static readonly layer = (options: {
+    readonly ttlSeconds: () => number
+  }): Layer.Layer<Nonces, never, Database | Entropy> => Layer.scoped(this, make(options.ttlSeconds))
+}
+
+const smallestBatch = 16
+const largestBatch = 256
+const patienceMillis = 2000
+
+const largestSpend = 100
+const deadlocksBorne = 3
+
+interface Waiting {
+  readonly nonce: string
+  readonly verdict: Deferred.Deferred<Spent, StorageFailed>
+}
+
+const make = (ttlSeconds: () => number) =>
+  Effect.gen(function*() {
+    const database = yield* Database
+    const entropy = yield* Entropy
+    const background = yield* FiberSet.make<void>()
+    const fork = yield* FiberSet.runtime(background)<never>()
+
+    let ahead: Array<{ readonly value: string; readonly madeAt: number }> = []
+    let batch = smallestBatch
+    let emptiedAt = 0
+    let refilling: Deferred.Deferred<boolean> | undefined
+
+    const store = Effect.gen(function*() {
+      const millis = yield* Clock.currentTimeMillis
+      // Used up within a second: the next batch is twice as large. Otherwise it shrinks back.
+      batch = millis - emptiedAt < 1000 ? Math.min(batch * 2, largestBatch) : Math.max(batch / 2, smallestBatch)
+      emptiedAt = millis
+      const values = yield* Effect.replicateEffect(entropy.token, batch)
+      yield* nonces.insert(values, Math.floor(millis / 1000))
+      ahead = values.map((value) => ({ value, madeAt: millis })).concat(ahead)
+    }).pipe(Effect.provideService(Database, database))
+
+    /**
+     * Starts a refill, or joins the one under way; answers whether it could be stored. It outlives the request that
+     * asked for it.
+     */
+    const refill = Effect.suspend(() => {
+      if (refilling !== undefined) return Deferred.await(refilling)
+      const done = Deferred.unsafeMake<boolean>(FiberId.none)
+      refilling = done
+      fork(Effect.ignore(Effect.onExit(store, (exit) => {
+        refilling = undefined
+        return Deferred.succeed(done, exit._tag === "Success")
+      })))
+      return Deferred.await(done)
+    })
+
+    const take = Effect.map(Clock.currentTimeMillis, (now) => {
+      const oldest = now - ttlSeconds() * 100
+      for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
+        if (next.madeAt >= oldest) return next.value
+      }
+      return undefined
+    })
+
+    // More may wait than one batch has for: whoever comes away empty-handed joins the next refill.
+    const refillAndTake: Effect.Effect<string | undefined> = Effect.flatMap(refill, (stored) =>
+      stored
+        ? Effect.flatMap(take, (value) => value === undefined ? refillAndTake : Effect.succeed(value))
+        : Effect.succeed(undefined))
+
+    const issue = Effect.flatMap(take, (value) =>
+      value === undefined
+        ? Effect.map(Effect.timeoutOption(refillAndTake, patienceMillis), Option.getOrUndefined)
+        : Effect.succeed(value))
+
+    const waiting: Array<Waiting> = []
+    let spending = false
+
+    const verdictOn = (found: { readonly createdAt: number } | undefined, now: number): Spent =>
+      found === undefined ? "unknown" : found.createdAt + ttlSeconds() < Math.floor(now / 1000) ? "expired" : "fresh"
+
+    /**
+     * Takes whoever waits by the time the statement runs: on SQLite the end of this turn of the event loop, on PostgreSQL
+     * now. Of a nonce presented twice in a batch the first has the row; it is gone for the second.
+     */
+    const consumeWaiting = () => {
+      const group: Array<Waiting> = []
+      const gather = () => void group.push(...waiting.splice(0, largestSpend - group.length))
+      const consume = Effect.suspend(() => {
+        gather()
+        return nonces.consume([...new Set(group.map(({ nonce }) => nonce))])
+      })
+      // A batch may meet another process's, or the sweep, at the same rows in another order.
+      const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
+      return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : patient, {
+        onFailure: (cause) => {
+          if (group.length === 0) gather() // no transaction could begin
+          return Effect.forEach(group, ({ verdict }) => Deferred.failCause(verdict, cause), { discard: true })
+        },
+        onSuccess: (rows) =>
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            const found = new Map(rows.map((row) => [row.value, row]))
+            for (const { nonce, verdict } of group) {
+              Deferred.unsafeDone(verdict, Exit.succeed(verdictOn(found.get(nonce), now)))
+              found.delete(nonce)
+            }
+          })
+      })
+    }
+
+    const spendWaiting: Effect.Effect<void> = Effect.whileLoop({
+      while: () => (spending = waiting.length > 0),
+      body: consumeWaiting,
+      step: () => {}
+    }).pipe(Effect.provideService(Database, database))
+
+    const spend = (nonce: string) =>
+      Effect.suspend(() => {
+        const verdict = Deferred.unsafeMake<Spent, StorageFailed>(FiberId.none)
+        waiting.push({ nonce, verdict })
+        if (!spending) {
+          spending = true
+          fork(spendWaiting)
+        }
+        return Deferred.await(verdict)
+      })
+
+    return Nonces.of({ issue, spend })
+  })

@@ -1,0 +1,32 @@
+import { Effect } from "effect"
+import { isExecutable } from "../../kernel/host/Files.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { unusedChecks } from "./View.ts"
+
+/** Programs a profile's policy would run, by key. */
+const scriptsOf = ({ filter, ipam }: ProfileConfig): ReadonlyArray<readonly [string, string]> => [
+  ...Object.entries(filter.check).flatMap(([name, check]) =>
+    check.type === "custom" ? [[`filter.check.${name}.script_path`, check.script_path] as const] : []
+  ),
+  ...ipam.backend === "custom" ? [["ipam.custom.script_path", ipam.custom.script_path] as const] : []
+]
+
+const acceptsAnyCertificate = ({ ipam }: ProfileConfig): boolean =>
+  (ipam.backend === "netbox" && ipam.netbox.insecure_skip_verify) ||
+  (ipam.backend === "phpipam" && ipam.phpipam.insecure_skip_verify)
+
+/** What an operator should know about the policies in force, once at start. */
+export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    for (const profile of profiles) {
+      const { name } = profile
+      if (profile.filter.rules.length === 0) yield* emit("filter_disabled", { profile: name })
+      for (const check of unusedChecks(profile)) yield* emit("filter_check_unused", { profile: name, check })
+      if (acceptsAnyCertificate(profile)) yield* emit("ipam_tls_verification_disabled", { profile: name })
+      for (const [key, path] of scriptsOf(profile)) {
+        if (yield* isExecutable(path)) continue
+        yield* emit("script_not_executable", { key: `profiles.${name}.${key}`, path })
+      }
+    }
+  })

@@ -1,0 +1,74 @@
+import type { Effect } from "effect"
+import type { Comparable } from "../../kernel/net/Address.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+
+/** A name as policies see it: `dns` of an order or a SAN, `cn` of a CSR's subject. */
+export interface NamedIdentifier {
+  readonly type: "dns" | "cn"
+  readonly value: string
+}
+
+/** What the checks of the connection stage are asked about. */
+export interface ConnectionQuestion {
+  readonly stage: "connection"
+  /** `undefined` while the address is not known. */
+  readonly client: Comparable | undefined
+  readonly method: string
+  /** Without `/profile/<name>`. */
+  readonly path: string
+}
+
+/** An external account's credential, without its secret. */
+export interface Credential {
+  readonly kid: string
+  readonly label: string | undefined
+  readonly status: "active" | "revoked"
+}
+
+/** What the checks of the identifiers stage are asked about. */
+export interface IdentifiersQuestion {
+  readonly stage: "identifiers"
+  readonly client: Comparable | undefined
+  readonly accountId: string
+  readonly at: "newOrder" | "CSR"
+  readonly identifiers: ReadonlyArray<NamedIdentifier>
+  /** The credential that bound the account, if there is one still; asked for by eab checks alone. */
+  readonly credential: Effect.Effect<Credential | undefined, { readonly message: string }>
+}
+
+export type Question = ConnectionQuestion | IdentifiersQuestion
+
+/** What a check says. `reason` may be shown to the client, `error` may not. */
+export type CheckAnswer =
+  | { readonly verdict: "pass" }
+  | {
+    readonly verdict: "fail"
+    readonly reason: string
+    /** The names it refused, where it is about names. */
+    readonly identifiers: ReadonlyArray<NamedIdentifier>
+    /** The reason up to the names, for an answer about each of them. */
+    readonly words: string | undefined
+  }
+  | { readonly verdict: "undecided"; readonly error: string }
+
+export const passed: CheckAnswer = { verdict: "pass" }
+
+export const refused = (reason: string): CheckAnswer => ({ verdict: "fail", reason, identifiers: [], words: undefined })
+
+/** Refuses names: `words` go in front of them. */
+export const refusedNames = (words: string, identifiers: ReadonlyArray<NamedIdentifier>): CheckAnswer => ({
+  verdict: "fail",
+  reason: `${words}${identifiers.map(({ value }) => value).join(", ")}`,
+  identifiers,
+  words
+})
+
+export const undecided = (error: string): CheckAnswer => ({ verdict: "undecided", error })
+
+/** A check in force. What needs nothing of the world is answered without an effect: fifty of them cost next to nothing. */
+export type Check =
+  | { readonly _tag: "Instant"; readonly ask: (question: Question) => CheckAnswer }
+  | { readonly _tag: "Looking"; readonly ask: (question: Question) => Effect.Effect<CheckAnswer> }
+
+/** How a check is configured. */
+export type CheckConfig = ProfileConfig["filter"]["check"][string]

@@ -1,0 +1,61 @@
+import { Effect } from "effect"
+import type { ScriptOutcome, Scripts } from "../../kernel/host/Scripts.ts"
+import { wordsOf } from "../../kernel/host/Scripts.ts"
+import type { Turns } from "../../kernel/net/Turns.ts"
+import type { Check, CheckAnswer, CheckConfig, Question } from "./Check.ts"
+import { passed, refused, undecided } from "./Check.ts"
+
+/** Bytes of a script's standard output and standard error that are read, each. */
+export const maxScriptOutput = 1_048_576
+
+const usualTimeout = 5000
+
+/** Where filter scripts are run, and their turns. */
+export interface ScriptHost {
+  readonly scripts: Scripts["Type"]
+  readonly turns: Turns
+}
+
+const environment = (name: string, question: Question): { readonly [name: string]: string } => {
+  const common = {
+    ACME_FILTER_HOOK: question.stage,
+    ACME_FILTER_CHECK_NAME: name,
+    ACME_FILTER_CLIENT_IP: question.client?.text ?? ""
+  }
+  if (question.stage === "connection") {
+    return { ...common, ACME_FILTER_METHOD: question.method, ACME_FILTER_PATH: question.path }
+  }
+  return {
+    ...common,
+    ACME_FILTER_ACCOUNT_ID: question.accountId,
+    ACME_FILTER_STAGE: question.at,
+    ACME_FILTER_IDENTIFIERS: question.identifiers.map(({ value }) => value).join(",")
+  }
+}
+
+const document = (question: Question): string => {
+  const common = { hook: question.stage, client_ip: question.client?.text ?? null }
+  return JSON.stringify(
+    question.stage === "connection"
+      ? { ...common, method: question.method, path: question.path }
+      : { ...common, account_id: question.accountId, stage: question.at, identifiers: question.identifiers }
+  )
+}
+
+const judge = (outcome: ScriptOutcome): CheckAnswer =>
+  outcome.exit === 0 ? passed : refused(wordsOf(outcome) ?? "refused by a script")
+
+/** `custom`: a program's exit code. */
+export const customScript = (name: string, config: CheckConfig, { scripts, turns }: ScriptHost): Check => ({
+  _tag: "Looking",
+  ask: (question) =>
+    scripts.run({
+      path: config.script_path,
+      args: config.args,
+      env: environment(name, question),
+      stdin: config.pass_stdin ? document(question) : undefined,
+      timeoutMillis: config.timeout_ms ?? usualTimeout,
+      maxOutputBytes: maxScriptOutput,
+      turns
+    }).pipe(Effect.match({ onSuccess: judge, onFailure: ({ detail }) => undecided(detail) }))
+})

@@ -1,0 +1,150 @@
+import { Array, Context, Effect, Either, Layer } from "effect"
+import type { CheckType } from "../../domain/policy/CheckType.ts"
+import { sharedStages, stagesOf } from "../../domain/policy/CheckType.ts"
+import { checksOf, parseCondition } from "../../domain/policy/Condition.ts"
+import type { Rule, Stage } from "../../domain/policy/Stage.ts"
+import { FileUnreadable, readText } from "../../kernel/host/Files.ts"
+import { Scripts } from "../../kernel/host/Scripts.ts"
+import { JsonGet } from "../../kernel/net/JsonGet.ts"
+import { Resolver } from "../../kernel/net/Resolver.ts"
+import { makeTurns } from "../../kernel/net/Turns.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { allowedIp } from "./AllowedIp.ts"
+import type { Check, CheckConfig } from "./Check.ts"
+import type { ScriptHost } from "./CustomScript.ts"
+import { customScript } from "./CustomScript.ts"
+import { eabCheck } from "./EabCheck.ts"
+import { identifiersCheck } from "./IdentifiersCheck.ts"
+import type { Inventory } from "./inventory/Inventory.ts"
+import { askOver } from "./inventory/InventoryGet.ts"
+import { netBox } from "./inventory/NetBox.ts"
+import { phpIpam } from "./inventory/PhpIpam.ts"
+import { program } from "./inventory/Program.ts"
+import { ipamCheck } from "./IpamCheck.ts"
+import { pathCheck } from "./PathCheck.ts"
+import type { Policy, StagePolicy } from "./Policy.ts"
+import { decide } from "./Policy.ts"
+import type { Forward } from "./ReverseDns.ts"
+import { cachedForward, reverseDns } from "./ReverseDns.ts"
+
+/** Filter scripts of one process at once. */
+const maxScripts = 16
+
+/** What checks look at the world with. */
+interface World extends ScriptHost {
+  readonly resolver: Resolver["Type"]
+  readonly forward: Forward
+  readonly web: JsonGet["Type"]
+}
+
+/** A rule with the stages it applies at, as long as the configuration has been accepted. */
+export interface PlacedRule extends Rule {
+  readonly stages: ReadonlyArray<Stage>
+  readonly names: ReadonlyArray<string>
+}
+
+/** The selected rules of a profile, in order. */
+export const rulesOf = ({ check, rule, rules }: ProfileConfig["filter"]): ReadonlyArray<PlacedRule> =>
+  rules.flatMap((name) => {
+    const config = rule[name]
+    const when = config === undefined ? undefined : Either.getOrUndefined(parseCondition(config.when))
+    if (config === undefined || when === undefined || config.then === "") return []
+    const names = checksOf(when)
+    const stages = sharedStages(names.map((one) => stagesOfCheck(check[one])))
+    return [{ name, when, then: config.then, mode: config.mode, message: config.message, stages, names }]
+  })
+
+/** Where a configured check is asked. */
+export const stagesOfCheck = (check: CheckConfig | undefined): ReadonlyArray<Stage> =>
+  check === undefined || check.type === "" ? [] : stagesOf(check.type, check.stages)
+
+const rootsOf = (path: string): Effect.Effect<ReadonlyArray<string>, FileUnreadable> =>
+  path === "" ? Effect.succeed([]) : Effect.map(readText(path), Array.of)
+
+const inventoryOf = ({ ipam }: ProfileConfig, world: World): Effect.Effect<Inventory, FileUnreadable> => {
+  const { netbox, phpipam } = ipam
+  switch (ipam.backend) {
+    case "netbox":
+      return Effect.map(rootsOf(netbox.ca_cert_path), (roots) => netBox(netbox, askOver(world.web, netbox, roots)))
+    case "phpipam":
+      return Effect.map(rootsOf(phpipam.ca_cert_path), (roots) => phpIpam(phpipam, askOver(world.web, phpipam, roots)))
+    default:
+      return Effect.succeed(program(ipam, world))
+  }
+}
+
+type Builder = (
+  name: string,
+  check: CheckConfig,
+  profile: ProfileConfig,
+  world: World
+) => Effect.Effect<Check, FileUnreadable>
+
+/** One builder for each kind of check. */
+const builders: { readonly [T in CheckType]: Builder } = {
+  allowed_ip: (_, check) => Effect.sync(() => allowedIp(check)),
+  path: (_, check) => Effect.sync(() => pathCheck(check)),
+  reverse_dns: (_, check, __, { forward, resolver }) => Effect.sync(() => reverseDns(check, resolver, forward)),
+  identifiers: (_, check) => Effect.sync(() => identifiersCheck(check)),
+  eab: (_, check) => Effect.sync(() => eabCheck(check)),
+  ipam: (_, __, profile, world) =>
+    Effect.map(inventoryOf(profile, world), (inventory) => ipamCheck(profile.ipam, inventory)),
+  custom: (name, check, _, world) => Effect.sync(() => customScript(name, check, world))
+}
+
+const build = Effect.fnUntraced(function*(profile: ProfileConfig, world: World) {
+  const { check: configured, default: otherwise } = profile.filter
+  const rules = rulesOf(profile.filter)
+  const checks = new Map<string, Check>()
+  for (const name of new Set(rules.flatMap(({ names }) => names))) {
+    const config = configured[name]
+    if (config !== undefined && config.type !== "") {
+      checks.set(name, yield* builders[config.type](name, config, profile, world))
+    }
+  }
+  const at = (stage: Stage): StagePolicy | undefined => {
+    const applying = rules.filter(({ stages }) => stages.includes(stage))
+    return applying.length === 0 ? undefined : { rules: applying, otherwise, checks }
+  }
+  const [connection, identifiers] = [at("connection"), at("identifiers")]
+  const policy: Policy = {
+    connection: connection && ((question) => decide(connection, question)),
+    identifiers: identifiers && ((question) => decide(identifiers, question)),
+    hasScriptsForNames: rules.some(({ names, stages }) =>
+      stages.includes("identifiers") && names.some((name) => configured[name]?.type === "custom")
+    )
+  }
+  return policy
+})
+
+/** The filter policies of the mounted profiles. */
+export class Policies extends Context.Tag("acme/services/policy/Policies")<Policies, {
+  /** The policy of a profile; `undefined` when it filters nothing. */
+  readonly of: (profile: string) => Policy | undefined
+}>() {
+  /** Builds the policy of every profile that has rules, and nothing else of it. */
+  static readonly layer = (
+    profiles: ReadonlyArray<ProfileConfig>
+  ): Layer.Layer<Policies, FileUnreadable, JsonGet | Resolver | Scripts> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const resolver = yield* Resolver
+        const world: World = {
+          resolver,
+          forward: cachedForward(resolver),
+          web: yield* JsonGet,
+          scripts: yield* Scripts,
+          turns: makeTurns(maxScripts)
+        }
+        const policies = new Map<string, Policy>()
+        for (const profile of profiles) {
+          if (profile.filter.rules.length > 0) policies.set(profile.name, yield* build(profile, world))
+        }
+        return { of: (profile) => policies.get(profile) }
+      })
+    )
+
+  /** Filters nothing. */
+  static readonly layerNone: Layer.Layer<Policies> = Layer.succeed(this, { of: () => undefined })
+}

@@ -1,0 +1,67 @@
+import { Array, Clock, Effect } from "effect"
+import { labelGlob } from "../../domain/policy/Glob.ts"
+import type { Comparable, IpAddress } from "../../kernel/net/Address.ts"
+import type { ResolveFailed, Resolver } from "../../kernel/net/Resolver.ts"
+import type { Check, CheckAnswer, CheckConfig } from "./Check.ts"
+import { passed, refused, undecided } from "./Check.ts"
+import { listsOf } from "./Lists.ts"
+
+const longestCached = 300
+const mostCached = 10_000
+const mostNames = 16
+const confirmedAtOnce = 4
+const usualTimeout = 2000
+
+const nameless = refused("the client address has no name that counts")
+const denied = refused("the client address has a name that is not allowed")
+
+/** Addresses of names, of one family, for as long as their records say and at most 300 s. */
+export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
+
+/** A cache of its own: nothing else of the service keeps answers of the DNS. PTR answers come without their TTL. */
+export const cachedForward = (resolver: Resolver["Type"]): Forward => {
+  const cache = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<IpAddress> }>()
+  return Effect.fnUntraced(function*(name, family) {
+    const now = yield* Clock.currentTimeMillis
+    const key = `${family} ${name}`
+    const known = cache.get(key)
+    if (known !== undefined && now < known.until) return known.addresses
+    const { addresses, seconds } = yield* resolver.timedAddresses(name, family)
+    if (seconds === 0) return addresses
+    const [oldest] = cache.keys()
+    if (oldest !== undefined && cache.size >= mostCached) cache.delete(oldest)
+    cache.set(key, { addresses, until: now + Math.min(seconds, longestCached) * 1000 })
+    return addresses
+  })
+}
+
+/** `reverse_dns`: names the client's address has in the DNS. */
+export const reverseDns = (config: CheckConfig, resolver: Resolver["Type"], forward: Forward): Check => {
+  const { allow, deny } = listsOf(config, labelGlob)
+  const timeout = config.timeout_ms ?? usualTimeout
+  const judge = Effect.fnUntraced(function*(client: Comparable): Effect.fn.Return<CheckAnswer, ResolveFailed> {
+    const pointers = yield* resolver.pointers(client)
+    const names = pointers.slice(0, mostNames).map((name) => name.toLowerCase().replace(/\.$/, ""))
+    if (names.some(deny.matches)) return denied
+    const wanted = allow.isEmpty ? names : names.filter(allow.matches)
+    if (!config.require_forward_confirm || wanted.length === 0) return wanted.length === 0 ? nameless : passed
+    const family = client.width === 32 ? 4 : 6
+    const [[failure], found] = Array.separate(
+      yield* Effect.forEach(wanted, (name) => Effect.either(forward(name, family)), { concurrency: confirmedAtOnce })
+    )
+    if (found.some((addresses) => addresses.includes(client.text))) return passed
+    return failure === undefined ? nameless : yield* failure
+  })
+  return {
+    _tag: "Looking",
+    ask: ({ client }) =>
+      client === undefined ? Effect.succeed(nameless) : judge(client).pipe(
+        Effect.catchAll(({ code, name }) => Effect.succeed(undecided(`${name}: ${code}`))),
+        Effect.timeoutTo({
+          duration: timeout,
+          onSuccess: (answer) => answer,
+          onTimeout: () => undecided(`no answer within ${timeout} ms`)
+        })
+      )
+  }
+}

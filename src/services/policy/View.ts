@@ -1,0 +1,56 @@
+import { renderCondition } from "../../domain/policy/Condition.ts"
+import type { Stage } from "../../domain/policy/Stage.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { rulesOf, stagesOfCheck } from "./Policies.ts"
+
+/** A profile's policy as the API and `filter show` answer it. */
+export interface PolicyView {
+  readonly profile: string
+  /** Whether anything is filtered. */
+  readonly active: boolean
+  /** What happens where rules apply and none decides; absent while nothing is filtered. */
+  readonly default?: "allow" | "deny"
+  readonly checks: ReadonlyArray<
+    { readonly name: string; readonly type: string; readonly stages: ReadonlyArray<Stage> }
+  >
+  /** In the order they are tried; conditions fully parenthesised. */
+  readonly rules: ReadonlyArray<{
+    readonly name: string
+    readonly when: string
+    readonly then: "allow" | "deny"
+    readonly mode: "enforce" | "warn"
+    readonly stages: ReadonlyArray<Stage>
+  }>
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** Checks that no selected rule names: they are not built. */
+export const unusedChecks = ({ filter }: ProfileConfig): ReadonlyArray<string> => {
+  const used = new Set(rulesOf(filter).flatMap(({ names }) => names))
+  return Object.keys(filter.check).filter((name) => !used.has(name))
+}
+
+/** The resolved policy of a profile. */
+export const viewOf = (profile: ProfileConfig): PolicyView => {
+  const { check, default: otherwise, rule, rules } = profile.filter
+  const active = rules.length > 0
+  const unselected = Object.keys(rule).filter((name) => !rules.includes(name))
+  return {
+    profile: profile.name,
+    active,
+    ...(active ? { default: otherwise } : {}),
+    checks: Object.entries(check).map(([name, one]) => ({ name, type: one.type, stages: stagesOfCheck(one) })),
+    rules: rulesOf(profile.filter).map(({ mode, name, stages, then, when }) => ({
+      name,
+      when: renderCondition(when),
+      then,
+      mode,
+      stages
+    })),
+    warnings: [
+      ...(active ? [] : ["filter.rules is empty: nothing is filtered"]),
+      ...unusedChecks(profile).map((name) => `no rule in force names the check ${name}`),
+      ...unselected.map((name) => `filter.rules does not name the rule ${name}`)
+    ]
+  }
+}

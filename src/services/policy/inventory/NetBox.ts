@@ -1,0 +1,131 @@
+import { Effect, Redacted, Schema } from "effect"
+import type { Comparable } from "../../../kernel/net/Address.ts"
+import { comparable } from "../../../kernel/net/Address.ts"
+import type { ProfileConfig } from "../../../settings/AppConfig.ts"
+import type { Inventory } from "./Inventory.ts"
+import { decoded, Fields, InventoryFailed } from "./Inventory.ts"
+import type { Ask } from "./InventoryGet.ts"
+
+const Reference = Schema.Struct({ id: Schema.Int })
+
+const Address = Schema.Struct({
+  address: Schema.String,
+  dns_name: Schema.optional(Schema.NullOr(Schema.String)),
+  role: Schema.optional(Schema.NullOr(Schema.Struct({ value: Schema.String }))),
+  custom_fields: Schema.optional(Schema.NullOr(Fields)),
+  assigned_object_type: Schema.optional(Schema.NullOr(Schema.String)),
+  assigned_object_id: Schema.optional(Schema.NullOr(Schema.Int)),
+  assigned_object: Schema.optional(Schema.NullOr(Schema.Struct({
+    device: Schema.optional(Schema.NullOr(Reference)),
+    virtual_machine: Schema.optional(Schema.NullOr(Reference))
+  })))
+})
+type Address = typeof Address.Type
+
+const pageOf = <A, I>(schema: Schema.Schema<A, I>) =>
+  decoded(Schema.Struct({ next: Schema.optional(Schema.NullOr(Schema.String)), results: Schema.Array(schema) }))
+
+const readAddresses = pageOf(Address)
+const readAssignments = pageOf(Schema.Struct({
+  interface_type: Schema.String,
+  interface_id: Schema.Int,
+  group: Reference
+}))
+const readHost = decoded(Schema.Struct({ id: Schema.Int, custom_fields: Schema.optional(Schema.NullOr(Fields)) }))
+
+const textsOf = (value: unknown): ReadonlyArray<string> =>
+  (Array.isArray(value) ? value : [value]).filter((one): one is string => typeof one === "string" && one !== "")
+
+/** Authorization as its API wants it: newer tokens are told by their beginning. */
+const authorization = (token: string): string => token.startsWith("nbt_") ? `Bearer ${token}` : `Token ${token}`
+
+const hostOf = ({ assigned_object: object }: Address) =>
+  object?.device != null
+    ? { kind: "device" as const, id: object.device.id }
+    : object?.virtual_machine != null
+    ? { kind: "virtual_machine" as const, id: object.virtual_machine.id }
+    : undefined
+
+const hostPaths = { device: "dcim/devices", virtual_machine: "virtualization/virtual-machines" }
+
+/** NetBox: the address, and as `sources` ask its host, that host's virtual addresses and its redundancy groups. */
+export const netBox = (config: ProfileConfig["ipam"]["netbox"], askWeb: Ask): Inventory => {
+  const { custom_field: field, sources, vip_roles } = config
+  const headers = { authorization: authorization(Redacted.value(config.token).trim()) }
+  const ask = Effect.fnUntraced(function*(path: string, query: ReadonlyArray<readonly [string, string]> = []) {
+    const { json, status } = yield* askWeb(`api/${path}/`, query, headers)
+    return status >= 200 && status <= 299
+      ? json
+      : yield* new InventoryFailed({ detail: `the answer has status ${status}` })
+  })
+  // A page that goes on is no whole answer.
+  const whole = <A>({ next, results }: { readonly next?: string | null | undefined; readonly results: A }) =>
+    next == null ? Effect.succeed(results) : new InventoryFailed({ detail: "the answer has more than one page" })
+  const addresses = (query: ReadonlyArray<readonly [string, string]>) =>
+    ask("ipam/ip-addresses", query).pipe(Effect.flatMap(readAddresses), Effect.flatMap(whole))
+
+  const fieldOf = (fields: typeof Fields.Type | null | undefined) => textsOf(fields?.[field])
+  const namesOf = (record: Address) => [...textsOf(record.dns_name), ...fieldOf(record.custom_fields)]
+
+  const ofHost = Effect.fnUntraced(function*({ id, kind }: NonNullable<ReturnType<typeof hostOf>>) {
+    const host = yield* Effect.flatMap(ask(`${hostPaths[kind]}/${id}`), readHost)
+    return host.id === id ? fieldOf(host.custom_fields) : []
+  })
+
+  const virtual = Effect.fnUntraced(function*({ id, kind }: NonNullable<ReturnType<typeof hostOf>>) {
+    const found = yield* addresses([
+      [`${kind}_id`, String(id)],
+      ...vip_roles.map((role) => ["role", role] as const)
+    ])
+    // A server that does not know a filter answers everything.
+    return found.filter((record) =>
+      record.role != null && vip_roles.includes(record.role.value) &&
+      hostOf(record)?.kind === kind && hostOf(record)?.id === id
+    ).flatMap(namesOf)
+  })
+
+  const redundant = Effect.fnUntraced(function*(type: string, id: number) {
+    const assignments = yield* ask("ipam/fhrp-group-assignments", [
+      ["interface_type", type],
+      ["interface_id", String(id)]
+    ]).pipe(Effect.flatMap(readAssignments), Effect.flatMap(whole))
+    const groups = assignments.filter((one) => one.interface_type === type && one.interface_id === id)
+    const found = yield* Effect.forEach(
+      new Set(groups.map(({ group }) => group.id)),
+      (group) =>
+        Effect.map(
+          addresses([["fhrpgroup_id", String(group)]]),
+          (records) =>
+            records.filter((record) =>
+              record.assigned_object_type === "ipam.fhrpgroup" && record.assigned_object_id === group
+            )
+        )
+    )
+    return found.flat().flatMap(namesOf)
+  })
+
+  const ofRecord = Effect.fnUntraced(function*(record: Address) {
+    const names: Array<string> = []
+    const own = fieldOf(record.custom_fields)
+    const host = hostOf(record)
+    if (sources.includes("dns_name")) names.push(...textsOf(record.dns_name))
+    if (sources.includes("custom_field")) names.push(...own)
+    if (sources.includes("device") && own.length === 0 && host !== undefined) names.push(...yield* ofHost(host))
+    if (sources.includes("vip") && host !== undefined) names.push(...yield* virtual(host))
+    const { assigned_object_id: id, assigned_object_type: type } = record
+    // Only the client's own interface leads to a group.
+    if (sources.includes("fhrp") && host !== undefined && id != null && type != null) {
+      names.push(...yield* redundant(type, id))
+    }
+    return names
+  })
+
+  return {
+    namesFor: Effect.fnUntraced(function*(client: Comparable) {
+      const found = yield* addresses([["address", client.text]])
+      const records = found.filter(({ address }) => comparable(address.replace(/\/.*$/, ""))?.text === client.text)
+      if (records.length === 0) return undefined
+      return (yield* Effect.forEach(records, ofRecord)).flat()
+    })
+  }
+}

@@ -1,0 +1,33 @@
+import { Effect } from "effect"
+import type { Comparable } from "../../../kernel/net/Address.ts"
+import type { ProfileConfig } from "../../../settings/AppConfig.ts"
+import type { ScriptHost } from "../CustomScript.ts"
+import { maxScriptOutput } from "../CustomScript.ts"
+import type { Inventory } from "./Inventory.ts"
+import { InventoryFailed } from "./Inventory.ts"
+
+const hook = "names_for"
+const noRecord = 3
+
+/** A program of the operator that prints one name a line. */
+export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptHost): Inventory => ({
+  namesFor: Effect.fnUntraced(function*(client: Comparable) {
+    const { exit, stdout } = yield* Effect.mapError(
+      scripts.run({
+        path: ipam.custom.script_path,
+        args: ipam.custom.args,
+        env: { ACME_IPAM_HOOK: hook, ACME_IPAM_CLIENT_IP: client.text },
+        stdin: JSON.stringify({ hook, client_ip: client.text }),
+        timeoutMillis: ipam.timeout_ms,
+        maxOutputBytes: maxScriptOutput,
+        turns
+      }),
+      ({ detail }) => new InventoryFailed({ detail: `the script ${detail}` })
+    )
+    if (exit === noRecord) return undefined
+    if (exit !== 0) return yield* new InventoryFailed({ detail: `the script ended with ${exit}` })
+    // What is cut off may be the end of a name, and what is left of that another name.
+    if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: "the script printed too much" })
+    return stdout.toString("utf8").split(/\r?\n/).filter((line) => line.trim() !== "")
+  })
+})

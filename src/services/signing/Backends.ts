@@ -1,0 +1,90 @@
+import { Data, Effect, Layer } from "effect"
+import { sectionText } from "../../kernel/config/Section.ts"
+import type { Scripts } from "../../kernel/host/Scripts.ts"
+import type { DnsUpdate } from "../../kernel/net/DnsUpdate.ts"
+import type { Web } from "../../kernel/net/Web.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import type { CaFilesUnusable } from "./CaFiles.ts"
+import * as Custom from "./Custom.ts"
+import type { LocalCaSettings } from "./LocalCa.ts"
+import * as LocalCa from "./LocalCa.ts"
+import type { RelaySettings } from "./relay/Relay.ts"
+import * as Relay from "./relay/Relay.ts"
+import type { AccountUnusable } from "./relay/UpstreamAccount.ts"
+import type { CrlIssuer, Signer } from "./Signer.ts"
+import { ProfileNotMounted, Signers } from "./Signer.ts"
+import type { CustomSettings } from "./SignerScript.ts"
+
+/** A profile as far as signing concerns it. */
+export interface SigningProfile {
+  readonly name: string
+  readonly signer: {
+    readonly backend: "local_ca" | "relay" | "custom"
+    readonly local_ca: LocalCaSettings
+    readonly custom: CustomSettings
+    readonly relay: RelaySettings
+  }
+}
+
+/** A profile's backend could not be made; nothing is served. */
+export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
+  readonly profile: string
+  readonly detail: string
+  /** It may go better another time: a file that could not be written, an upstream that does not answer. */
+  readonly mayPass: boolean
+}> {
+  override get message(): string {
+    return `Profile ${this.profile}: ${this.detail}`
+  }
+}
+
+/** What backends reach the world with. */
+type Needs = Entropy | Scripts | Web | DnsUpdate
+
+const made = ({ name, signer }: SigningProfile): Effect.Effect<Signer, AccountUnusable | CaFilesUnusable, Needs> =>
+  signer.backend === "custom"
+    ? Custom.make(signer.custom)
+    : signer.backend === "relay"
+    ? Relay.make(name, signer.relay)
+    : LocalCa.make(signer.local_ca)
+
+const backendOf = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Needs> =>
+  made(profile).pipe(
+    Effect.mapError(({ detail, mayPass = false }) => new ProfileUnusable({ profile: profile.name, detail, mayPass })),
+    Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
+  )
+
+/**
+ * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Those of `before` whose
+ * section has not changed are used again as they are, unless `outbound` has changed, the sections that say how the world is
+ * reached (docs/decisions/process.md, "Reload").
+ */
+export const layer = (
+  profiles: ReadonlyArray<SigningProfile>,
+  before: Signers["Type"]["bySection"] = new Map(),
+  outbound: object = {}
+): Layer.Layer<Signers, ProfileUnusable, Needs> =>
+  Layer.effect(
+    Signers,
+    Effect.gen(function*() {
+      const bySection = new Map<string, Signer>()
+      const byProfile = new Map<string, Signer>()
+      for (const profile of profiles) {
+        const section = sectionText({ signer: profile.signer, outbound })
+        const signer = bySection.get(section) ?? before.get(section) ?? (yield* backendOf(profile))
+        bySection.set(section, signer)
+        byProfile.set(profile.name, signer)
+      }
+      const crls = new Map<string, CrlIssuer>()
+      for (const { crl } of bySection.values()) if (crl !== undefined) crls.set(crl.id, crl)
+      return Signers.of({
+        bySection,
+        crlIssuers: [...crls.values()],
+        of: (profile) => {
+          const signer = byProfile.get(profile)
+          return signer === undefined ? new ProfileNotMounted({ profile }) : Effect.succeed(signer)
+        }
+      })
+    })
+  )

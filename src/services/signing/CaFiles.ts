@@ -1,0 +1,126 @@
+import { Clock, Data, Effect } from "effect"
+import { hash, X509Certificate } from "node:crypto"
+import type { FileUnusable } from "../../kernel/host/KeyFile.ts"
+import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../kernel/host/KeyFile.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { sameBytes } from "../../pki/asn1/DerReader.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import type { CaKeyType, CaSubject } from "../../pki/x509/CaCertificate.ts"
+import { encodeSubject, generateCa } from "../../pki/x509/CaCertificate.ts"
+import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
+import { loadCa } from "../../pki/x509/CaMaterial.ts"
+import { serialFrom } from "../../pki/x509/Leaf.ts"
+
+/** `signer.local_ca` as far as it is about files. */
+export interface CaFileSettings {
+  readonly cert_path: string
+  readonly key_path: string
+  readonly key_type: CaKeyType
+  readonly subject: {
+    readonly common_name: string
+    readonly organization: string
+    readonly organizational_unit: string
+    readonly country: string
+    readonly state: string
+    readonly locality: string
+  }
+}
+
+/**
+ * The CA of a profile cannot be used. `detail` is a sentence naming the file and what is wrong with it; `mayPass`
+ * says that nothing is, but that the host did not let it be made.
+ */
+export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
+  readonly detail: string
+  readonly mayPass?: boolean
+}> {
+  override get message(): string {
+    return this.detail
+  }
+}
+
+const unusable = (detail: string) => new CaFilesUnusable({ detail })
+const sentence = (key: string) => (error: FileUnusable) =>
+  unusable(`${key}: ${error.path} cannot be used: ${said(error)}.`)
+
+const readIfPresent = (key: string, path: string) =>
+  readTextFile(path).pipe(
+    Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
+    Effect.mapError(sentence(key))
+  )
+
+const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
+  commonName: subject.common_name,
+  organization: subject.organization,
+  organizationalUnit: subject.organizational_unit,
+  country: subject.country,
+  state: subject.state,
+  locality: subject.locality
+})
+
+/** Whether a CA is a root of somebody else's: self-signed, under another name than a generated one would have. */
+export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolean =>
+  ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
+
+/** Writes a new CA where neither file exists; answers whether it did. A lone file is refused, never replaced. */
+export const generateIfAbsent = (
+  settings: CaFileSettings
+): Effect.Effect<boolean, CaFilesUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const { cert_path, key_path } = settings
+    const certificate = yield* readIfPresent("signer.local_ca.cert_path", cert_path)
+    const key = yield* readIfPresent("signer.local_ca.key_path", key_path)
+    if ((certificate === undefined) !== (key === undefined)) {
+      return yield* unusable(
+        `signer.local_ca: of ${cert_path} and ${key_path} only ${
+          key === undefined ? cert_path : key_path
+        } exists; both or neither must.`
+      )
+    }
+    if (certificate !== undefined) return false
+    const entropy = yield* Entropy
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const pair = yield* generateCa({
+      keyType: settings.key_type,
+      subject: subjectOf(settings),
+      now,
+      serial: serialFrom(yield* entropy.bytes(16))
+    }).pipe(Effect.mapError((error) => unusable(`signer.local_ca: the CA cannot be generated: ${error._tag}.`)))
+    const suffix = yield* entropy.token
+    // The certificate appears last: a crash leaves a key alone, which the next start refuses rather than replaces.
+    yield* writeNewFiles([
+      { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
+      { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
+    ]).pipe(
+      Effect.mapError((error) =>
+        new CaFilesUnusable({
+          detail: `signer.local_ca: ${error.path} cannot be written: ${said(error)}.`,
+          mayPass: error.reason !== "exists"
+        })
+      )
+    )
+    const made = new X509Certificate(pair.certificatePem)
+    yield* emit("local_ca_generated", {
+      path: cert_path,
+      issuer: hash("sha256", made.publicKey.export({ type: "spki", format: "der" })),
+      not_after: made.validToDate.toISOString(),
+      key_type: settings.key_type,
+      sha256: hash("sha256", made.raw)
+    })
+    return true
+  })
+
+/** Loads the CA for signing: certificate and key, with every refusal of docs/decisions/local-ca.md, "Loading". */
+export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
+  Effect.gen(function*() {
+    const { cert_path, key_path } = settings
+    for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
+    const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
+    const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
+    if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    return yield* Effect.mapError(
+      loadCa({ certificatePem: certificate.text, privateKeyPem: key.text, now }),
+      ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
+    )
+  })

@@ -1,0 +1,46 @@
+import { Effect } from "effect"
+import { Scripts } from "../../kernel/host/Scripts.ts"
+import { accept, maxChainBytes } from "./ForeignChain.ts"
+import type { DirectSigner } from "./Signer.ts"
+import { CsrRejected, SigningFailed } from "./Signer.ts"
+import type { CustomSettings } from "./SignerScript.ts"
+import { ask, badCsrExit } from "./SignerScript.ts"
+
+// Of what revoke prints, the line that tells why it failed is all that is looked at.
+const maxIgnoredBytes = 65_536
+
+const base64 = (der: Uint8Array): string => Buffer.from(der).toString("base64")
+
+/** Signs and revokes with a program of the operator's. */
+export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, never, Scripts> =>
+  Effect.map(Scripts, (scripts) => ({
+    issue: (request) =>
+      Effect.gen(function*() {
+        const { csr, names, orderId } = request
+        const printed = yield* ask(scripts, settings, {
+          name: "issue",
+          input: {
+            order_id: orderId,
+            identifiers: names.map((value) => ({ type: "dns", value })),
+            csr_der_base64: base64(csr.der)
+          },
+          env: { ACME_SIGNER_ORDER_ID: orderId, ACME_SIGNER_IDENTIFIERS: names.join(",") },
+          maxBytes: maxChainBytes,
+          turns: undefined
+        }).pipe(Effect.mapError(({ detail, exit }) =>
+          exit === badCsrExit ? new CsrRejected({ detail }) : new SigningFailed({ cause: "script_failed", detail })
+        ))
+        return yield* accept(`${printed.toString("utf8").trimEnd()}\n`, request)
+      }),
+    revoke: (leaf, reason) =>
+      ask(scripts, settings, {
+        name: "revoke",
+        input: { cert_der_base64: base64(leaf), reason: reason ?? null },
+        env: { ACME_SIGNER_REASON: reason === undefined ? "" : String(reason) },
+        maxBytes: maxIgnoredBytes,
+        turns: undefined
+      }).pipe(
+        Effect.mapError(({ detail }) => new SigningFailed({ cause: "script_failed", detail })),
+        Effect.asVoid
+      )
+  }))

@@ -1,0 +1,18 @@
+import { Effect, Either } from "effect"
+import { readTextFile } from "../../kernel/host/KeyFile.ts"
+import { sameBytes } from "../../pki/asn1/DerReader.ts"
+import { splitPem } from "../../pki/asn1/Pem.ts"
+import { listHead } from "../../pki/x509/Crl.ts"
+import type { CrlIssuer } from "./Signer.ts"
+
+const largest = 512 * 1024 * 1024
+
+/** The number of the list a CA has exported; undefined where there is none, or one of another CA. */
+export const exportedNumber = (crl: CrlIssuer): Effect.Effect<number | undefined> =>
+  Effect.map(Effect.either(readTextFile(crl.path, largest)), (file) => {
+    const blocks = Either.flatMap(file, ({ text }) => splitPem(text, "nothing"))
+    const [list] = Either.getOrElse(blocks, () => [])
+    const head = list === undefined ? undefined : Either.getOrUndefined(listHead(list.der))
+    if (head === undefined || !sameBytes(head.keyIdentifier, crl.keyIdentifier)) return undefined
+    return Number.isSafeInteger(head.number) ? head.number : undefined
+  })

@@ -1,0 +1,28 @@
+import { Clock, Effect, Either } from "effect"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { readCertificate } from "../../pki/x509/Certificate.ts"
+import { checkChain, faultText, readStoredChain } from "../../pki/x509/Chain.ts"
+import { serialText } from "../../pki/x509/Serial.ts"
+import type { Issued, IssueRequest } from "./Signer.ts"
+import { SigningFailed } from "./Signer.ts"
+
+/** Bytes a chain may have. */
+export const maxChainBytes = 65_536
+
+/** A chain somebody else made, held against what was asked for (docs/decisions/keys-and-chains.md). */
+export const accept = (chain: string, request: IssueRequest): Effect.Effect<Issued, SigningFailed> =>
+  Effect.gen(function*() {
+    const { csr, names, orderId } = request
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const check = chain.length > maxChainBytes
+      ? "undecodable"
+      : checkChain(chain, { spki: csr.spki, csr: csr.der, names, now })
+    const stored = check === undefined ? readStoredChain(chain) : undefined
+    const leaf = stored === undefined ? undefined : Either.getOrUndefined(readCertificate(stored.leaf))
+    if (leaf === undefined) {
+      const fault = check ?? "undecodable"
+      yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })
+      return yield* new SigningFailed({ cause: "chain_rejected", detail: faultText(fault) })
+    }
+    return { chain, serial: serialText(leaf.serial), notAfter: leaf.notAfter }
+  })

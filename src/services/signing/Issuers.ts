@@ -1,0 +1,80 @@
+import { Clock, Context, Effect, Layer } from "effect"
+import { sectionText } from "../../kernel/config/Section.ts"
+import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
+import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
+import { loadCa } from "../../pki/x509/CaMaterial.ts"
+import type { SigningProfile } from "./Backends.ts"
+import { ProfileUnusable } from "./Backends.ts"
+import { ledgerPathOf } from "./Ledger.ts"
+
+/** The CA a profile signs with, as everybody may know it. */
+export interface Issuer {
+  /** Lower-case hexadecimal SHA-256 of its SubjectPublicKeyInfo. */
+  readonly id: string
+  /** The certificate leaves are signed with, DER. */
+  readonly certificate: Uint8Array
+  /** The trust anchor, PEM: the last certificate of the file. */
+  readonly anchorPem: string
+  /** Where an old ledger of revocations may lie. */
+  readonly ledgerPath: string
+  /** Its name, most specific part last. */
+  readonly subject: string
+  /** Lower-case hexadecimal SHA-256 of its certificate. */
+  readonly sha256: string
+  readonly keyType: CaMaterial["keyType"]
+  /** Epoch seconds. */
+  readonly notBefore: number
+  readonly notAfter: number
+}
+
+/** The public side of the local CAs of the mounted profiles: certificates alone, in every process that serves. */
+export class Issuers extends Context.Tag("acme/services/signing/Issuers")<Issuers, {
+  readonly of: (profile: string) => Issuer | undefined
+  /** Each CA once, by the text of its `signer` section: what the next configuration may go on using. */
+  readonly bySection: ReadonlyMap<string, Issuer>
+}>() {
+  /**
+   * Reads the certificates once; a profile whose certificate is absent or unreadable is refused. Those of `before` whose
+   * section has not changed stay what they are, like the backends that sign with them.
+   */
+  static readonly layer = (
+    profiles: ReadonlyArray<SigningProfile>,
+    before: Issuers["Type"]["bySection"] = new Map()
+  ): Layer.Layer<Issuers, ProfileUnusable> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const byProfile = new Map<string, Issuer>()
+        const bySection = new Map<string, Issuer>()
+        const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+        for (const { name, signer } of profiles) {
+          if (signer.backend !== "local_ca") continue
+          const { cert_path, crl_path } = signer.local_ca
+          const section = sectionText(signer)
+          const known = bySection.get(section) ?? before.get(section)
+          if (known !== undefined) {
+            bySection.set(section, known)
+            byProfile.set(name, known)
+            continue
+          }
+          const refuse = (detail: string) => new ProfileUnusable({ profile: name, detail, mayPass: false })
+          const { text } = yield* Effect.mapError(
+            readTextFile(cert_path),
+            (error) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${said(error)}; run \`init\`.`)
+          )
+          const ca = yield* Effect.mapError(
+            loadCa({ certificatePem: text, privateKeyPem: undefined, now }),
+            ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
+          )
+          const { anchorPem, certificates, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca
+          const certificate = certificates[0] ?? new Uint8Array()
+          const subject = ca.subjectText.split("\n").join(", ")
+          const ledgerPath = ledgerPathOf(crl_path)
+          const issuer = { id, certificate, anchorPem, ledgerPath, subject, sha256, keyType, notBefore, notAfter }
+          bySection.set(section, issuer)
+          byProfile.set(name, issuer)
+        }
+        return { bySection, of: (profile: string) => byProfile.get(profile) }
+      })
+    )
+}

@@ -1,0 +1,122 @@
+import { Clock, Effect, Either } from "effect"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { encodePem } from "../../pki/asn1/Pem.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import { checkChain } from "../../pki/x509/Chain.ts"
+import { makeCrlSigner } from "../../pki/x509/Crl.ts"
+import { leafCommonName } from "../../pki/x509/Csr.ts"
+import { makeLeafIssuer, serialFrom, validityWindow } from "../../pki/x509/Leaf.ts"
+import { lintLeaf } from "../../pki/x509/Lint.ts"
+import { nameConstraintsViolation } from "../../pki/x509/NameConstraints.ts"
+import type { CaFileSettings } from "./CaFiles.ts"
+import { CaFilesUnusable, generateIfAbsent, isSuppliedRoot, loadForSigning } from "./CaFiles.ts"
+import type { DirectSigner } from "./Signer.ts"
+import { CsrRejected, SigningFailed } from "./Signer.ts"
+
+/** `signer.local_ca`. */
+export interface LocalCaSettings extends CaFileSettings {
+  readonly leaf_validity_days: number
+  readonly crl_path: string
+  readonly crl_distribution_points: ReadonlyArray<string>
+  readonly ca_issuer_urls: ReadonlyArray<string>
+}
+
+const daySeconds = 86_400
+
+const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
+
+/**
+ * Signs with a locally held key (docs/decisions/local-ca.md), and makes the CA first when it does not exist. Whatever
+ * belongs to the issuer is encoded once; a leaf is read back and linted before it is handed out.
+ */
+export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const entropy = yield* Entropy
+    yield* generateIfAbsent(settings)
+    const ca = yield* loadForSigning(settings)
+    const { privateKey } = ca
+    if (privateKey === undefined) return yield* new CaFilesUnusable({ detail: "signer.local_ca: there is no key." })
+    const urls = {
+      crlDistributionPoints: settings.crl_distribution_points,
+      caIssuerUrls: settings.ca_issuer_urls
+    }
+    const issuerCertDer = ca.certificates[0] ?? new Uint8Array()
+    const leafIssuer = yield* Effect.mapError(
+      makeLeafIssuer({ issuerCertDer, privateKey, ...urls }),
+      ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
+    )
+    const signCrl = yield* Effect.mapError(
+      makeCrlSigner({ ...ca, privateKey }),
+      ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
+    )
+    const lintIssuer = { ...ca, ...urls }
+
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    yield* emit("local_ca_loaded", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter), key_type: ca.keyType })
+    if (isSuppliedRoot(ca, settings)) yield* emit("local_ca_is_root", { issuer: ca.issuerId })
+    if (ca.notAfter < now + settings.leaf_validity_days * daySeconds) {
+      yield* emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter) })
+    }
+
+    const issue: DirectSigner["issue"] = Effect.fnUntraced(function*(request) {
+      const { csr, names, orderId } = request
+      const foreign = nameConstraintsViolation(ca.nameConstraints, names)
+      if (foreign !== undefined) {
+        return yield* new CsrRejected({
+          detail: `The CA may not issue for ${foreign}: its name constraints forbid it.`
+        })
+      }
+      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const window = validityWindow({
+        now,
+        validityDays: settings.leaf_validity_days,
+        requestedNotBefore: request.notBefore,
+        requestedNotAfter: request.notAfter,
+        issuerNotBefore: ca.notBefore,
+        issuerNotAfter: ca.notAfter
+      })
+      if (Either.isLeft(window)) {
+        yield* emit("local_ca_issuer_expired", { issuer: ca.issuerId })
+        return yield* new SigningFailed({ cause: "signer_failed", detail: "the CA certificate has expired" })
+      }
+      const { discardedRequest, notAfter, notBefore } = window.right
+      if (discardedRequest) yield* emit("local_ca_requested_validity_discarded", { order_id: orderId })
+      const serial = serialFrom(yield* entropy.bytes(16))
+      const leafRequest = {
+        spki: csr.spki,
+        keyType: csr.keyType,
+        names,
+        commonName: leafCommonName(csr, names),
+        serial,
+        notBefore,
+        notAfter
+      }
+      const der = yield* Effect.mapError(
+        leafIssuer.build(leafRequest),
+        () => new SigningFailed({ cause: "signer_failed", detail: "the CA key did not sign" })
+      )
+      const check = lintLeaf(der, { issuer: lintIssuer, request: leafRequest })
+      if (check !== undefined) {
+        yield* emit("local_ca_lint_failed", { order_id: orderId, check })
+        return yield* new SigningFailed({ cause: "lint_failed", detail: `the leaf failed the check ${check}` })
+      }
+      const chain = encodePem("CERTIFICATE", der) + ca.chainPem
+      // A client may ask for a certificate that begins later; that it is not valid yet is then no fault.
+      const fault = checkChain(chain, {
+        spki: csr.spki,
+        names,
+        now: Math.max(now, notBefore),
+        issuer: ca,
+        lintedLeaf: der
+      })
+      if (fault !== undefined) {
+        yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })
+        return yield* new SigningFailed({ cause: "chain_rejected", detail: `the chain failed the check ${fault}` })
+      }
+      const hex = Buffer.from(serial).toString("hex")
+      const facts = { order_id: orderId, cert_serial: hex }
+      yield* emit("local_ca_leaf_issued", facts)
+      return { chain, serial: hex, notAfter, discarded: emit("local_ca_leaf_discarded", facts) }
+    })
+    return { issue, crl: { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path: settings.crl_path } }
+  })

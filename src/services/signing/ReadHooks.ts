@@ -1,0 +1,123 @@
+import { Cache, Context, Data, Effect, Either, Exit, Fiber, Layer } from "effect"
+import { sectionText } from "../../kernel/config/Section.ts"
+import { Scripts } from "../../kernel/host/Scripts.ts"
+import type { Turns } from "../../kernel/net/Turns.ts"
+import { makeTurns } from "../../kernel/net/Turns.ts"
+import { isRevocationList } from "../../pki/x509/Crl.ts"
+import type { SigningProfile } from "./Backends.ts"
+import type { CustomSettings } from "./SignerScript.ts"
+import { ask, HookFailed } from "./SignerScript.ts"
+
+/** When to renew a certificate, as the operator's signer says. Times are epoch seconds, the end after the start. */
+export interface SuggestedWindow {
+  readonly start: number
+  readonly end: number
+  /** Absolute `http` or `https` URL. */
+  readonly explanationUrl: string | undefined
+}
+
+/** Hooks of all profiles that run at once in one process. */
+const maxRunning = 4
+/** How long an answer is handed on, and how long a failure is, lest every request start a program. */
+const answerLife = "1 minute"
+const failureLife = "5 seconds"
+const maxCrlBytes = 16 * 1_048_576
+const maxWindowBytes = 8192
+const windowsKept = 1024
+
+const isWebUrl = (text: string): boolean => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  return url !== undefined && /^https?:$/.test(url.protocol)
+}
+
+/** Nothing, `<start> <end>`, or these and a URL. */
+const readWindow = (printed: string): Either.Either<SuggestedWindow | undefined, string> => {
+  const words = printed.split(/\s+/).filter((word) => word !== "")
+  if (words.length === 0) return Either.right(undefined)
+  const [start = "", end = "", url] = words
+  if (words.length < 2 || words.length > 3) return Either.left(`the script printed ${words.length} words`)
+  if (![start, end].every((word) => /^-?\d{1,11}$/.test(word))) return Either.left("the script printed no timestamps")
+  const window = { start: Number(start), end: Number(end) }
+  if (window.end <= window.start) return Either.left("the script printed a window that ends before it begins")
+  return Either.right({ ...window, explanationUrl: url !== undefined && isWebUrl(url) ? url : undefined })
+}
+
+/** A leaf as a key of a cache. */
+class Leaf extends Data.Class<{ readonly base64: string }> {}
+
+const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Turns) =>
+  Effect.gen(function*() {
+    const life = { timeToLive: <A, E>(exit: Exit.Exit<A, E>) => Exit.isSuccess(exit) ? answerLife : failureLife }
+    const crls = yield* Cache.makeWith({
+      capacity: 1,
+      ...life,
+      lookup: (name: "crl") =>
+        Effect.flatMap(
+          ask(scripts, settings, { name, input: {}, maxBytes: maxCrlBytes, turns }),
+          (der): Effect.Effect<Uint8Array | undefined, HookFailed> => {
+            if (der.length === 0) return Effect.succeed(undefined)
+            if (isRevocationList(der)) return Effect.succeed(der)
+            return new HookFailed({ exit: 0, detail: "the script printed no DER of a revocation list" })
+          }
+        )
+    })
+    const windows = yield* Cache.makeWith({
+      capacity: windowsKept,
+      ...life,
+      lookup: ({ base64 }: Leaf) =>
+        Effect.flatMap(
+          ask(scripts, settings, {
+            name: "renewal_info",
+            input: { cert_der_base64: base64 },
+            maxBytes: maxWindowBytes,
+            turns
+          }),
+          (printed) =>
+            Effect.mapError(readWindow(printed.toString("utf8")), (detail) => new HookFailed({ exit: 0, detail }))
+        )
+    })
+    const scope = yield* Effect.scope
+    // A cache whose first asker goes away interrupts all who wait with it: nobody's own fiber runs the program.
+    const apart = <A, E>(asked: Effect.Effect<A, E>) => Effect.flatMap(Effect.forkIn(asked, scope), Fiber.join)
+    return {
+      crl: settings.supports_crl ? apart(crls.get("crl")) : Effect.succeed(undefined),
+      window: (leaf: Uint8Array) =>
+        settings.supports_renewal_info
+          ? apart(windows.get(new Leaf({ base64: Buffer.from(leaf).toString("base64") })))
+          : Effect.succeed(undefined)
+    }
+  })
+
+/**
+ * What the operator's signer is asked while a client waits (hooks crl and renewal_info of `signer.custom`), in the process
+ * that answers. Whoever asks the same at the same time waits for one run.
+ */
+export class ReadHooks extends Context.Tag("acme/services/signing/ReadHooks")<ReadHooks, {
+  /** DER of the revocation list; `undefined` where there is none to be had. */
+  readonly crl: (profile: string) => Effect.Effect<Uint8Array | undefined, HookFailed>
+  /** `undefined` where the signer has no opinion. Takes the DER of the leaf. */
+  readonly window: (profile: string, leaf: Uint8Array) => Effect.Effect<SuggestedWindow | undefined, HookFailed>
+}>() {
+  /** Of the profiles whose signer is a script; every other one has no answers. */
+  static readonly layer = (profiles: ReadonlyArray<SigningProfile>): Layer.Layer<ReadHooks, never, Scripts> =>
+    Layer.scoped(
+      this,
+      Effect.gen(function*() {
+        const scripts = yield* Scripts
+        const turns = makeTurns(maxRunning)
+        const bySection = new Map<string, Effect.Effect.Success<ReturnType<typeof hooksOf>>>()
+        const byProfile = new Map<string, Effect.Effect.Success<ReturnType<typeof hooksOf>>>()
+        for (const { name, signer } of profiles) {
+          if (signer.backend !== "custom") continue
+          const section = sectionText(signer)
+          const hooks = bySection.get(section) ?? (yield* hooksOf(scripts, signer.custom, turns))
+          bySection.set(section, hooks)
+          byProfile.set(name, hooks)
+        }
+        return {
+          crl: (profile) => byProfile.get(profile)?.crl ?? Effect.succeed(undefined),
+          window: (profile, leaf) => byProfile.get(profile)?.window(leaf) ?? Effect.succeed(undefined)
+        }
+      })
+    )
+}

@@ -1,0 +1,111 @@
+import { Context, Data } from "effect"
+import type { Effect } from "effect"
+import type { CrlSigner } from "../../pki/x509/Crl.ts"
+import type { Csr } from "../../pki/x509/Csr.ts"
+import type { TokenStore } from "./relay/Strategy.ts"
+import type { Keeper, StoredUpstreamOrder } from "./relay/UpstreamOrder.ts"
+
+/** What a backend is asked to sign. The CSR has been checked against the order; times are epoch seconds. */
+export interface IssueRequest {
+  readonly orderId: string
+  readonly csr: Csr
+  /** In the order's identifier order. */
+  readonly names: ReadonlyArray<string>
+  readonly notBefore: number | undefined
+  readonly notAfter: number | undefined
+}
+
+/** A certificate ready to be stored. */
+export interface Issued {
+  /** PEM, leaf first. */
+  readonly chain: string
+  /** Lower-case hexadecimal without leading zero octets. */
+  readonly serial: string
+  /** Epoch seconds. */
+  readonly notAfter: number
+  /** Told when it was signed for nothing: valid, and neither stored nor handed out. */
+  readonly discarded?: Effect.Effect<void>
+}
+
+/** The backend says the CSR is at fault: the order ends `invalid` with badCSR. */
+export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly detail: string }> {}
+
+/** Anything else went wrong; the attempt may be repeated. `cause` is the word for the audit trail. */
+export class SigningFailed extends Data.TaggedError("SigningFailed")<{
+  readonly cause:
+    | "lint_failed"
+    | "chain_rejected"
+    | "script_failed"
+    | "upstream_refused"
+    | "poll_timeout"
+    | "signer_failed"
+  readonly detail: string
+  /** Of a definite refusal, the suffix of the problem type it came with. */
+  readonly problemType?: string
+  /** Seconds to wait for another attempt, where it matters. */
+  readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }
+}> {}
+
+/** A CA that publishes a revocation list. */
+export interface CrlIssuer {
+  /** Lower-case hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
+  readonly id: string
+  /** Its subject key identifier, which its lists name. */
+  readonly keyIdentifier: Uint8Array
+  readonly sign: CrlSigner
+  /** `signer.local_ca.crl_path`: where the list is exported to. */
+  readonly path: string
+}
+
+/** What a relay knows of its order at the upstream from attempts before, and where it keeps what it learns. */
+export interface Relaying<E> {
+  readonly stored: StoredUpstreamOrder
+  /** Epoch seconds since which the order has been gone about, the time left out in which nobody did. */
+  readonly startedAt: number
+  /** This is not the first attempt. */
+  readonly wasBegun: boolean
+  readonly keeper: Keeper<E>
+  readonly tokens: TokenStore
+}
+
+/**
+ * Has a certificate revoked by whoever keeps what was. Takes the DER of a leaf and an RFC 5280 code; succeeds for a leaf that
+ * is revoked already.
+ */
+export type Revoke = (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
+
+/** A backend that signs by itself: the service's own CA, or a program of the operator's. */
+export interface DirectSigner {
+  readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
+  readonly relay?: undefined
+  /** Present where somebody else keeps what was revoked. */
+  readonly revoke?: Revoke
+  /** Present where this service itself publishes what was revoked. */
+  readonly crl?: CrlIssuer
+}
+
+/** A backend that has orders fulfilled by an upstream. */
+export interface RelaySigner {
+  readonly issue?: undefined
+  readonly relay: <E>(
+    request: IssueRequest,
+    relaying: Relaying<E>
+  ) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
+  readonly revoke: Revoke
+  readonly crl?: undefined
+}
+
+/** One backend. Only a process with the worker role holds one. */
+export type Signer = DirectSigner | RelaySigner
+
+/** The profile is not served by this process. */
+export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ readonly profile: string }> {}
+
+/** The signing backends of the mounted profiles; identical `signer` sections share one. */
+export class Signers extends Context.Tag("acme/services/signing/Signers")<Signers, {
+  readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
+  /** Every CA of the mounted profiles that publishes a list, once each. */
+  readonly crlIssuers: ReadonlyArray<CrlIssuer>
+  /** Each backend once, by the text of its section: what the next configuration may go on using. */
+  readonly bySection: ReadonlyMap<string, Signer>
+}>() {}

@@ -1,0 +1,77 @@
+import { Clock, Data, Effect } from "effect"
+import type { Scripts } from "../../kernel/host/Scripts.ts"
+import { wordsOf } from "../../kernel/host/Scripts.ts"
+import type { Turns } from "../../kernel/net/Turns.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+
+/** `signer.custom`. */
+export interface CustomSettings {
+  readonly script_path: string
+  readonly args: ReadonlyArray<string>
+  readonly timeout_ms: number
+  readonly supports_crl: boolean
+  readonly supports_renewal_info: boolean
+}
+
+/** One question to the operator's signer. */
+export interface Hook {
+  readonly name: "issue" | "revoke" | "crl" | "renewal_info"
+  /** Members of the document on standard input, beside `hook`. */
+  readonly input: { readonly [member: string]: unknown }
+  /** Variables beside `ACME_SIGNER_HOOK`. */
+  readonly env?: { readonly [name: string]: string }
+  /** Bytes of output that are read; more is a failure, where it matters. */
+  readonly maxBytes: number
+  readonly turns: Turns | undefined
+}
+
+/** The script did not answer. `exit` is what it ended with, by itself; `detail` is its own first line, or what happened. */
+export class HookFailed extends Data.TaggedError("HookFailed")<{
+  readonly exit: number | string | undefined
+  readonly detail: string
+}> {}
+
+/** The exit code that says the CSR is at fault, reserved for the hook `issue`. */
+export const badCsrExit = 3
+
+/** Runs a hook (docs/signers.md, "A program"); answers its standard output. */
+export const ask = (
+  scripts: Scripts["Type"],
+  settings: CustomSettings,
+  hook: Hook
+): Effect.Effect<Buffer, HookFailed> =>
+  Effect.gen(function*() {
+    const { args, script_path: path, timeout_ms: timeoutMillis } = settings
+    const begun = yield* Clock.currentTimeMillis
+    const failed = (event: "signer_script_failed" | "signer_script_timeout", error: HookFailed) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.zipRight(
+          emit(event, {
+            hook: hook.name,
+            exit_code: typeof error.exit === "number" ? error.exit : undefined,
+            elapsed_ms: now - begun,
+            error: error.detail
+          }),
+          error
+        ))
+    const outcome = yield* scripts.run({
+      path,
+      args,
+      env: { ACME_SIGNER_HOOK: hook.name, ...hook.env },
+      stdin: JSON.stringify({ hook: hook.name, ...hook.input }),
+      timeoutMillis,
+      maxOutputBytes: hook.maxBytes + 1,
+      turns: hook.turns
+    }).pipe(Effect.catchAll(({ detail, reason }) =>
+      failed(
+        reason === "timeout" ? "signer_script_timeout" : "signer_script_failed",
+        new HookFailed({ exit: undefined, detail: `the script ${detail}` })
+      )
+    ))
+    const { exit, stdout } = outcome
+    // What revoke prints is ignored, however much it is.
+    if (exit === 0 && (hook.name === "revoke" || stdout.length <= hook.maxBytes)) return stdout
+    const detail = exit === 0 ? "the script printed too much" : wordsOf(outcome) ?? `the script ended with ${exit}`
+    const error = new HookFailed({ exit, detail })
+    return yield* exit === badCsrExit && hook.name === "issue" ? error : failed("signer_script_failed", error)
+  })

@@ -1,0 +1,284 @@
+import { Clock, Effect, Ref } from "effect"
+import type { KeyObject } from "node:crypto"
+import { createHash, createHmac, createPublicKey, sign } from "node:crypto"
+import type { WebAnswer } from "../../../kernel/net/Web.ts"
+import { Web } from "../../../kernel/net/Web.ts"
+import { emit } from "../../../kernel/telemetry/EventLog.ts"
+import type { UpstreamFailed } from "./UpstreamFailed.ts"
+import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
+import { upstreamUrl } from "./UpstreamUrl.ts"
+
+/* The service as ACME client of an upstream CA (RFC 8555): signed requests, nonces, and what may be believed of answers. */
+
+/** An answer whose status is a success. */
+export interface UpstreamAnswer {
+  readonly status: number
+  /** The body as JSON; `undefined` when it is none. */
+  readonly json: { readonly [member: string]: unknown } | undefined
+  readonly text: string
+  /** Of the Location header, when it is one that may be followed. */
+  readonly location: string | undefined
+  /** Of the Link header, the rest of a list. */
+  readonly next: string | undefined
+  /** Seconds the upstream asks to be left alone for, whatever it means by that; `undefined` without. */
+  readonly retryAfter: number | undefined
+}
+
+/** How one request is signed. */
+export type SignedBy = "jwk" | { readonly kid: string }
+
+/** The directory's members the relay has use for. */
+export interface Directory {
+  readonly newNonce: string
+  readonly newAccount: string
+  readonly newOrder: string
+  readonly revokeCert: string
+  readonly termsOfService: string | undefined
+}
+
+const maxAnswerBytes = 1_048_576
+/** Nothing else ends a request to an upstream that is silent while the service starts. */
+const answerMillis = 30_000
+const nonceTries = 8
+const noncesKept = 32
+/** Milliseconds after which the directory is read again: an upstream may move. */
+const directoryLife = 3_600_000
+const longestText = 2000
+
+const json = (body: Buffer): { readonly [member: string]: unknown } | undefined => {
+  try {
+    const value: unknown = JSON.parse(body.toString("utf8"))
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? value as { readonly [member: string]: unknown }
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+
+/** Remote text without what a terminal or a log would act on. */
+export const plain = (text: string): string => text.replaceAll(/[\p{Cc} ]+/gu, " ").trim().slice(0, longestText)
+
+const urn = /^urn:ietf:params:acme:error:/
+
+/** A problem document as a failure; what it is about goes before what it says. */
+export const problemIn = (
+  problem: unknown,
+  status: number | undefined
+): { readonly type: string; readonly detail: string } => {
+  const members = typeof problem === "object" && problem !== null
+    ? problem as { readonly [member: string]: unknown }
+    : {}
+  const own = textOf(members["detail"]) ?? ""
+  const parts = Array.isArray(members["subproblems"]) ? members["subproblems"] as ReadonlyArray<unknown> : []
+  const more = parts.slice(0, 10).flatMap((part) => {
+    const { detail, identifier } = (part ?? {}) as {
+      readonly detail?: unknown
+      readonly identifier?: { readonly value?: unknown }
+    }
+    return [`${textOf(identifier?.value) ?? "?"}: ${textOf(detail) ?? "?"}`]
+  })
+  return {
+    type: (textOf(members["type"]) ?? "").replace(urn, ""),
+    detail: plain([own === "" ? `status ${status ?? "?"}` : own, ...more].join("; "))
+  }
+}
+
+/** RFC 9110 section 10.2.3, seconds or a date. */
+const retryAfterOf = (text: string | undefined, now: number): number | undefined => {
+  if (text === undefined) return undefined
+  const seconds = /^-?\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
+  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined
+}
+
+/** RFC 8288; node joins several fields with commas. */
+const nextOf = (links: ReadonlyArray<string> | string | undefined): string | undefined =>
+  /<([^<>]*)>\s*;\s*rel="?next"?(?:\s*[;,]|\s*$)/i.exec(typeof links === "string" ? links : links?.join(", ") ?? "")
+    ?.[1]
+
+const base64url = (content: string | Uint8Array): string => Buffer.from(content).toString("base64url")
+
+/** A flattened JWS under a P-256 key. */
+const signed = (key: KeyObject, header: object, payload: string): string => {
+  const [head, body] = [base64url(JSON.stringify(header)), base64url(payload)]
+  const signature = sign("sha256", Buffer.from(`${head}.${body}`), { key, dsaEncoding: "ieee-p1363" })
+  return JSON.stringify({ protected: head, payload: body, signature: base64url(signature) })
+}
+
+/** A JWK of a P-256 key, its members in the order of the thumbprint (RFC 7638). */
+const jwkOf = (key: KeyObject): { readonly [member: string]: string } => {
+  const { crv = "", kty = "", x = "", y = "" } = createPublicKey(key).export({ format: "jwk" })
+  return { crv, kty, x, y }
+}
+
+/** base64url SHA-256 of a key's JWK. */
+const thumbprintOf = (key: KeyObject): string =>
+  createHash("sha256").update(JSON.stringify(jwkOf(key))).digest("base64url")
+
+/** The binding of a key to a credential of the upstream's (RFC 8555 section 7.3.4). */
+export const bindingOf = (
+  key: KeyObject,
+  url: string,
+  credential: { readonly kid: string; readonly hmacKey: Uint8Array }
+) => {
+  const [head, body] = [
+    base64url(JSON.stringify({ alg: "HS256", kid: credential.kid, url })),
+    base64url(JSON.stringify(jwkOf(key)))
+  ]
+  const mac = createHmac("sha256", credential.hmacKey).update(`${head}.${body}`).digest("base64url")
+  return { protected: head, payload: body, signature: mac }
+}
+
+/**
+ * Makes the client of one upstream; nothing is asked until it has to be. `key` is the account key, P-256; `profile` the one it
+ * was made for, the first of those that share it.
+ */
+export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
+  Effect.gen(function*() {
+    const web = yield* Web
+    const base = new URL(directoryUrl)
+    const nonces: Array<string> = []
+    const known = yield* Ref.make<{ readonly directory: Directory; readonly at: number } | undefined>(undefined)
+
+    const unavailable = (detail: string, status?: number, retryAfter?: number) =>
+      new UpstreamUnavailable({ detail, status, retryAfter })
+    const lie = (what: string) =>
+      new UpstreamRefused({
+        detail: `the upstream names ${what} that is no URL to be trusted`,
+        status: undefined,
+        type: "untrusted"
+      })
+
+    /** A URL the upstream has named, as it is written: it goes into signatures. */
+    const checked = (text: unknown, what: string): Effect.Effect<string, UpstreamRefused> =>
+      typeof text === "string" && upstreamUrl(text, base) !== undefined ? Effect.succeed(text) : lie(what)
+
+    const send = (method: string, url: string, body?: string): Effect.Effect<WebAnswer, UpstreamUnavailable> =>
+      Effect.gen(function*() {
+        const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
+        const answer = yield* web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }).pipe(
+          Effect.mapError(({ detail, unsent = false }) =>
+            new UpstreamUnavailable({ detail, status: undefined, unsent })
+          ),
+          Effect.timeoutFail({
+            duration: answerMillis,
+            onTimeout: () => unavailable(`no answer within ${answerMillis} ms`)
+          })
+        )
+        if (answer.truncated) return yield* unavailable(`answers with more than ${maxAnswerBytes} bytes`, answer.status)
+        const nonce = answer.headers["replay-nonce"]
+        if (typeof nonce === "string" && /^[\w-]{1,512}$/.test(nonce) && nonces.length < noncesKept) nonces.push(nonce)
+        return answer
+      })
+
+    const readDirectory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
+      const answer = yield* send("GET", directoryUrl)
+      const { status } = answer
+      if (status !== 200) return yield* unavailable(`the directory answers ${status}`, status)
+      const members = json(answer.body)
+      if (members === undefined) return yield* unavailable("the directory is no JSON object", status)
+      const meta = (members["meta"] ?? {}) as { readonly [member: string]: unknown }
+      return {
+        newNonce: yield* checked(members["newNonce"], "a newNonce"),
+        newAccount: yield* checked(members["newAccount"], "a newAccount"),
+        newOrder: yield* checked(members["newOrder"], "a newOrder"),
+        revokeCert: yield* checked(members["revokeCert"], "a revokeCert"),
+        termsOfService: textOf(meta["termsOfService"])
+      }
+    })
+
+    const directory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const found = yield* Ref.get(known)
+      if (found !== undefined && Math.abs(now - found.at) < directoryLife) return found.directory
+      const directory = yield* readDirectory
+      yield* Ref.set(known, { directory, at: now })
+      return directory
+    })
+
+    const nonce: Effect.Effect<string, UpstreamFailed> = Effect.gen(function*() {
+      const kept = nonces.pop()
+      if (kept !== undefined) {
+        return kept
+      }
+      const { newNonce } = yield* directory
+      const { status } = yield* send("HEAD", newNonce)
+      return nonces.pop() ?? (yield* unavailable(`newNonce answers ${status} without a nonce`, status))
+    })
+
+    /** Without a nonce there is nothing to send. */
+    const unsent = (error: UpstreamFailed): UpstreamFailed =>
+      error._tag === "UpstreamRefused"
+        ? error
+        : new UpstreamUnavailable({
+          detail: error.detail,
+          status: error.status,
+          retryAfter: error.retryAfter,
+          unsent: true
+        })
+
+    /** One signed request; an empty payload reads (POST-as-GET). A nonce that is refused is made good for by another. */
+    const post = (
+      url: string,
+      payload: object | "",
+      by: SignedBy,
+      tries = nonceTries
+    ): Effect.Effect<UpstreamAnswer, UpstreamFailed> =>
+      Effect.gen(function*() {
+        const header = {
+          alg: "ES256",
+          nonce: yield* Effect.mapError(nonce, unsent),
+          url,
+          ...(by === "jwk" ? { jwk: jwkOf(key) } : { kid: by.kid })
+        }
+        const answer = yield* send("POST", url, signed(key, header, payload === "" ? "" : JSON.stringify(payload)))
+        const { body, headers, status } = answer
+        const members = json(body)
+        const retryAfter = retryAfterOf(headers["retry-after"], yield* Clock.currentTimeMillis)
+        if (status >= 200 && status < 300) {
+          const location = headers.location
+          return {
+            status,
+            json: members,
+            text: body.toString("utf8"),
+            next: nextOf(headers.link),
+            location: location === undefined ? undefined : yield* checked(location, "a location"),
+            retryAfter
+          }
+        }
+        // Without a problem document nobody can tell who refused what: a proxy on the way, or an answer that lost its body.
+        if (members === undefined && status >= 400 && status < 500) {
+          return yield* unavailable(`answers ${status} without a problem document`, status, retryAfter)
+        }
+        const { detail, type } = problemIn(members, status)
+        if (type === "badNonce" && tries > 1) {
+          yield* emit("upstream_bad_nonce_retry", { target_host: base.host })
+          return yield* post(url, payload, by, tries - 1)
+        }
+        const isPassing = status >= 500 || status === 429 || status === 408 || status < 400 ||
+          type === "badNonce" || type === "rateLimited" || type === "serverInternal"
+        return yield* isPassing
+          ? unavailable(status < 400 ? `answers ${status} where an answer is due` : detail, status, retryAfter)
+          : new UpstreamRefused({ detail, status, type })
+      })
+
+    const told = <A>(asked: Effect.Effect<A, UpstreamFailed>): Effect.Effect<A, UpstreamFailed> =>
+      Effect.tapError(
+        asked,
+        ({ detail: error, status }) => emit("upstream_request_failed", { profile, status, error })
+      )
+    return {
+      directory: told(directory),
+      post: (url: string, payload: object | "", by: SignedBy) => told(post(url, payload, by)),
+      /** As `post`, for a question to which a refusal is an answer: it is not told of. */
+      probe: (url: string, payload: object | "", by: SignedBy) => post(url, payload, by),
+      checked,
+      thumbprint: thumbprintOf(key),
+      key
+    }
+  })
+
+/** The client of one upstream. */
+export type AcmeClient = Effect.Effect.Success<ReturnType<typeof make>>

@@ -1,0 +1,192 @@
+import { Clock, Effect, Redacted, Ref } from "effect"
+import { DnsUpdate } from "../../../kernel/net/DnsUpdate.ts"
+import type { Web } from "../../../kernel/net/Web.ts"
+import type { Entropy } from "../../../pki/Entropy.ts"
+import { accept } from "../ForeignChain.ts"
+import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
+import { CsrRejected, SigningFailed } from "../Signer.ts"
+import * as AcmeClient from "./AcmeClient.ts"
+import type { Upstream } from "./Conversation.ts"
+import type { Strategy, TokenStore } from "./Strategy.ts"
+import { bypass, dns01, http01 } from "./Strategy.ts"
+import type { AccountUnusable } from "./UpstreamAccount.ts"
+import { accountLost, loadKey, open, readKid } from "./UpstreamAccount.ts"
+import type { UpstreamFailed } from "./UpstreamFailed.ts"
+import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
+import type { Wanted } from "./UpstreamOrder.ts"
+import { clear, finished, fulfil } from "./UpstreamOrder.ts"
+
+/** `signer.relay`. */
+export interface RelaySettings {
+  readonly directory_url: string
+  readonly account_key_path: string
+  readonly contact: ReadonlyArray<string>
+  readonly challenge_strategy: "bypass" | "http01" | "dns01"
+  readonly poll_interval_ms: number
+  readonly poll_timeout_secs: number
+  readonly eab: { readonly kid: string; readonly hmac_key: Redacted.Redacted<string> }
+  readonly dns01: {
+    readonly challenge_alias: string
+    readonly propagation: { readonly mode: "none" | "delay"; readonly delay_secs: number }
+    readonly rfc2136: {
+      readonly server: string
+      readonly zone: string
+      readonly tsig_key_name: string
+      readonly tsig_key_secret: Redacted.Redacted<string>
+      readonly tsig_algorithm: "" | "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
+    }
+  }
+}
+
+/** The octets of a secret in base64url or standard base64, padded or not. */
+export const hmacKeyOf = (text: string): Uint8Array =>
+  Buffer.from(text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, ""), "base64")
+
+const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens: TokenStore): Strategy => {
+  if (settings.challenge_strategy === "bypass") return bypass
+  if (settings.challenge_strategy === "http01") return http01(tokens)
+  const { challenge_alias, propagation, rfc2136 } = settings.dns01
+  const { server, tsig_algorithm, tsig_key_name, tsig_key_secret, zone } = rfc2136
+  const colon = server.lastIndexOf(":")
+  return dns01(updates, {
+    zone,
+    alias: challenge_alias,
+    delaySeconds: propagation.mode === "delay" ? propagation.delay_secs : 0,
+    server: {
+      host: server.slice(0, colon).replace(/^\[(.*)\]$/, "$1"),
+      port: Number(server.slice(colon + 1)),
+      key: {
+        name: tsig_key_name,
+        algorithm: tsig_algorithm === "" ? "hmac-sha256" : tsig_algorithm,
+        secret: Buffer.from(Redacted.value(tsig_key_secret), "base64")
+      }
+    }
+  })
+}
+
+const isAccountLost = (error: UpstreamFailed): boolean =>
+  error._tag === "UpstreamRefused" && error.type === "accountDoesNotExist"
+
+/** A failure of the upstream as one of signing; with so many milliseconds left to try again in. */
+const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFailed => {
+  // Most of what goes wrong on the way is said without a subject.
+  const detail = error._tag === "UpstreamRefused" || error.detail.startsWith("the ")
+    ? error.detail
+    : `the upstream: ${error.detail}`
+  if (error._tag === "UpstreamRefused" && !isAccountLost(error)) {
+    return error.type === "badCSR"
+      ? new CsrRejected({ detail })
+      : new SigningFailed({ cause: "upstream_refused", detail, problemType: error.type })
+  }
+  // The next attempt is to have at least as long as it was waited for.
+  const atMost = Math.floor(left / 2000)
+  return atMost < 1
+    ? new SigningFailed({ cause: "poll_timeout", detail })
+    : new SigningFailed({
+      cause: "signer_failed",
+      detail,
+      again: { atLeast: error._tag === "UpstreamRefused" ? undefined : error.retryAfter, atMost }
+    })
+}
+
+/** The upstream's client and the account there, made when there is none yet. */
+export const account = (
+  profile: string,
+  { account_key_path, contact, directory_url, eab }: Pick<
+    RelaySettings,
+    "account_key_path" | "contact" | "directory_url" | "eab"
+  >
+): Effect.Effect<{ readonly client: AcmeClient.AcmeClient; readonly kid: string }, AccountUnusable, Entropy | Web> =>
+  Effect.gen(function*() {
+    const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path), profile)
+    const hmacKey = Redacted.value(eab.hmac_key)
+    const kid = yield* open({
+      client,
+      profile,
+      keyPath: account_key_path,
+      directoryUrl: directory_url,
+      contact,
+      credential: hmacKey === "" ? undefined : { kid: eab.kid, hmacKey: Redacted.make(hmacKeyOf(hmacKey)) }
+    })
+    return { client, kid }
+  })
+
+/** Fulfils orders at an upstream ACME CA, with an account of its own there, made at the first start. */
+export const make = (
+  profile: string,
+  settings: RelaySettings
+): Effect.Effect<RelaySigner, AccountUnusable, Entropy | Web | DnsUpdate> =>
+  Effect.gen(function*() {
+    const { account_key_path, poll_interval_ms, poll_timeout_secs } = settings
+    const updates = yield* DnsUpdate
+    const { client, kid } = yield* account(profile, settings)
+    const known = yield* Ref.make(kid)
+    const noTimeLeft =
+      `signer.relay.poll_timeout_secs, ${poll_timeout_secs}, had passed since the first attempt when a worker ` +
+      "came to the order again, so that the upstream was not asked; the log says what kept the workers"
+    /** An account that is lost is no client's fault: the operator is told, and what was registered since then is used. */
+    const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
+      if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
+      const { detail, status, type } = error
+      const told = new UpstreamRefused({ detail: accountLost(profile, account_key_path, detail), status, type })
+      return readKid(account_key_path).pipe(
+        Effect.flatMap((now) => now === undefined ? Effect.void : Ref.set(known, now)),
+        Effect.ignore,
+        Effect.zipRight(Effect.fail(told))
+      )
+    }
+    return {
+      relay: <E>(request: IssueRequest, { keeper, startedAt, stored, tokens, wasBegun }: Relaying<E>) =>
+        Effect.gen(function*() {
+          const wanted: Wanted = {
+            names: request.names,
+            csr: request.csr.der,
+            stored,
+            wasBegun,
+            deadline: (startedAt + poll_timeout_secs) * 1000
+          }
+          const left = Effect.map(Clock.currentTimeMillis, (now) => wanted.deadline - now)
+          const upstream: Upstream = {
+            client,
+            kid: yield* Ref.get(known),
+            strategy: strategyOf(settings, updates, tokens),
+            pollMillis: poll_interval_ms
+          }
+          if ((yield* left) <= 0) {
+            // What is there is had, however late: nobody held the order up but this service itself.
+            const late = yield* Effect.catchIf(
+              finished(upstream, wanted, keeper),
+              (error) => error instanceof UpstreamRefused || error instanceof UpstreamUnavailable,
+              () => Effect.succeed(undefined)
+            )
+            if (late !== undefined) return yield* accept(`${late.trimEnd()}\n`, request)
+            if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
+            return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft })
+          }
+          const chain = yield* Effect.catchAll(
+            Effect.catchAll(fulfil(upstream, wanted, keeper), named<E>),
+            (error): Effect.Effect<never, CsrRejected | SigningFailed | E> =>
+              error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
+                ? Effect.flatMap(left, (left) => Effect.fail(asSigning(error, left)))
+                : Effect.fail(error)
+          )
+          return yield* accept(`${chain.trimEnd()}\n`, request)
+        }),
+      revoke: (leaf, reason) =>
+        Effect.gen(function*() {
+          const { revokeCert } = yield* client.directory
+          yield* client.post(revokeCert, {
+            certificate: Buffer.from(leaf).toString("base64url"),
+            ...(reason === undefined ? {} : { reason })
+          }, { kid: yield* Ref.get(known) })
+        }).pipe(
+          Effect.catchAll(named<never>),
+          // Somebody else was quicker, or a crash came between the answer and its record.
+          Effect.catchIf(
+            (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",
+            () => Effect.void
+          ),
+          Effect.mapError(({ detail }) => new SigningFailed({ cause: "signer_failed", detail }))
+        )
+    } satisfies RelaySigner
+  })

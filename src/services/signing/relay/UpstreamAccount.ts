@@ -1,0 +1,167 @@
+import { Data, Effect, Redacted } from "effect"
+import type { KeyObject } from "node:crypto"
+import { createPrivateKey, generateKeyPairSync } from "node:crypto"
+import type { FileUnusable } from "../../../kernel/host/KeyFile.ts"
+import { readTextFile, removeLeftovers, replaceFile, said, writeNewFile } from "../../../kernel/host/KeyFile.ts"
+import { emit } from "../../../kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../../pki/Entropy.ts"
+import type { AcmeClient } from "./AcmeClient.ts"
+import { bindingOf } from "./AcmeClient.ts"
+import type { UpstreamFailed } from "./UpstreamFailed.ts"
+
+/* The relay's own account at the upstream: a key, and beside it the account's URL in a `.kid` file. */
+
+/** A credential of the upstream's (external account binding). */
+export interface UpstreamCredential {
+  readonly kid: string
+  readonly hmacKey: Redacted.Redacted<Uint8Array>
+}
+
+/** The account cannot be used or made. `detail` is a sentence naming the file or what the upstream said. */
+export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
+  readonly detail: string
+  /** It may go better another time: a file that could not be written, an upstream that does not answer. */
+  readonly mayPass: boolean
+}> {}
+
+const unusable = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass })
+const keyName = "signer.relay.account_key_path"
+const about = (error: FileUnusable) => unusable(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
+
+/** Where the account's URL is kept. */
+export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
+
+const readIfPresent = (path: string) =>
+  readTextFile(path).pipe(
+    Effect.map(({ text }) => text),
+    Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
+    Effect.mapError(about)
+  )
+
+const parseKey = (path: string, text: string): Effect.Effect<KeyObject, AccountUnusable> =>
+  Effect.try({
+    try: () => createPrivateKey(text),
+    catch: () => unusable(`${keyName}: ${path} holds no private key in PEM.`)
+  }).pipe(Effect.filterOrFail(
+    (key) => key.asymmetricKeyType === "ec" && key.asymmetricKeyDetails?.namedCurve === "prime256v1",
+    () => unusable(`${keyName}: ${path} holds a key that is not an ECDSA P-256 key.`)
+  ))
+
+/** The account key, made when there is neither key nor account. An account without its key is refused, never replaced. */
+export const loadKey = (path: string): Effect.Effect<KeyObject, AccountUnusable, Entropy> =>
+  Effect.gen(function*() {
+    for (const one of [path, kidPathOf(path)]) yield* removeLeftovers(one)
+    const text = yield* readIfPresent(path)
+    if (text !== undefined) return yield* parseKey(path, text)
+    if ((yield* readIfPresent(kidPathOf(path))) !== undefined) {
+      return yield* unusable(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
+    }
+    const { privateKey: content } = generateKeyPairSync("ec", {
+      namedCurve: "P-256",
+      publicKeyEncoding: { type: "spki", format: "pem" },
+      privateKeyEncoding: { type: "pkcs8", format: "pem" }
+    })
+    const entropy = yield* Entropy
+    const suffix = yield* entropy.token
+    yield* Effect.mapError(
+      writeNewFile({ path, content, mode: 0o600, suffix }),
+      (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+    )
+    // What is used is what later starts read; a key object as it was generated can hang its export as JWK for good.
+    return yield* parseKey(path, content)
+  })
+
+/** The account's URL as it was kept; `undefined` before it was registered. */
+export const readKid = (keyPath: string): Effect.Effect<string | undefined, AccountUnusable> =>
+  Effect.map(readIfPresent(kidPathOf(keyPath)), (text) => text?.trim())
+
+/** Registers the key at the upstream (RFC 8555 section 7.3), or finds the account it has; answers the account's URL. */
+export const register = (
+  client: AcmeClient,
+  contact: ReadonlyArray<string>,
+  credential: UpstreamCredential | undefined
+): Effect.Effect<string, UpstreamFailed | AccountUnusable> =>
+  Effect.gen(function*() {
+    const { newAccount, termsOfService } = yield* client.directory
+    // Of a key whose `.kid` was lost: an upstream that wants credentials wants none for this.
+    const known = yield* Effect.catchTag(
+      client.probe(newAccount, { onlyReturnExisting: true }, "jwk"),
+      "UpstreamRefused",
+      () => Effect.succeed({ location: undefined })
+    )
+    const { location } = known.location !== undefined ? known : yield* client.post(newAccount, {
+      ...(contact.length === 0 ? {} : { contact }),
+      ...(termsOfService === undefined ? {} : { termsOfServiceAgreed: true }),
+      ...(credential === undefined ? {} : {
+        externalAccountBinding: bindingOf(client.key, newAccount, {
+          kid: credential.kid,
+          hmacKey: Redacted.value(credential.hmacKey)
+        })
+      })
+    }, "jwk")
+    return location ??
+      (yield* unusable("signer.relay.directory_url: the upstream made an account and does not say where."))
+  })
+
+const kept =
+  (write: typeof writeNewFile) => (keyPath: string, kid: string): Effect.Effect<void, AccountUnusable, Entropy> =>
+    Effect.gen(function*() {
+      const entropy = yield* Entropy
+      const suffix = yield* entropy.token
+      const path = kidPathOf(keyPath)
+      yield* Effect.mapError(
+        write({ path, content: `${kid}\n`, mode: 0o600, suffix }),
+        (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+      )
+    })
+
+/** Keeps the account's URL, where none is kept. */
+export const writeKid = kept(writeNewFile)
+
+/** Keeps another URL in place of one the upstream does not know any more. */
+export const replaceKid = kept(replaceFile)
+
+/** What an operator is told where the upstream has lost the account. */
+export const accountLost = (profile: string, keyPath: string, detail: string): string =>
+  `the upstream does not know the account in ${kidPathOf(keyPath)} any more (${
+    withoutStop(detail)
+  }); \`acme-svc upstream register --profile ${profile}\` registers its key there again`
+
+/** Remote words without the stop at their end, for a sentence that goes on. */
+export const withoutStop = (text: string): string => text.replace(/[.\s]+$/, "")
+
+/** The account's URL: what was kept, else what the upstream gives for a registration, which is kept from then on. */
+export const open = (options: {
+  readonly client: AcmeClient
+  readonly profile: string
+  readonly keyPath: string
+  readonly directoryUrl: string
+  readonly contact: ReadonlyArray<string>
+  readonly credential: UpstreamCredential | undefined
+}): Effect.Effect<string, AccountUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const { client, contact, credential, directoryUrl, keyPath, profile } = options
+    const kept = yield* readKid(keyPath)
+    const facts = { profile, target_host: new URL(directoryUrl).host }
+    if (kept !== undefined && kept !== "") {
+      yield* emit("upstream_account_reused", facts)
+      return kept
+    }
+    const kid = yield* Effect.mapError(
+      register(client, contact, credential),
+      (error) =>
+        error._tag === "AccountUnusable"
+          ? error
+          : unusable(
+            `signer.relay.directory_url: the upstream makes no account: ${withoutStop(error.detail)}.`,
+            error._tag === "UpstreamUnavailable"
+          )
+    )
+    yield* writeKid(keyPath, kid)
+    yield* emit("upstream_registered", facts)
+    return kid
+  })
+
+/** Whether there is a file where the key would be. */
+export const hasKey = (keyPath: string): Effect.Effect<boolean, AccountUnusable> =>
+  Effect.map(readIfPresent(keyPath), (text) => text !== undefined)

@@ -1,0 +1,31 @@
+import { comparable, makeAddressSet } from "../../../kernel/net/Address.ts"
+
+/** What no upstream is asked to be reached at by an answer of its own: this host, its link, and nothing. */
+const isLocal = makeAddressSet([
+  "0.0.0.0/8",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+  "::/127",
+  "fe80::/10",
+  "ff00::/8",
+  "fd00:ec2::254/128"
+])
+
+// It is signed and shown as it is written: nothing a parser would mend, nor a terminal act on.
+const written = /^[\x21-\x7e]{1,2000}$/
+
+/**
+ * A URL an upstream has named, when a request may go there: it has the scheme of the directory, no user part, and the
+ * directory's host or one that is not on this host or its link. `undefined` otherwise.
+ */
+export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
+  if (typeof text !== "string" || !written.test(text) || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  if (url.protocol !== directory.protocol || url.username !== "" || url.password !== "") return undefined
+  if (url.hostname === directory.hostname) return url
+  const address = comparable(url.hostname.replace(/^\[|\]$/g, ""))
+  if (address !== undefined) return isLocal(address) ? undefined : url
+  return /(?:^|\.)localhost\.?$/i.test(url.hostname) ? undefined : url
+}

@@ -1,0 +1,86 @@
+import type { Ref } from "effect"
+import { Data } from "effect"
+import type { ChallengeType } from "../../domain/Challenge.ts"
+import type { DnsName } from "../../domain/Identifier.ts"
+import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
+
+/** The part of the `challenge` section a validation obeys; keys and units are those of the configuration. */
+export interface ChallengePolicy {
+  /** Bound of one whole attempt: look-ups, connections, redirects and bodies. */
+  readonly timeout_ms: number
+  /** Addresses and CIDRs; deny wins. */
+  readonly denied_addresses: ReadonlyArray<string>
+  /** Whether the service's own host may be connected to. */
+  readonly allow_loopback: boolean
+  /** Addresses and CIDRs; empty allows whatever is not denied. */
+  readonly allowed_addresses: ReadonlyArray<string>
+  readonly http_01: {
+    readonly port: number
+    readonly https_port: number
+    readonly follow_redirects: boolean
+    readonly max_redirects: number
+    readonly max_response_bytes: number
+  }
+  readonly tls_alpn_01: { readonly port: number }
+}
+
+/** What is to be proved: control of `identifier`, by showing `keyAuthorization` or its digest (RFC 8555 section 8.1). */
+export interface ChallengeAttempt {
+  readonly type: ChallengeType
+  /** A base name, never a wildcard. */
+  readonly identifier: DnsName
+  /** Token, dot, thumbprint. */
+  readonly keyAuthorization: string
+  readonly challenge: ChallengePolicy
+}
+
+/** What an attempt is waiting for, as the log is told of one whose time is up. */
+export type Waiting = Ref.Ref<string>
+
+/** The closed words that tell an operator's log why a challenge was refused. */
+export type RefusalReason =
+  | "resolve_failed"
+  | "no_address"
+  | "address_denied"
+  | "connect_failed"
+  | "tls_failed"
+  | "exchange_failed"
+  | "redirect_refused"
+  | "redirect_loop"
+  | "redirect_limit"
+  | "timeout"
+  | "status"
+  | "body_too_large"
+  | "body_mismatch"
+  | "txt_mismatch"
+  | "handshake_failed"
+  | "alpn_refused"
+  | "certificate_absent"
+  | "certificate_undecodable"
+  | "not_self_signed"
+  | "san_mismatch"
+  | "extension_mismatch"
+
+/**
+ * A check that ran and did not pass. `error` is the problem type a client may see; `reason` and `detail` are for the log
+ * alone and never reach a client (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` holds
+ * neither token nor key authorization.
+ */
+export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
+  readonly error: "connection" | "unauthorized" | "dns" | "incorrectResponse" | "tls"
+  readonly reason: RefusalReason
+  readonly detail: string
+  /** Records that were seen, where a client may know. */
+  readonly answers?: number
+}> {}
+
+/** This host had nothing left to run the check with: it says nothing about the client, and is to be run again. */
+export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{ readonly detail: string }> {}
+
+/** What became of a failure the system has a code for: `refusal`, unless it was this host that failed. */
+export const unlessOwn = <E>(code: string | undefined, refusal: E): E | ChallengePostponed =>
+  isExhaustion(code) ? new ChallengePostponed({ detail: exhausted(code) }) : refusal
+
+/** A refusal with the problem type `connection`. */
+export const unreachable = (reason: RefusalReason, detail: string): ChallengeRefused =>
+  new ChallengeRefused({ error: "connection", reason, detail })

@@ -1,0 +1,88 @@
+import { Array, Clock, Effect, Either, Option, Ref } from "effect"
+import type { DnsName } from "../../domain/Identifier.ts"
+import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
+import type { IpAddress } from "../../kernel/net/Address.ts"
+import { candidates, makeAddressPolicy, maxCandidates, parseAddress } from "../../kernel/net/Address.ts"
+import type { ConnectFailed } from "../../kernel/net/Connect.ts"
+import type { Resolver } from "../../kernel/net/Resolver.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
+import { ChallengePostponed, unlessOwn, unreachable } from "./Attempt.ts"
+
+/** How one attempt finds and dials hosts: one resolution, and what is dialled was checked (docs/protocol.md, "Addresses"). */
+export interface Dial {
+  /** The addresses of a name, or of a literal as URLs write it, that may be dialled, in their order. */
+  readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<IpAddress>, ChallengeRefused | ChallengePostponed>
+  /**
+   * Tries addresses in turn, each with its share of the time that is left; the last one has no bound of its own. The
+   * first connection that stands is final, whatever comes of it.
+   */
+  readonly inTurn: <A>(
+    addresses: ReadonlyArray<IpAddress>,
+    port: number,
+    attempt: (
+      address: IpAddress,
+      connectMillis: number | undefined
+    ) => Effect.Effect<A, ChallengeRefused | ChallengePostponed | ConnectFailed>
+  ) => Effect.Effect<A, ChallengeRefused | ChallengePostponed>
+}
+
+/** Where a connection went, for the log. */
+export const dialled = (address: IpAddress, port: number): string => `${address} port ${port}`
+
+/** `safe` makes remote text fit for a record; `started` is the epoch millisecond the attempt began at. */
+export const makeDial = (options: {
+  readonly resolver: Pick<Resolver["Type"], "addresses">
+  readonly identifier: DnsName
+  readonly challenge: ChallengeAttempt["challenge"]
+  readonly started: number
+  readonly safe: (text: string) => string
+  readonly waiting: Waiting
+}): Dial => {
+  const { challenge, identifier, resolver, safe, started, waiting } = options
+  const deadline = started + challenge.timeout_ms
+  const policy = makeAddressPolicy({ denied: challenge.denied_addresses, allowed: challenge.allowed_addresses })
+
+  const resolve = Effect.fnUntraced(function*(host: string) {
+    yield* Ref.set(waiting, safe(`the addresses of ${host} were not answered`))
+    const literal = parseAddress(host.replace(/^\[(.*)\]$/, "$1"))
+    const addresses = Option.isSome(literal) ? [literal.value] : yield* resolver.addresses(host).pipe(
+      Effect.mapError(({ code }) => unlessOwn(code, unreachable("resolve_failed", safe(`${host}: ${code}`))))
+    )
+    if (addresses.length === 0) return yield* unreachable("no_address", safe(`${host} has no address`))
+    const [denied, passed] = Array.partitionMap(Array.dedupe(addresses), (address) => {
+      const rule = policy.check(address)
+      return rule === undefined ? Either.right(address) : Either.left({ address, rule })
+    })
+    // as many records as there could be connections: the zone's owner decides how long the list is
+    yield* Effect.forEach(
+      denied.slice(0, maxCandidates),
+      ({ address, rule }) => emit("challenge_address_denied", { identifier, address, rule }),
+      { discard: true }
+    )
+    if (passed.length === 0) return yield* unreachable("address_denied", safe(`every address of ${host} is denied`))
+    return candidates(passed)
+  })
+
+  const inTurn: Dial["inTurn"] = (addresses, port, attempt) => {
+    const from = (at: number, failures: ReadonlyArray<string>): ReturnType<typeof inTurn<Attempted>> => {
+      const address = addresses[at]
+      if (address === undefined) return unreachable("connect_failed", safe(failures.join("; ")))
+      const left = addresses.length - at
+      const where = dialled(address, port)
+      const noted = Effect.zipRight(Ref.set(waiting, `${where} did not answer`), Clock.currentTimeMillis)
+      return Effect.flatMap(noted, (now) =>
+        Effect.catchTag(
+          attempt(address, left === 1 ? undefined : Math.max(1, Math.floor((deadline - now) / left))),
+          "ConnectFailed",
+          ({ code, detail }) =>
+            isExhaustion(code)
+              ? new ChallengePostponed({ detail: exhausted(code) })
+              : from(at + 1, [...failures, `${where}: ${detail}`])
+        ))
+    }
+    type Attempted = Effect.Effect.Success<ReturnType<typeof attempt>>
+    return from(0, [])
+  }
+  return { resolve, inTurn }
+}

@@ -1,0 +1,33 @@
+import { Effect } from "effect"
+import type { Resolver } from "../../kernel/net/Resolver.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { isSame, keyAuthorizationDigest } from "../../pki/jose/KeyAuthorization.ts"
+import type { ChallengeAttempt } from "./Attempt.ts"
+import { ChallengeRefused, unlessOwn } from "./Attempt.ts"
+
+/** Records of one name that are compared: the zone's owner decides how many there are. */
+const maxRecords = 64
+
+/**
+ * The dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). It succeeds when one of the TXT records at
+ * `_acme-challenge.<name>` is the digest of the key authorization, octet for octet. Nothing is dialled but the resolver.
+ */
+export const makeDns01 = (resolver: Pick<Resolver["Type"], "texts">) =>
+  Effect.fnUntraced(function*({ identifier, keyAuthorization }: ChallengeAttempt) {
+    const wanted = Buffer.from(keyAuthorizationDigest(keyAuthorization).toString("base64url"))
+    const records = yield* Effect.mapError(
+      resolver.texts(`_acme-challenge.${identifier}`),
+      ({ code, name }) =>
+        unlessOwn(code, new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${name}: ${code}` }))
+    )
+    const answers = records.length
+    const matches = records.slice(0, maxRecords).filter((record) => isSame(Buffer.from(record), wanted))
+    if (matches.length > 0) return yield* emit("challenge_dns_01_matched", { identifier, answers })
+    yield* emit("challenge_dns_01_mismatch", { identifier, answers })
+    return yield* new ChallengeRefused({
+      error: "incorrectResponse",
+      reason: "txt_mismatch",
+      detail: answers === 0 ? "no TXT record" : `none of ${answers} TXT records`,
+      answers
+    })
+  })

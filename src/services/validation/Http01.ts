@@ -1,0 +1,146 @@
+import { Clock, Effect, Either } from "effect"
+import type { IpAddress } from "../../kernel/net/Address.ts"
+import type { TlsFailed } from "../../kernel/net/Connect.ts"
+import type { ExchangeFailed, HttpAnswer, HttpGet } from "../../kernel/net/HttpGet.ts"
+import type { Resolver } from "../../kernel/net/Resolver.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
+import { ChallengeRefused, unlessOwn, unreachable } from "./Attempt.ts"
+import { dialled, makeDial } from "./Dial.ts"
+
+const unauthorized = (reason: RefusalReason, detail: string) =>
+  new ChallengeRefused({ error: "unauthorized", reason, detail })
+
+const followed: ReadonlySet<number> = new Set([301, 302, 307, 308])
+
+/** Drops ASCII whitespace at both ends of the bytes; nothing else counts as whitespace, byte order marks included. */
+const trim = (body: Buffer): Buffer => {
+  const isSpace = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
+  const start = body.findIndex((byte) => !isSpace(byte))
+  return start === -1 ? body.subarray(0, 0) : body.subarray(start, body.findLastIndex((byte) => !isSpace(byte)) + 1)
+}
+
+/** Characters of remote text a record keeps. */
+const longestText = 500
+
+/** One request of an attempt. */
+interface Hop {
+  readonly url: string
+  /** What is resolved: a name, or an address literal as URLs write it. */
+  readonly name: string
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  readonly secure: boolean
+}
+
+/**
+ * The absolute URL of a Location header, its fragment dropped, or why it is not followed. WHATWG parsing makes an IPv4
+ * address of every number that stands for one, so that the literal checked is the one dialled.
+ */
+const redirectTarget = (location: string | undefined, from: string): Either.Either<URL, string> => {
+  if (location === undefined || location.trim() === "") return Either.left("no Location")
+  if (/\p{Cc}|%0[ad]/iu.test(location)) return Either.left("control characters in Location")
+  if (/^(?:[a-z][a-z0-9+.-]*:)?[\\/]{2,}[^\\/?#]*@/i.test(location.trim())) return Either.left("user in Location")
+  // the runtime's URL knows an older Unicode than names do; behind such a name an absolute Location still works
+  const base = URL.canParse(from) ? from : undefined
+  if (!URL.canParse(location, base)) return Either.left("Location is no URL")
+  const target = new URL(location, base)
+  target.hash = ""
+  if (target.protocol !== "http:" && target.protocol !== "https:") return Either.left("neither http nor https")
+  return target.username === "" && target.password === "" ? Either.right(target) : Either.left("user in Location")
+}
+
+/**
+ * The http-01 check (RFC 8555 section 8.3; docs/protocol.md, "http-01"). It succeeds when the body served is the key
+ * authorization, byte for byte. The caller bounds it; the attempt's own timeout only shares out the connection attempts.
+ * Interruption ends look-ups and sockets.
+ */
+export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGet: HttpGet["Type"]) =>
+  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
+    const settings = challenge.http_01
+    const started = yield* Clock.currentTimeMillis
+    const token = keyAuthorization.split(".", 1).join("")
+    /** Remote text as a record may hold it: cut, and without what was to be proved. */
+    const safe = (text: string) =>
+      text.replaceAll(keyAuthorization, "<key authorization>").replaceAll(token, "<token>").slice(0, longestText)
+
+    const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe, waiting })
+
+    const load = ({ host, path, port, secure }: Hop, addresses: ReadonlyArray<IpAddress>) =>
+      inTurn(addresses, port, (address, connectMillis) => {
+        const failed = (reason: RefusalReason) => ({ code, detail }: TlsFailed | ExchangeFailed) =>
+          Effect.fail(unlessOwn(code, unreachable(reason, safe(`${dialled(address, port)}: ${detail}`))))
+        return httpGet.get({
+          address,
+          port,
+          connectMillis,
+          secure,
+          host,
+          path,
+          maxBytes: settings.max_response_bytes
+        }).pipe(
+          Effect.map((answer) => ({ address, answer })),
+          Effect.catchTags({ TlsFailed: failed("tls_failed"), ExchangeFailed: failed("exchange_failed") })
+        )
+      })
+
+    const follow = (from: string, { location, status }: HttpAnswer, seen: ReadonlySet<string>) => {
+      const stated = safe(`${status} to ${location ?? "nowhere"}`)
+      if (!settings.follow_redirects) return unreachable("redirect_refused", `${stated}: redirects are off`)
+      return Either.match(redirectTarget(location, from), {
+        onLeft: (fault) => unreachable("redirect_refused", `${stated}: ${fault}`),
+        onRight: ({ host, hostname, href, pathname, port: stating, protocol, search }) => {
+          const secure = protocol === "https:"
+          const port = stating !== "" ? Number(stating) : secure ? settings.https_port : settings.port
+          if (port !== settings.port && port !== settings.https_port) {
+            return unreachable("redirect_refused", `${stated}: port ${port}`)
+          }
+          if (seen.has(href)) return unreachable("redirect_loop", stated)
+          if (seen.size > settings.max_redirects) return unreachable("redirect_limit", stated)
+          return Effect.succeed<Hop>({ url: href, name: hostname, host, port, path: `${pathname}${search}`, secure })
+        }
+      })
+    }
+
+    const judge = Effect.fnUntraced(function*({ body, status, truncated }: HttpAnswer) {
+      const fault = status !== 200
+        ? unauthorized("status", `status ${status}`)
+        : truncated
+        ? unauthorized("body_too_large", `more than ${settings.max_response_bytes} bytes`)
+        : trim(body).equals(Buffer.from(keyAuthorization))
+        ? undefined
+        : unauthorized("body_mismatch", `${body.length} bytes, not the key authorization`)
+      if (fault === undefined) {
+        const elapsed = (yield* Clock.currentTimeMillis) - started
+        return yield* emit("challenge_http_01_matched", { identifier, elapsed_ms: elapsed })
+      }
+      yield* emit("challenge_http_01_mismatch", { identifier, status, body_bytes: body.length })
+      yield* emit("challenge_http_01_mismatch_body", { identifier, body_preview: safe(body.toString("utf8")) })
+      return yield* fault
+    })
+
+    const path = `/.well-known/acme-challenge/${token}`
+    const authority = settings.port === 80 ? identifier : `${identifier}:${settings.port}`
+    let hop: Hop = {
+      url: `http://${authority}${path}`,
+      name: identifier,
+      host: identifier,
+      port: settings.port,
+      path,
+      secure: false
+    }
+    const seen = new Set([hop.url])
+    while (true) {
+      const { address, answer } = yield* load(hop, yield* resolve(hop.name))
+      const { body, status } = answer
+      const at = { identifier, address, status, hop: seen.size - 1, body_bytes: body.length }
+      if (!followed.has(status)) {
+        yield* emit("challenge_http_01_loaded", at)
+        return yield* judge(answer)
+      }
+      yield* emit("challenge_http_01_redirect", at)
+      hop = yield* follow(hop.url, answer, seen)
+      seen.add(hop.url)
+    }
+  })

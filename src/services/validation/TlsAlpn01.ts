@@ -1,0 +1,56 @@
+import { Clock, Effect } from "effect"
+import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
+import type { AlpnPeer } from "../../kernel/net/AlpnPeer.ts"
+import type { Resolver } from "../../kernel/net/Resolver.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { alpnCertificateFault } from "../../pki/x509/AlpnCertificate.ts"
+import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
+import { ChallengePostponed, ChallengeRefused } from "./Attempt.ts"
+import { dialled, makeDial } from "./Dial.ts"
+
+const protocol = "acme-tls/1"
+
+/** Characters of remote text a record keeps. */
+const longestText = 500
+
+/**
+ * The tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). It succeeds when the host of the name shows the
+ * validation certificate in a handshake for `acme-tls/1`. The caller bounds it, as it does http-01.
+ */
+export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, peer: AlpnPeer["Type"]) =>
+  Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
+    const started = yield* Clock.currentTimeMillis
+    const safe = (text: string) => text.slice(0, longestText)
+    const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe, waiting })
+    const { port } = challenge.tls_alpn_01
+    const refused = (error: "tls" | "incorrectResponse", reason: RefusalReason, detail: string) =>
+      Effect.zipRight(
+        emit("challenge_tls_alpn_01_mismatch", { identifier, reason }),
+        new ChallengeRefused({ error, reason, detail })
+      )
+    const shown = yield* inTurn(
+      yield* resolve(identifier),
+      port,
+      (address, connectMillis) =>
+        peer.meet({ address, port, connectMillis, name: identifier, protocol }).pipe(
+          Effect.map((answer) => ({ ...answer, address })),
+          Effect.catchTag(
+            "TlsFailed",
+            ({ code, detail }): Effect.Effect<never, ChallengeRefused | ChallengePostponed> =>
+              isExhaustion(code)
+                ? new ChallengePostponed({ detail: exhausted(code) })
+                : refused("tls", "handshake_failed", safe(`${dialled(address, port)}: ${detail}`))
+          )
+        )
+    )
+    const at = dialled(shown.address, port)
+    if (shown.protocol !== protocol) {
+      return yield* refused("tls", "alpn_refused", `${at}: ${shown.protocol ?? "no protocol"} was chosen`)
+    }
+    if (shown.certificate === undefined) {
+      return yield* refused("incorrectResponse", "certificate_absent", `${at} showed no certificate`)
+    }
+    const fault = alpnCertificateFault(shown.certificate, { name: identifier, keyAuthorization })
+    if (fault !== undefined) return yield* refused("incorrectResponse", fault, `the certificate of ${at}`)
+    return yield* emit("challenge_tls_alpn_01_matched", { identifier })
+  })

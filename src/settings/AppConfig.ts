@@ -1,0 +1,27 @@
+import { Context, Layer } from "effect"
+import type { ProxySource } from "../kernel/net/Proxy.ts"
+import type { Table } from "./Table.ts"
+
+type Read = typeof Table.Type
+type ReadProfile = Read["profiles"][string]
+
+/**
+ * One profile with every inherited value filled in. Member names are the keys of docs/configuration.md, "Reference";
+ * durations are integers in the unit the key's name ends in.
+ */
+export interface ProfileConfig extends ReadProfile {
+  readonly name: string
+}
+
+/** The whole configuration, checked and with defaults; profiles sorted by name, parked ones included. */
+export interface Config extends Omit<Read, "profiles"> {
+  readonly profiles: ReadonlyArray<ProfileConfig>
+  /** Proxies as the variables name them that programs share; `proxy.*` comes before them. */
+  readonly proxyVariables: ProxySource
+}
+
+/** The configuration in force. */
+export class AppConfig extends Context.Tag("acme/settings/AppConfig")<AppConfig, Config>() {
+  /** Provides a configuration that has been resolved. */
+  static readonly layer = (config: Config): Layer.Layer<AppConfig> => Layer.succeed(this, config)
+}

@@ -1,0 +1,157 @@
+import type { Declared, Default } from "../kernel/config/Key.ts"
+import { declaredKeys } from "../kernel/config/Key.ts"
+import { variableOf } from "../kernel/config/KeyPath.ts"
+import { table } from "./Table.ts"
+
+const width = 110
+
+/** `# ` and as many words a line as fit. */
+const comment = (text: string): ReadonlyArray<string> =>
+  text.split(" ").reduce<ReadonlyArray<string>>((lines, word) => {
+    const last = lines.at(-1)
+    return last === undefined || last.length + word.length >= width
+      ? [...lines, `# ${word}`]
+      : [...lines.slice(0, -1), `${last} ${word}`]
+  }, [])
+
+const toml = (value: Default): string => {
+  if (value === undefined) return "unset"
+  if (typeof value === "string") return JSON.stringify(value)
+  return typeof value === "object" ? `[${value.map(toml).join(", ")}]` : String(value)
+}
+
+/** What a key takes, in words. */
+export const typeOf = ({ facts: { kind, rule } }: Declared): string => {
+  if (kind === "boolean") return "true or false"
+  if (kind === "array") return `array: ${rule}`
+  return kind === "integer" ? `integer, ${rule}` : rule
+}
+
+/** The default as the file would write it. */
+export const defaultOf = ({ facts }: Declared): string => toml(facts.default)
+
+/** Keys of one table, in order. */
+export interface Section {
+  readonly path: ReadonlyArray<string>
+  readonly keys: ReadonlyArray<Declared>
+}
+
+/** The process-wide sections and what a profile adds to them. */
+export const sections = (): ReadonlyArray<Section> => {
+  const keys = declaredKeys(table)
+  const names = new Set(keys.map(({ path }) => path.slice(0, -1).join(".")))
+  const inherited = new Set(keys.map(({ path }) => path.join(".")))
+  return [...names].flatMap((name) => {
+    const own = keys.filter(({ path }) => path.slice(0, -1).join(".") === name)
+    const isInherited = own.every(({ path }) => path.includes("<name>") && inherited.has(path.slice(2).join(".")))
+    return isInherited ? [] : [{ path: name.split("."), keys: own }]
+  })
+}
+
+/** Whether a profile may override a key of the section. */
+export const isOverridable = ({ path: [section] }: Section): boolean =>
+  declaredKeys(table).some(({ path }) => path[0] === "profiles" && path[2] === section && path.length > 3)
+
+const keyLines = (declared: Declared): ReadonlyArray<string> => [
+  ...comment(declared.facts.doc),
+  ...comment(`${typeOf(declared).replaceAll("`", "")}; ${variableOf(declared.path)}`),
+  `#${declared.path.at(-1) ?? ""} = ${defaultOf(declared)}`
+]
+
+const sectionLines = (section: Section): ReadonlyArray<string> =>
+  section.path.includes("<name>") ? entryLines(section) : [
+    `[${section.path.join(".")}]`,
+    ...section.keys.flatMap((declared) => ["", ...keyLines(declared)])
+  ]
+
+/** A table of any name: all of it stays a comment, since no such entry need be there. */
+const entryLines = (section: Section): ReadonlyArray<string> => [
+  "# One such table for each entry, under a name of your own.",
+  `# [${section.path.join(".")}]`,
+  ...section.keys.flatMap((declared) => ["", ...keyLines(declared).map((line) => line.replace(/^#(?! )/, "# "))])
+]
+
+const head = `# Configuration of acme-svc. Every key is listed with its default; take the # off a line to set it.
+# The service reads config.toml in its working directory, or the file that ACME_SVC_CONFIG names.
+# A variable of the environment, named at each key, has the last word. Relative paths start at the working directory.`
+
+const profileHead =
+  `# Every ACME endpoint is a profile, served at <server.base_url>/profile/<name>/directory. At least one is needed.
+[profiles.default]`
+
+const profileTail =
+  `# A profile takes each key of [order], [limits], [challenge], [signer], [filter], [ipam], [eab] and [meta] from there, unless it
+# has its own:
+#[profiles.default.order]
+#max_identifiers = 10
+
+#[profiles.default.meta]
+#website = "https://pki.example.org/"`
+
+/** The example's own profile: `enabled` is set, so that the file loads as it is. */
+const profileLines = (section: Section): ReadonlyArray<string> =>
+  section.keys.map(({ facts, path }) =>
+    keyLines({ facts, path: path.map((segment) => segment === "<name>" ? "default" : segment) }).join("\n")
+      .replace("\n#enabled =", "\nenabled =")
+  )
+
+/**
+ * The text of `config.toml.example`: every key commented out with its meaning, type, variable and default, and one
+ * profile. It loads as it is, and with every `#` before a key or section taken off. To write it anew:
+ * `node -e 'import("./src/settings/Example.ts").then((m) => process.stdout.write(m.renderExample()))'`.
+ */
+export const renderExample = (): string => {
+  const isProfile = ({ path: [first] }: Section) => first === "profiles"
+  const processWide = sections().filter((section) => !isProfile(section))
+  const profile = sections().filter(isProfile).flatMap(profileLines)
+  const blocks = [
+    ...processWide.map((section) => sectionLines(section).join("\n")),
+    profileHead,
+    ...profile,
+    profileTail
+  ]
+  return [head, ...blocks].join("\n\n") + "\n"
+}
+
+/** What {@link renderInitialConfig} writes down. */
+export interface InitialConfig {
+  readonly profile: string
+  readonly bind_address: string
+  readonly base_url: string
+  readonly http_01_port: number
+}
+
+/** A server for its own machine only, whose first certificate needs no root. */
+const initial: InitialConfig = {
+  profile: "default",
+  bind_address: "127.0.0.1:3000",
+  base_url: "http://localhost:3000",
+  http_01_port: 5002
+}
+
+/** The first `config.toml`, for somebody who has none: a server on this machine and one profile. */
+export const renderInitialConfig = (choices: Partial<InitialConfig> = {}): string => {
+  const { base_url, bind_address, http_01_port, profile } = { ...initial, ...choices }
+  return `# Configuration of acme-svc. Every key and its default is in config.toml.example.
+
+[server]
+# Where the server listens. This address is reached from this machine only; "[::]:3000" is reached from everywhere.
+bind_address = ${JSON.stringify(bind_address)}
+# The URL clients use, without a trailing slash. It must be the public one: every signed request is checked against it.
+base_url = ${JSON.stringify(base_url)}
+
+[challenge]
+# Lets the server prove control of names that are this very machine, such as those below localhost. In production delete
+# this line: else whoever may order can have the server ask services that only this machine is to reach.
+allow_loopback = true
+
+[challenge.http_01]
+# The port on which the server fetches the token that proves control of a name. The standard port is 80, and production
+# needs it: delete this line then. It is only here so that the first certificate can be had without root.
+port = ${http_01_port}
+
+# An ACME endpoint. Clients are given the URL ${base_url}/profile/${profile}/directory
+[profiles.${profile}]
+enabled = true
+`
+}

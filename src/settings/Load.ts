@@ -1,0 +1,93 @@
+import { Effect, Either } from "effect"
+import * as fs from "node:fs/promises"
+import * as nodePath from "node:path"
+import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
+import { fileVariable } from "../kernel/config/KeyPath.ts"
+import type { Environment } from "../kernel/config/Source.ts"
+import type { Resolved } from "./Resolve.ts"
+import { resolveConfig } from "./Resolve.ts"
+
+/** A configuration, where it came from and what there is to say about the file. */
+export interface Loaded extends Resolved {
+  /** Absolute path of the file that was read, or of the one that would have been. */
+  readonly path: string
+  readonly filePresent: boolean
+  /** `ACME_SVC_CONFIG` names a file that does not exist: the advisory `server_config_file_absent`. */
+  readonly fileNamedButAbsent: boolean
+}
+
+/** `absent` lets the next candidate have its turn; a refusal is the reason in a few words. */
+type Reading = Either.Either<string, { readonly absent: boolean; readonly reason: string }>
+
+const absentCodes = ["ENOENT", "ENOTDIR"]
+
+const isDirectory = "is a directory"
+
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
+
+const decodeUtf8 = (bytes: Uint8Array): Either.Either<string, string> =>
+  Either.try({ try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes), catch: () => "is not UTF-8 text" })
+
+const readText = (path: string): Effect.Effect<Reading> =>
+  Effect.tryPromise({ try: () => fs.readFile(path), catch: codeOf }).pipe(
+    Effect.match({
+      onFailure: (code) =>
+        Either.left({
+          absent: absentCodes.includes(code),
+          reason: code === "EISDIR" ? isDirectory : `cannot be read (${code})`
+        }),
+      onSuccess: (bytes) => Either.mapLeft(decodeUtf8(bytes), (reason) => ({ absent: false, reason }))
+    })
+  )
+
+interface File {
+  readonly path: string
+  readonly text: Either.Either<string | undefined, string>
+}
+
+/** The path as given, then with its extension; a directory of the first name does not hide the second. */
+const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Effect.fn.Return<File> {
+  let directory: File | undefined
+  for (const path of paths) {
+    const reading = yield* readText(path)
+    if (Either.isRight(reading)) return { path, text: Either.right(reading.right) }
+    const { absent, reason } = reading.left
+    const file = { path, text: Either.left(reason) }
+    if (!absent && reason !== isDirectory) return file
+    if (!absent) directory ??= file
+  }
+  return directory ?? { path: paths[0] ?? "", text: Either.right(undefined) }
+})
+
+/**
+ * Reads and resolves the configuration: `config.toml` in `cwd` or the file ACME_SVC_CONFIG names (extension optional;
+ * an empty value names none), under the environment. A missing file is no fault. An unreadable one is, together with
+ * every fault of the environment (docs/configuration.md, "Where values come from").
+ */
+export const loadConfig = Effect.fn("Config.load")(function*(
+  { cwd, env }: { readonly cwd: string; readonly env: Environment }
+): Effect.fn.Return<Loaded, ConfigRefused> {
+  const named = env[fileVariable] === "" ? undefined : env[fileVariable]
+  const given = nodePath.resolve(cwd, named ?? "config.toml")
+  const paths = given.endsWith(".toml") ? [given] : [given, `${given}.toml`]
+  const { path, text } = yield* readFirst(paths)
+  const fileText = Either.getOrUndefined(text)
+  const filePresent = fileText !== undefined
+  const fileNamedButAbsent = named !== undefined && Either.isRight(text) && !filePresent
+  const resolved = yield* Either.mapLeft(
+    resolveConfig({
+      fileText,
+      env,
+      cwd,
+      fileName: path,
+      ...Either.isLeft(text) ? { fileFault: text.left } : {}
+    }),
+    // No fault by itself, but what is missing may stand in it.
+    (refused) =>
+      fileNamedButAbsent
+        ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which is not there` }])
+        : refused
+  )
+  return { ...resolved, path, filePresent, fileNamedButAbsent }
+})

@@ -1,0 +1,259 @@
+import { Array, Either, Option, Redacted } from "effect"
+import type { CheckType } from "../domain/policy/CheckType.ts"
+import { checkTypes, sharedStages, stagesOf } from "../domain/policy/CheckType.ts"
+import { checksOf, parseCondition } from "../domain/policy/Condition.ts"
+import type { Compiled } from "../domain/policy/Glob.ts"
+import { labelGlob, pathGlob, textGlob } from "../domain/policy/Glob.ts"
+import { wholeRegex } from "../domain/policy/Regex.ts"
+import { parseCidr } from "../kernel/net/Address.ts"
+import type { ProfileConfig } from "./AppConfig.ts"
+import type { Finding, Subject } from "./Rules.ts"
+
+/** What is refused of the policy of one profile, and what its inventory's backend needs. */
+
+type Check = ProfileConfig["filter"]["check"][string]
+
+/** One profile with the keys of its sections as they were written. */
+interface Scope {
+  readonly profile: ProfileConfig
+  readonly written: (key: string) => string
+  readonly isSet: (key: string) => boolean
+}
+
+const scopeOf = ({ isSet, written }: Subject, profile: ProfileConfig): Scope => {
+  const full = (key: string) => `profiles.${profile.name}.${key}`
+  const ownSections = (key: string) => key.split(".").slice(0, 3).join(".")
+  return {
+    profile,
+    isSet: (key) => isSet(full(key)),
+    written: (key) => {
+      if (isSet(full(key)) || !key.startsWith("filter.check.") && !key.startsWith("filter.rule.")) {
+        return written(full(key))
+      }
+      // A key nobody wrote belongs where its entry is.
+      const name = ownSections(key)
+      const members = Object.keys(key.startsWith("filter.check.") ? checkMembers : ruleMembers)
+      const set = members.map((member) => `${name}.${member}`).filter((member) => isSet(full(member)))
+      return set.length > 0 && set.every((member) => written(full(member)) === full(member)) ? full(key) : key
+    }
+  }
+}
+
+type Members<T> = { readonly [K in keyof T]: true }
+const checkMembers: Members<Check> = {
+  type: true,
+  stages: true,
+  allow: true,
+  deny: true,
+  allow_regex: true,
+  deny_regex: true,
+  require_forward_confirm: true,
+  timeout_ms: true,
+  allowed_types: true,
+  allow_wildcards: true,
+  kids: true,
+  require_active: true,
+  script_path: true,
+  args: true,
+  pass_stdin: true
+}
+const ruleMembers: Members<ProfileConfig["filter"]["rule"][string]> = {
+  when: true,
+  then: true,
+  message: true,
+  mode: true
+}
+
+/** A finding about one key, which rests on that key and on the others given. */
+const finding = ({ written }: Scope, key: string, message: string, others: ReadonlyArray<string> = []): Finding => ({
+  key: written(key),
+  message,
+  involves: [key, ...others].map(written)
+})
+
+const compilers = {
+  allowed_ip: (entry: string): Compiled =>
+    Option.isSome(parseCidr(entry))
+      ? { matches: () => false }
+      : { fault: "must be an IP address or a CIDR block such as 10.0.0.0/8" },
+  path: pathGlob,
+  reverse_dns: labelGlob,
+  identifiers: labelGlob,
+  eab: textGlob
+} as const
+
+const hasGlobs = (type: CheckType): type is keyof typeof compilers => Object.hasOwn(compilers, type)
+
+/** The first entry of a list that does not compile. */
+const listFault = (entries: ReadonlyArray<string>, compile: (entry: string) => Compiled): string | undefined => {
+  for (const [index, entry] of entries.entries()) {
+    const { fault } = compile(entry)
+    if (fault !== undefined) return `entry ${index + 1} ${fault}`
+  }
+  return undefined
+}
+
+const listFindings = (scope: Scope, prefix: string, type: CheckType, check: Check): ReadonlyArray<Finding> => {
+  if (!hasGlobs(type)) return []
+  const globs = [["allow", check.allow], ["deny", check.deny]] as const
+  const regexes = [["allow_regex", check.allow_regex], ["deny_regex", check.deny_regex]] as const
+  const takesRegexes = checkTypes[type].keys.includes("allow_regex")
+  return [
+    ...globs.map(([key, entries]) => [key, listFault(entries, compilers[type])] as const),
+    ...takesRegexes ? regexes.map(([key, entries]) => [key, listFault(entries, wholeRegex)] as const) : []
+  ].flatMap(([key, message]) => message === undefined ? [] : [finding(scope, `${prefix}.${key}`, message)])
+}
+
+/** What a check of each type cannot do without. */
+const emptiness = (scope: Scope, prefix: string, type: CheckType, check: Check): ReadonlyArray<Finding> => {
+  const missing = (keys: ReadonlyArray<"allow" | "deny" | "allow_regex" | "deny_regex" | "kids">, words: string) =>
+    keys.every((key) => check[key].length === 0)
+      ? [finding(scope, `${prefix}.allow`, words, keys.map((key) => `${prefix}.${key}`))]
+      : []
+  const patterns = ["allow", "deny", "allow_regex", "deny_regex"] as const
+  switch (type) {
+    case "allowed_ip":
+    case "path":
+      return missing(["allow", "deny"], "must not be empty while deny is")
+    case "reverse_dns":
+      return missing(patterns, "must not be empty while deny, allow_regex and deny_regex are")
+    case "eab":
+      return missing([...patterns, "kids"], "must not be empty while deny, allow_regex, deny_regex and kids are")
+    case "custom":
+      return check.script_path === ""
+        ? [finding(scope, `${prefix}.script_path`, "must be set for a check of type custom")]
+        : []
+    default:
+      return []
+  }
+}
+
+const ownersOf = (key: string): string =>
+  Object.entries(checkTypes).filter(([, { keys }]) => keys.includes(key)).map(([type]) => type).join(", ")
+
+const checkFindings = (scope: Scope, name: string, check: Check): ReadonlyArray<Finding> => {
+  const prefix = `filter.check.${name}`
+  const { stages, type } = check
+  if (type === "") return [finding(scope, `${prefix}.type`, "must be set")]
+  const { keys, possible } = checkTypes[type]
+  const foreign = Object.keys(checkMembers).filter((key) =>
+    key !== "type" && key !== "stages" && !keys.includes(key) && scope.isSet(`${prefix}.${key}`)
+  )
+  const impossible = stages.find((stage) => !possible.includes(stage))
+  const { backend } = scope.profile.ipam
+  return [
+    ...foreign.map((key) =>
+      finding(scope, `${prefix}.${key}`, `belongs to checks of type ${ownersOf(key)}, and this one is ${type}`, [
+        `${prefix}.type`
+      ])
+    ),
+    ...impossible === undefined
+      ? []
+      : [finding(scope, `${prefix}.stages`, `holds ${impossible}, where a check of type ${type} cannot be asked`, [
+        `${prefix}.type`
+      ])],
+    ...listFindings(scope, prefix, type, check),
+    ...emptiness(scope, prefix, type, check),
+    ...type === "eab" && !scope.profile.eab.enabled
+      ? [finding(scope, `${prefix}.type`, "is eab, but eab.enabled is false", ["eab.enabled"])]
+      : [],
+    ...type === "ipam" && backend === ""
+      ? [finding(scope, `${prefix}.type`, "is ipam, but ipam.backend is empty", ["ipam.backend"])]
+      : []
+  ]
+}
+
+const conditionFindings = (scope: Scope, name: string): ReadonlyArray<Finding> => {
+  const key = `filter.rule.${name}.when`
+  const { check, rule } = scope.profile.filter
+  const text = rule[name]?.when ?? ""
+  if (text === "") return [finding(scope, key, "must be set")]
+  const parsed = parseCondition(text)
+  if (Either.isLeft(parsed)) {
+    const { column, detail } = parsed.left
+    return [
+      finding(scope, key, `of rule ${name} cannot be read at column ${column} of ${JSON.stringify(text)}: ${detail}`)
+    ]
+  }
+  const named = checksOf(parsed.right)
+  const unknown = named.filter((one) => check[one] === undefined)
+  if (unknown.length > 0) {
+    return unknown.map((one) => finding(scope, key, `names ${one}, and there is no filter.check.${one}`))
+  }
+  const asked = Array.filterMap(named, (one) => {
+    const found = check[one]
+    return found === undefined || found.type === ""
+      ? Option.none()
+      : Option.some({ name: one, stages: stagesOf(found.type, found.stages) })
+  })
+  if (asked.length < named.length || sharedStages(asked.map(({ stages }) => stages)).length > 0) return []
+  const sides = asked.map((one) => `${one.name} (${one.stages.join(", ")})`).join(" and ")
+  const involved = named.flatMap((one) => [`filter.check.${one}.type`, `filter.check.${one}.stages`])
+  return [finding(scope, key, `names ${sides}, which are never asked together`, involved)]
+}
+
+const ruleFindings = (scope: Scope): ReadonlyArray<Finding> => {
+  const { rule, rules } = scope.profile.filter
+  const names = Object.keys(rule)
+  const unknown = rules.filter((name) => rule[name] === undefined)
+  const twice = rules.find((name, index) => rules.indexOf(name) < index)
+  return [
+    ...unknown.map((name) => finding(scope, "filter.rules", `names ${name}, and there is no filter.rule.${name}`)),
+    ...twice === undefined ? [] : [finding(scope, "filter.rules", `names ${twice} twice`)],
+    ...rules.length === 0 && names.length > 0
+      ? [finding(scope, "filter.rules", `must name the rules in force: filter.rule.${names.join(", filter.rule.")}`)]
+      : [],
+    ...names.flatMap((name) => [
+      ...conditionFindings(scope, name),
+      ...rule[name]?.then === "" ? [finding(scope, `filter.rule.${name}.then`, "must be set")] : []
+    ])
+  ]
+}
+
+const ipamFindings = (scope: Scope): ReadonlyArray<Finding> => {
+  const { ipam } = scope.profile
+  const { backend, custom, netbox, phpipam } = ipam
+  const needed = (key: string, value: string) =>
+    value === ""
+      ? [finding(scope, `ipam.${key}`, `must be set with ipam.backend = "${backend}"`, ["ipam.backend"])]
+      : []
+  if (backend === "custom") return needed("custom.script_path", custom.script_path)
+  if (backend === "phpipam") {
+    return [...needed("phpipam.url", phpipam.url), ...needed("phpipam.token", Redacted.value(phpipam.token).trim())]
+  }
+  if (backend !== "netbox") return []
+  const token = Redacted.value(netbox.token).trim()
+  return [
+    ...needed("netbox.url", netbox.url),
+    ...needed("netbox.token", token),
+    ...token.startsWith("nbt_") && !token.includes(".")
+      ? [finding(scope, "ipam.netbox.token", "begins with nbt_ and must hold a dot between key and secret")]
+      : [],
+    ...netbox.sources.includes("vip") && netbox.vip_roles.length === 0
+      ? [finding(scope, "ipam.netbox.vip_roles", "must not be empty while vip is one of the sources", [
+        "ipam.netbox.sources"
+      ])]
+      : []
+  ]
+}
+
+const secondInventory = (scope: Scope): ReadonlyArray<Finding> => {
+  const [first, ...others] = Object.entries(scope.profile.filter.check).filter(([, { type }]) => type === "ipam")
+  return others.map(([name]) =>
+    finding(scope, `filter.check.${name}.type`, `is ipam like that of filter.check.${first?.[0]}: one is enough`, [
+      `filter.check.${first?.[0]}.type`
+    ])
+  )
+}
+
+/** Every fault of every profile's filter and inventory; what profiles inherit is reported once. */
+export const policyFindings = (subject: Subject): ReadonlyArray<Finding> =>
+  subject.config.profiles.flatMap((profile) => {
+    const scope = scopeOf(subject, profile)
+    return [
+      ...Object.entries(profile.filter.check).flatMap(([name, check]) => checkFindings(scope, name, check)),
+      ...secondInventory(scope),
+      ...ruleFindings(scope),
+      ...ipamFindings(scope)
+    ]
+  })

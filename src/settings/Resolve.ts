@@ -1,0 +1,125 @@
+import { Either, ParseResult, Schema } from "effect"
+import type { Assembled, Source } from "../kernel/config/Assemble.ts"
+import { assemble, byName, merge } from "../kernel/config/Assemble.ts"
+import type { Fault } from "../kernel/config/ConfigRefused.ts"
+import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
+import { dotted, printableVariable } from "../kernel/config/KeyPath.ts"
+import type { Environment, Written } from "../kernel/config/Source.ts"
+import { readEnvironment, readFile } from "../kernel/config/Source.ts"
+import type { Config } from "./AppConfig.ts"
+import { findings } from "./Rules.ts"
+import { Table, table } from "./Table.ts"
+
+/** What {@link resolveConfig} reads. */
+export interface Sources {
+  /** The text of the file, `undefined` when there is none. */
+  readonly fileText: string | undefined
+  /** Why a file that exists has no text: reported with whatever the environment alone gives cause for. */
+  readonly fileFault?: string
+  readonly env: Environment
+  /** What a fault of the whole file is called by; `config.toml` unless given. */
+  readonly fileName?: string
+  /** Directory relative paths are compared in; without it they are compared as written. */
+  readonly cwd?: string
+}
+
+/** A configuration and where it came from. */
+export interface Resolved {
+  readonly config: Config
+  /** Keys whose value in force stands in the file; a key the environment overrides is not counted. */
+  readonly keysFromFile: number
+  /** Keys whose value in force stands in the environment. */
+  readonly keysFromEnv: number
+  /** For every key, and every key of every profile by its full name, the layer its value in force comes from. */
+  readonly sources: ReadonlyMap<string, Source>
+}
+
+const check = (written: Written): Either.Either<unknown, Fault> =>
+  Either.mapLeft(Either.flatMap(written.raw, written.facts.read), (message) => ({
+    key: written.key,
+    message: written.variable === undefined ? message : `${message} (${printableVariable(written.variable)})`
+  }))
+
+const decode = Schema.decodeUnknownEither(Table, { errors: "all", onExcessProperty: "error" })
+
+// HTTP_PROXY is never read: a CGI host makes it of a header.
+const readVariables = (env: Environment): Config["proxyVariables"] => {
+  const first = (...names: ReadonlyArray<string>) =>
+    names.map((name) => env[name]?.trim() ?? "").find((value) => value !== "") ?? ""
+  // Other programs take them without a scheme too.
+  const url = (text: string) => text === "" || text.includes("://") ? text : `http://${text}`
+  return {
+    http_url: url(first("http_proxy")),
+    https_url: url(first("https_proxy", "HTTPS_PROXY")),
+    no_proxy: first("no_proxy", "NO_PROXY").split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
+  }
+}
+
+const decodeTree = (tree: unknown, env: Environment): Either.Either<Config, ReadonlyArray<Fault>> =>
+  Either.mapBoth(decode(tree), {
+    onLeft: (error) =>
+      ParseResult.ArrayFormatter.formatErrorSync(error).map(({ message, path }) => ({
+        key: dotted(path.map(String)),
+        message
+      })),
+    onRight: ({ profiles, ...sections }) => ({
+      ...sections,
+      profiles: Object.entries(profiles).sort(([left], [right]) => byName(left, right)).map(([name, profile]) => ({
+        name,
+        ...profile
+      })),
+      proxyVariables: readVariables(env)
+    })
+  })
+
+/** Rules over several keys; one that involves a key already refused says nothing. */
+const crossFaults = (
+  config: Config,
+  { origins }: Assembled,
+  unusable: ReadonlySet<string>,
+  cwd: string | undefined
+): ReadonlyArray<Fault> =>
+  findings({
+    config,
+    cwd,
+    written: (key) => origins.get(key)?.key ?? key,
+    isSet: (key) => (origins.get(key)?.source ?? "default") !== "default"
+  })
+    .filter(({ involves }) => !involves.some((key) => unusable.has(key)))
+    .map(({ key, message }) => ({ key, message }))
+
+/**
+ * Everything but reading the file: default, file, environment, then the inheritance of profiles, then the rules.
+ * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second").
+ */
+export const resolveConfig = (sources: Sources): Either.Either<Resolved, ConfigRefused> => {
+  const { cwd, env, fileFault, fileName = "config.toml", fileText } = sources
+  const environment = readEnvironment(table, env)
+  const file = fileFault === undefined ? readFile(table, fileText ?? "") : Either.left(fileFault)
+  const layers = merge(Either.isRight(file) ? [file.right, environment] : [environment])
+  const written = [...layers.values.values()]
+  const badValues = written.map(check).filter(Either.isLeft).map(({ left }) => left)
+  const badLayers = [
+    ...Either.isRight(file) ? file.right.faults : [{ key: fileName, message: file.left }],
+    ...environment.faults
+  ]
+  const unusable = new Set([...badValues, ...badLayers].map(({ key }) => key))
+  const assembled = assemble(table, layers, unusable)
+  return Either.flatMap(
+    Either.mapLeft(
+      decodeTree(assembled.tree, env),
+      (faults) => ConfigRefused.of([...badLayers, ...badValues, ...faults])
+    ),
+    (config) => {
+      const crossed = Either.isRight(file) ? crossFaults(config, assembled, unusable, cwd) : []
+      const faults = [...badLayers, ...badValues, ...crossed]
+      if (faults.length > 0) return Either.left(ConfigRefused.of(faults))
+      return Either.right({
+        config,
+        keysFromFile: written.filter(({ source }) => source === "file").length,
+        keysFromEnv: written.filter(({ source }) => source === "env").length,
+        sources: new Map([...assembled.origins].map(([key, { source }]) => [key, source]))
+      })
+    }
+  )
+}

@@ -1,0 +1,192 @@
+import { Redacted } from "effect"
+import { sectionText } from "../kernel/config/Section.ts"
+import { parseProxy } from "../kernel/net/Proxy.ts"
+import type { Config, ProfileConfig } from "./AppConfig.ts"
+import { absolute, fileFindings, scopes } from "./FileRules.ts"
+import { policyFindings } from "./PolicyRules.ts"
+import { relayFindings } from "./RelayRules.ts"
+
+/** Something wrong between keys that are each right. */
+export interface Finding {
+  /** The key to change. */
+  readonly key: string
+  readonly message: string
+  /** Keys as written the verdict rests on; when one of them is refused for itself, the finding is dropped. */
+  readonly involves: ReadonlyArray<string>
+}
+
+/** What the rules look at. */
+export interface Subject {
+  readonly config: Config
+  /** The key as written for the full name of a key in force: a profile's inherited key stands process-wide. */
+  readonly written: (key: string) => string
+  /** Whether somebody wrote the key in force under this full name; a default is nobody's. */
+  readonly isSet: (key: string) => boolean
+  /** Directory relative paths are compared in; without it they are compared as written. */
+  readonly cwd: string | undefined
+}
+
+/** What `[profiles.<name>]` the smallest file needs; the refusal of an empty configuration prints it. */
+const minimalFile = `[profiles.default]
+enabled = true`
+
+const someProfile = ({ config: { profiles }, written }: Subject): ReadonlyArray<Finding> =>
+  profiles.some(({ enabled }) => enabled) ? [] : [{
+    key: "profiles",
+    message: `no profile is enabled, so nothing would be served. A minimal config.toml that works:\n\n${minimalFile}\n`,
+    involves: profiles.map(({ name }) => written(`profiles.${name}.enabled`))
+  }]
+
+const signerScripts = ({ config, written }: Subject): ReadonlyArray<Finding> =>
+  config.profiles.filter(({ signer }) => signer.backend === "custom").flatMap(({ name, signer: { custom } }) => {
+    const at = (key: string) => written(`profiles.${name}.signer.${key}`)
+    const limit = config.server.request_timeout_ms
+    const [hook] = (["supports_crl", "supports_renewal_info"] as const).filter((hook) => custom[hook])
+    return [
+      ...custom.script_path !== "" ? [] : [{
+        key: at("custom.script_path"),
+        message: `must name a program while ${at("backend")} is "custom"`,
+        involves: [at("custom.script_path"), at("backend")]
+      }],
+      ...hook === undefined || custom.timeout_ms < limit ? [] : [{
+        key: at("custom.timeout_ms"),
+        message: `must be less than server.request_timeout_ms, which is ${limit}, while ${
+          at(`custom.${hook}`)
+        } is true`,
+        involves: [at("custom.timeout_ms"), at("backend"), at(`custom.${hook}`), "server.request_timeout_ms"]
+      }]
+    ]
+  })
+
+const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
+  const limit = config.server.request_timeout_ms
+  return scopes(config).flatMap(([scope, { challenge }]) => {
+    const key = written(`${scope}challenge.timeout_ms`)
+    return challenge.timeout_ms < limit ? [] : [{
+      key,
+      message: `must be less than server.request_timeout_ms, which is ${limit}`,
+      involves: [key, "server.request_timeout_ms"]
+    }]
+  })
+}
+
+/** A variable that cannot be followed is refused rather than passed over: requests would go where nobody meant them to. */
+const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): ReadonlyArray<Finding> =>
+  ([["http_url", "http_proxy"], ["https_url", "https_proxy"]] as const).flatMap(([key, variable]) =>
+    Redacted.value(proxy[key]) !== "" || proxyVariables[key] === "" || parseProxy(proxyVariables[key]) !== undefined
+      ? []
+      : [{
+        key: `proxy.${key}`,
+        message: `is not set, and the variable ${variable} is not the http:// URL of a proxy`,
+        involves: [`proxy.${key}`]
+      }]
+  )
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !Redacted.isRedacted(value)
+
+/** Dotted names of the members in which two sections differ, secrets included. */
+const differences = (left: object, right: object, at = ""): ReadonlyArray<string> => {
+  const others = new Map<string, unknown>(Object.entries(right))
+  return Object.entries(left).flatMap(([name, value]: [string, unknown]) => {
+    const other = others.get(name)
+    if (isRecord(value) && isRecord(other)) return differences(value, other, `${at}${name}.`)
+    return sectionText([value]) === sectionText([other]) ? [] : [`${at}${name}`]
+  })
+}
+
+type Signer = ProfileConfig["signer"]
+
+/** Profiles that name one file for the key of their signer share that signer, so their whole sections must agree. */
+const sharing = (
+  { config, cwd, written }: Subject,
+  { backend, keyOf, keyPath, what }: {
+    readonly backend: Signer["backend"]
+    readonly keyPath: string
+    readonly keyOf: (signer: Signer) => string
+    readonly what: string
+  }
+): ReadonlyArray<Finding> => {
+  const holders = config.profiles.filter(({ signer }) => signer.backend === backend).map(({ name, signer }) => ({
+    name,
+    signer,
+    file: absolute(cwd, keyOf(signer)),
+    section: `profiles.${name}.signer`
+  }))
+  return holders.flatMap((holder, index) => {
+    const first = holders.slice(0, index).find(({ file }) => file === holder.file)
+    const differ = first === undefined ? [] : differences(first.signer, holder.signer)
+    if (first === undefined || differ.length === 0) return []
+    return [{
+      key: `${holder.section}.${keyPath}`,
+      message: `names the ${what} of profile ${first.name}, but their signer sections differ in ${differ.join(", ")}; `
+        + "make them the same or use another key",
+      involves: [keyPath, ...differ].flatMap((name) =>
+        [first, holder].map(({ section }) => written(`${section}.${name}`))
+      )
+    }]
+  })
+}
+
+/** Profiles with one CA key share one CA (docs/decisions/local-ca.md, "Loading"). */
+const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
+  sharing(subject, {
+    backend: "local_ca",
+    keyPath: "local_ca.key_path",
+    keyOf: ({ local_ca }) => local_ca.key_path,
+    what: "CA key"
+  })
+
+/** Relays with one account key share one account. */
+const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
+  sharing(subject, {
+    backend: "relay",
+    keyPath: "relay.account_key_path",
+    keyOf: ({ relay }) => relay.account_key_path,
+    what: "account key"
+  })
+
+const caFiles = ["cert_path", "key_path", "crl_path"] as const
+
+/**
+ * Files of CAs with different keys must not be one another either: a list would take the place of another one, or of a
+ * key, and an old ledger would be taken over twice.
+ */
+const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
+  const withLocalCa = config.profiles.filter(({ signer }) => signer.backend === "local_ca")
+  const files = withLocalCa.flatMap(({ name, signer: { local_ca } }) =>
+    caFiles.map((file) => ({
+      file,
+      key: absolute(cwd, local_ca.key_path),
+      path: absolute(cwd, local_ca[file]),
+      section: `profiles.${name}.signer.local_ca`
+    }))
+  )
+  return files.flatMap((one, index) => {
+    const other = files.slice(0, index).find(({ key, path }) => path === one.path && key !== one.key)
+    return other === undefined ? [] : [{
+      key: `${one.section}.${one.file}`,
+      message: `is the file of ${other.section}.${other.file} too, but their CAs have different keys`,
+      involves: [one, other].flatMap(({ file, section }) =>
+        [file, "key_path"].map((key) => written(`${section}.${key}`))
+      )
+    }]
+  })
+}
+
+/** Every rule over several keys, process-wide and for each profile. */
+export const findings = (subject: Subject): ReadonlyArray<Finding> =>
+  [
+    someProfile,
+    timeouts,
+    signerScripts,
+    relayFindings,
+    sharedAccounts,
+    proxyVariables,
+    fileFindings,
+    sharedKeys,
+    separateCas,
+    policyFindings
+  ].flatMap(
+    (rule) => rule(subject)
+  )

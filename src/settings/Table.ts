@@ -1,0 +1,249 @@
+import { Schema } from "effect"
+import {
+  addressOrCidr,
+  baseUrl,
+  bindAddress,
+  dnsName,
+  exemption,
+  httpUrl,
+  logFilter,
+  orEmpty,
+  path,
+  proxyUrl,
+  resolver
+} from "../kernel/config/Form.ts"
+import type { Names, Node } from "../kernel/config/Key.ts"
+import {
+  count,
+  entries,
+  flag,
+  integer,
+  milliseconds,
+  nodeOf,
+  port,
+  secret,
+  text,
+  texts,
+  word,
+  words
+} from "../kernel/config/Key.ts"
+import { databaseUrl } from "./DatabaseUrl.ts"
+import { filter, ipam } from "./PolicyTable.ts"
+import { signer } from "./SignerTable.ts"
+
+/**
+ * The keys of the service, one line each: default, range and meaning. Whatever is added here is at once read from
+ * the file and the environment, checked, inherited by profiles, typed in `Config` and written to the example and the
+ * reference (docs/decisions/configuration.md, "One table of keys").
+ */
+
+const deniedByDefault = [
+  "0.0.0.0/8",
+  "169.254.0.0/16",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+  "::/128",
+  "fe80::/10",
+  "ff00::/8",
+  "fd00:ec2::254/128"
+]
+
+const order = Schema.Struct({
+  max_identifiers: count(100, "Names one order may ask for."),
+  validity_seconds: count(604800, "Lifetime of an order."),
+  retention_days: integer(30, { min: 0 }, "Days after its expiry before an order is deleted; 0 keeps orders for ever.")
+})
+
+const limits = Schema.Struct({
+  window_seconds: count(3600, "Time over which new accounts, orders and names are counted."),
+  accounts_per_network: integer(
+    0,
+    { min: 0 },
+    "New accounts from one network, the /24 of an IPv4 address or the /48 of an IPv6 one; 0 means no limit."
+  ),
+  orders_per_account: integer(0, { min: 0 }, "New orders of one account; 0 means no limit."),
+  names_per_account: integer(0, { min: 0 }, "Names in new orders of one account; 0 means no limit."),
+  pending_authorizations_per_account: integer(
+    0,
+    { min: 0 },
+    "Pending authorizations of one account at any time; 0 means no limit."
+  )
+})
+
+const challenge = Schema.Struct({
+  enabled: words(
+    ["http-01"],
+    { offered: ["http-01", "dns-01", "tls-alpn-01"] },
+    "Challenge types offered to clients, in this order."
+  ),
+  bypass: flag(
+    false,
+    "Accept every challenge unchecked: anyone who reaches the server gets any certificate. For tests."
+  ),
+  timeout_ms: milliseconds(5000, "Time for one validation attempt; must stay below server.request_timeout_ms."),
+  max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
+  denied_addresses: texts(deniedByDefault, addressOrCidr, "Addresses a validation never connects to. Denial wins."),
+  allow_loopback: flag(
+    false,
+    "Let validations connect to this host too: to loopback, and to the addresses the service listens on."
+  ),
+  allowed_addresses: texts(
+    [],
+    addressOrCidr,
+    "When not empty, the only addresses a validation connects to, less the denied ones."
+  ),
+  http_01: Schema.Struct({
+    port: port(80, "Port the token is fetched from; 80 is the standard."),
+    https_port: port(443, "Port connected to after a redirect to https."),
+    follow_redirects: flag(true, "Follow redirects of the client's web server."),
+    max_redirects: count(5, "Redirects followed in one attempt."),
+    max_response_bytes: count(4096, "Bytes read of an answer's body.")
+  }),
+  tls_alpn_01: Schema.Struct({
+    port: port(443, "Port connected to; 443 is the standard.")
+  })
+})
+
+const meta = Schema.Struct({
+  terms_of_service: text("", orEmpty(httpUrl), "URL of the terms; when set, clients must agree to them."),
+  website: text("", orEmpty(httpUrl), "URL about this service, shown to clients."),
+  caa_identities: texts([], dnsName, "Names to use in CAA records, shown to clients. CAA is not checked.")
+})
+
+const eab = Schema.Struct({
+  enabled: flag(false, "New accounts need a credential of `acme-svc eab create` (external account binding).")
+})
+
+const profileNames: Names = {
+  fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
+  fault: (name) => {
+    if (name === "none") return "is reserved and cannot name a profile"
+    return /^[a-z0-9-]{1,63}$/.test(name)
+      ? undefined
+      : "cannot name a profile: a name has 1 to 63 lower-case letters, digits and hyphens"
+  },
+  inherits: true
+}
+
+/** Every section and key. `Config` is this schema's type with the profiles as a list. */
+export const Table = Schema.Struct({
+  database: Schema.Struct({
+    url: secret(
+      "sqlite://sqlite.db",
+      databaseUrl,
+      "The database. A SQLite file is made on first use; a PostgreSQL database must exist."
+    ),
+    pool_max: integer(
+      10,
+      { min: 1, max: 1000 },
+      "Connections of one process. On SQLite one of them writes, and two at most read for listings and metrics."
+    ),
+    acquire_timeout_ms: milliseconds(5000, "Time a request waits for a connection before it fails."),
+    pooling: word(
+      "session",
+      { offered: ["session", "transaction"] },
+      "transaction behind a proxy that gives a connection to each transaction; without effect on SQLite."
+    ),
+    sqlite: Schema.Struct({
+      synchronous: word(
+        "full",
+        { offered: ["full", "normal"] },
+        "full: every commit is on the disk before it is answered. normal: a power loss takes the last ones back, issued certificates and revocations among them; without effect on PostgreSQL."
+      )
+    })
+  }),
+  server: Schema.Struct({
+    bind_address: text("[::]:3000", bindAddress, "Address to listen on; port 0 asks for a free port."),
+    base_url: text(
+      "http://localhost:3000",
+      baseUrl,
+      "Public URL, as clients see it. With a wrong one every signed request fails."
+    ),
+    max_concurrent_requests: count(100, "ACME requests in flight; those beyond wait for a turn."),
+    admission_wait_ms: milliseconds(50, "Time a request waits for its turn before it is answered 503."),
+    request_timeout_ms: milliseconds(60000, "Time for one whole request."),
+    max_body_bytes: count(131072, "Size of one request's body."),
+    tls: Schema.Struct({
+      enabled: flag(false, "Speak HTTPS instead of HTTP."),
+      cert_path: text("server.pem", path, "Certificate chain, PEM. A self-signed pair is made when a file is missing."),
+      key_path: text("server.key", path, "Key of that certificate, PEM."),
+      handshake_timeout_ms: milliseconds(10000, "Time for one TLS handshake.")
+    })
+  }),
+  order,
+  keys: Schema.Struct({
+    blocklist_paths: texts(
+      [],
+      path,
+      "Files of public keys nobody may use: SHA-256 of keys, or Debian's lists of weak ones."
+    )
+  }),
+  limits,
+  nonce: Schema.Struct({
+    ttl_seconds: count(300, "Time a nonce can be used.")
+  }),
+  challenge,
+  dns: Schema.Struct({
+    resolver: text("", orEmpty(resolver), "DNS server, port 53 by default. Empty: the servers of the system.")
+  }),
+  proxy: Schema.Struct({
+    http_url: secret("", orEmpty(proxyUrl), "Forward proxy for http:// targets. Empty: the variable http_proxy."),
+    https_url: secret(
+      "",
+      orEmpty(proxyUrl),
+      "Forward proxy for https:// targets. Empty: the variable https_proxy or HTTPS_PROXY."
+    ),
+    no_proxy: texts([], exemption, "What is reached directly. Empty: the variable no_proxy or NO_PROXY.")
+  }),
+  signer,
+  filter,
+  ipam,
+  meta,
+  eab,
+  audit: Schema.Struct({
+    reverse_dns: flag(true, "Stamp accounts, orders and audit rows with the reverse name of the client's address."),
+    reverse_dns_timeout_ms: milliseconds(
+      2000,
+      "Time for one such look-up; a failure stamps nothing and refuses nothing."
+    ),
+    retention_days: integer(0, { min: 0 }, "Days before a row of the audit trail is deleted; 0 keeps rows for ever.")
+  }),
+  metrics: Schema.Struct({
+    enabled: flag(false, "Serve GET /metrics, for anybody who reaches it."),
+    bind_address: text("127.0.0.1:3002", bindAddress, "Address to serve metrics on, and nothing else.")
+  }),
+  logging: Schema.Struct({
+    filter: text("acme_svc=info", logFilter, "What is logged; the longest target prefix wins."),
+    json_format: flag(false, "One JSON object a line."),
+    flatten_event: flag(false, "Fields of an event at the top level; only with json_format."),
+    target: word("stdout", { offered: ["stdout", "stderr"] }, "Where the log goes."),
+    ansi: flag(true, "Colours, on a terminal and without json_format."),
+    span_events: word("none", { offered: ["none", "close", "full"] }, "Records about the beginning and end of spans.")
+  }),
+  jobs: Schema.Struct({
+    poll_interval_ms: milliseconds(1000, "How often scheduled work is looked for."),
+    max_concurrent: count(8, "Jobs of one kind running at once; of those that wait for others, more."),
+    max_attempts: count(5, "Attempts of one job."),
+    retry_base_seconds: count(30, "Delay before the first retry; it doubles each time."),
+    retry_max_seconds: count(3600, "Longest delay between retries."),
+    lease_seconds: count(300, "Time for one attempt, unless the kind of job has its own."),
+    retention_days: integer(7, { min: 0 }, "Days before a settled job is deleted; 0 keeps jobs for ever.")
+  }),
+  profiles: entries(
+    profileNames,
+    Schema.Struct({
+      enabled: flag(true, "false parks the profile: checked, but not served, and its data is kept."),
+      order,
+      limits,
+      meta,
+      signer,
+      filter,
+      ipam,
+      challenge,
+      eab
+    })
+  )
+})
+
+/** The table as the readers walk it. */
+export const table: Node = nodeOf(Table.ast)

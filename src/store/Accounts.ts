@@ -1,0 +1,136 @@
+import { Schema } from "effect"
+import type { AccountStatus } from "../domain/Account.ts"
+import type { AccountId } from "../domain/Id.ts"
+import { bool, bytes, int, json, kid, nullable, text, uuid } from "../kernel/sql/Column.ts"
+import { all, first } from "../kernel/sql/Database.ts"
+import { lockRow } from "../kernel/sql/Lock.ts"
+import { select, statement } from "../kernel/sql/Statement.ts"
+
+const account = {
+  id: uuid<AccountId>(),
+  profile: text(),
+  pubkey: bytes,
+  status: text<AccountStatus>(),
+  contact: json(Schema.Array(Schema.String)),
+  termsOfServiceAgreed: nullable(bool),
+  lastSeenAt: nullable(int)
+}
+
+const byId = statement({
+  name: "account_by_id",
+  params: { id: account.id, profile: text() },
+  row: account,
+  sql: () => `SELECT ${select(account)} FROM accounts WHERE id = :id AND profile = :profile`
+})
+
+const byKey = statement({
+  name: "account_by_key",
+  params: { profile: text(), pubkey: bytes },
+  row: account,
+  sql: () => `SELECT ${select(account)} FROM accounts WHERE profile = :profile AND pubkey = :pubkey`
+})
+
+const insertStatement = statement({
+  name: "account_insert",
+  params: {
+    id: account.id,
+    profile: text(),
+    pubkey: bytes,
+    contact: account.contact,
+    termsOfServiceAgreed: account.termsOfServiceAgreed,
+    eabKid: nullable(kid),
+    now: int,
+    ip: nullable(text()),
+    network: nullable(text()),
+    ptr: nullable(text())
+  },
+  row: { id: account.id },
+  sql: () =>
+    `INSERT INTO accounts (id, profile, pubkey, status, contact, terms_of_service_agreed, eab_kid,
+       created_at, created_ip, created_network, created_ptr, last_seen_at, last_seen_ip, last_seen_ptr)
+     VALUES (:id, :profile, :pubkey, 'valid', :contact, :termsOfServiceAgreed, :eabKid, :now, :ip, :network, :ptr,
+       :now, :ip, :ptr)
+     ON CONFLICT (profile, pubkey) DO NOTHING RETURNING id`
+})
+
+const stampAgreement = statement({
+  name: "account_stamp_agreement",
+  params: { id: account.id, profile: text() },
+  row: { id: account.id },
+  sql: ({ dialect }) =>
+    `UPDATE accounts SET terms_of_service_agreed = ${dialect === "postgres" ? "TRUE" : "1"}
+     WHERE id = :id AND profile = :profile AND status = 'valid' RETURNING id`
+})
+
+const stampSeen = statement({
+  name: "account_stamp_seen",
+  params: { id: account.id, now: int, ip: nullable(text()), ptr: nullable(text()) },
+  row: { id: account.id },
+  sql: () =>
+    `UPDATE accounts SET last_seen_at = :now, last_seen_ip = :ip, last_seen_ptr = :ptr
+     WHERE id = :id RETURNING id`
+})
+
+const setContact = statement({
+  name: "account_set_contact",
+  params: { id: account.id, profile: text(), contact: account.contact },
+  row: account,
+  sql: () =>
+    `UPDATE accounts SET contact = :contact WHERE id = :id AND profile = :profile AND status = 'valid'
+     RETURNING ${select(account)}`
+})
+
+const changeKeyStatement = statement({
+  name: "account_change_key",
+  params: { id: account.id, profile: text(), oldKey: bytes, newKey: bytes },
+  row: account,
+  sql: () =>
+    `UPDATE accounts SET pubkey = :newKey
+     WHERE id = :id AND profile = :profile AND pubkey = :oldKey AND status = 'valid'
+       AND NOT EXISTS (SELECT 1 FROM accounts other WHERE other.profile = :profile AND other.pubkey = :newKey)
+     RETURNING ${select(account)}`
+})
+
+const deactivateStatement = statement({
+  name: "account_deactivate",
+  params: { id: account.id, profile: text() },
+  row: account,
+  sql: () =>
+    `UPDATE accounts SET status = 'deactivated' WHERE id = :id AND profile = :profile AND status = 'valid'
+     RETURNING ${select(account)}`
+})
+
+/** The account of a kid, within the profile. */
+export const find = (profile: string, id: AccountId) => first(byId, { profile, id })
+
+/** The account of a key (DER SubjectPublicKeyInfo), within the profile. */
+export const findByKey = (profile: string, pubkey: Uint8Array) => first(byKey, { profile, pubkey })
+
+/** Inserts unless the key has an account by now; `undefined` means another request won. */
+export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
+  first(insertStatement, row)
+
+/** Records an agreement to the terms that was not stored yet. */
+export const recordAgreement = (profile: string, id: AccountId) => all(stampAgreement, { profile, id })
+
+/** Stamps the last authenticated request. */
+export const recordSeen = (
+  id: AccountId,
+  now: number,
+  { ip, ptr }: { readonly ip?: string | undefined; readonly ptr?: string | undefined }
+) => all(stampSeen, { id, now, ip, ptr })
+
+/** Replaces the contacts of a valid account; `undefined` when it is no longer valid. */
+export const updateContact = (profile: string, id: AccountId, contact: ReadonlyArray<string>) =>
+  first(setContact, { profile, id, contact })
+
+/** Replaces the key while it is the old one, and no account of the profile has the new one; `undefined` otherwise. */
+export const changeKey = (
+  change: Parameters<typeof first<typeof changeKeyStatement.params, typeof changeKeyStatement.row>>[1]
+) => first(changeKeyStatement, change)
+
+/** `valid` to `deactivated`; `undefined` when it was not valid. */
+export const deactivate = (profile: string, id: AccountId) => first(deactivateStatement, { profile, id })
+
+/** First in the order of locks, before any order's row (docs/decisions/data-model.md, "Order of locks"). */
+export const lock = (id: AccountId) => lockRow("accounts", id)

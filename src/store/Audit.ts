@@ -1,0 +1,102 @@
+import { Clock, Effect } from "effect"
+import type { AuditEvent, AuditRow } from "../domain/Audit.ts"
+import { bounded, outcomeOf } from "../domain/Audit.ts"
+import { int, nullable, text } from "../kernel/sql/Column.ts"
+import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
+import { afterCommit, all, run, transaction } from "../kernel/sql/Database.ts"
+import { statement } from "../kernel/sql/Statement.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import { count } from "../kernel/telemetry/Metrics.ts"
+
+const insertStatement = statement({
+  name: "audit_insert",
+  params: {
+    now: int,
+    event: text(),
+    outcome: text(),
+    actorKind: text(),
+    actorId: nullable(text()),
+    profile: nullable(text()),
+    accountId: nullable(text()),
+    orderId: nullable(text()),
+    certSerial: nullable(text()),
+    identifiers: text(),
+    clientIp: nullable(text()),
+    clientPtr: nullable(text()),
+    userAgent: nullable(text()),
+    requestId: nullable(text()),
+    reason: nullable(text()),
+    detail: text()
+  },
+  row: {},
+  sql: () =>
+    `INSERT INTO audit_log (created_at, event, outcome, actor_kind, actor_id, profile, account_id, order_id, cert_serial,
+       identifiers, client_ip, client_ptr, user_agent, request_id, reason, detail)
+     VALUES (:now, :event, :outcome, :actorKind, :actorId, :profile, :accountId, :orderId, :certSerial,
+       :identifiers, :clientIp, :clientPtr, :userAgent, :requestId, :reason, :detail)`
+})
+
+const sweepStatement = statement({
+  name: "audit_sweep",
+  params: { before: int, limit: int },
+  row: { id: int },
+  sql: () =>
+    `DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE created_at < :before LIMIT :limit) RETURNING id`
+})
+
+/** Deletes up to `limit` rows made before an epoch second; answers how many. The only way a row goes. */
+export const sweep = (before: number, limit: number) =>
+  Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
+
+/** Failed issuances are counted by what the trail says of them, so that both have one vocabulary. */
+const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
+  event === "certificate_issue_failed" && profile !== undefined && reason !== undefined
+    ? afterCommit(count((metrics) => metrics.issueFailed(profile, reason)))
+    : Effect.void
+
+/** Inserts the row of a change, in the transaction of the change. */
+export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.flatMap(Clock.currentTimeMillis, (millis) => {
+    const cut = bounded(row)
+    return Effect.zipRight(
+      counted(row),
+      run(insertStatement, {
+        now: Math.floor(millis / 1000),
+        event: cut.event,
+        outcome: outcomeOf(cut.event),
+        actorKind: cut.actorKind,
+        actorId: cut.actorId,
+        profile: cut.profile,
+        accountId: cut.accountId,
+        orderId: cut.orderId,
+        certSerial: cut.certSerial,
+        identifiers: JSON.stringify(cut.identifiers ?? []),
+        clientIp: cut.clientIp,
+        clientPtr: cut.clientPtr,
+        userAgent: cut.userAgent,
+        requestId: cut.requestId,
+        reason: cut.reason,
+        detail: JSON.stringify(cut.detail)
+      })
+    )
+  })
+
+/** Makes a change, and the row that tells of it when it changed anything: `undefined` says that it did not. */
+export const changing = <A, E, R>(
+  change: Effect.Effect<A | undefined, E, R>,
+  row: Effect.Effect<void, StorageFailed, Database>
+): Effect.Effect<A | undefined, E | StorageFailed, R | Database> =>
+  transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : row))
+
+/** Records what changed nothing here, such as a refusal; a row that cannot be written is logged and fails nothing. */
+export const record = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, never, Database> =>
+  Effect.catchAll(
+    insert(row),
+    ({ message }) =>
+      emit("audit_write_failed", {
+        audit_event: row.event,
+        order_id: row.orderId,
+        cert_serial: row.certSerial,
+        error: message
+      })
+  )

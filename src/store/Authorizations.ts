@@ -1,0 +1,241 @@
+import { Effect, Schema } from "effect"
+import type { AuthorizationStatus } from "../domain/Authorization.ts"
+import { authorizationMoves } from "../domain/Authorization.ts"
+import type { ChallengeStatus, ChallengeType } from "../domain/Challenge.ts"
+import { challengeMoves } from "../domain/Challenge.ts"
+import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../domain/Id.ts"
+import type { OrderIdentifier, OrderStatus } from "../domain/Order.ts"
+import type { ProblemDocument } from "../domain/Problem.ts"
+import type { Column } from "../kernel/sql/Column.ts"
+import { bytes, int, json, nullable, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
+import { all, first, run } from "../kernel/sql/Database.ts"
+import { leaving, reached } from "../kernel/sql/Guard.ts"
+import { statement } from "../kernel/sql/Statement.ts"
+import { storedProblem } from "./orders/Orders.ts"
+
+const identifier = json(
+  Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String })
+) satisfies Column<OrderIdentifier>
+
+/** A challenge with the authorization and order it stands under, one row each. */
+const joined = {
+  id: uuid<ChallengeId>(),
+  type: text<ChallengeType>(),
+  token: text(),
+  status: text<ChallengeStatus>(),
+  validatedAt: nullable(int),
+  error: nullable(storedProblem),
+  authzId: uuid<AuthorizationId>(),
+  authzStatus: text<AuthorizationStatus>(),
+  identifier,
+  createdAt: int,
+  orderId: uuid<OrderId>(),
+  orderStatus: text<OrderStatus>()
+}
+
+const joinedColumns = `c.id AS "id", c.type AS "type", c.token AS "token", c.status AS "status",
+  c.validated_at AS "validatedAt", c.error AS "error", a.id AS "authzId", a.status AS "authzStatus",
+  a.identifier AS "identifier", a.created_at AS "createdAt", o.id AS "orderId", o.status AS "orderStatus"`
+
+const joinedTables = `challenges c JOIN authorizations a ON a.id = c.authz_id JOIN orders o ON o.id = a.order_id`
+
+const ofAuthorization = statement({
+  name: "authorization_with_challenges",
+  params: { id: joined.authzId, profile: text(), accountId: uuid<AccountId>() },
+  row: joined,
+  sql: () =>
+    `SELECT ${joinedColumns} FROM ${joinedTables}
+     WHERE a.id = :id AND o.profile = :profile AND o.account_id = :accountId ORDER BY c.position`
+})
+
+const byId = statement({
+  name: "challenge_by_id",
+  params: { id: joined.id, profile: text(), accountId: uuid<AccountId>() },
+  row: joined,
+  sql: () =>
+    `SELECT ${joinedColumns} FROM ${joinedTables} WHERE c.id = :id AND o.profile = :profile AND o.account_id = :accountId`
+})
+
+const forValidation = statement({
+  name: "challenge_for_validation",
+  params: { id: joined.id, profile: text() },
+  row: joined,
+  sql: () => `SELECT ${joinedColumns} FROM ${joinedTables} WHERE c.id = :id AND o.profile = :profile`
+})
+
+const insertAuthorizations = statement({
+  name: "authorizations_insert",
+  params: { orderId: joined.orderId, now: int, authorizations: rows },
+  row: {},
+  sql: ({ at, each, typed }) =>
+    `INSERT INTO authorizations (id, order_id, identifier, status, created_at)
+     SELECT ${at(0, "uuid")}, ${typed(":orderId", "uuid")}, ${at(1, "text")}, 'pending',
+       ${typed(":now", "bigint")}
+     FROM ${each(":authorizations")}`
+})
+
+const insertChallenges = statement({
+  name: "challenges_insert",
+  params: { now: int, challenges: rows },
+  row: {},
+  sql: ({ at, each, typed }) =>
+    `INSERT INTO challenges (id, authz_id, type, position, token, status, created_at)
+     SELECT ${at(0, "uuid")}, ${at(1, "uuid")}, ${at(2, "text")}, ${at(3, "int")}, ${at(4, "text")}, 'pending',
+       ${typed(":now", "bigint")}
+     FROM ${each(":challenges")}`
+})
+
+// Whatever became of their orders: a probe that is under way costs the same. SQLite keeps to the order of cross joins,
+// so that the few challenges under way are visited and not all orders the account has ever had.
+const inFlight = `(SELECT count(*) FROM challenges fc CROSS JOIN authorizations fa CROSS JOIN orders fo
+  WHERE fc.status = 'processing' AND fa.id = fc.authz_id AND fo.id = fa.order_id AND fo.account_id = :accountId)`
+
+// Everything a trigger depends on is in the one guarded write; a lost one is explained by reading again.
+const claimStatement = statement({
+  name: "challenge_claim",
+  params: { id: joined.id, accountId: uuid<AccountId>(), cap: int, createdAfter: int },
+  row: { id: joined.id },
+  sql: ({ typed }) =>
+    `UPDATE challenges SET status = ${reached(challengeMoves.claim)}
+     WHERE id = :id AND ${leaving(challengeMoves.claim)}
+       AND EXISTS (SELECT 1 FROM authorizations a JOIN orders o ON o.id = a.order_id
+         WHERE a.id = challenges.authz_id AND a.status = 'pending' AND a.created_at > :createdAfter
+           AND o.status = 'pending')
+       AND (${typed(":cap", "bigint")} = 0 OR ${inFlight} < ${typed(":cap", "bigint")})
+     RETURNING id`
+})
+
+const inFlightStatement = statement({
+  name: "challenge_in_flight",
+  params: { accountId: uuid<AccountId>() },
+  row: { count: int },
+  sql: () => `SELECT ${inFlight} AS "count"`
+})
+
+const acceptChallenge = statement({
+  name: "challenge_accept",
+  params: { id: joined.id, now: int },
+  row: { id: joined.id },
+  sql: () =>
+    `UPDATE challenges SET status = ${reached(challengeMoves.accept)}, validated_at = :now
+     WHERE id = :id AND ${leaving(challengeMoves.accept)} RETURNING id`
+})
+
+const refuseChallenge = statement({
+  name: "challenge_refuse",
+  params: { id: joined.id, error: storedProblem },
+  row: { id: joined.id },
+  sql: () =>
+    `UPDATE challenges SET status = ${reached(challengeMoves.refuse)}, error = :error
+     WHERE id = :id AND ${leaving(challengeMoves.refuse)} RETURNING id`
+})
+
+const move = (name: keyof typeof authorizationMoves) =>
+  statement({
+    name: `authorization_${name}`,
+    params: { id: joined.authzId },
+    row: { id: joined.authzId },
+    sql: () =>
+      `UPDATE authorizations SET status = ${reached(authorizationMoves[name])}
+       WHERE id = :id AND ${leaving(authorizationMoves[name])} RETURNING id`
+  })
+
+const moves = {
+  accept: move("accept"),
+  refuse: move("refuse"),
+  expire: move("expire"),
+  deactivate: move("deactivate")
+}
+
+const expireBatch = statement({
+  name: "authorization_expire_batch",
+  params: { profile: text(), createdBefore: int, limit: int },
+  row: { id: joined.authzId },
+  // Only under these orders is anything pending: the others, which are most and stay for good, are not visited.
+  sql: ({ byStatus }) =>
+    `UPDATE authorizations SET status = ${reached(authorizationMoves.expire)}
+     WHERE ${leaving(authorizationMoves.expire)} AND id IN (SELECT a.id FROM orders o ${byStatus}
+       JOIN authorizations a ON a.order_id = o.id
+       WHERE o.status IN ('pending', 'invalid') AND o.profile = :profile AND o.created_at <= :createdBefore
+         AND a.status = 'pending' LIMIT :limit)
+     RETURNING id`
+})
+
+const orphaned = statement({
+  name: "challenge_without_job",
+  params: { createdBefore: int, limit: int },
+  row: { ...joined, profile: text(), accountId: uuid<AccountId>(), pubkey: bytes },
+  sql: ({ idText }) =>
+    `SELECT ${joinedColumns}, o.profile AS "profile", o.account_id AS "accountId", k.pubkey AS "pubkey" FROM ${joinedTables}
+       JOIN accounts k ON k.id = o.account_id
+     WHERE c.status = 'processing' AND c.created_at < :createdBefore
+       AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status IN ('ready', 'running') AND j.kind = 'challenge_validate'
+         AND j.dedup_key = ${idText("c.id")})
+     ORDER BY c.created_at, c.id LIMIT :limit`
+})
+
+type Account = { readonly profile: string; readonly accountId: AccountId }
+
+/** An authorization's challenges in the order offered, each with the authorization; empty when it is not theirs. */
+export const find = (id: AuthorizationId, account: Account) => all(ofAuthorization, { id, ...account })
+
+/** A challenge of this account, with its authorization and order. */
+export const findChallenge = (id: ChallengeId, account: Account) => first(byId, { id, ...account })
+
+/** The same for the validation job, which acts for no account. */
+export const findForValidation = (id: ChallengeId, profile: string) => first(forValidation, { id, profile })
+
+/** Pending authorizations of one order: `[id, identifier JSON]`. */
+export const insert = (
+  orderId: OrderId,
+  now: number,
+  authorizations: ReadonlyArray<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }>
+) =>
+  run(insertAuthorizations, {
+    orderId,
+    now,
+    authorizations: authorizations.map((row) => [packedUuid(row.id), JSON.stringify(row.identifier)])
+  })
+
+/** Pending challenges. */
+export const insertOffered = (
+  now: number,
+  challenges: ReadonlyArray<{
+    readonly id: ChallengeId
+    readonly authzId: AuthorizationId
+    readonly type: ChallengeType
+    readonly position: number
+    readonly token: string
+  }>
+) =>
+  run(insertChallenges, {
+    now,
+    challenges: challenges.map((
+      row
+    ) => [packedUuid(row.id), packedUuid(row.authzId), row.type, row.position, row.token])
+  })
+
+/** `pending` to `processing`, unless expired, no longer pending, or the account is at its cap (0: none). */
+export const claim = (
+  params: Parameters<typeof first<typeof claimStatement.params, typeof claimStatement.row>>[1]
+) => first(claimStatement, params)
+
+/** The account's validating challenges. */
+export const countInFlight = (accountId: AccountId) =>
+  Effect.map(first(inFlightStatement, { accountId }), (row) => row?.count ?? 0)
+
+/** `processing` to `valid`; `undefined` when the verdict came too late. */
+export const accept = (id: ChallengeId, now: number) => first(acceptChallenge, { id, now })
+
+/** `processing` to `invalid` with the error the client reads. */
+export const refuse = (id: ChallengeId, error: ProblemDocument) => first(refuseChallenge, { id, error })
+
+/** Moves an authorization by the domain's law; `undefined` when it had left the state. */
+export const transition = (name: keyof typeof authorizationMoves, id: AuthorizationId) => first(moves[name], { id })
+
+/** Stores `expired` on up to `limit` authorizations of orders created at or before an epoch second. */
+export const expire = (profile: string, createdBefore: number, limit: number) =>
+  Effect.map(all(expireBatch, { profile, createdBefore, limit }), (rows) => rows.length)
+
+/** `processing` challenges without a live job, with the current key of their account. */
+export const findOrphaned = (createdBefore: number, limit: number) => all(orphaned, { createdBefore, limit })

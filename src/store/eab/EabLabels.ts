@@ -1,0 +1,17 @@
+import type { AccountId } from "../../domain/Id.ts"
+import { kid, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { first } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+import type { EabStatus } from "./EabKeys.ts"
+
+const ofAccountStatement = statement({
+  name: "eab_of_account",
+  params: { id: uuid<AccountId>() },
+  row: { kid, label: nullable(text()), status: text<EabStatus>() },
+  sql: () =>
+    `SELECT e.kid AS "kid", e.label AS "label", e.status AS "status"
+     FROM accounts a JOIN eab_keys e ON e.kid = a.eab_kid WHERE a.id = :id`
+})
+
+/** The credential that bound an account, without its secret; `undefined` when none did or it has been deleted. */
+export const ofAccount = (id: AccountId) => first(ofAccountStatement, { id })

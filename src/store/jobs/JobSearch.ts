@@ -1,0 +1,64 @@
+import { Effect } from "effect"
+import type { OrderId } from "../../domain/Id.ts"
+import type { JobStatus } from "../../kernel/queue/Job.ts"
+import { record } from "../../kernel/queue/JobRecords.ts"
+import { int, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first } from "../../kernel/sql/Database.ts"
+import { perFilters } from "../../kernel/sql/Filters.ts"
+import { select, statement } from "../../kernel/sql/Statement.ts"
+
+/* The queue as operators search it. */
+
+/** What a listing is narrowed by; an absent one does not narrow. */
+export interface JobFilters {
+  /** A kind this build may not know. */
+  readonly kind?: string | undefined
+  readonly status?: JobStatus | undefined
+  /** About this order or one of its challenges. */
+  readonly orderId?: OrderId | undefined
+}
+
+const nobody = "00000000-0000-0000-0000-000000000000" as OrderId
+
+const filterColumns = { kind: text(), status: text<JobStatus>(), orderId: uuid<OrderId>(), orderKey: text() }
+
+const wheres = (idText: (column: string) => string): { readonly [F in keyof JobFilters]-?: string } => ({
+  kind: "j.kind = :kind",
+  status: "j.status = :status",
+  orderId: `(j.dedup_key = :orderKey OR j.dedup_key IN (SELECT ${idText("c.id")}
+     FROM authorizations a JOIN challenges c ON c.authz_id = a.id WHERE a.order_id = :orderId))`
+})
+
+const filterNames = ["kind", "status", "orderId"] as const
+
+const whereOf = (used: ReadonlyArray<keyof JobFilters>, idText: (column: string) => string): string =>
+  used.map((name) => wheres(idText)[name]).join(" AND ") || "1 = 1"
+
+const pageStatement = perFilters(filterNames, (used) =>
+  statement({
+    name: "job_page",
+    params: { ...filterColumns, limit: int, offset: int },
+    row: record,
+    sql: ({ idText }) =>
+      `SELECT ${select(record, "j")} FROM jobs j WHERE ${whereOf(used, idText)}
+       ORDER BY j.created_at DESC, j.id DESC LIMIT :limit OFFSET :offset`
+  }))
+
+const countStatement = perFilters(filterNames, (used) =>
+  statement({
+    name: "job_count",
+    params: filterColumns,
+    row: { total: int },
+    sql: ({ idText }) => `SELECT count(*) AS "total" FROM jobs j WHERE ${whereOf(used, idText)}`
+  }))
+
+const valuesOf = ({ kind = "", orderId = nobody, status = "ready" }: JobFilters) =>
+  ({ kind, status, orderId, orderKey: orderId }) as const
+
+/** A page of jobs, newest first. */
+export const search = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
+  all(pageStatement(filters), { ...valuesOf(filters), ...page })
+
+/** How many jobs match. */
+export const countMatches = (filters: JobFilters) =>
+  Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)

@@ -1,0 +1,65 @@
+import { Schema } from "effect"
+import type { AccountId, OrderId } from "../../domain/Id.ts"
+import { bytes, int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+const issued = {
+  orderId: uuid<OrderId>(),
+  accountId: uuid<AccountId>(),
+  identifiers: json(Schema.Array(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String }))),
+  certificate: text(),
+  certPubkey: nullable(bytes),
+  revokedAt: nullable(int)
+}
+
+const issuedColumns = `id AS "orderId", account_id AS "accountId", identifiers AS "identifiers",
+       certificate AS "certificate", cert_pubkey AS "certPubkey", revoked_at AS "revokedAt"`
+
+const bySerial = statement({
+  name: "certificate_by_serial",
+  params: { profile: text(), serial: text() },
+  row: issued,
+  sql: () =>
+    `SELECT ${issuedColumns} FROM orders WHERE profile = :profile AND cert_serial = :serial AND certificate IS NOT NULL`
+})
+
+const certificateStatement = statement({
+  name: "order_certificate",
+  params: { id: uuid<OrderId>(), profile: text(), accountId: uuid<AccountId>() },
+  row: { certificate: text() },
+  sql: () =>
+    `SELECT certificate FROM orders
+     WHERE id = :id AND profile = :profile AND account_id = :accountId AND status = 'valid' AND certificate IS NOT NULL`
+})
+
+// Expressions as in the index, which PostgreSQL has over the hash.
+const liveStatement = statement({
+  name: "certificate_live_of_key",
+  params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
+  row: { ...issued, profile: text(), serial: text() },
+  sql: ({ dialect }) =>
+    `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial" FROM orders
+     WHERE ${dialect === "postgres" ? "sha256(cert_pubkey) = sha256(:pubkey) AND" : ""} cert_pubkey = :pubkey
+       AND certificate IS NOT NULL AND revoked_at IS NULL AND (cert_not_after IS NULL OR cert_not_after > :now)
+       AND id > :after
+     ORDER BY id LIMIT :limit`
+})
+
+/** Certificates of a profile with this serial: one, unless it has had several issuers. */
+export const findBySerial = (profile: string, serial: string) => all(bySerial, { profile, serial })
+
+/** The PEM chain of a `valid` order of this account. */
+export const certificate = (owned: {
+  readonly id: OrderId
+  readonly profile: string
+  readonly accountId: AccountId
+}) => first(certificateStatement, owned)
+
+/** Unrevoked, unexpired certificates for a key (DER SubjectPublicKeyInfo) in all profiles, by order from behind one. */
+export const liveOfKey = (page: {
+  readonly pubkey: Uint8Array
+  readonly now: number
+  readonly after: OrderId
+  readonly limit: number
+}) => all(liveStatement, page)

@@ -1,0 +1,52 @@
+import type { OrderId } from "../../domain/Id.ts"
+import { orderMoves } from "../../domain/Order.ts"
+import { int, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, run } from "../../kernel/sql/Database.ts"
+import { leaving, reached } from "../../kernel/sql/Guard.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/* What orders that came to nothing leave behind: authorizations and challenges, ten times as large as the order itself. */
+
+const lapseStatement = statement({
+  name: "order_lapse_batch",
+  params: { profile: text(), createdBefore: int, limit: int },
+  row: { id: uuid<OrderId>() },
+  sql: ({ byStatus }) =>
+    `UPDATE orders SET status = ${reached(orderMoves.lapse)}
+     WHERE ${leaving(orderMoves.lapse)} AND id IN (SELECT id FROM orders ${byStatus}
+       WHERE ${leaving(orderMoves.lapse)} AND profile = :profile AND created_at <= :createdBefore LIMIT :limit)
+     RETURNING id`
+})
+
+// In pages by the index, since those without anything left stay where they are.
+const endedStatement = statement({
+  name: "order_ended_page",
+  params: { profile: text(), createdBefore: int, afterTime: int, afterId: uuid<OrderId>(), limit: int },
+  row: { id: uuid<OrderId>(), createdAt: int, hasAuthorizations: int },
+  sql: ({ byStatus }) =>
+    `SELECT o.id AS "id", o.created_at AS "createdAt",
+       CASE WHEN EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = o.id) THEN 1 ELSE 0 END AS "hasAuthorizations"
+     FROM orders o ${byStatus}
+     WHERE o.status = 'invalid' AND o.profile = :profile AND o.created_at <= :createdBefore
+       AND o.created_at >= :afterTime AND (o.created_at > :afterTime OR o.id > :afterId)
+     ORDER BY o.created_at, o.id LIMIT :limit`
+})
+
+const stripStatement = statement({
+  name: "authorizations_strip",
+  params: { orderId: uuid<OrderId>() },
+  row: {},
+  sql: () => `DELETE FROM authorizations WHERE order_id = :orderId`
+})
+
+/** Ends orders that were never finalized, created at or before an epoch second, as `invalid`; up to `limit` of them. */
+export const lapse = (profile: string, createdBefore: number, limit: number) =>
+  all(lapseStatement, { profile, createdBefore, limit })
+
+/** `invalid` orders created at or before an epoch second, oldest first, behind one of them; whether anything is left of each. */
+export const ended = (
+  params: Parameters<typeof all<typeof endedStatement.params, typeof endedStatement.row>>[1]
+) => all(endedStatement, params)
+
+/** Deletes the authorizations and challenges of an order. */
+export const strip = (orderId: OrderId) => run(stripStatement, { orderId })

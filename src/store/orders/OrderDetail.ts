@@ -1,0 +1,54 @@
+import { Effect, Schema } from "effect"
+import type { AuthorizationStatus } from "../../domain/Authorization.ts"
+import type { ChallengeStatus, ChallengeType } from "../../domain/Challenge.ts"
+import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
+import { int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+import { storedProblem } from "./Orders.ts"
+
+/* What belongs to one order, for the people who ask why it is as it is. */
+
+const challenge = {
+  authzId: uuid<AuthorizationId>(),
+  identifier: json(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String })),
+  authzStatus: text<AuthorizationStatus>(),
+  createdAt: int,
+  id: uuid<ChallengeId>(),
+  type: text<ChallengeType>(),
+  status: text<ChallengeStatus>(),
+  validatedAt: nullable(int),
+  error: nullable(storedProblem)
+}
+
+const challengesStatement = statement({
+  name: "order_detail_challenges",
+  params: { orderId: uuid<OrderId>() },
+  row: challenge,
+  sql: () =>
+    `SELECT a.id AS "authzId", a.identifier AS "identifier", a.status AS "authzStatus", a.created_at AS "createdAt",
+       c.id AS "id", c.type AS "type", c.status AS "status", c.validated_at AS "validatedAt", c.error AS "error"
+     FROM authorizations a JOIN challenges c ON c.authz_id = a.id WHERE a.order_id = :orderId
+     ORDER BY a.id, c.position`
+})
+
+const failureStatement = statement({
+  name: "order_detail_failure",
+  params: { orderId: text() },
+  row: {
+    detail: json(Schema.Struct({ cause: Schema.optional(Schema.String) })),
+    requestId: nullable(text())
+  },
+  sql: () =>
+    `SELECT detail AS "detail", request_id AS "requestId" FROM audit_log
+     WHERE order_id = :orderId AND event = 'certificate_issue_failed' ORDER BY id DESC LIMIT 1`
+})
+
+/** A challenge with its authorization. */
+export type ChallengeRecord = Effect.Effect.Success<ReturnType<typeof challengesOf>>[number]
+
+/** Challenges of an order, authorization by authorization. */
+export const challengesOf = (orderId: OrderId) => all(challengesStatement, { orderId })
+
+/** The last audited failure to issue. */
+export const failureOf = (orderId: OrderId) => first(failureStatement, { orderId })

@@ -1,0 +1,23 @@
+import type { AccountId, OrderId } from "../../domain/Id.ts"
+import { int, text, uuid } from "../../kernel/sql/Column.ts"
+import { all } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+const id = uuid<OrderId>()
+
+const ofAccount = statement({
+  name: "order_list_of_account",
+  params: { profile: text(), accountId: uuid<AccountId>(), before: id, createdAfter: int, limit: int },
+  row: { id, isShown: int },
+  sql: () =>
+    `SELECT id, CASE WHEN status IN ('processing', 'valid') OR (status IN ('pending', 'ready')
+       AND created_at > :createdAfter) THEN 1 ELSE 0 END AS "isShown"
+     FROM orders WHERE account_id = :accountId AND profile = :profile AND id < :before ORDER BY id DESC LIMIT :limit`
+})
+
+/**
+ * An account's orders, newest first, older than `before`, and whether each is neither failed nor unfinished past its
+ * expiry. All of them are answered, so that no request walks past more than `limit` rows.
+ */
+export const list = (page: Parameters<typeof all<typeof ofAccount.params, typeof ofAccount.row>>[1]) =>
+  all(ofAccount, page)

@@ -1,0 +1,287 @@
+import { Effect, Schema } from "effect"
+import type { AccountStatus } from "../../domain/Account.ts"
+import type { AccountId, OrderId } from "../../domain/Id.ts"
+import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
+import { orderMoves } from "../../domain/Order.ts"
+import type { ProblemDocument } from "../../domain/Problem.ts"
+import type { Column } from "../../kernel/sql/Column.ts"
+import { bytes, int, json, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
+import { distinct } from "../../kernel/sql/Distinct.ts"
+import { leaving, reached } from "../../kernel/sql/Guard.ts"
+import { lockRow } from "../../kernel/sql/Lock.ts"
+import { select, statement } from "../../kernel/sql/Statement.ts"
+import { unburnt } from "../revocation/BurntKeys.ts"
+
+/** Stored problem documents are written by this service and sent as they are. */
+export const storedProblem: Column<ProblemDocument> = {
+  encode: (value) => JSON.stringify(value),
+  decode: (raw) => JSON.parse(String(raw)) // oxlint-disable-line typescript/no-unsafe-return
+}
+
+/** `[{"type":"dns","value":…},…]`, in the order asked for. */
+const identifierList = json(
+  Schema.Array(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String }))
+) satisfies Column<ReadonlyArray<OrderIdentifier>>
+
+/** The columns every reading of an order has. */
+export const orderColumns = {
+  id: uuid<OrderId>(),
+  profile: text(),
+  accountId: uuid<AccountId>(),
+  status: text<OrderStatus>(),
+  identifiers: identifierList,
+  notBefore: nullable(int),
+  notAfter: nullable(int),
+  replaces: nullable(text()),
+  error: nullable(storedProblem),
+  createdAt: int
+}
+
+const hexToId = /(.{8})(.{4})(.{4})(.{4})(.{12})/
+
+/** Ids gathered into one JSON array; SQLite gives hexadecimal digits. */
+const idList: Column<ReadonlyArray<string>> = {
+  encode: (value) => JSON.stringify(value),
+  decode: (raw) =>
+    (JSON.parse(String(raw)) as ReadonlyArray<string>).map((id) =>
+      id.length === 32 ? id.replace(hexToId, "$1-$2-$3-$4-$5") : id
+    )
+}
+
+const orderWithAuthorizations = { ...orderColumns, authorizationIds: idList }
+
+const byIdStatement = statement({
+  name: "order_by_id",
+  params: { id: orderColumns.id, profile: text(), accountId: orderColumns.accountId },
+  row: orderWithAuthorizations,
+  sql: ({ dialect }) =>
+    `SELECT ${select(orderColumns, "o")}, (SELECT ${
+      dialect === "postgres"
+        ? "coalesce(json_agg(a.id ORDER BY a.id), '[]')::text"
+        : "json_group_array(lower(hex(a.id)) ORDER BY a.id)"
+    } FROM authorizations a WHERE a.order_id = o.id) AS "authorizationIds"
+     FROM orders o WHERE o.id = :id AND o.profile = :profile AND o.account_id = :accountId`
+})
+
+const insertStatement = statement({
+  name: "order_insert",
+  params: {
+    id: orderColumns.id,
+    profile: text(),
+    accountId: orderColumns.accountId,
+    identifiers: identifierList,
+    notBefore: orderColumns.notBefore,
+    notAfter: orderColumns.notAfter,
+    replaces: orderColumns.replaces,
+    now: int,
+    ip: nullable(text()),
+    ptr: nullable(text())
+  },
+  row: { id: orderColumns.id },
+  sql: () =>
+    `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
+       created_ip, created_ptr)
+     VALUES (:id, :profile, :accountId, 'pending', :identifiers, :notBefore, :notAfter, :replaces, :now, :ip,
+       :ptr)
+     ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
+})
+
+const releaseReplaces = statement({
+  name: "order_release_replaces",
+  params: { profile: text(), replaces: text(), createdBefore: int },
+  row: { id: orderColumns.id },
+  sql: () =>
+    `UPDATE orders SET status = ${reached(orderMoves.lapse)}
+     WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND created_at <= :createdBefore
+       AND status <> 'invalid'
+     RETURNING id` // said once more, for the condition of the index
+})
+
+const insertNames = statement({
+  name: "order_identifiers_insert",
+  params: { orderId: orderColumns.id, profile: text(), names: rows },
+  row: {},
+  sql: ({ at, each, typed }) =>
+    `INSERT INTO order_identifiers (order_id, profile, name, name_rev)
+     SELECT ${typed(":orderId", "uuid")}, :profile, ${at(0, "text")}, ${at(1, "text")}
+     FROM ${each(":names")}`
+})
+
+const everyAuthorizationValid =
+  `NOT EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = orders.id AND a.status <> 'valid')`
+
+const promoteStatement = statement({
+  name: "order_promote",
+  params: { id: orderColumns.id },
+  row: { id: orderColumns.id },
+  sql: () =>
+    `UPDATE orders SET status = ${reached(orderMoves.promote)}
+     WHERE id = :id AND ${leaving(orderMoves.promote)} AND ${everyAuthorizationValid} RETURNING id`
+})
+
+const demoteStatement = statement({
+  name: "order_demote",
+  params: { id: orderColumns.id },
+  row: { id: orderColumns.id },
+  sql: () =>
+    `UPDATE orders SET status = ${reached(orderMoves.demote)}
+     WHERE id = :id AND ${leaving(orderMoves.demote)} RETURNING id`
+})
+
+const claimStatement = statement({
+  name: "order_claim",
+  params: { id: orderColumns.id, profile: text(), accountId: orderColumns.accountId, createdAfter: int },
+  row: orderColumns,
+  sql: () =>
+    `UPDATE orders SET status = ${reached(orderMoves.claim)}
+     WHERE id = :id AND profile = :profile AND account_id = :accountId AND created_at > :createdAfter
+       AND ${leaving(orderMoves.claim)} AND ${everyAuthorizationValid}
+     RETURNING ${select(orderColumns)}`
+})
+
+const failStatement = statement({
+  name: "order_fail",
+  params: { id: orderColumns.id, error: nullable(storedProblem) },
+  row: { id: orderColumns.id },
+  sql: () =>
+    `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
+     WHERE id = :id AND ${leaving(orderMoves.fail)} RETURNING id`
+})
+
+const failProcessing = statement({
+  name: "order_fail_processing",
+  params: { id: orderColumns.id, error: nullable(storedProblem) },
+  row: { id: orderColumns.id },
+  sql: () =>
+    `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
+     WHERE id = :id AND ${leaving(orderMoves.issue)} RETURNING id`
+})
+
+const forIssuance = {
+  ...orderColumns,
+  accountStatus: text<AccountStatus>(),
+  unvalidated: int
+}
+
+const forIssuanceStatement = statement({
+  name: "order_for_issuance",
+  params: { id: orderColumns.id, profile: text() },
+  row: forIssuance,
+  sql: () =>
+    `SELECT ${select(orderColumns, "o")}, c.status AS "accountStatus",
+       (SELECT count(*) FROM authorizations a WHERE a.order_id = o.id AND a.status <> 'valid') AS "unvalidated"
+     FROM orders o JOIN accounts c ON c.id = o.account_id WHERE o.id = :id AND o.profile = :profile`
+})
+
+const issueStatement = statement({
+  name: "order_issue",
+  params: {
+    id: orderColumns.id,
+    certificate: text(),
+    certSerial: text(),
+    certPubkey: bytes,
+    certNotAfter: int
+  },
+  row: { id: orderColumns.id },
+  sql: ({ dialect }) =>
+    `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
+       cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
+     WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyAuthorizationValid}
+       AND EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')
+       AND ${unburnt(":certPubkey", dialect)}
+     RETURNING id`
+})
+
+const stuckProcessing = statement({
+  name: "order_stuck_processing",
+  params: { createdBefore: int, limit: int },
+  row: {
+    id: orderColumns.id,
+    profile: orderColumns.profile,
+    accountId: orderColumns.accountId,
+    identifiers: orderColumns.identifiers
+  },
+  sql: ({ idText }) =>
+    `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.identifiers AS "identifiers"
+     FROM orders o WHERE o.status = 'processing' AND o.created_at < :createdBefore
+       AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status IN ('ready', 'running')
+         AND j.kind IN ('signer_issue', 'signer_relay_issue') AND j.dedup_key = ${idText("o.id")})
+     ORDER BY o.id LIMIT :limit`
+})
+
+// A `valid` order is never among them, so neither is a live certificate.
+const sweepStatement = statement({
+  name: "order_sweep",
+  params: { profile: text(), createdBefore: int, limit: int },
+  row: { id: orderColumns.id },
+  sql: ({ byStatus }) =>
+    `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${byStatus}
+       WHERE status IN ('invalid', 'pending', 'ready', 'processing') AND profile = :profile
+         AND created_at < :createdBefore LIMIT :limit) RETURNING id`
+})
+
+const profilesStatement = statement({
+  name: "order_profiles",
+  params: {},
+  row: { profile: text() },
+  sql: () => `SELECT profile FROM ${distinct("accounts", "profile")}`
+})
+
+type Owned = { readonly id: OrderId; readonly profile: string; readonly accountId: AccountId }
+
+/** An order of this account at this profile, with its authorizations' ids. */
+export const find = (owned: Owned) => first(byIdStatement, owned)
+
+/**
+ * The order row alone; its names, authorizations and challenges are inserted beside it. `undefined` when another order
+ * that is not `invalid` replaces the same certificate.
+ */
+export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
+  first(insertStatement, row)
+
+/** Ends unfinished orders of before an epoch second that claim to replace a certificate. */
+export const releaseClaim = (profile: string, replaces: string, createdBefore: number) =>
+  run(releaseReplaces, { profile, replaces, createdBefore })
+
+/** The ordered names and their reversals, for the identifier searches. */
+export const insertIdentifiers = (
+  orderId: OrderId,
+  profile: string,
+  names: ReadonlyArray<readonly [name: string, reversed: string]>
+) => run(insertNames, { orderId, profile, names })
+
+/** Taken before any write to the order, its authorizations or challenges. */
+export const lock = (id: OrderId) => lockRow("orders", id)
+
+/** `pending` to `ready` when every authorization is valid by now. */
+export const promote = (id: OrderId) => first(promoteStatement, { id })
+
+/** `ready` back to `pending`. */
+export const demote = (id: OrderId) => first(demoteStatement, { id })
+
+/** `ready` to `processing`, while unexpired and every authorization is valid; `undefined` means not, or lost. */
+export const claim = (owned: Owned & { readonly createdAfter: number }) => first(claimStatement, owned)
+
+/** An unfinished order to `invalid`. */
+export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(failStatement, { id, error })
+
+/** A `processing` order to `invalid`. */
+export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failProcessing, { id, error })
+
+/** What the signing job needs to decide: the order, its account's status, how many authorizations are not valid. */
+export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })
+
+/** `processing` to `valid` with the certificate, if account and authorizations are still valid and the key is not burnt. */
+export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
+  first(issueStatement, row)
+
+/** `processing` orders without a live signing job, created before an epoch second. */
+export const findStuck = (createdBefore: number, limit: number) => all(stuckProcessing, { createdBefore, limit })
+
+/** Deletes unfinished and failed orders created before an epoch second; answers how many. */
+export const sweep = (profile: string, createdBefore: number, limit: number) =>
+  Effect.map(all(sweepStatement, { profile, createdBefore, limit }), (gone) => gone.length)
+
+/** Every profile that has accounts, mounted or not. */
+export const profiles = Effect.suspend(() => all(profilesStatement, {}))

@@ -1,0 +1,94 @@
+import { bytes, int, text } from "../../kernel/sql/Column.ts"
+import { all, first } from "../../kernel/sql/Database.ts"
+import { select, statement } from "../../kernel/sql/Statement.ts"
+
+const head = { crlNumber: int, thisUpdate: int, nextUpdate: int }
+const stored = { ...head, der: bytes }
+
+const headStatement = statement({
+  name: "crl_head",
+  params: { issuer: text() },
+  row: head,
+  sql: () => `SELECT ${select(head)} FROM crls WHERE issuer = :issuer`
+})
+
+const findStatement = statement({
+  name: "crl_find",
+  params: { issuer: text() },
+  row: stored,
+  sql: () => `SELECT ${select(stored)} FROM crls WHERE issuer = :issuer`
+})
+
+const row = { issuer: text(), number: int, der: bytes, thisUpdate: int, nextUpdate: int }
+
+const insertStatement = statement({
+  name: "crl_insert",
+  params: row,
+  row: { issuer: text() },
+  sql: () =>
+    `INSERT INTO crls (issuer, crl_number, der, this_update, next_update)
+     VALUES (:issuer, :number, :der, :thisUpdate, :nextUpdate) ON CONFLICT (issuer) DO NOTHING RETURNING issuer`
+})
+
+const replaceStatement = statement({
+  name: "crl_replace",
+  params: { ...row, before: int },
+  row: { issuer: text() },
+  sql: () =>
+    `UPDATE crls SET crl_number = :number, der = :der, this_update = :thisUpdate, next_update = :nextUpdate
+     WHERE issuer = :issuer AND crl_number = :before RETURNING issuer`
+})
+
+const raiseStatement = statement({
+  name: "crl_raise",
+  params: { issuer: text(), before: int, number: int, nextUpdate: int },
+  row: { issuer: text() },
+  sql: () =>
+    `UPDATE crls SET crl_number = :number, next_update = :nextUpdate
+     WHERE issuer = :issuer AND crl_number = :before AND :number > crl_number RETURNING issuer`
+})
+
+const issuersStatement = statement({
+  name: "crl_issuers",
+  params: {},
+  row: { issuer: text() },
+  sql: () => `SELECT issuer AS "issuer" FROM crls ORDER BY issuer`
+})
+
+const headsStatement = statement({
+  name: "crl_heads",
+  params: {},
+  row: { issuer: text(), nextUpdate: int },
+  sql: () => `SELECT issuer AS "issuer", next_update AS "nextUpdate" FROM crls ORDER BY issuer`
+})
+
+/** When each stored list is out of date, in epoch seconds. */
+export const heads = all(headsStatement, {})
+
+/** A list to be stored. Times are epoch seconds. */
+export interface NewCrl {
+  readonly issuer: string
+  readonly number: number
+  readonly der: Uint8Array
+  readonly thisUpdate: number
+  readonly nextUpdate: number
+}
+
+/** Number and dates of the stored list; `undefined` when no worker has met the issuer. */
+export const findHead = (issuer: string) => first(headStatement, { issuer })
+
+/** The stored list. */
+export const find = (issuer: string) => first(findStatement, { issuer })
+
+/** The first list of an issuer; `undefined` when another worker was first. */
+export const insert = (crl: NewCrl) => first(insertStatement, crl)
+
+/** Stores a list over the one it was numbered after; `undefined` when that one is no longer stored. */
+export const replace = (crl: NewCrl, before: number) => first(replaceStatement, { ...crl, before })
+
+/** Raises the number and makes the list due; `undefined` when the number is not what it was, or not raised. */
+export const raise = (issuer: string, change: { before: number; number: number; nextUpdate: number }) =>
+  first(raiseStatement, { issuer, ...change })
+
+/** Every issuer that has a list. */
+export const issuers = () => all(issuersStatement, {})

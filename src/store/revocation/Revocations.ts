@@ -1,0 +1,112 @@
+import { Effect } from "effect"
+import type { OrderId } from "../../domain/Id.ts"
+import { int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
+import { distinct } from "../../kernel/sql/Distinct.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+const stampStatement = statement({
+  name: "order_revoke",
+  params: { id: uuid<OrderId>(), now: int, reason: nullable(int) },
+  row: { id: uuid<OrderId>(), certNotAfter: nullable(int) },
+  sql: () =>
+    `UPDATE orders SET revoked_at = :now, revocation_reason = :reason
+     WHERE id = :id AND revoked_at IS NULL AND certificate IS NOT NULL
+     RETURNING id AS "id", cert_not_after AS "certNotAfter"`
+})
+
+const insertStatement = statement({
+  name: "revocation_insert",
+  params: { issuer: text(), serial: text(), now: int, reason: nullable(int), notAfter: nullable(int) },
+  row: {},
+  sql: () =>
+    `INSERT INTO revocations (issuer, serial, revoked_at, reason, not_after)
+     VALUES (:issuer, :serial, :now, :reason, :notAfter) ON CONFLICT (issuer, serial) DO NOTHING`
+})
+
+// `revoked` are serial, time and reason, which is negative for none.
+const importStatement = statement({
+  name: "revocation_import",
+  params: { issuer: text(), revoked: rows },
+  row: {},
+  sql: ({ at, each }) =>
+    `INSERT INTO revocations (issuer, serial, revoked_at, reason, not_after)
+     SELECT :issuer, ${at(0, "text")}, ${at(1, "int")}, CASE WHEN ${at(2, "int")} < 0 THEN NULL ELSE ${
+      at(2, "int")
+    } END, NULL
+     FROM ${each(":revoked")} WHERE true ON CONFLICT (issuer, serial) DO NOTHING`
+})
+
+const pageStatement = statement({
+  name: "revocation_page",
+  params: { issuer: text(), after: text(), limit: int },
+  row: { serial: text(), revokedAt: int, reason: nullable(int) },
+  sql: () =>
+    `SELECT serial AS "serial", revoked_at AS "revokedAt", reason AS "reason" FROM revocations
+     WHERE issuer = :issuer AND serial > :after ORDER BY serial LIMIT :limit`
+})
+
+const pruneStatement = statement({
+  name: "revocation_prune",
+  params: { issuer: text(), before: int, listed: int, limit: int },
+  row: { serial: text() },
+  sql: ({ byEnd }) =>
+    `DELETE FROM revocations WHERE (issuer, serial) IN (SELECT issuer, serial FROM revocations ${byEnd}
+       WHERE issuer = :issuer AND not_after < :before AND +revoked_at < :listed LIMIT :limit)
+     RETURNING serial AS "serial"` // by its end, and not by when it was revoked, which is long ago for nearly all
+})
+
+const countStatement = statement({
+  name: "revocation_count",
+  params: { issuer: text() },
+  row: { count: int },
+  sql: () => `SELECT count(*) AS "count" FROM revocations WHERE issuer = :issuer`
+})
+
+const issuersStatement = statement({
+  name: "revocation_issuers",
+  params: { now: int },
+  row: { issuer: text() },
+  sql: () =>
+    `SELECT issuer AS "issuer" FROM ${distinct("revocations", "issuer")}
+     WHERE EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after > :now)
+       OR EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after IS NULL)
+     ORDER BY 1`
+})
+
+/** Marks an order's certificate revoked; `undefined` when it was already, or there is none. */
+export const stampOrder = (stamp: {
+  readonly id: OrderId
+  readonly now: number
+  readonly reason: number | undefined
+}) => first(stampStatement, stamp)
+
+/** Records a revocation; the first one of a serial stands. An unknown expiry is never pruned. */
+export const insert = (row: {
+  readonly issuer: string
+  readonly serial: string
+  readonly now: number
+  readonly reason: number | undefined
+  readonly notAfter: number | undefined
+}) => run(insertStatement, row)
+
+/** Rows of a ledger: serial, epoch seconds, and a reason that is negative for none. */
+export const insertAll = (
+  issuer: string,
+  revoked: ReadonlyArray<readonly [serial: string, revokedAt: number, reason: number]>
+) => run(importStatement, { issuer, revoked })
+
+/** Revocations of an issuer by serial, from behind one. */
+export const page = (issuer: string, after: string, limit: number) => all(pageStatement, { issuer, after, limit })
+
+/** Deletes up to `limit` rows that ended and were revoked before an epoch second each; answers how many. */
+export const prune = (
+  issuer: string,
+  ends: { readonly before: number; readonly listed: number; readonly limit: number }
+) => Effect.map(all(pruneStatement, { issuer, ...ends }), (gone) => gone.length)
+
+/** How many revocations of an issuer there are. */
+export const count = (issuer: string) => Effect.map(first(countStatement, { issuer }), (row) => row?.count ?? 0)
+
+/** Issuers with revoked certificates that have not expired. */
+export const issuers = (now: number) => all(issuersStatement, { now })

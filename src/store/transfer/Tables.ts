@@ -1,0 +1,280 @@
+import type { Column, Dialect } from "../../kernel/sql/Column.ts"
+import { bool, bytes, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+
+/** A value as text that is the same for both engines; NULL is `undefined`. */
+export type Canonical = string | undefined
+
+const printed = <A>(column: Column<A>, print: (value: A) => string, parse: (text: string) => A): Column<string> => ({
+  encode: (value, dialect) => column.encode(parse(value), dialect),
+  decode: (raw, dialect) => print(column.decode(raw, dialect))
+})
+
+/** What a column holds (docs/decisions/data-model.md, "Kinds of columns"), and how that is written as text. */
+const codecs = {
+  uuid: nullable(uuid()),
+  text: nullable(text()),
+  bytes: nullable(printed(bytes, (value) => Buffer.from(value).toString("hex"), (hex) => Buffer.from(hex, "hex"))),
+  // Read and written as decimal text, which both engines take: a copy rounds nothing, whatever the size.
+  int: nullable(text()),
+  bool: nullable(printed(bool, String, (word) => word === "true"))
+} satisfies { readonly [kind: string]: Column<Canonical> }
+
+/** What a column of a table holds. */
+type Kind = keyof typeof codecs
+
+/** A table as it is copied: by its key, every column. */
+export interface Table {
+  readonly name: string
+  /** Columns of the primary key, in its order. */
+  readonly key: ReadonlyArray<string>
+  readonly columns: ReadonlyArray<readonly [name: string, kind: Kind]>
+  /** The key is numbered by the engine, which must go on behind the copied rows. */
+  readonly isNumbered: boolean
+}
+
+const table = (
+  name: string,
+  key: string,
+  columns: { readonly [column: string]: Kind },
+  more: { readonly isNumbered: boolean } = { isNumbered: false }
+): Table => ({ name, key: key.split(" "), columns: Object.entries(columns), ...more })
+
+/**
+ * Every table of the schema, those first which others refer to. `schema_migrations` is not among them: each database
+ * has its own.
+ */
+export const tables: ReadonlyArray<Table> = [
+  table("eab_keys", "kid", {
+    kid: "bytes",
+    secret: "bytes",
+    label: "text",
+    profile: "text",
+    status: "text",
+    created_at: "int"
+  }),
+  table("accounts", "id", {
+    id: "uuid",
+    profile: "text",
+    pubkey: "bytes",
+    status: "text",
+    contact: "text",
+    terms_of_service_agreed: "bool",
+    eab_kid: "bytes",
+    created_at: "int",
+    created_ip: "text",
+    created_ptr: "text",
+    last_seen_at: "int",
+    last_seen_ip: "text",
+    last_seen_ptr: "text",
+    created_network: "text"
+  }),
+  table("orders", "id", {
+    id: "uuid",
+    profile: "text",
+    account_id: "uuid",
+    status: "text",
+    identifiers: "text",
+    not_before: "int",
+    not_after: "int",
+    replaces: "text",
+    error: "text",
+    certificate: "text",
+    cert_serial: "text",
+    cert_pubkey: "bytes",
+    cert_not_after: "int",
+    revoked_at: "int",
+    revocation_reason: "int",
+    created_at: "int",
+    created_ip: "text",
+    created_ptr: "text"
+  }),
+  table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),
+  table("authorizations", "id", {
+    id: "uuid",
+    order_id: "uuid",
+    identifier: "text",
+    status: "text",
+    created_at: "int"
+  }),
+  table("challenges", "id", {
+    id: "uuid",
+    authz_id: "uuid",
+    type: "text",
+    position: "int",
+    token: "text",
+    status: "text",
+    validated_at: "int",
+    error: "text",
+    created_at: "int"
+  }),
+  table("nonces", "value", { value: "text", created_at: "int" }),
+  table("upstream_orders", "order_id", {
+    order_id: "uuid",
+    status: "text",
+    upstream_order_url: "text",
+    upstream_finalize_url: "text",
+    upstream_certificate_url: "text",
+    csr_der: "bytes",
+    error: "text",
+    client_ip: "text",
+    client_ptr: "text",
+    user_agent: "text",
+    request_id: "text",
+    started_at: "int",
+    created_at: "int",
+    updated_at: "int",
+    asks: "int",
+    asked_at: "int"
+  }),
+  table("revocations", "issuer serial", {
+    issuer: "text",
+    serial: "text",
+    revoked_at: "int",
+    reason: "int",
+    not_after: "int"
+  }),
+  table("burnt_keys", "pubkey account_id", { pubkey: "bytes", account_id: "uuid", burnt_at: "int" }),
+  table("crls", "issuer", {
+    issuer: "text",
+    crl_number: "int",
+    der: "bytes",
+    this_update: "int",
+    next_update: "int"
+  }),
+  table("http01_tokens", "token", {
+    token: "text",
+    key_authorization: "text",
+    created_at: "int",
+    expires_at: "int"
+  }),
+  table("jobs", "id", {
+    id: "uuid",
+    kind: "text",
+    dedup_key: "text",
+    payload: "text",
+    status: "text",
+    run_at: "int",
+    attempts: "int",
+    max_attempts: "int",
+    deadline: "int",
+    lease_until: "int",
+    lease_owner: "text",
+    last_error: "text",
+    created_at: "int",
+    updated_at: "int",
+    share: "text",
+    spent_seconds: "int",
+    joined: "int"
+  }),
+  table("workers", "owner", {
+    owner: "text",
+    roles: "text",
+    version: "text",
+    started_at: "int",
+    last_seen_at: "int"
+  }),
+  table("admin_users", "id", {
+    id: "uuid",
+    username: "text",
+    password_hash: "text",
+    status: "text",
+    role: "text",
+    contact_email: "text",
+    totp_secret: "bytes",
+    totp_pending_secret: "bytes",
+    totp_last_step: "int",
+    known_login_ips: "text",
+    created_at: "int",
+    updated_at: "int",
+    last_login_at: "int"
+  }),
+  table("admin_sessions", "token_hash", {
+    token_hash: "text",
+    user_id: "uuid",
+    csrf_token: "text",
+    state: "text",
+    mfa_attempts: "int",
+    created_at: "int",
+    expires_at: "int",
+    last_seen_at: "int",
+    created_ip: "text",
+    user_agent: "text"
+  }),
+  table("admin_recovery_codes", "id", {
+    id: "uuid",
+    user_id: "uuid",
+    code_hash: "text",
+    created_at: "int",
+    used_at: "int"
+  }),
+  table("login_attempts", "key", { key: "text", window_started_at: "int", attempts: "int" }),
+  table("audit_log", "id", {
+    id: "int",
+    created_at: "int",
+    event: "text",
+    outcome: "text",
+    actor_kind: "text",
+    actor_id: "text",
+    profile: "text",
+    account_id: "text",
+    order_id: "text",
+    cert_serial: "text",
+    identifiers: "text",
+    client_ip: "text",
+    client_ptr: "text",
+    user_agent: "text",
+    request_id: "text",
+    reason: "text",
+    detail: "text"
+  }, { isNumbered: true })
+]
+
+const named = <A>({ name }: Table, column: string, convert: () => A): A => {
+  try {
+    return convert()
+  } catch (cause) {
+    throw new Error(`${name}.${column}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}
+
+/** A row in the order of the columns, read from a driver's, which has them as `c0`, `c1`, … */
+export const decodeRow = (
+  self: Table,
+  raw: { readonly [column: string]: unknown },
+  dialect: Dialect
+): ReadonlyArray<Canonical> =>
+  self.columns.map(([column, kind], index) => named(self, column, () => codecs[kind].decode(raw[`c${index}`], dialect)))
+
+/** What a driver takes for a row. */
+export const encodeRow = (self: Table, row: ReadonlyArray<Canonical>, dialect: Dialect): ReadonlyArray<unknown> =>
+  self.columns.map(([column, kind], index) => named(self, column, () => codecs[kind].encode(row[index], dialect)))
+
+const placeholders = (count: number, dialect: Dialect, from = 0): string =>
+  Array.from({ length: count }, (_, index) => dialect === "postgres" ? `$${from + index + 1}` : "?").join(", ")
+
+/** Reads a page in the order of the key, from the begin or after the key given as parameters. */
+export const pageText = (self: Table, dialect: Dialect, limit: number, isFirst: boolean): string => {
+  const columns = self.columns.map(([name, kind], index) =>
+    `${kind === "int" ? `CAST(${name} AS TEXT)` : name} AS c${index}`
+  )
+  const key = self.key.join(", ")
+  const after = isFirst ? "" : ` WHERE (${key}) > (${placeholders(self.key.length, dialect)})`
+  return `SELECT ${columns.join(", ")} FROM ${self.name}${after} ORDER BY ${key} LIMIT ${limit}`
+}
+
+/** The parameters of {@link pageText} for the rows after this one. */
+export const keyOf = (self: Table, row: ReadonlyArray<Canonical>, dialect: Dialect): ReadonlyArray<unknown> => {
+  const encoded = encodeRow(self, row, dialect)
+  return self.key.map((name) => encoded[self.columns.findIndex(([column]) => column === name)])
+}
+
+/** Inserts so many rows, given by all their values. */
+export const insertText = (self: Table, dialect: Dialect, rows: number): string => {
+  const columns = self.columns.map(([name]) => name)
+  const overriding = self.isNumbered && dialect === "postgres" ? " OVERRIDING SYSTEM VALUE" : ""
+  const values = Array.from(
+    { length: rows },
+    (_, index) => `(${placeholders(columns.length, dialect, index * columns.length)})`
+  )
+  return `INSERT INTO ${self.name} (${columns.join(", ")})${overriding} VALUES ${values.join(", ")}`
+}

@@ -1,0 +1,259 @@
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import { Data, Effect, Exit, Random } from "effect"
+import { createHash } from "node:crypto"
+import type { Driver } from "../../kernel/sql/Database.ts"
+import { rollback, StorageFailed, turn } from "../../kernel/sql/Database.ts"
+import type { Canonical, Table } from "./Tables.ts"
+import { decodeRow, encodeRow, insertText, keyOf, pageText, tables } from "./Tables.ts"
+
+/** The databases are not as a copy needs them, or the copy is not what was read. `detail` is a sentence. */
+export class TransferRefused extends Data.TaggedError("TransferRefused")<{
+  readonly reason: "same" | "occupied" | "value" | "differs"
+  readonly detail: string
+}> {}
+
+/** One table of a copy. */
+export interface Copied {
+  readonly table: string
+  readonly rows: number
+  /** Hexadecimal SHA-256 over the rows in the order of their key: of each the JSON array of its values, and a newline. */
+  readonly sha256: string
+}
+
+/** How many rows a table has. */
+export type Counted = Pick<Copied, "table" | "rows">
+
+/** One of the two databases and its open transaction. */
+interface Side {
+  readonly driver: Driver
+  readonly connection: Connection
+}
+
+type Failure = StorageFailed | TransferRefused
+
+const pageSize = 1000
+const mostParameters = 500
+
+const storageFailed = (driver: Driver, statement: string) => (error: SqlError) =>
+  new StorageFailed({ statement, ...driver.describe(error) })
+
+const query = (
+  { connection, driver }: Side,
+  statement: string,
+  text: string,
+  params: ReadonlyArray<unknown> = []
+) => Effect.mapError(connection.execute(text, params, undefined), storageFailed(driver, statement))
+
+/** Runs `body` in a transaction of a connection of its own, which is kept when `body` succeeds. */
+const within = <A>(
+  driver: Driver,
+  begin: (connection: Connection) => Effect.Effect<unknown, SqlError>,
+  body: (side: Side) => Effect.Effect<A, Failure>
+): Effect.Effect<A, Failure> =>
+  driver.exclusive((connection) =>
+    Effect.gen(function*() {
+      yield* begin(connection)
+      const exit = yield* Effect.exit(body({ driver, connection }))
+      if (Exit.isFailure(exit)) yield* rollback(connection)
+      else yield* Effect.tapError(driver.commit(connection), () => rollback(connection))
+      return yield* exit
+    })
+  ).pipe(Effect.mapError((error) => error instanceof SqlError ? storageFailed(driver, "transaction")(error) : error))
+
+// One side may wait for the other longer than the service lets a transaction be idle.
+const waits = "SET LOCAL idle_in_transaction_session_timeout = 0"
+
+/** Everything as it was at one moment. */
+const beginReading = ({ dialect }: Driver) => (connection: Connection) =>
+  dialect === "sqlite"
+    ? connection.executeRaw("BEGIN", [])
+    : Effect.zipRight(
+      connection.executeRaw("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", []),
+      connection.executeRaw(waits, [])
+    )
+
+/** Nobody else writes meanwhile. */
+const beginWriting = (driver: Driver) => (connection: Connection) =>
+  driver.dialect === "sqlite"
+    ? driver.begin(connection)
+    : Effect.zipRight(
+      driver.begin(connection),
+      connection.executeRaw(`${waits}; LOCK TABLE ${tables.map(({ name }) => name).join(", ")} IN EXCLUSIVE MODE`, [])
+    )
+
+const fileOf = (side: Side) =>
+  Effect.map(
+    query(side, "database file", "SELECT file AS file FROM pragma_database_list WHERE name = 'main'"),
+    ([row]) => String(row?.file ?? "")
+  )
+
+/** Whether both are one database under whatever name: the same file, or a lock of one that the other meets. */
+const isSame = Effect.fnUntraced(function*(from: Side, to: Side) {
+  if (from.driver.dialect !== to.driver.dialect) return false
+  if (from.driver.dialect === "sqlite") {
+    const file = yield* fileOf(from)
+    return file !== "" && file === (yield* fileOf(to))
+  }
+  const number = yield* Random.nextIntBetween(1, 2 ** 31)
+  const lock = `SELECT pg_try_advisory_xact_lock(hashtext(current_schema()), ${number})::text AS taken`
+  yield* query(from, "own lock", lock)
+  const [row] = yield* query(to, "own lock", lock)
+  return row?.taken !== "true"
+})
+
+const refuseUnfit = Effect.fnUntraced(function*(from: Side, to: Side) {
+  if (yield* isSame(from, to)) {
+    return yield* new TransferRefused({ reason: "same", detail: "The target is the configured database itself." })
+  }
+  for (const { name } of tables) {
+    const [row] = yield* query(to, `any ${name}`, `SELECT 1 AS one FROM ${name} LIMIT 1`)
+    if (row !== undefined) {
+      return yield* new TransferRefused({
+        reason: "occupied",
+        detail: `The target is not empty: its table ${name} has rows.`
+      })
+    }
+  }
+})
+
+/** A transaction on each side, the source's as it was at one moment, over databases that are fit to be copied. */
+const both = <A>(
+  source: Driver,
+  target: Driver,
+  body: (from: Side, to: Side) => Effect.Effect<A, Failure>
+): Effect.Effect<A, Failure> =>
+  within(
+    source,
+    beginReading(source),
+    (from) => within(target, beginWriting(target), (to) => Effect.zipRight(refuseUnfit(from, to), body(from, to)))
+  )
+
+/** Counts what would be copied; fails where {@link copy} would refuse to begin. */
+export const plan = (source: Driver, target: Driver): Effect.Effect<ReadonlyArray<Counted>, Failure> =>
+  both(
+    source,
+    target,
+    (from) =>
+      Effect.forEach(tables, ({ name }) =>
+        Effect.map(query(from, `count ${name}`, `SELECT count(*) AS count FROM ${name}`), ([row]) => ({
+          table: name,
+          rows: Number(row?.count)
+        })))
+  )
+
+const unusable = (cause: unknown) =>
+  new TransferRefused({
+    reason: "value",
+    detail: `A value cannot be copied: ${cause instanceof Error ? cause.message : String(cause)}.`
+  })
+
+/** Gives every page of a table to `use`, in the order of its key; answers what was read. */
+const readAll = Effect.fnUntraced(function*(
+  side: Side,
+  table: Table,
+  use: (page: ReadonlyArray<ReadonlyArray<Canonical>>, rows: number) => Effect.Effect<void, Failure>
+) {
+  const { dialect } = side.driver
+  const digest = createHash("sha256")
+  let rows = 0
+  let last: ReadonlyArray<Canonical> | undefined
+  for (;;) {
+    const after = last === undefined ? [] : keyOf(table, last, dialect)
+    const raw = yield* query(
+      side,
+      `read ${table.name}`,
+      pageText(table, dialect, pageSize, last === undefined),
+      after
+    )
+    const page = yield* Effect.try({ try: () => raw.map((row) => decodeRow(table, row, dialect)), catch: unusable })
+    for (const row of page) digest.update(`${JSON.stringify(row)}\n`)
+    rows += page.length
+    last = page.at(-1) ?? last
+    yield* use(page, rows)
+    yield* turn
+    if (page.length < pageSize) break
+  }
+  const copied: Copied = { table: table.name, rows, sha256: digest.digest("hex") }
+  return copied
+})
+
+const insertPage = Effect.fnUntraced(function*(
+  side: Side,
+  table: Table,
+  page: ReadonlyArray<ReadonlyArray<Canonical>>
+) {
+  const { dialect } = side.driver
+  const atOnce = Math.floor(mostParameters / table.columns.length)
+  for (let at = 0; at < page.length; at += atOnce) {
+    const part = page.slice(at, at + atOnce)
+    const params = yield* Effect.try({
+      try: () => part.flatMap((row) => encodeRow(table, row, dialect)),
+      catch: unusable
+    })
+    yield* query(side, `write ${table.name}`, insertText(table, dialect, part.length), params)
+  }
+})
+
+const sequence = ({ key, name }: Table): string => `pg_get_serial_sequence('${name}', '${key[0]}')::regclass`
+
+/** The last number the engine gave out, which may be above the last row's. */
+const lastNumber = (side: Side, table: Table) =>
+  Effect.map(
+    query(
+      side,
+      `number of ${table.name}`,
+      side.driver.dialect === "sqlite"
+        ? `SELECT CAST(seq AS TEXT) AS at FROM sqlite_sequence WHERE name = '${table.name}'`
+        : `SELECT pg_sequence_last_value(${sequence(table)})::text AS at`
+    ),
+    ([row]) => typeof row?.at === "string" ? BigInt(row.at) : undefined
+  )
+
+/** Numbers go on where the source's do, so that none is given out twice over the life of the trail. */
+const goOnNumbering = Effect.fnUntraced(function*(from: Side, to: Side, table: Table) {
+  const given = yield* lastNumber(from, table)
+  const name = `number of ${table.name}`
+  const [row] = yield* query(to, name, `SELECT CAST(max(${table.key[0]}) AS TEXT) AS at FROM ${table.name}`)
+  const largest = typeof row?.at === "string" ? BigInt(row.at) : undefined
+  const number = largest === undefined || (given !== undefined && given > largest) ? given : largest
+  if (number === undefined) return
+  if (to.driver.dialect === "postgres") yield* query(to, name, `SELECT setval(${sequence(table)}, ${number})`)
+  else {
+    yield* query(to, name, `DELETE FROM sqlite_sequence WHERE name = '${table.name}'`)
+    yield* query(to, name, `INSERT INTO sqlite_sequence (name, seq) VALUES ('${table.name}', ${number})`)
+  }
+})
+
+/** Reads the table back: what the target holds must be what was read. */
+const verify = Effect.fnUntraced(function*(to: Side, table: Table, read: Copied) {
+  const written = yield* readAll(to, table, () => Effect.void)
+  if (written.rows === read.rows && written.sha256 === read.sha256) return
+  return yield* new TransferRefused({
+    reason: "differs",
+    detail: `The copy of ${table.name} is not what was read (${written.rows} of ${read.rows} row(s)); nothing was kept.`
+  })
+})
+
+/**
+ * Copies every row of every table to an empty database with the same schema, reads the copy back and compares count and
+ * digest, all in one transaction of the target: whatever ends it early, the target stays empty. A page of rows is in
+ * memory at a time. `progress` hears of a table after each page.
+ */
+export const copy = (
+  source: Driver,
+  target: Driver,
+  progress: (so: Counted) => Effect.Effect<void>
+): Effect.Effect<ReadonlyArray<Copied>, Failure> =>
+  both(source, target, (from, to) =>
+    Effect.forEach(tables, (table) =>
+      Effect.gen(function*() {
+        const read = yield* readAll(
+          from,
+          table,
+          (page, rows) => Effect.zipRight(insertPage(to, table, page), progress({ table: table.name, rows }))
+        )
+        yield* verify(to, table, read)
+        if (table.isNumbered) yield* goOnNumbering(from, to, table)
+        return read
+      })))

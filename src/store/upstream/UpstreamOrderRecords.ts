@@ -1,0 +1,95 @@
+import { Effect } from "effect"
+import type { AccountId, OrderId } from "../../domain/Id.ts"
+import type { OrderStatus } from "../../domain/Order.ts"
+import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first } from "../../kernel/sql/Database.ts"
+import { perFilters } from "../../kernel/sql/Filters.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+import { orderColumns } from "../orders/Orders.ts"
+import type { UpstreamStatus } from "./UpstreamOrders.ts"
+
+/* Relayed orders as operators look at them: what the upstream made of them, beside what they are here. Never the CSR. */
+
+const record = {
+  orderId: uuid<OrderId>(),
+  profile: text(),
+  accountId: uuid<AccountId>(),
+  identifiers: orderColumns.identifiers,
+  status: text<UpstreamStatus>(),
+  localStatus: text<OrderStatus>(),
+  localCreatedAt: int,
+  upstreamOrderUrl: nullable(text()),
+  upstreamFinalizeUrl: nullable(text()),
+  upstreamCertificateUrl: nullable(text()),
+  error: nullable(text()),
+  requestId: nullable(text()),
+  clientIp: nullable(text()),
+  clientPtr: nullable(text()),
+  userAgent: nullable(text()),
+  createdAt: int,
+  updatedAt: int
+}
+
+/** A relayed order. Times are epoch seconds. */
+export type UpstreamOrderRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+
+/** What a listing is narrowed by; an absent one does not narrow. */
+export interface UpstreamOrderFilters {
+  readonly profile?: string | undefined
+  /** At the upstream. */
+  readonly status?: UpstreamStatus | undefined
+}
+
+const columns = `u.order_id AS "orderId", o.profile AS "profile", o.account_id AS "accountId",
+  o.identifiers AS "identifiers", u.status AS "status", o.status AS "localStatus", o.created_at AS "localCreatedAt",
+  u.upstream_order_url AS "upstreamOrderUrl", u.upstream_finalize_url AS "upstreamFinalizeUrl",
+  u.upstream_certificate_url AS "upstreamCertificateUrl", u.error AS "error", u.request_id AS "requestId",
+  u.client_ip AS "clientIp", u.client_ptr AS "clientPtr", u.user_agent AS "userAgent", u.created_at AS "createdAt",
+  u.updated_at AS "updatedAt"`
+const tables = "upstream_orders u JOIN orders o ON o.id = u.order_id"
+
+const filterColumns = { profile: text(), status: text<UpstreamStatus>() }
+const conditions = { profile: "o.profile = :profile", status: "u.status = :status" } as const
+const filterNames = ["profile", "status"] as const
+const whereOf = (used: ReadonlyArray<keyof UpstreamOrderFilters>): string =>
+  used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
+
+// By id: version 7 ids are made in the order of time, and the key's index gives them so.
+const pageStatement = perFilters(filterNames, (used) =>
+  statement({
+    name: "upstream_order_page",
+    params: { ...filterColumns, limit: int, offset: int },
+    row: record,
+    sql: () =>
+      `SELECT ${columns} FROM ${tables} WHERE ${whereOf(used)} ORDER BY u.order_id DESC LIMIT :limit OFFSET :offset`
+  }))
+
+const countStatement = perFilters(filterNames, (used) =>
+  statement({
+    name: "upstream_order_count",
+    params: filterColumns,
+    row: { total: int },
+    sql: () => `SELECT count(*) AS "total" FROM ${tables} WHERE ${whereOf(used)}`
+  }))
+
+const byIdStatement = statement({
+  name: "upstream_order_record",
+  params: { orderId: record.orderId },
+  row: record,
+  sql: () => `SELECT ${columns} FROM ${tables} WHERE u.order_id = :orderId`
+})
+
+const valuesOf = ({ profile = "", status = "processing" }: UpstreamOrderFilters) => ({ profile, status }) as const
+
+/** A page of relayed orders, newest first. */
+export const search = (
+  filters: UpstreamOrderFilters,
+  page: { readonly limit: number; readonly offset: number }
+) => all(pageStatement(filters), { ...valuesOf(filters), ...page })
+
+/** How many match. */
+export const countMatches = (filters: UpstreamOrderFilters) =>
+  Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
+
+/** One relayed order, by the id of the order here. */
+export const find = (orderId: OrderId) => first(byIdStatement, { orderId })

@@ -1,0 +1,174 @@
+import { Effect } from "effect"
+import type { OrderId } from "../../domain/Id.ts"
+import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/* What a relay knows of its orders at the upstream: one row for each order here, keyed by it. */
+
+/** Where a relayed order is. */
+export type UpstreamStatus = "processing" | "valid" | "invalid"
+
+const insertStatement = statement({
+  name: "upstream_order_insert",
+  params: {
+    orderId: uuid<OrderId>(),
+    csr: bytes,
+    clientIp: nullable(text()),
+    clientPtr: nullable(text()),
+    userAgent: nullable(text()),
+    requestId: nullable(text()),
+    now: int
+  },
+  row: {},
+  sql: () =>
+    `INSERT INTO upstream_orders (order_id, status, csr_der, client_ip, client_ptr, user_agent, request_id, created_at, updated_at)
+     VALUES (:orderId, 'processing', :csr, :clientIp, :clientPtr, :userAgent, :requestId, :now, :now)`
+})
+
+const findStatement = statement({
+  name: "upstream_order_by_id",
+  params: { orderId: uuid<OrderId>() },
+  row: {
+    status: text<UpstreamStatus>(),
+    orderUrl: nullable(text()),
+    finalizeUrl: nullable(text()),
+    certificateUrl: nullable(text()),
+    csr: bytes,
+    clientIp: nullable(text()),
+    clientPtr: nullable(text()),
+    userAgent: nullable(text()),
+    requestId: nullable(text()),
+    startedAt: nullable(int),
+    asks: int,
+    askedAt: nullable(int)
+  },
+  sql: () =>
+    `SELECT status AS "status", upstream_order_url AS "orderUrl", upstream_finalize_url AS "finalizeUrl",
+       upstream_certificate_url AS "certificateUrl", csr_der AS "csr", client_ip AS "clientIp", client_ptr AS "clientPtr",
+       user_agent AS "userAgent", request_id AS "requestId", started_at AS "startedAt",
+       asks AS "asks", asked_at AS "askedAt"
+     FROM upstream_orders WHERE order_id = :orderId`
+})
+
+const startStatement = statement({
+  name: "upstream_order_start",
+  params: { orderId: uuid<OrderId>(), now: int },
+  row: { startedAt: int },
+  sql: () =>
+    `UPDATE upstream_orders SET started_at = coalesce(started_at, :now), updated_at = :now
+     WHERE order_id = :orderId AND status = 'processing' RETURNING started_at AS "startedAt"`
+})
+
+const askedStatement = statement({
+  name: "upstream_order_asked",
+  params: { orderId: uuid<OrderId>(), asks: int, now: int },
+  row: {},
+  sql: () =>
+    `UPDATE upstream_orders SET asks = :asks, asked_at = :now, updated_at = :now
+     WHERE order_id = :orderId AND upstream_order_url IS NULL AND status = 'processing'`
+})
+
+const openedStatement = statement({
+  name: "upstream_order_opened",
+  params: { orderId: uuid<OrderId>(), orderUrl: text(), finalizeUrl: nullable(text()), now: int },
+  row: { orderUrl: text() },
+  sql: () =>
+    `UPDATE upstream_orders SET upstream_order_url = :orderUrl, upstream_finalize_url = :finalizeUrl, updated_at = :now
+     WHERE order_id = :orderId AND upstream_order_url IS NULL AND NOT EXISTS
+       (SELECT 1 FROM upstream_orders AS taken WHERE taken.upstream_order_url = :orderUrl)
+     RETURNING upstream_order_url AS "orderUrl"`
+})
+
+const issuedStatement = statement({
+  name: "upstream_order_issued",
+  params: { orderId: uuid<OrderId>(), certificateUrl: text(), now: int },
+  row: {},
+  sql: () =>
+    `UPDATE upstream_orders SET upstream_certificate_url = :certificateUrl, updated_at = :now WHERE order_id = :orderId`
+})
+
+const endStatement = statement({
+  name: "upstream_order_end",
+  params: { orderId: uuid<OrderId>(), status: text<UpstreamStatus>(), error: nullable(text()), now: int },
+  row: {},
+  sql: () =>
+    `UPDATE upstream_orders SET status = :status, error = :error, updated_at = :now
+     WHERE order_id = :orderId AND status = 'processing'`
+})
+
+const claimedStatement = statement({
+  name: "upstream_order_claimed",
+  params: { urls: rows },
+  row: { orderUrl: text() },
+  sql: ({ at, each }) =>
+    `SELECT upstream_order_url AS "orderUrl" FROM upstream_orders
+     WHERE upstream_order_url IN (SELECT ${at(0, "text")} FROM ${each(":urls")})`
+})
+
+const longestError = 2000
+
+/** Writes the row of an order that is to be relayed; the CSR in DER. */
+export const insert = (row: {
+  readonly orderId: OrderId
+  readonly csr: Uint8Array
+  readonly client: {
+    readonly ip?: string | undefined
+    readonly ptr?: string | undefined
+    readonly user_agent?: string | undefined
+    readonly request_id?: string | undefined
+  }
+  readonly now: number
+}) => {
+  const { client, csr, now, orderId } = row
+  return run(insertStatement, {
+    orderId,
+    csr,
+    now,
+    clientIp: client.ip,
+    clientPtr: client.ptr,
+    userAgent: client.user_agent,
+    requestId: client.request_id
+  })
+}
+
+/** The row of an order. */
+export const find = (orderId: OrderId) => first(findStatement, { orderId })
+
+/** Stamps the first attempt; answers when that was, `undefined` when the relaying has ended. */
+export const start = (orderId: OrderId, now: number) =>
+  Effect.map(first(startStatement, { orderId, now }), (row) => row?.startedAt)
+
+/** Keeps how many times the upstream was asked to open an order without having said where it is. */
+export const asked = (of: { readonly orderId: OrderId; readonly asks: number; readonly now: number }) =>
+  run(askedStatement, of)
+
+/**
+ * Keeps the order the upstream has opened; a URL that is kept already stays. Answers whether it was kept: a URL is one order's,
+ * and of two that would write it at once one fails.
+ */
+export const opened = (of: {
+  readonly orderId: OrderId
+  readonly orderUrl: string
+  readonly finalizeUrl: string | undefined
+  readonly now: number
+}) => Effect.map(first(openedStatement, of), (kept) => kept !== undefined)
+
+/** Keeps where the certificate is. */
+export const issued = (of: { readonly orderId: OrderId; readonly certificateUrl: string; readonly now: number }) =>
+  run(issuedStatement, of)
+
+/** Ends the relaying; `error` is the upstream's own text, or why it was given up. */
+export const end = (of: {
+  readonly orderId: OrderId
+  readonly status: Exclude<UpstreamStatus, "processing">
+  readonly error: string | undefined
+  readonly now: number
+}) => run(endStatement, { ...of, error: of.error?.slice(0, longestError) })
+
+/** Of URLs of upstream orders, those that some order here has. */
+export const claimed = (urls: ReadonlyArray<string>) =>
+  Effect.map(
+    all(claimedStatement, { urls: urls.map((url) => [url] as const) }),
+    (found) => found.map(({ orderUrl }) => orderUrl)
+  )

@@ -1,0 +1,229 @@
+import { Cause, Effect } from "effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import {
+  DeadlineExceeded,
+  HandlerPanicked,
+  MethodNotAllowed,
+  NoSuchPath,
+  ServerInternal,
+  UnsupportedMediaType
+} from "../../domain/AcmeError.ts"
+import type { ProxySettings } from "../../domain/ClientAddress.ts"
+import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
+import type { ProblemDocument } from "../../domain/Problem.ts"
+import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
+import type { Admission } from "../../kernel/http/Admission.ts"
+import type { Answer, App, Request } from "../../kernel/http/Message.ts"
+import { header, unmatched, withHeaders } from "../../kernel/http/Message.ts"
+import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { keyAuthorization } from "../../operations/order/RelayTokens.ts"
+import { admitConnection } from "../../operations/PolicyGate.ts"
+import { Nonces } from "../../services/nonce/Nonces.ts"
+import type { Policies } from "../../services/policy/Policies.ts"
+import type { Endpoint } from "./Endpoint.ts"
+import type { Needs } from "./Routes.ts"
+import { match } from "./Routes.ts"
+
+/** A failure as an answer: one table for every error, one content type for every client. */
+const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
+  const problem: ProblemDocument = problemOf(error)
+  const seconds = retryAfter(error)
+  return {
+    status: problem.status,
+    headers: {
+      "content-type": "application/problem+json",
+      ...(seconds === undefined ? {} : { "retry-after": String(seconds) }),
+      ...(error._tag === "MethodNotAllowed" ? { allow: error.allow } : {}),
+      ...(error._tag === "KeyInUse" && endpoint !== undefined ? { location: endpoint.account(error.accountId) } : {}),
+      ...(error._tag === "UserActionRequired" ? { link: `<${error.terms}>;rel="terms-of-service"` } : {})
+    },
+    body: JSON.stringify(problem)
+  }
+}
+
+const prefix = "/profile/"
+
+/** Splits a raw path; `undefined` for anything outside `/profile/<name>/`. */
+const reached = (endpoints: ReadonlyMap<string, Endpoint>, path: string) => {
+  if (!path.startsWith(prefix)) return undefined
+  const end = path.indexOf("/", prefix.length)
+  if (end < 0) return undefined
+  const endpoint = endpoints.get(path.slice(prefix.length, end))
+  return endpoint === undefined ? undefined : { endpoint, rest: path.slice(end) }
+}
+
+const joseType = /^application\/jose\+json\s*(?:;|$)/i
+
+/** Before a byte of the body is read. */
+const checkMediaType = (request: Request): Effect.Effect<void, UnsupportedMediaType> => {
+  if (!joseType.test(header(request, "content-type") ?? "")) {
+    return Effect.zipRight(
+      emit("jws_rejected", { reason: "content_type" }),
+      new UnsupportedMediaType({ detail: "A signed request has the content type application/jose+json." })
+    )
+  }
+  const encoding = request.headers["content-encoding"]
+  return encoding === undefined || encoding === "identity"
+    ? Effect.void
+    : new UnsupportedMediaType({ detail: "A request body must not be compressed." })
+}
+
+const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): string =>
+  [...(route.get === undefined ? [] : ["GET", "HEAD"]), ...(route.post === undefined ? [] : ["POST"])].join(", ")
+
+/** The ACME surface of the mounted profiles: docs/decisions/acme-surface.md, "Layers of a request", from the second on. */
+export const make = (
+  endpoints: ReadonlyMap<string, Endpoint>,
+  { admission, policies, proxies, respondsForRelay = false }: {
+    readonly admission: Admission
+    readonly policies: Policies["Type"]
+    /** Whether tokens of the relay's http01 strategy are answered for. */
+    readonly respondsForRelay?: boolean
+    /** For requests outside every profile. */
+    readonly proxies: ProxySettings
+  }
+): App<Needs | Nonces> => {
+  const addressElsewhere = clientAddress(proxies)
+  const proxiedElsewhere = fromTrusted(proxies)
+  const routed = (
+    request: Request,
+    at: ReturnType<typeof reached>,
+    body: Buffer | undefined
+  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+    if (at === undefined) return new NoSuchPath()
+    const { name } = at.endpoint.profile
+    const connection = policies.of(name)?.connection
+    if (connection === undefined) return answered(request, at, body)
+    const { clientIp, method } = request
+    return Effect.zipRight(
+      admitConnection(name, connection, { clientIp, method, path: at.rest }),
+      Effect.suspend(() => answered(request, at, body))
+    )
+  }
+
+  const answered = (
+    request: Request,
+    at: NonNullable<ReturnType<typeof reached>>,
+    body: Buffer | undefined
+  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+    const target = match(at.rest)
+    if (target === undefined) return new NoSuchPath()
+    const { id, route } = target
+    if (body !== undefined && route.post !== undefined) return route.post({ endpoint: at.endpoint, request, body, id })
+    const read = request.method === "GET"
+      ? route.get
+      : request.method === "HEAD"
+      ? route.head ?? route.get
+      : undefined
+    return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read({ endpoint: at.endpoint, id })
+  }
+
+  const respond = (
+    request: Request,
+    at: ReturnType<typeof reached>
+  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+    const admitted = (body: Buffer | undefined) => admission.admit(Effect.suspend(() => routed(request, at, body)))
+    if (request.method !== "POST") return admitted(undefined)
+    const read = Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body))
+    // A name server that does not answer is waited for before the slot is taken, and not in it.
+    const known = at === undefined ? read : Effect.zipLeft(read, named(request))
+    return Effect.flatMap(known, admitted)
+  }
+
+  const dressed = (
+    request: Request,
+    at: ReturnType<typeof reached>,
+    answer: Answer
+  ): Effect.Effect<Answer, never, Nonces> => {
+    const given = answer.headers.link
+    const links = [...(at === undefined ? [] : [at.endpoint.indexLink]), ...(given === undefined ? [] : [given].flat())]
+    const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
+    const isNewNonce = at?.rest === "/newNonce"
+    if (request.method !== "POST" && !isNewNonce) return Effect.succeed(linked)
+    return Effect.map(Effect.flatMap(Nonces, (nonces) => nonces.issue), (nonce) => {
+      if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
+      // Where the nonce is all that was asked for, going without it is no success.
+      return isNewNonce && answer.status < 300
+        ? withHeaders(problemAnswer(new ServerInternal({})), { link: links })
+        : linked
+    })
+  }
+
+  const handle = (request: Request): Effect.Effect<Answer, never, Needs | Nonces> => {
+    const root = rootRoutes.get(request.path)
+    if (root !== undefined) return Effect.succeed(root(request))
+    if (respondsForRelay && request.path.startsWith(tokenPrefix)) {
+      return onlyRead(request, () => tokenAnswer(request.path.slice(tokenPrefix.length), admission))
+    }
+    const at = reached(endpoints, request.path)
+    return respond(request, at).pipe(
+      Effect.catchAll((error) =>
+        Effect.succeed(problemAnswer(isAcmeError(error) ? error : new ServerInternal({}), at?.endpoint))
+      ),
+      Effect.catchAllDefect((defect) =>
+        Effect.as(
+          emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
+          problemAnswer(new HandlerPanicked())
+        )
+      ),
+      Effect.flatMap((answer) => dressed(request, at, answer))
+    )
+  }
+
+  return {
+    handle,
+    late: (request) => dressed(request, reached(endpoints, request.path), problemAnswer(new DeadlineExceeded())),
+    profileOf: (request) => reached(endpoints, request.path)?.endpoint.profile.name,
+    routeOf: ({ path }) => {
+      if (rootRoutes.has(path)) return path
+      if (respondsForRelay && path.startsWith(tokenPrefix)) return `${tokenPrefix}{token}`
+      const at = reached(endpoints, path)
+      return at === undefined ? unmatched : match(at.rest)?.pattern ?? unmatched
+    },
+    clientIpOf: (request) => (reached(endpoints, request.path)?.endpoint.clientAddress ?? addressElsewhere)(request),
+    isProxied: (request) => (reached(endpoints, request.path)?.endpoint.isProxied ?? proxiedElsewhere)(request)
+  }
+}
+
+type Failure = Effect.Effect.Error<ReturnType<NonNullable<NonNullable<ReturnType<typeof match>>["route"]["post"]>>>
+
+const named = ({ clientIp }: Request): Effect.Effect<void, never, ReverseNames> =>
+  Effect.flatMap(ReverseNames, ({ look }) => look(clientIp))
+
+const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
+  Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
+
+const isRead = ({ method }: Request): boolean => method === "GET" || method === "HEAD"
+
+const notRead: Answer = problemAnswer(new MethodNotAllowed({ allow: "GET, HEAD" }))
+
+const onlyGet = (answer: Answer) => (request: Request): Answer => isRead(request) ? answer : notRead
+
+const onlyRead = <R>(
+  request: Request,
+  answer: () => Effect.Effect<Answer, never, R>
+): Effect.Effect<Answer, never, R> => isRead(request) ? answer() : Effect.succeed(notRead)
+
+const tokenPrefix = "/.well-known/acme-challenge/"
+
+/** What an upstream is answered that looks for a token of the relay's (RFC 8555 section 8.3), plain in every case. */
+const tokenAnswer = (token: string, admission: Admission): Effect.Effect<Answer, never, Database> =>
+  Effect.match(admission.admit(keyAuthorization(token)), {
+    onSuccess: (found): Answer =>
+      found === undefined
+        ? { status: 404, headers: { "content-type": "text/plain" }, body: "There is no such token.\n" }
+        : { status: 200, headers: { "content-type": "application/octet-stream" }, body: found },
+    onFailure: ({ _tag }): Answer => ({
+      status: _tag === "Shed" ? 503 : 500,
+      headers: { "content-type": "text/plain" },
+      body: "It cannot be looked up.\n"
+    })
+  })
+
+/** Outside every profile: no admission, no nonce, no Link, no database. */
+const rootRoutes: ReadonlyMap<string, (request: Request) => Answer> = new Map([
+  ["/health", onlyGet({ status: 200, headers: { "content-type": "application/json" }, body: `{"healthy":true}` })],
+  ["/", onlyGet({ status: 302, headers: { location: "/health" } })]
+])

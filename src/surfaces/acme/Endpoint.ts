@@ -1,0 +1,53 @@
+import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+
+/** A profile as it is reached: every URL a client sees is made here, from `server.base_url`. */
+export class Endpoint {
+  readonly profile: ProfileConfig
+  /** `<base_url>/profile/<name>` */
+  readonly base: string
+  /** `Link: rel="index"`, on every ACME answer. */
+  readonly indexLink: string
+  /** The directory object (RFC 8555 section 7.1.1), rendered once. */
+  readonly directory: string
+  /** Who sent a request for this profile. */
+  readonly clientAddress: ReturnType<typeof clientAddress>
+  /** Whether a request for this profile came through one of its proxies. */
+  readonly isProxied: ReturnType<typeof fromTrusted>
+
+  constructor(profile: ProfileConfig, baseUrl: string) {
+    this.profile = profile
+    this.clientAddress = clientAddress(profile.filter)
+    this.isProxied = fromTrusted(profile.filter)
+    this.base = `${baseUrl}/profile/${profile.name}`
+    this.indexLink = `<${this.base}/directory>;rel="index"`
+    this.directory = JSON.stringify({
+      newNonce: `${this.base}/newNonce`,
+      newAccount: `${this.base}/newAccount`,
+      newOrder: `${this.base}/newOrder`,
+      revokeCert: `${this.base}/revokeCert`,
+      keyChange: `${this.base}/keyChange`,
+      renewalInfo: `${this.base}/renewalInfo`,
+      ...meta(profile)
+    })
+  }
+
+  account = (id: string): string => `${this.base}/acct/${id}`
+  orders = (id: string): string => `${this.base}/acct/${id}/orders`
+  order = (id: string): string => `${this.base}/order/${id}`
+  finalize = (id: string): string => `${this.base}/order/${id}/finalize`
+  certificate = (id: string): string => `${this.base}/certificate/${id}`
+  authorization = (id: string): string => `${this.base}/authz/${id}`
+  challenge = (id: string): string => `${this.base}/chall/${id}`
+}
+
+// Only what is configured: an unset member is omitted, never sent empty.
+const meta = ({ eab, meta }: ProfileConfig): { readonly meta?: object } => {
+  const members = {
+    ...(eab.enabled ? { externalAccountRequired: true } : {}),
+    ...(meta.terms_of_service === "" ? {} : { termsOfService: meta.terms_of_service }),
+    ...(meta.website === "" ? {} : { website: meta.website }),
+    ...(meta.caa_identities.length === 0 ? {} : { caaIdentities: meta.caa_identities })
+  }
+  return Object.keys(members).length === 0 ? {} : { meta: members }
+}

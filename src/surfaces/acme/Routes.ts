@@ -1,0 +1,91 @@
+import { Effect } from "effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import type { Answer } from "../../kernel/http/Message.ts"
+import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import type { Endpoint } from "./Endpoint.ts"
+import * as handlers from "./Handlers.ts"
+import type { BySomeAccount, BySomeKey, BySomeone, Payload, Posted } from "./Signed.ts"
+import { byEither, byJwk, byKid, optional, postAsGet, raw, typed } from "./Signed.ts"
+
+type Failure = AcmeError | StorageFailed
+
+/** Where an unsigned request has arrived. */
+interface Reached {
+  readonly endpoint: Endpoint
+  /** As in the path. */
+  readonly id: string
+}
+
+/** What a path answers to each method. */
+export interface Route<R> {
+  readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
+  /** Where it differs from a GET without its body. */
+  readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
+  readonly post?: (posted: Posted) => Effect.Effect<Answer, Failure, R>
+}
+
+const kid =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Answer, E, R>) =>
+  (posted: Posted) => Effect.flatMap(byKid(posted, read), handle)
+
+const jwk =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
+  (posted: Posted) => Effect.flatMap(byJwk(posted, read), handle)
+
+const either =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeone<P>) => Effect.Effect<Answer, E, R>) =>
+  (posted: Posted) => Effect.flatMap(byEither(posted, read), handle)
+
+const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
+  Effect.succeed({ status: 200, headers: { "content-type": "application/json" }, body: endpoint.directory })
+
+const nonce = (status: number): Effect.Effect<Answer> =>
+  Effect.succeed({ status, headers: { "cache-control": "no-store" } })
+
+/** The resources of a profile: the table of docs/protocol.md, "What this version serves". */
+const table = {
+  "/directory": { get: directory, post: kid(postAsGet, directory) },
+  "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: kid(postAsGet, () => nonce(204)) },
+  "/newAccount": { post: jwk(typed(handlers.NewAccount), handlers.newAccount) },
+  "/acct/{id}": { post: kid(optional(handlers.AccountUpdate), handlers.account) },
+  "/acct/{id}/orders": { post: kid(postAsGet, handlers.ordersOfAccount) },
+  "/keyChange": { post: kid(raw, handlers.keyChange) },
+  "/newOrder": { post: kid(typed(handlers.NewOrder), handlers.newOrder) },
+  "/renewalInfo/{id}": { get: handlers.renewalInformation },
+  "/order/{id}": { post: kid(postAsGet, handlers.order) },
+  "/order/{id}/finalize": { post: kid(typed(handlers.Finalize), handlers.finalizeOrder) },
+  "/authz/{id}": { post: kid(optional(handlers.AuthorizationUpdate), handlers.authorization) },
+  "/chall/{id}": { post: kid(optional(handlers.Trigger), handlers.challenge) },
+  "/certificate/{id}": { post: kid(postAsGet, handlers.certificate) },
+  "/revokeCert": { post: either(typed(handlers.RevokeCert), handlers.revocation) },
+  "/crl": { get: handlers.crl },
+  "/ca.pem": { get: handlers.caPem },
+  "/issuer.cer": { get: handlers.issuerCertificate }
+}
+
+type NeedsOf<T> = {
+  [M in keyof T]: T[M] extends (request: never) => Effect.Effect<Answer, Failure, infer R> ? R : never
+}[keyof T]
+
+/** Everything the resources ask of their surroundings. */
+export type Needs = {
+  [P in keyof typeof table]: NeedsOf<(typeof table)[P]>
+}[keyof typeof table]
+
+const routes = new Map<string, Route<Needs>>(Object.entries(table))
+
+/** The route of a path below `/profile/<name>`, exactly as received, its pattern and the id it carries. */
+export const match = (
+  path: string
+): { readonly route: Route<Needs>; readonly pattern: string; readonly id: string } | undefined => {
+  const second = path.indexOf("/", 1)
+  if (second < 0) {
+    const route = routes.get(path)
+    return route === undefined ? undefined : { route, pattern: path, id: "" }
+  }
+  const third = path.indexOf("/", second + 1)
+  const end = third < 0 ? path.length : third
+  const pattern = `${path.slice(0, second)}/{id}${path.slice(end)}`
+  const route = routes.get(pattern)
+  return route === undefined ? undefined : { route, pattern, id: path.slice(second + 1, end) }
+}

@@ -1,0 +1,71 @@
+import type { Account } from "../../domain/Account.ts"
+import type { Challenge } from "../../domain/Challenge.ts"
+import type { ChallengeId } from "../../domain/Id.ts"
+import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
+import { expiresAt, statusShown } from "../../domain/Order.ts"
+import type { AuthorizationView } from "../../operations/authorization/Authorizations.ts"
+import type { OrderView } from "../../operations/order/Orders.ts"
+import type { Endpoint } from "./Endpoint.ts"
+
+/** RFC 3339, UTC, from epoch seconds. */
+export const time = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
+
+/** `{ [name]: value }`, or nothing: absent members are omitted, never null or empty. */
+const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
+  value === undefined ? {} : { [name]: value } as { readonly [_ in K]?: V }
+
+/** RFC 8555 section 7.1.2. */
+export const accountObject = (endpoint: Endpoint, account: Account) => ({
+  status: account.status,
+  ...(account.contact.length === 0 ? {} : { contact: account.contact }),
+  ...(endpoint.profile.meta.terms_of_service !== "" && account.termsOfServiceAgreed === true
+    ? { termsOfServiceAgreed: true }
+    : {}),
+  orders: endpoint.orders(account.id)
+})
+
+/** RFC 8555 section 7.1.3. */
+export const orderObject = (endpoint: Endpoint, order: OrderView, now: number) => {
+  const validity = endpoint.profile.order.validity_seconds
+  const status = statusShown(order, validity, now)
+  return {
+    status,
+    expires: time(expiresAt(order.createdAt, validity)),
+    identifiers: order.identifiers,
+    ...member("notBefore", order.notBefore === undefined ? undefined : time(order.notBefore)),
+    ...member("notAfter", order.notAfter === undefined ? undefined : time(order.notAfter)),
+    ...member("error", order.error),
+    authorizations: order.authorizationIds.map(endpoint.authorization),
+    finalize: endpoint.finalize(order.id),
+    ...member("certificate", status === "valid" ? endpoint.certificate(order.id) : undefined),
+    ...member("replaces", order.replaces)
+  }
+}
+
+/** RFC 8555 section 8. */
+export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "authzId"> & { id: ChallengeId }) => ({
+  type: challenge.type,
+  url: endpoint.challenge(challenge.id),
+  status: challenge.status,
+  token: challenge.token,
+  ...member("validated", challenge.validatedAt === undefined ? undefined : time(challenge.validatedAt)),
+  ...member("error", challenge.error)
+})
+
+/** Once an authorization is decided, the challenge that decided it; what was not tried is of no more use. */
+const challengesShown = ({ challenges, status }: AuthorizationView): AuthorizationView["challenges"] =>
+  status === "valid" || status === "invalid"
+    ? challenges.filter((challenge) => challenge.status === status)
+    : challenges
+
+/** RFC 8555 section 7.1.4; a wildcard's identifier is its base name. */
+export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView) => {
+  const name = DnsName.make(view.identifier.value, { disableValidation: true })
+  return {
+    identifier: { type: view.identifier.type, value: baseName(name) },
+    status: view.status,
+    expires: time(expiresAt(view.createdAt, endpoint.profile.order.validity_seconds)),
+    challenges: challengesShown(view).map((challenge) => challengeObject(endpoint, challenge)),
+    ...(isWildcard(name) ? { wildcard: true } : {})
+  }
+}

@@ -1,0 +1,42 @@
+import type { Explanation } from "../../operations/Explain.ts"
+import type { PolicyView } from "../../services/policy/View.ts"
+import { renderDetail } from "./Detail.ts"
+import { renderTable } from "./TextTable.ts"
+
+/** `filter show`: one profile's policy. */
+export const renderPolicy = (view: PolicyView): string =>
+  [
+    renderDetail({ profile: view.profile, active: view.active, default: view.default }),
+    renderTable(
+      ["check", "type", "stages"],
+      view.checks.map(({ name, stages, type }) => [name, type, stages.join(", ")]),
+      view.checks.length
+    ),
+    renderTable(
+      ["rule", "when", "then", "mode", "stages"],
+      view.rules.map(({ mode, name, stages, then, when }) => [name, when, then, mode, stages.join(", ")]),
+      view.rules.length
+    ),
+    ...view.warnings.map((warning) => `Warning: ${warning}.`)
+  ].join("\n\n")
+
+const askedLine = ({ check, error, reason, type, verdict }: Explanation["stages"][number]["asked"][number]): string =>
+  `  ${check} (${type}): ${[verdict, reason ?? error].filter((part) => part !== undefined).join(", ")}`
+
+const stageLines = ({ asked, detail, outcome, rule, stage, warned }: Explanation["stages"][number]) => [
+  `${stage}: ${outcome} by ${rule === undefined ? "filter.default" : `rule ${rule}`}${
+    detail === undefined ? "" : `: ${detail}`
+  }`,
+  ...asked.map(askedLine),
+  ...warned === undefined ? [] : [`  would have matched: ${warned.join(", ")}`]
+]
+
+/** `filter explain`: every stage, what was asked there, and what was really run. */
+export const renderExplanation = ({ outcome, profile, ran, stages }: Explanation): string =>
+  [
+    `Profile ${profile}: ${outcome}.`,
+    ...stages.length === 0 ? ["No rule applies."] : stages.flatMap(stageLines),
+    ran.length === 0
+      ? "No script was run and nothing was looked up."
+      : `Really run or looked up: ${ran.map(({ check, type }) => `${check} (${type})`).join(", ")}.`
+  ].join("\n")

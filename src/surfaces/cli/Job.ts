@@ -1,0 +1,20 @@
+import type { jobObject } from "../../operations/Objects.ts"
+import { renderDetail } from "./Detail.ts"
+
+/** `jobs show` for people. */
+export const renderJob = (job: ReturnType<typeof jobObject>): string =>
+  renderDetail({
+    id: job.id,
+    kind: job.kind,
+    status: job.status,
+    about: job.dedupKey,
+    attempts: `${job.attempts} of ${job.maxAttempts}`,
+    due: job.runAt,
+    deadline: job.deadline,
+    leaseUntil: job.leaseUntil,
+    leaseOwner: job.leaseOwner,
+    lastError: job.lastError,
+    created: job.createdAt,
+    changed: job.updatedAt,
+    payload: JSON.stringify(job.payload)
+  })

@@ -1,0 +1,46 @@
+import type { orderDetailObject } from "../../operations/Objects.ts"
+import { renderDetail } from "./Detail.ts"
+
+type OrderObject = ReturnType<typeof orderDetailObject>
+
+const names = (identifiers: ReadonlyArray<{ readonly value: string }>) => identifiers.map(({ value }) => value)
+
+/** `order show` for people: no PEM and no URLs; the reason of a failure comes last. */
+export const renderOrder = (order: OrderObject): string => {
+  const head = renderDetail({
+    id: order.id,
+    profile: order.profile,
+    account: order.accountId,
+    status: order.revokedAt === undefined ? order.status : `${order.status}, revoked`,
+    names: names(order.identifiers),
+    created: order.createdAt,
+    from: order.createdIp,
+    expires: order.expires,
+    serial: order.certSerial,
+    certificateExpires: order.certNotAfter,
+    revoked: order.revokedAt,
+    reason: order.revocationReason,
+    replaces: order.replaces,
+    replacedBy: order.replacedBy
+  })
+  const authorizations = order.authorizations.flatMap(({ challenges, identifier, status, wildcard }) => [
+    `  ${wildcard === true ? "*." : ""}${identifier.value}: ${status}`,
+    ...challenges.map(({ error, status, type }) =>
+      `    ${type}: ${status}${error === undefined ? "" : ` (${error.detail})`}`
+    )
+  ])
+  const jobs = order.jobs.map(({ attempts, id, kind, lastError, maxAttempts, status }) =>
+    `  ${kind} ${id}: ${status}, attempt ${attempts} of ${maxAttempts}${
+      lastError === undefined ? "" : ` (${lastError})`
+    }`
+  )
+  const { error, explanation } = order
+  return [
+    head,
+    ...(authorizations.length === 0 ? [] : ["", "authorizations", ...authorizations]),
+    ...(jobs.length === 0 ? [] : ["", "jobs", ...jobs]),
+    ...(error === undefined ? [] : ["", `error  ${error.detail}`]),
+    ...(explanation === undefined ? [] : ["", explanation.summary, explanation.nextStep]),
+    ...(explanation?.requestId === undefined ? [] : [`Its log lines have request_id=${explanation.requestId}.`])
+  ].join("\n")
+}

@@ -1,0 +1,164 @@
+import { Effect } from "effect"
+import type { AnyHandler, Outcome } from "../../kernel/queue/Handler.ts"
+import type { Queue } from "../../kernel/queue/Queue.ts"
+import { handler } from "../../kernel/queue/Runner.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import type { EventName } from "../../kernel/telemetry/Event.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import * as verdicts from "../../operations/authorization/Verdicts.ts"
+import { currentSeconds } from "../../operations/Caller.ts"
+import * as crl from "../../operations/crl/Crl.ts"
+import * as issuance from "../../operations/order/Issuance.ts"
+import * as relaying from "../../operations/order/Relaying.ts"
+import * as keyRevocation from "../../operations/revocation/KeyRevocation.ts"
+import * as signerRevocation from "../../operations/revocation/SignerRevocation.ts"
+import * as passes from "../../operations/Sweeps.ts"
+import type { Entropy } from "../../pki/Entropy.ts"
+import type { Signers } from "../../services/signing/Signer.ts"
+import type { Validator } from "../../services/validation/Validator.ts"
+import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
+
+/** What the handlers ask of a worker. */
+export type Needs = Database | Entropy | Queue | Signers | Validator
+
+const daySeconds = 86_400
+const validationMarginMillis = 5000
+const localCaBudgetMillis = 60_000
+const scriptMarginMillis = 5000
+
+type ReaperFailed = Extract<EventName, `${string}_reaper_failed`>
+
+interface Sweep {
+  readonly kind:
+    | "nonce_sweep"
+    | "http01_token_sweep"
+    | "order_sweep"
+    | "audit_sweep"
+    | "job_retention_sweep"
+    | "local_ca_crl_sweep"
+  readonly everySeconds: number
+  /** What tells of a pass that failed, where the operation does not know more itself. */
+  readonly failure?: ReaperFailed
+  /** Nothing to sweep: the job ends without another, and none is enqueued. */
+  readonly idle?: boolean
+  readonly run: Effect.Effect<void, StorageFailed, Database | Queue | Signers>
+}
+
+/**
+ * A sweep at a cadence. An error is logged, kept on the row, and never ends the schedule: it is tried again after backoff, or
+ * at the cadence if that is sooner.
+ */
+const sweep = (budgetSeconds: number, { everySeconds, failure, idle = false, kind, run }: Sweep): AnyHandler<Needs> =>
+  handler<typeof kind, Needs>({
+    kind,
+    periodic: !idle,
+    reachSeconds: everySeconds,
+    budgetMillis: () => budgetSeconds * 1000,
+    run: () =>
+      idle ? Effect.succeed({ _tag: "Done" } satisfies Outcome<Needs>) : Effect.gen(function*() {
+        const error = yield* Effect.match(run, { onSuccess: () => undefined, onFailure: ({ message }) => message })
+        if (error === undefined) {
+          return { _tag: "Reschedule", at: (yield* currentSeconds) + everySeconds } satisfies Outcome<Needs>
+        }
+        if (failure !== undefined) yield* emit(failure, { error })
+        return { _tag: "Retry", error, atMost: everySeconds } satisfies Outcome<Needs>
+      }),
+    abandon: () => Effect.void
+  })
+
+const usesHttp01 = ({ backend, relay }: ProfileConfig["signer"]): boolean =>
+  backend === "relay" && relay.challenge_strategy === "http01"
+
+/** Milliseconds for one question to the signer of a profile. */
+const signingBudget = (profile: ProfileConfig | undefined): number =>
+  profile?.signer.backend === "custom" ? profile.signer.custom.timeout_ms + scriptMarginMillis : localCaBudgetMillis
+
+/** Milliseconds for one attempt at an upstream; that ends by itself a little earlier. */
+const relayBudget = (profile: ProfileConfig | undefined): number =>
+  (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
+
+/** Every kind this build runs: kind → operation. */
+export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
+  const profiles = new Map(config.profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
+  const budgetOf = (timeout: number): number => timeout + validationMarginMillis
+  const longestRelay = Math.max(0, ...[...profiles.values()].map(({ signer }) => signer.relay.poll_timeout_secs))
+  const { audit, jobs, nonce } = config
+  const sweeps: ReadonlyArray<Sweep> = [
+    { kind: "local_ca_crl_sweep", everySeconds: daySeconds, idle: profiles.size === 0, run: crl.sweep },
+    {
+      kind: "nonce_sweep",
+      everySeconds: Math.max(30, Math.floor(nonce.ttl_seconds / 2)),
+      failure: "nonce_reaper_failed",
+      run: passes.sweepNonces(nonce.ttl_seconds)
+    },
+    {
+      kind: "http01_token_sweep",
+      everySeconds: 3600,
+      failure: "http_01_token_reaper_failed",
+      idle: ![...profiles.values()].some(({ signer }) => usesHttp01(signer)),
+      run: passes.sweepHttp01Tokens
+    },
+    { kind: "order_sweep", everySeconds: daySeconds, failure: "order_reaper_failed", run: passes.sweepOrders(config) },
+    {
+      kind: "audit_sweep",
+      everySeconds: daySeconds,
+      failure: "audit_reaper_failed",
+      idle: audit.retention_days === 0,
+      run: passes.sweepAudit(audit.retention_days)
+    },
+    {
+      kind: "job_retention_sweep",
+      everySeconds: daySeconds,
+      failure: "job_reaper_failed",
+      idle: jobs.retention_days === 0,
+      run: passes.sweepJobs(jobs.retention_days)
+    }
+  ]
+  return [
+    handler<"challenge_validate", Needs>({
+      kind: "challenge_validate",
+      periodic: false,
+      budgetMillis: ({ profile }) =>
+        budgetOf(profiles.get(profile)?.challenge.timeout_ms ?? config.challenge.timeout_ms),
+      run: (payload) => verdicts.validate(profiles, payload),
+      abandon: verdicts.abandon
+    }),
+    handler<"signer_issue", Needs>({
+      kind: "signer_issue",
+      periodic: false,
+      budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
+      run: issuance.issue,
+      abandon: (payload, error) => issuance.abandon(payload, error)
+    }),
+    handler<"signer_relay_issue", Needs>({
+      kind: "signer_relay_issue",
+      periodic: false,
+      reachSeconds: longestRelay,
+      budgetMillis: ({ profile }) => relayBudget(profiles.get(profile)),
+      run: relaying.relay,
+      abandon: (payload, error) => relaying.abandon(payload, error)
+    }),
+    handler<"signer_revoke", Needs>({
+      kind: "signer_revoke",
+      periodic: false,
+      budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
+      run: signerRevocation.revoke,
+      abandon: (payload, error, { id }) => signerRevocation.abandon(payload, error, id)
+    }),
+    handler<"key_revoke", Needs>({
+      kind: "key_revoke",
+      periodic: false,
+      budgetMillis: () => config.jobs.lease_seconds * 1000,
+      run: keyRevocation.revokeAll,
+      abandon: () => Effect.void // the key stays burnt; `order revoke` is left for what is listed of it
+    }),
+    handler<"local_ca_crl_regenerate", Needs>({
+      kind: "local_ca_crl_regenerate",
+      periodic: false,
+      budgetMillis: () => localCaBudgetMillis,
+      run: crl.regenerate,
+      abandon: () => Effect.void // the daily sweep and the next revocation enqueue again
+    }),
+    ...sweeps.map((one) => sweep(config.jobs.lease_seconds, one))
+  ]
+}

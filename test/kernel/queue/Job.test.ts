@@ -1,0 +1,83 @@
+import { it } from "@effect/vitest"
+import { Arbitrary, Either, FastCheck as fc, Schema } from "effect"
+import { assert, describe } from "vitest"
+import type { JobKind } from "../../../src/kernel/queue/Job.ts"
+import { backoffSeconds, payloads } from "../../../src/kernel/queue/Job.ts"
+
+const policy = fc.tuple(fc.integer({ min: 1, max: 3600 }), fc.integer({ min: 1, max: 86_400 }))
+  .map(([base, more]) => ({ retry_base_seconds: base, retry_max_seconds: base + more - 1 }))
+const attempts = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 2 ** 31 }))
+/** Uniform in [0, 1), as chance gives it. */
+const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
+
+describe("the wait before the next attempt", () => {
+  it.prop("is never under a second nor over the ceiling, however many there were", [attempts, policy, chance], (
+    [count, given, random]
+  ) => {
+    const wait = backoffSeconds(count, given, random)
+    assert.isTrue(Number.isSafeInteger(wait))
+    assert.isAtLeast(wait, 1)
+    assert.isAtMost(wait, given.retry_max_seconds)
+  })
+
+  it.prop("doubles from the base up to the ceiling", [attempts, policy], ([count, given]) => {
+    assert.strictEqual(backoffSeconds(1, given, 0), given.retry_base_seconds)
+    assert.strictEqual(
+      backoffSeconds(count + 1, given, 0),
+      Math.min(given.retry_max_seconds, 2 * backoffSeconds(count, given, 0))
+    )
+  })
+
+  it.prop("is shortened by chance, by a quarter at most", [attempts, policy, chance], ([count, given, random]) => {
+    const [full, wait] = [backoffSeconds(count, given, 0), backoffSeconds(count, given, random)]
+    assert.isAtMost(wait, full)
+    assert.isAtLeast(wait, Math.floor(full * 0.75))
+  })
+
+  it.prop("uses the whole quarter, so that those who failed together come back apart", [
+    fc.integer({ min: 40, max: 3600 })
+  ], ([base]) => {
+    const given = { retry_base_seconds: base, retry_max_seconds: base }
+    const waits = Array.from({ length: 100 }, (_, index) => backoffSeconds(1, given, index / 100))
+    assert.isAtLeast(new Set(waits).size, Math.floor(Math.min(100, base / 4)))
+    assert.isAtMost(Math.min(...waits), Math.ceil(base * 0.76))
+  })
+
+  it.prop("never shrinks from one attempt to the next below the ceiling, whatever chance does", [
+    fc.integer({ min: 1, max: 6 }),
+    policy,
+    chance,
+    chance
+  ], ([count, given, one, other]) => {
+    fc.pre(backoffSeconds(count + 1, given, 0) === 2 * backoffSeconds(count, given, 0))
+    assert.isAtLeast(backoffSeconds(count + 1, given, other), backoffSeconds(count, given, one))
+  })
+})
+
+describe("payloads", () => {
+  for (const kind of Object.keys(payloads) as ReadonlyArray<JobKind>) {
+    const schema = payloads[kind] as unknown as Schema.Schema<{ readonly [member: string]: unknown }>
+    const read = Schema.decodeUnknownEither(Schema.parseJson(schema))
+    const print = Schema.encodeSync(Schema.parseJson(schema))
+    const payload = Arbitrary.make(schema)
+
+    it.prop(`of ${kind} are read as they were written`, [payload], ([value]) => {
+      assert.deepStrictEqual(Either.getOrThrow(read(print(value))), JSON.parse(JSON.stringify(value)))
+    })
+
+    it.prop(`of ${kind} are refused without a member they need, or with one of another type`, [payload], ([value]) => {
+      for (const member of Object.keys(value)) {
+        const isOptional = Either.isRight(read(JSON.stringify({ ...value, [member]: undefined })))
+        assert.isTrue(Either.isLeft(read(JSON.stringify({ ...value, [member]: null }))), member)
+        assert.isTrue(Either.isLeft(read(JSON.stringify({ ...value, [member]: [7] }))), member)
+        assert.strictEqual(isOptional, ["client_ip", "request_id", "reason"].includes(member), member)
+      }
+    })
+  }
+
+  it("that are no JSON object are refused", () => {
+    for (const text of ["", "null", "[]", "7", "\"text\"", "{", "{\"order_id\":\"a\""]) {
+      assert.isTrue(Either.isLeft(Schema.decodeUnknownEither(Schema.parseJson(payloads.signer_issue))(text)), text)
+    }
+  })
+})

@@ -1,0 +1,713 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Layer, TestClock } from "effect"
+import type { Scope } from "effect"
+import { assert, describe } from "vitest"
+import type { AnyHandler, Handler, Outcome } from "../../../src/kernel/queue/Handler.ts"
+import * as jobs from "../../../src/kernel/queue/Jobs.ts"
+import { Queue } from "../../../src/kernel/queue/Queue.ts"
+import * as Runner from "../../../src/kernel/queue/Runner.ts"
+import { start } from "../../../src/kernel/queue/Running.ts"
+import * as workers from "../../../src/kernel/queue/Workers.ts"
+import { Database, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../../src/kernel/sql/Database.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../../src/pki/Entropy.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+
+type Validate = Handler<"challenge_validate", Database>
+
+const done: Outcome<Database> = { _tag: "Done" }
+
+const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHandler<Database> =>
+  Runner.handler<"challenge_validate", Database>({
+    kind: "challenge_validate",
+    periodic: false,
+    budgetMillis: () => 10_000,
+    run,
+    abandon: (_, error) => mark(`abandoned ${error}`),
+    ...more
+  })
+
+const sweep = (run: Handler<"nonce_sweep", Database>["run"]): AnyHandler<Database> =>
+  Runner.handler<"nonce_sweep", Database>({
+    kind: "nonce_sweep",
+    periodic: true,
+    budgetMillis: () => 10_000,
+    run,
+    abandon: () => mark("abandoned a sweep")
+  })
+
+/** A write to look for, part of an outcome's transaction. */
+const mark = (owner: string) => workers.present({ owner, roles: "", version: "", startedAt: 0, now: 0 })
+
+const marks = column("SELECT owner FROM workers ORDER BY owner")
+
+const options = {
+  poll_interval_ms: 1000,
+  max_concurrent: 8,
+  lease_seconds: 300,
+  retry_base_seconds: 30,
+  retry_max_seconds: 3600,
+  owner: "host:1:a"
+}
+
+const enqueue = (key: string, more: { readonly runAt?: number; readonly deadline?: number } = {}) =>
+  Effect.flatMap(Queue, (queue) =>
+    queue.enqueue({
+      kind: "challenge_validate",
+      dedupKey: key,
+      payload: { challenge_id: key, profile: "p", thumbprint: "t" },
+      ...more
+    }))
+
+const jobRow = Effect.map(
+  sql("SELECT status, attempts, run_at, last_error, lease_owner, lease_until FROM jobs"),
+  (rows) =>
+    rows.map((row) => ({
+      status: row.status,
+      attempts: Number(row.attempts),
+      run_at: Number(row.run_at),
+      last_error: row.last_error,
+      leased: row.lease_owner !== null || row.lease_until !== null
+    }))
+)
+
+describe.each(databases)("the queue on $name", (backend) => {
+  const database = useDatabase(backend)
+  const records: Array<Record> = []
+  const test = (
+    name: string,
+    body: () => Effect.Effect<void, unknown, Database | Queue | Entropy | Scope.Scope>,
+    maxAttempts = 3
+  ) =>
+    it.scoped(name, () =>
+      Effect.suspend(() => {
+        records.length = 0
+        return body()
+      }).pipe(
+        Effect.provide(
+          Queue.layer({ maxAttempts: () => maxAttempts }).pipe(
+            Layer.provideMerge(Entropy.layerSeeded(name)),
+            Layer.provideMerge(EventLog.layerMemory(records))
+          )
+        ),
+        (self) => database.use(self)
+      ))
+
+  const pass = (
+    runner: { readonly pass: Effect.Effect<void, never, Database>; readonly idle: Effect.Effect<void, unknown> }
+  ) => Effect.zipRight(runner.pass, Effect.orDie(runner.idle))
+
+  describe("enqueue", () => {
+    test("a live key is one job: the second answers its id", () =>
+      Effect.gen(function*() {
+        const id = yield* enqueue("k")
+        assert.strictEqual(yield* enqueue("k"), id)
+        assert.notStrictEqual(yield* enqueue("other"), id)
+        yield* sql("UPDATE jobs SET status = 'running'")
+        assert.strictEqual(yield* enqueue("k"), id, "running lives")
+        for (const settled of ["done", "failed", "cancelled"]) {
+          yield* sql(`UPDATE jobs SET status = '${settled}' WHERE status IN ('ready', 'running') AND dedup_key = 'k'`)
+          assert.notStrictEqual(yield* enqueue("k"), id, settled)
+        }
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE dedup_key = 'k'"), 4)
+      }))
+
+    test("50 at once are one row and one id", () =>
+      Effect.gen(function*() {
+        const ids = yield* Effect.all(Array.from({ length: 50 }, () => enqueue("k")), { concurrency: "unbounded" })
+        assert.strictEqual(new Set(ids).size, 1)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+      }))
+
+    test("inside a transaction that is rolled back leaves nothing and wakes nobody", () =>
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        const waiter = yield* Effect.fork(queue.awakened)
+        yield* Effect.exit(transaction(Effect.zipRight(enqueue("k"), Effect.fail("no"))))
+        yield* Effect.yieldNow()
+        assert.isNull(yield* fiberResult(waiter))
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+        assert.notInclude(eventsOf(records), "job_enqueued")
+        yield* enqueue("k")
+        yield* Fiber.join(waiter)
+      }))
+
+    test("wakes after the commit, never before", () =>
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        const woken = yield* Effect.fork(queue.awakened)
+        yield* transaction(Effect.gen(function*() {
+          yield* enqueue("k")
+          yield* Effect.yieldNow()
+          assert.isNull(yield* fiberResult(woken))
+        }))
+        yield* Fiber.join(woken)
+        const second = yield* Effect.fork(queue.awakened)
+        yield* enqueue("k")
+        yield* Effect.yieldNow()
+        assert.isNull(yield* fiberResult(second), "nothing new was queued")
+        yield* Fiber.interrupt(second)
+      }))
+
+    test("stores deadline, time and the attempts allowed, and a payload without absent members", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(1_000_500)
+        yield* enqueue("k", { deadline: 5000, runAt: 2000 })
+        const [row] = yield* sql("SELECT * FROM jobs")
+        const numbers = ["run_at", "deadline", "attempts", "max_attempts", "created_at"].map((name) =>
+          Number(row?.[name])
+        )
+        assert.deepStrictEqual(numbers, [2000, 5000, 0, 3, 1000])
+        assert.strictEqual(row?.payload, `{"challenge_id":"k","profile":"p","thumbprint":"t"}`)
+      }))
+  })
+
+  describe("claiming", () => {
+    const claim = (limit: number, owner = "me", now = 100) =>
+      jobs.claim({ now, owner, limit, until: now + 40, kinds: ["challenge_validate", "nonce_sweep"] })
+
+    test("takes the oldest due first, as many as asked for, and counts the attempt", () =>
+      Effect.gen(function*() {
+        for (const [key, runAt] of [["c", 30], ["a", 10], ["b", 20], ["future", 101]] as const) {
+          yield* enqueue(key, { runAt })
+        }
+        const first = yield* claim(2)
+        assert.sameMembers(first.map(({ dedupKey }) => dedupKey), ["a", "b"])
+        assert.deepStrictEqual(first.map(({ attempts }) => attempts), [1, 1])
+        const rows = yield* sql("SELECT lease_owner, lease_until FROM jobs WHERE dedup_key = 'a'")
+        assert.deepStrictEqual(rows.map((row) => [row.lease_owner, Number(row.lease_until)]), [["me", 140]])
+        assert.deepStrictEqual((yield* claim(9, "other")).map(({ dedupKey }) => dedupKey), ["c"])
+        assert.deepStrictEqual(yield* claim(9), [], "none twice, none early")
+      }))
+
+    test("leaves kinds it does not know alone", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        yield* sql("UPDATE jobs SET kind = 'signer_relay_issue'")
+        assert.deepStrictEqual(yield* claim(9), [])
+        const runner = yield* Runner.make(options, [validation(() => Effect.succeed(done))])
+        yield* pass(runner)
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+      }))
+
+    test("two runners on one database never run a job twice", () =>
+      Effect.gen(function*() {
+        const keys = Array.from({ length: 60 }, (_, index) => `k${index}`)
+        for (const key of keys) yield* enqueue(key)
+        const ran: Array<string> = []
+        const handler = validation((payload) => Effect.as(Effect.sync(() => void ran.push(payload.challenge_id)), done))
+        const other = yield* database.another
+        const one = yield* Runner.make(options, [handler])
+        const two = yield* Effect.provideService(
+          Runner.make({ ...options, owner: "host:2:b" }, [handler]),
+          Database,
+          other
+        )
+        const turns = (runner: typeof one, driver: Driver) =>
+          Effect.provideService(Effect.repeatN(pass(runner), 12), Database, driver)
+        yield* Effect.all([turns(one, database.driver()), turns(two, other)], { concurrency: 2 })
+        assert.deepStrictEqual([...ran].sort(), [...keys].sort())
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done' AND attempts = 1"), 60)
+      }))
+  })
+
+  describe("outcomes", () => {
+    test("done settles, its writes with it", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed({ _tag: "Done", commit: mark("written") }))
+        ])
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done", attempts: 1, last_error: null, leased: false })
+        assert.deepStrictEqual(yield* marks, ["written"])
+        assert.include(eventsOf(records), "job_run_completed")
+        yield* pass(runner)
+        assert.strictEqual(yield* count("SELECT attempts FROM jobs"), 1)
+      }))
+
+    test("retry comes back after the backoff, and is given up with its abandon step when attempts are used", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed({ _tag: "Retry", error: "later" }))
+        ])
+        for (const [attempt, full] of [[1, 30], [2, 60]] as const) {
+          yield* pass(runner)
+          const [row] = yield* jobRow
+          assert.deepInclude(row ?? {}, { status: "ready", attempts: attempt, last_error: "later", leased: false })
+          const now = yield* count(`SELECT updated_at FROM jobs`)
+          const delay = (row?.run_at ?? 0) - now
+          assert.isTrue(delay <= full && delay >= full * 0.75, `${delay}`)
+          yield* pass(runner)
+          assert.strictEqual((yield* jobRow)[0]?.attempts, attempt, "not before its time")
+          yield* TestClock.setTime((row?.run_at ?? 0) * 1000)
+        }
+        assert.deepStrictEqual(yield* marks, [])
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 3, last_error: "later" })
+        assert.deepStrictEqual(yield* marks, ["abandoned later"])
+        assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_abandoned").length, 1)
+      }))
+
+    test("failed is given up at once", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed({ _tag: "Failed", error: "never" }))
+        ])
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 1 })
+        assert.deepStrictEqual(yield* marks, ["abandoned never"])
+      }))
+
+    test("a failing abandon step takes the settlement with it; the lease brings the row back", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed({ _tag: "Failed", error: "never" }), {
+            abandon: () => new StorageFailed({ statement: "s", detail: "d", transient: false })
+          })
+        ])
+        yield* runner.pass
+        const idle = yield* Effect.fork(runner.idle)
+        for (let round = 0; round < 8; round++) yield* TestClock.adjust(5000)
+        yield* Fiber.join(idle)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "running", leased: true })
+      }))
+
+    test("an unreadable payload fails at the first attempt", () =>
+      Effect.gen(function*() {
+        for (const payload of ["nothing", "{}", `{"challenge_id":1,"profile":"p","thumbprint":"t"}`, "[]"]) {
+          yield* sql("DELETE FROM jobs")
+          yield* enqueue("k")
+          yield* sql(`UPDATE jobs SET payload = '${payload}'`)
+          const runner = yield* Runner.make(options, [validation(() => Effect.die("never called"))])
+          yield* pass(runner)
+          assert.deepInclude((yield* jobRow)[0] ?? {}, {
+            status: "failed",
+            attempts: 1,
+            last_error: "the payload cannot be read"
+          })
+        }
+      }))
+
+    test("a deadline that has passed retires the row unrun, with its abandon step", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k", { deadline: 50 })
+        yield* TestClock.setTime(50_000)
+        const runner = yield* Runner.make(options, [validation(() => Effect.die("never called"))])
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "deadline passed" })
+        assert.deepStrictEqual(yield* marks, ["abandoned deadline passed"])
+        assert.include(eventsOf(records), "job_deadline_passed")
+      }))
+
+    test("a panic is retried at once, its attempts counted, and the runner goes on", () =>
+      Effect.gen(function*() {
+        yield* enqueue("bad")
+        yield* enqueue("good")
+        const runner = yield* Runner.make(options, [
+          validation(({ challenge_id }) =>
+            challenge_id === "bad" ? Effect.die(new Error("boom")) : Effect.succeed(done)
+          )
+        ])
+        yield* pass(runner)
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs ORDER BY dedup_key"), ["ready", "done"])
+        assert.deepInclude((yield* jobRow).find(({ status }) => status === "ready") ?? {}, { attempts: 1, run_at: 0 })
+        yield* pass(runner)
+        yield* pass(runner)
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs ORDER BY dedup_key"), ["failed", "done"])
+        assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_panicked").length, 3)
+        yield* enqueue("good")
+        yield* pass(runner)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 2)
+      }))
+
+    test("a storage failure inside the handler is a retry", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const runner = yield* Runner.make(options, [
+          validation(() => new StorageFailed({ statement: "reading", detail: "gone", transient: false }))
+        ])
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "ready", attempts: 1, last_error: "reading: gone" })
+        assert.isAbove((yield* jobRow)[0]?.run_at ?? 0, 0)
+      }))
+
+    test(
+      "reschedule starts over: attempts from zero, without an error, however often",
+      () =>
+        Effect.gen(function*() {
+          let at = 0
+          const runner = yield* Runner.make(options, [
+            sweep(() => {
+              at += 60
+              return Effect.succeed({ _tag: "Reschedule", at })
+            })
+          ])
+          yield* runner.enqueuePeriodic()
+          yield* runner.enqueuePeriodic()
+          assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+          for (let round = 0; round < 5; round++) {
+            yield* pass(runner)
+            assert.deepInclude((yield* jobRow)[0] ?? {}, {
+              status: "ready",
+              attempts: 0,
+              run_at: at,
+              last_error: null,
+              leased: false
+            })
+            yield* TestClock.setTime(at * 1000)
+          }
+        }),
+      2
+    )
+
+    test("a periodic kind is never given up, whether it panics or fails", () =>
+      Effect.gen(function*() {
+        let turn = 0
+        const runner = yield* Runner.make(options, [
+          sweep(() =>
+            turn++ % 2 === 0 ? Effect.die("boom") : new StorageFailed({ statement: "s", detail: "d", transient: false })
+          )
+        ])
+        yield* runner.enqueuePeriodic()
+        for (let round = 0; round < 10; round++) {
+          yield* pass(runner)
+          yield* TestClock.adjust("2 hours")
+        }
+        assert.strictEqual(turn, 10)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "ready" })
+        assert.deepStrictEqual(yield* marks, [])
+      }), 2)
+  })
+
+  describe("time and leases", () => {
+    test("an attempt that outlasts its budget is interrupted, cleaned up after, and retried", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const started = yield* Deferred.make<void>()
+        let cleaned = false
+        const runner = yield* Runner.make(options, [
+          validation(() =>
+            Effect.zipRight(Deferred.succeed(started, undefined), Effect.never).pipe(
+              Effect.onInterrupt(() => Effect.sync(() => void (cleaned = true)))
+            )
+          )
+        ])
+        yield* runner.pass
+        yield* Deferred.await(started)
+        yield* TestClock.adjust(9999)
+        yield* runner.interruptOverdue
+        assert.isFalse(cleaned, "within its budget")
+        yield* TestClock.adjust(1)
+        yield* runner.interruptOverdue
+        yield* runner.idle
+        assert.isTrue(cleaned)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, {
+          status: "ready",
+          attempts: 1,
+          last_error: "the attempt took longer than its budget"
+        })
+        assert.isAbove((yield* jobRow)[0]?.run_at ?? 0, 10)
+      }))
+
+    test("a budget never runs past the deadline", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k", { deadline: 4 })
+        const started = yield* Deferred.make<void>()
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
+        ])
+        yield* runner.pass
+        yield* Deferred.await(started)
+        yield* TestClock.adjust(4000)
+        yield* runner.interruptOverdue
+        yield* runner.idle
+        yield* TestClock.adjust("1 hour")
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "deadline passed" })
+      }))
+
+    test("100 000 queued: a claim walks an index, and takes the oldest", () =>
+      Effect.gen(function*() {
+        const isSqlite = backend.dialect === "sqlite"
+        yield* TestClock.setTime(1_000_000_000)
+        yield* sql(
+          isSqlite
+            ? `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+               WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+               SELECT randomblob(16), iif(i % 2 = 0, 'challenge_validate', 'nonce_sweep'), 'q' || i,
+                 '{"challenge_id":"c","profile":"p","thumbprint":"t"}', 'ready', 500000 + i, 0, 3, 0, 0 FROM n`
+            : `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+               SELECT gen_random_uuid(), CASE WHEN i % 2 = 0 THEN 'challenge_validate' ELSE 'nonce_sweep' END, 'q' || i,
+                 '{"challenge_id":"c","profile":"p","thumbprint":"t"}', 'ready', 500000 + i, 0, 3, 0, 0
+               FROM generate_series(1, 100000) i`
+        )
+        yield* sql("ANALYZE jobs")
+        const driver = database.driver()
+        const plans: Array<string> = []
+        const explaining: Driver = {
+          ...driver,
+          single: (statement, params) => {
+            if (!statement.text.startsWith("UPDATE jobs SET status = 'running'")) {
+              return driver.single(statement, params)
+            }
+            const text = `EXPLAIN ${isSqlite ? "QUERY PLAN " : ""}${statement.text}`
+            return Effect.zipRight(
+              Effect.map(driver.single({ ...statement, text, reads: true }, params), (rows) => {
+                plans.push(JSON.stringify(rows))
+              }),
+              driver.single(statement, params)
+            )
+          }
+        }
+        const runner = yield* Effect.provideService(
+          Runner.make(options, [validation(() => Effect.succeed(done))]),
+          Database,
+          explaining
+        )
+        yield* Effect.provideService(pass(runner), Database, explaining)
+        assert.strictEqual(plans.length, 1)
+        assert.include(plans[0], "jobs_due")
+        assert.notMatch(plans[0] ?? "", isSqlite ? /SCAN jobs|TEMP B-TREE/ : /Seq Scan on jobs|Sort/)
+        assert.deepStrictEqual(
+          yield* column("SELECT dedup_key FROM jobs WHERE status = 'done' ORDER BY run_at"),
+          Array.from({ length: 32 }, (_, index) => `q${2 * index + 2}`)
+        )
+      }))
+
+    test("a dead runner's row is reclaimed after its lease, due now, its attempt counted", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        yield* jobs.claim({ now: 0, owner: "dead", until: 0 + 40, limit: 1, kinds: ["challenge_validate"] })
+        const runner = yield* Runner.make(options, [validation(() => Effect.succeed(done))])
+        yield* TestClock.setTime(40_000)
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "running" }, "the lease lasts to its end")
+        yield* TestClock.setTime(41_000)
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done", attempts: 2 })
+        assert.include(eventsOf(records), "db_job_leases_reclaimed")
+      }))
+
+    test("a row met with its attempts used up is retired instead of run", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        yield* sql("UPDATE jobs SET attempts = 3")
+        const runner = yield* Runner.make(options, [validation(() => Effect.die("never called"))])
+        yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "the attempts are used up" })
+        assert.deepStrictEqual(yield* marks, ["abandoned the attempts are used up"])
+      }))
+
+    test("a result whose lease was lost is discarded, and its writes with it", () =>
+      Effect.gen(function*() {
+        for (
+          const stolen of [
+            "lease_owner = 'other'",
+            "attempts = attempts + 1",
+            "status = 'ready', lease_owner = NULL, lease_until = NULL",
+            "status = 'cancelled'"
+          ]
+        ) {
+          yield* sql("DELETE FROM jobs")
+          records.length = 0
+          yield* enqueue("k")
+          const runner = yield* Runner.make({ ...options, max_concurrent: 1 }, [
+            validation(() =>
+              Effect.as(sql(`UPDATE jobs SET ${stolen}`), { _tag: "Done", commit: mark("written") } as const)
+            )
+          ])
+          yield* pass(runner)
+          assert.deepStrictEqual(yield* marks, [], stolen)
+          assert.notInclude(yield* column("SELECT status FROM jobs"), "done", stolen)
+          assert.deepStrictEqual(
+            eventsOf(records).filter((event) => event.startsWith("job_") && event !== "job_enqueued"),
+            ["job_lease_lost"]
+          )
+        }
+      }))
+
+    test("no more attempts run at once than max_concurrent, and a free slot is used at the next signal", () =>
+      Effect.gen(function*() {
+        const payload = { order_id: "o", profile: "p", csr: "", client: {} }
+        const queue = yield* Queue
+        for (let index = 0; index < 7; index++) {
+          yield* queue.enqueue({ kind: "signer_issue", dedupKey: `k${index}`, payload })
+        }
+        const [full, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        let running = 0
+        let most = 0
+        const runner = yield* Runner.make({ ...options, max_concurrent: 3 }, [
+          Runner.handler<"signer_issue", Database>({
+            kind: "signer_issue",
+            periodic: false,
+            budgetMillis: () => 10_000,
+            run: () =>
+              Effect.gen(function*() {
+                most = Math.max(most, ++running)
+                if (running === 3) yield* Deferred.succeed(full, undefined)
+                yield* Deferred.await(go)
+                running--
+                return done
+              }),
+            abandon: () => Effect.void
+          })
+        ])
+        yield* runner.pass
+        yield* runner.pass
+        yield* Deferred.await(full)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'running'"), 3)
+        yield* queue.awakened // what enqueueing left
+        const signal = yield* Effect.fork(queue.awakened)
+        yield* Deferred.succeed(go, undefined)
+        yield* runner.idle
+        yield* Fiber.join(signal)
+        yield* pass(runner)
+        yield* pass(runner)
+        assert.strictEqual(most, 3)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 7)
+      }))
+
+    test("a database that fails while claiming ends nothing: the next pass tries again", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const driver = database.driver()
+        let away = true
+        const flaky: Driver = {
+          ...driver,
+          single: (statement, params) =>
+            away
+              ? driver.single({ ...statement, text: "SELECT * FROM no_such_table" }, [])
+              : driver.single(statement, params)
+        }
+        const runner = yield* Effect.provideService(
+          Runner.make(options, [validation(() => Effect.succeed(done))]),
+          Database,
+          flaky
+        )
+        yield* Effect.provideService(pass(runner), Database, flaky)
+        away = false
+        yield* Effect.provideService(pass(runner), Database, flaky)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done" })
+      }))
+  })
+
+  describe("stopping", () => {
+    test("drain lets attempts finish", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.as(Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(go)), done))
+        ])
+        yield* runner.pass
+        yield* Deferred.await(started)
+        const draining = yield* Effect.fork(runner.drain)
+        yield* TestClock.adjust(4999)
+        yield* Deferred.succeed(go, undefined)
+        assert.strictEqual(yield* Fiber.join(draining), 0)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done" })
+      }))
+
+    test("drain hands back after five seconds what still runs, due now, the attempt not counted", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        yield* sql("UPDATE jobs SET attempts = 1")
+        const started = yield* Deferred.make<void>()
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
+        ])
+        yield* runner.pass
+        yield* Deferred.await(started)
+        assert.strictEqual((yield* jobRow)[0]?.attempts, 2)
+        const draining = yield* Effect.fork(runner.drain)
+        yield* TestClock.adjust(5000)
+        assert.strictEqual(yield* Fiber.join(draining), 1)
+        const [row] = yield* jobRow
+        assert.deepInclude(row ?? {}, { status: "ready", attempts: 1, last_error: null, leased: false })
+        assert.isAtMost(row?.run_at ?? 99, 5)
+      }))
+
+    test("rows whose claim was under way when the runner stopped are run or handed back, not left to their lease", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const driver = database.driver()
+        const [claimed, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const slow: Driver = {
+          ...driver,
+          single: (statement, params) =>
+            statement.text.startsWith("UPDATE jobs SET status = 'running'")
+              ? Effect.tap(driver.single(statement, params), () =>
+                Effect.uninterruptible(Effect.zipRight(Deferred.succeed(claimed, undefined), Deferred.await(go))))
+              : driver.single(statement, params)
+        }
+        const runner = yield* Effect.provideService(
+          Runner.make(options, [validation(() => Effect.succeed(done))]),
+          Database,
+          slow
+        )
+        const passing = yield* Effect.fork(Effect.provideService(runner.pass, Database, slow))
+        yield* Deferred.await(claimed)
+        const stopping = yield* Effect.fork(Fiber.interrupt(passing))
+        yield* Effect.yieldNow()
+        yield* Deferred.succeed(go, undefined)
+        yield* Fiber.join(stopping)
+        yield* runner.drain
+        assert.include(["done", "ready"], (yield* jobRow)[0]?.status)
+      }))
+
+    test("leaves ready work of kinds it does not know alone, and says so", () =>
+      Effect.gen(function*() {
+        const oldest = yield* enqueue("one")
+        yield* enqueue("two")
+        const { stop } = yield* start(options, [sweep(() => Effect.succeed({ _tag: "Reschedule", at: 60 }))])
+        const unknown = records.filter(({ event }) => event === "job_kind_unknown")
+        assert.deepStrictEqual(unknown.map(({ fields }) => fields), [
+          { kind: "challenge_validate", job_id: oldest, count: 2 }
+        ])
+        yield* stop
+        assert.strictEqual(
+          yield* count(
+            "SELECT count(*) FROM jobs WHERE kind = 'challenge_validate' AND status = 'ready' AND attempts = 0"
+          ),
+          2
+        )
+      }))
+
+    test("a started runner claims what is enqueued later, and stops for good", () =>
+      Effect.gen(function*() {
+        const ran = yield* Deferred.make<void>()
+        const { stop } = yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
+        yield* enqueue("k")
+        yield* Deferred.await(ran)
+        assert.strictEqual(yield* stop, 0)
+        assert.strictEqual(yield* stop, 0, "the same answer again")
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done" })
+        yield* enqueue("later")
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'ready'"), 1)
+        assert.includeMembers([...eventsOf(records)], ["job_runner_started", "job_runner_stopped"])
+      }))
+
+    test("a started runner finds due work at its poll without being told", () =>
+      Effect.gen(function*() {
+        const ran = yield* Deferred.make<void>()
+        yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
+        yield* enqueue("k", { runAt: 3 })
+        yield* TestClock.adjust(2500)
+        assert.isFalse(yield* Deferred.isDone(ran))
+        const [fiber] = [yield* Effect.fork(Deferred.await(ran))]
+        yield* Effect.repeat(TestClock.adjust(1000), { until: () => Deferred.isDone(ran) })
+        yield* Fiber.join(fiber)
+      }))
+  })
+})
+
+const fiberResult = (fiber: Fiber.RuntimeFiber<void>): Effect.Effect<Exit.Exit<void> | null> =>
+  Effect.map(Fiber.poll(fiber), (option) => option._tag === "None" ? null : option.value)

@@ -1,0 +1,134 @@
+import { it } from "@effect/vitest"
+import type { Clock } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { assert, describe } from "vitest"
+import type { Outcome } from "../../../src/kernel/queue/Handler.ts"
+import * as jobRecords from "../../../src/kernel/queue/JobRecords.ts"
+import * as jobs from "../../../src/kernel/queue/Jobs.ts"
+import { Queue } from "../../../src/kernel/queue/Queue.ts"
+import * as Runner from "../../../src/kernel/queue/Runner.ts"
+import { start } from "../../../src/kernel/queue/Running.ts"
+import { Waits } from "../../../src/kernel/queue/Waits.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../../src/kernel/sql/Database.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../../src/pki/Entropy.ts"
+import { postgres, useDatabase } from "../../support/Databases.ts"
+import { eventsOf, sql } from "../../support/Graph.ts"
+
+const done: Outcome<Database> = { _tag: "Done" }
+
+// Longer than the test: nothing is found by polling.
+const options = {
+  poll_interval_ms: 3_600_000,
+  max_concurrent: 8,
+  lease_seconds: 300,
+  retry_base_seconds: 1,
+  retry_max_seconds: 1,
+  owner: "host:1:a"
+}
+
+const queueOf = (driver: Driver) =>
+  Effect.map(
+    Layer.build(Layer.provide(
+      Layer.fresh(Queue.layer({ maxAttempts: () => 3 })),
+      Layer.merge(Layer.succeed(Database, driver), Entropy.layer)
+    )),
+    Context.get(Queue)
+  )
+
+const validation = (run: Effect.Effect<unknown>) =>
+  Runner.handler<"challenge_validate", Database>({
+    kind: "challenge_validate",
+    periodic: false,
+    budgetMillis: () => 10_000,
+    run: () => Effect.as(run, done),
+    abandon: () => Effect.void
+  })
+
+const enqueueAt = (queue: Queue["Type"], key: string) =>
+  queue.enqueue({
+    kind: "challenge_validate",
+    dedupKey: key,
+    payload: { challenge_id: key, profile: "p", thumbprint: "t" }
+  })
+
+describe("work another process enqueues on PostgreSQL", () => {
+  const database = useDatabase(postgres)
+
+  it.scopedLive("wakes the runner once it has committed, and again after the connection was lost", () =>
+    database.use(Effect.gen(function*() {
+      const [mine, other] = [database.driver(), yield* database.another]
+      const queue = yield* queueOf(mine)
+      const elsewhere = yield* queueOf(other)
+      assert.notStrictEqual(queue.origin, elsewhere.origin)
+      let ran = yield* Deferred.make<void>()
+      const records: Array<Record> = []
+      const handlers = [validation(Effect.suspend(() => Deferred.succeed(ran, undefined)))]
+      const listeners = () =>
+        sql(
+          `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN ${jobs.wakeChannel}'`
+        )
+      const listening = Effect.repeat(Effect.delay(listeners(), 20), { until: (rows) => rows.length === 1 })
+      yield* Effect.gen(function*() {
+        const { stop } = yield* start(options, handlers)
+        yield* listening
+        yield* enqueueAt(elsewhere, "one")
+        yield* Deferred.await(ran)
+
+        ran = yield* Deferred.make<void>()
+        yield* sql(`SELECT pg_terminate_backend(${String((yield* listeners())[0]?.["pid"])})`)
+        yield* Effect.repeat(Effect.delay(listeners(), 20), { until: (rows) => rows.length === 0 })
+        yield* listening
+        yield* enqueueAt(elsewhere, "two")
+        yield* Deferred.await(ran)
+        yield* stop
+        assert.deepStrictEqual(eventsOf(records).filter((event) => event.startsWith("db_listen")), [
+          "db_listen_lost",
+          "db_listen_restored"
+        ])
+      }).pipe(Effect.provide(Layer.mergeAll(
+        Layer.succeed(Queue, queue),
+        Entropy.layer,
+        EventLog.layerMemory(records)
+      )))
+    })))
+
+  it.scopedLive("tells whoever waits for it that it has ended, settled or cancelled", () =>
+    database.use(Effect.gen(function*() {
+      const other = yield* database.another
+      const queue = yield* queueOf(other)
+      const listeners = sql(
+        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN ${jobs.doneChannel}'`
+      )
+      const server = { request_timeout_ms: 60_000, max_concurrent_requests: 100 }
+      const waits = Context.get(yield* Layer.build(Waits.layer(server)), Waits)
+      yield* Effect.repeat(Effect.delay(listeners, 20), { until: (rows) => rows.length === 1 })
+      for (const end of ["done", "cancelled"] as const) {
+        const id = yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: end, payload: { issuer: "i" } })
+        // Nothing is found by looking again.
+        const waiting = yield* Effect.fork(Effect.clockWith((clock) =>
+          Effect.withClock(
+            waits.settled(id),
+            Object.assign(Object.create(clock) as Clock.Clock, { sleep: () => Effect.never })
+          )
+        ))
+        yield* Effect.sleep("50 millis")
+        const ended = Effect.gen(function*() {
+          if (end === "cancelled") return yield* jobRecords.cancel(id, "ready", 1)
+          const claimed = {
+            now: 9_999_999_999,
+            owner: "o",
+            until: 1,
+            limit: 1,
+            kinds: ["local_ca_crl_regenerate"] as const
+          }
+          yield* jobs.claim(claimed)
+          return yield* jobs.settle({ id, owner: "o", attempts: 1 }, "done", undefined, 1)
+        })
+        assert.isDefined(yield* Effect.provideService(ended, Database, other))
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "30 seconds"))?.status, end)
+      }
+    })))
+})

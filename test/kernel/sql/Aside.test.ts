@@ -1,0 +1,104 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { assert, describe } from "vitest"
+import { bytes, int, text } from "../../../src/kernel/sql/Column.ts"
+import { all, aside, Database, run } from "../../../src/kernel/sql/Database.ts"
+import { statement } from "../../../src/kernel/sql/Statement.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { eventsOf, openDriver } from "../../support/Graph.ts"
+
+const insert = statement({
+  name: "test_insert",
+  params: { value: text() },
+  row: { value: text() },
+  sql: () => `INSERT INTO nonces (value, created_at) VALUES (:value, 0) RETURNING value AS "value"`
+})
+
+const readValues = statement({
+  name: "test_values",
+  params: { octets: bytes, above: int },
+  row: { value: text(), octets: bytes },
+  sql: ({ dialect }) =>
+    `SELECT value AS "value", ${
+      dialect === "postgres" ? ":octets::bytea" : ":octets"
+    } AS "octets" FROM nonces WHERE created_at > :above ORDER BY value`
+})
+
+/** Ends when the engine is told to give it up. */
+const endless = statement({
+  name: "test_endless",
+  params: {},
+  row: { n: int },
+  sql: ({ dialect }) =>
+    dialect === "postgres"
+      ? `SELECT 1 AS "n" FROM pg_sleep(600)`
+      : `SELECT count(*) AS "n" FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)`
+})
+
+describe.each(databases)("reads beside the service on $name", (backend) => {
+  const database = useDatabase(backend)
+
+  /** The block's database with what may read beside it. */
+  const beside = <A, E>(body: Effect.Effect<A, E, Database>) =>
+    Effect.scoped(Effect.flatMap(
+      openDriver(database.url(), 2, 5000, 1),
+      (driver) => Effect.provideService(body, Database, driver)
+    ))
+
+  it.live("give the rows any other read gives", () =>
+    beside(Effect.gen(function*() {
+      yield* run(insert, { value: "one" })
+      const read = all(readValues, { octets: Buffer.from([0, 255]), above: -1 })
+      const there = yield* aside(Effect.zip(read, read))
+      const here = yield* read
+      assert.deepStrictEqual(there, [here, here])
+      assert.deepStrictEqual(here.map(({ octets, value }) => [value, [...octets]]), [["one", [0, 255]]])
+    })))
+
+  it.live("hold up nobody, are given up by the engine, and leave the next one a connection", () =>
+    beside(Effect.gen(function*() {
+      const failing = yield* Effect.fork(Effect.flip(aside(all(endless, {}), 500)))
+      yield* Effect.yieldNow()
+      yield* run(insert, { value: "meanwhile" })
+      assert.isNull(failing.unsafePoll(), "it is under way")
+      const failed = yield* Fiber.join(failing)
+      assert.deepStrictEqual([failed.statement, failed.detail], ["test_endless", "not done within 500 ms"])
+      const found = yield* aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
+      assert.deepStrictEqual(found.map(({ value }) => value), ["meanwhile"])
+      assert.strictEqual((yield* Database).connections().busy, 0)
+    })))
+
+  it.live("have their time together, and not each", () =>
+    beside(Effect.gen(function*() {
+      const forever = Effect.forever(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
+      assert.strictEqual((yield* Effect.flip(aside(forever, 300))).detail, "not done within 300 ms")
+    })))
+
+  it.live("cannot write", () =>
+    beside(Effect.gen(function*() {
+      const failed = yield* Effect.flip(aside(run(insert, { value: "never" })))
+      assert.match(failed.detail, /readonly|read-only/)
+      assert.deepStrictEqual(yield* all(readValues, { octets: Buffer.alloc(0), above: -1 }), [])
+    })))
+
+  it.live("and transactions wait for a connection as long as the configuration says", () => {
+    const records: Array<Record> = []
+    return Effect.scoped(Effect.gen(function*() {
+      const driver = yield* openDriver(database.url(), 1, 50)
+      const over = yield* Deferred.make<void>()
+      const begun = yield* Deferred.make<void>()
+      const holding = yield* Effect.fork(
+        driver.exclusive(() => Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(over)))
+      )
+      yield* Deferred.await(begun)
+      const failed = yield* Effect.flip(Effect.provideService(run(insert, { value: "late" }), Database, driver))
+      assert.include(failed.detail, backend.dialect === "sqlite" ? "no connection within 50 ms" : "timeout")
+      assert.deepStrictEqual(eventsOf(records).filter((event) => event === "db_pool_timeout"), ["db_pool_timeout"])
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(holding)
+      yield* Effect.provideService(run(insert, { value: "in time" }), Database, driver)
+    })).pipe(Effect.provide(EventLog.layerMemory(records)))
+  })
+})

@@ -1,0 +1,220 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import { JobId } from "../../src/kernel/queue/Job.ts"
+import * as queue from "../../src/kernel/queue/Jobs.ts"
+import type { Driver } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import * as jobs from "../../src/operations/Jobs.ts"
+import { jobObject } from "../../src/operations/Objects.ts"
+import { finalize } from "../../src/operations/order/Finalize.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { databases, useDatabase } from "../support/Databases.ts"
+import type { World } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { withOwnCa, work } from "../support/Issued.ts"
+import { madeAt } from "../support/LocalCa.ts"
+
+/* What operators do with jobs (docs/jobs.md, "By hand"; docs/decisions/job-outcomes.md, "Giving up"). */
+
+const config = configOf()
+const operator = { kind: "cli", id: "tester" } as const
+const nobody = "01234567-89ab-7def-8123-456789abcdef"
+
+describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
+  const database = useDatabase(backend)
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
+    it.effect(name, () => database.use(withOwnCa(name, body)))
+
+  /** An order whose certificate is asked for, and the job that is to sign it. */
+  const finalized = Effect.fnUntraced(function*(name = "a.example") {
+    const caller = yield* callerAt(profileOf(config))
+    const { id: orderId } = yield* orderOf(caller, name)
+    yield* sql("UPDATE authorizations SET status = 'valid' WHERE status = 'pending'")
+    yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
+    yield* finalize(caller, orderId, makeCsr({ names: [name] }).csr.toString("base64url"))
+    const [job] = (yield* jobs.list({ orderId }, { limit: 10, offset: 0 })).items
+    return { orderId, job: job ?? assert.fail("no job"), caller }
+  })
+
+  const audited = Effect.map(
+    sql("SELECT event, actor_kind, actor_id, detail FROM audit_log ORDER BY id"),
+    (rows) =>
+      rows.map(({ actor_id, actor_kind, detail, event }) => {
+        const read: unknown = typeof detail === "string" ? JSON.parse(detail) : detail
+        return { event, actor: `${String(actor_kind)} ${String(actor_id)}`, detail: read }
+      })
+  )
+
+  const fail = (id: string) =>
+    sql(
+      `UPDATE jobs SET status = 'failed', attempts = 5, last_error = 'planted' WHERE ${
+        backend.dialect === "sqlite" ? `id = X'${id.replaceAll("-", "")}'` : `id = '${id}'`
+      }`
+    )
+
+  test("are listed newest first, by kind, status and order, and shown without the CSR", () =>
+    Effect.gen(function*() {
+      const [one, two] = [yield* finalized("a.example"), yield* finalized("b.example")]
+      const page = { limit: 10, offset: 0 }
+      const ids = (filters: Parameters<typeof jobs.list>[0]) =>
+        Effect.map(jobs.list(filters, page), ({ items, total }) => [items.map(({ id }) => id), total])
+      const both = [two.job.id, one.job.id].toSorted().toReversed()
+      assert.deepStrictEqual(yield* ids({ kind: "signer_issue" }), [both, 2])
+      assert.deepStrictEqual(yield* ids({ orderId: one.orderId }), [[one.job.id], 1])
+      assert.deepStrictEqual(yield* ids({ status: "failed" }), [[], 0])
+      assert.deepStrictEqual(yield* ids({ kind: "unheard_of" }), [[], 0])
+      assert.deepStrictEqual((yield* jobs.list({}, { limit: 1, offset: 1 })).items.map(({ id }) => id), both.slice(1))
+      const shown = jobObject(yield* jobs.find(one.job.id))
+      assert.deepInclude(shown, { kind: "signer_issue", dedupKey: one.orderId, status: "ready" })
+      assert.deepInclude(shown.payload, { order_id: one.orderId, profile: "default" })
+      assert.notProperty(shown.payload, "csr")
+      assert.strictEqual((yield* Effect.flip(jobs.find(nobody)))._tag, "NoSuchJob")
+      assert.strictEqual((yield* Effect.flip(jobs.find("x")))._tag, "NoSuchJob")
+    }))
+
+  test("a signing that is cancelled ends its order invalid, with two rows of one actor", () =>
+    Effect.gen(function*() {
+      const { job, orderId } = yield* finalized()
+      assert.isTrue(jobs.endsOrder(job))
+      assert.strictEqual((yield* jobs.cancel(operator, job.id)).status, "cancelled")
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["invalid"])
+      assert.deepStrictEqual(yield* audited, [
+        {
+          event: "certificate_issue_failed",
+          actor: "cli tester",
+          detail: { cause: "cancelled", error: "cancelled by an operator" }
+        },
+        {
+          event: "job_cancelled",
+          actor: "cli tester",
+          detail: { kind: "signer_issue", job_id: job.id, subject: orderId }
+        }
+      ])
+      yield* work("signer_issue")
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+      const again = yield* Effect.flip(jobs.cancel(operator, job.id))
+      assert.deepInclude(again, { _tag: "NotCancellable", status: "cancelled" })
+    }))
+
+  test("a validation that is cancelled ends challenge, authorization and order invalid", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const { id: orderId } = yield* orderOf(caller, "a.example")
+      const [challenge = ""] = yield* column(
+        `SELECT ${backend.dialect === "sqlite" ? "lower(hex(id))" : "id::text"} FROM challenges`
+      )
+      const id = challenge.replace(/^(.{8})-?(.{4})-?(.{4})-?(.{4})-?(.{12})$/, "$1-$2-$3-$4-$5")
+      yield* sql("UPDATE challenges SET status = 'processing'")
+      const inserted = yield* queue.insert({
+        id: JobId("01234567-89ab-7def-8123-000000000001"),
+        kind: "challenge_validate",
+        dedupKey: id,
+        payload: JSON.stringify({ challenge_id: id, profile: "default", thumbprint: "x" }),
+        runAt: madeAt + 60,
+        maxAttempts: 5,
+        deadline: undefined,
+        now: madeAt,
+        origin: "test"
+      })
+      assert.deepStrictEqual(
+        (yield* jobs.list({ orderId }, { limit: 10, offset: 0 })).items.map((job) => job.id),
+        [inserted?.id]
+      )
+      yield* jobs.cancel(operator, inserted?.id ?? "")
+      for (const table of ["challenges", "authorizations", "orders"]) {
+        assert.deepStrictEqual(yield* column(`SELECT status FROM ${table}`), ["invalid"], table)
+      }
+    }))
+
+  test("a failed one is cancelled without touching its order; a running one is not", () =>
+    Effect.gen(function*() {
+      const { job } = yield* finalized()
+      yield* fail(job.id)
+      assert.isFalse(jobs.endsOrder(yield* jobs.find(job.id)))
+      yield* jobs.cancel(operator, job.id)
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["processing"])
+      assert.deepStrictEqual((yield* audited).map(({ event }) => event), ["job_cancelled"])
+
+      const other = yield* finalized("b.example")
+      yield* queue.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] })
+      assert.deepInclude(yield* Effect.flip(jobs.cancel(operator, other.job.id)), {
+        _tag: "NotCancellable",
+        status: "running"
+      })
+      assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, other.job.id)), {
+        _tag: "NotRunnable",
+        status: "running"
+      })
+    }))
+
+  test("one that is taken up at the last moment is left to run, and its order with it", () =>
+    Effect.gen(function*() {
+      const { job } = yield* finalized()
+      const driver = database.driver()
+      const claim = Effect.provideService(
+        queue.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] }),
+        Database,
+        driver
+      )
+      let taken = false
+      const late: Driver = {
+        ...driver,
+        transact: (body) =>
+          taken ? driver.transact(body) : Effect.zipRight(
+            Effect.orDie(Effect.tap(claim, Effect.sync(() => (taken = true)))),
+            driver.transact(body)
+          )
+      }
+      const refused = yield* Effect.flip(Effect.provideService(jobs.cancel(operator, job.id), Database, late))
+      assert.deepInclude(refused, { _tag: "NotCancellable", status: "running" })
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["processing"])
+      assert.deepStrictEqual(yield* audited, [])
+    }))
+
+  test("run-now pulls a waiting one forward, once in the trail, and gives a failed one a single attempt", () =>
+    Effect.gen(function*() {
+      const { job } = yield* finalized()
+      yield* sql(`UPDATE jobs SET run_at = ${madeAt + 3600}`)
+      assert.strictEqual((yield* jobs.runNow(operator, job.id)).runAt, madeAt)
+      yield* jobs.runNow(operator, job.id) // due already: nothing changes
+      assert.deepStrictEqual((yield* audited).map(({ event }) => event), ["job_advanced"])
+      yield* fail(job.id)
+      assert.deepInclude(yield* jobs.runNow(operator, job.id), {
+        status: "ready",
+        attempts: job.maxAttempts - 1,
+        runAt: madeAt
+      })
+      yield* work("signer_issue")
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
+      assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), { _tag: "NotRunnable", status: "done" })
+    }))
+
+  test("a failed one does not run again beside the one that lives in its place", () =>
+    Effect.gen(function*() {
+      const { job } = yield* finalized()
+      yield* fail(job.id)
+      yield* queue.insert({
+        id: JobId("01234567-89ab-7def-8123-000000000002"),
+        kind: "signer_issue",
+        dedupKey: job.dedupKey,
+        payload: job.payload,
+        runAt: madeAt,
+        maxAttempts: 5,
+        deadline: undefined,
+        now: madeAt,
+        origin: "test"
+      })
+      assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), { _tag: "NotRunnable", status: "failed" })
+    }))
+
+  test("the queue is counted by kind, with the age of what is due", () =>
+    Effect.gen(function*() {
+      const { job } = yield* finalized()
+      yield* finalized("b.example")
+      yield* fail(job.id)
+      yield* sql(`UPDATE jobs SET run_at = ${madeAt - 30}`)
+      const [found] = (yield* jobs.queue).filter(({ kind }) => kind === "signer_issue")
+      assert.deepStrictEqual(found, { kind: "signer_issue", ready: 1, running: 0, failed: 1, oldestReadySeconds: 30 })
+    }))
+})

@@ -1,0 +1,130 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import type { Driver } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import * as samples from "../../src/operations/Samples.ts"
+import { databases, useDatabase } from "../support/Databases.ts"
+import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql, world } from "../support/Graph.ts"
+import { daySeconds, madeAt } from "../support/LocalCa.ts"
+
+const config = configOf()
+const known = { kinds: ["signer_issue", "nonce_sweep"], profiles: ["default", "other"] } as const
+
+describe.each(databases)("samples of the database on $name", (backend) => {
+  const database = useDatabase(backend)
+  const records: Array<Record> = []
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database>) =>
+    it.effect(name, () =>
+      Effect.suspend(() => {
+        records.length = 0
+        return Effect.zipRight(TestClock.setTime(madeAt * 1000), body())
+      }).pipe(Effect.provide(EventLog.layerMemory(records)), (self) => database.use(self)))
+
+  const job = (key: string, status: string, runAt: number) => {
+    const id = `01234567-89ab-7def-8123-${key.padStart(12, "0")}`
+    const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+    return sql(
+      `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+       VALUES (${literal}, 'signer_issue', '${key}', '{}', '${status}', ${runAt}, 0, 5, 1, 1)`
+    )
+  }
+
+  /** The driver, with statements that match doing something else. */
+  const instead = (pattern: RegExp, answer: ReturnType<Driver["single"]>): Driver => {
+    const driver = database.driver()
+    const { aside } = driver
+    return {
+      ...driver,
+      single: (statement, params) => pattern.test(statement.text) ? answer : driver.single(statement, params),
+      aside: aside === undefined ? undefined : (patience, body) =>
+        aside(patience, (connection) =>
+          body({
+            execute: (text, params, transform) =>
+              pattern.test(text) ? answer as never : connection.execute(text, params, transform)
+          }))
+    }
+  }
+
+  const valuesOf = (found: samples.Samples, name: Parameters<samples.Samples["get"]>[0]) =>
+    Object.fromEntries(
+      (found.get(name) ?? []).map(({ labels, value }) => [Object.values(labels).join(" "), value])
+    )
+
+  test("count the queue by kind and status, with 0 for a kind that has no rows", () =>
+    Effect.gen(function*() {
+      yield* job("1", "ready", madeAt - 50)
+      yield* job("2", "ready", madeAt + 50)
+      yield* job("3", "failed", madeAt - 500)
+      yield* job("4", "done", madeAt - 500)
+      const found = yield* yield* samples.make(known)
+      assert.deepStrictEqual(valuesOf(found, "acme_svc_jobs"), {
+        "signer_issue ready": 2,
+        "signer_issue running": 0,
+        "signer_issue failed": 1,
+        "nonce_sweep ready": 0,
+        "nonce_sweep running": 0,
+        "nonce_sweep failed": 0
+      })
+      assert.deepStrictEqual(valuesOf(found, "acme_svc_job_oldest_ready_seconds"), { signer_issue: 50, nonce_sweep: 0 })
+    }))
+
+  test("count certificates that end soon and were not replaced, by cumulative window", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      for (const [days, name] of [[0.5, "a"], [5, "b"], [6, "c"], [20, "d"], [60, "c"]] as const) {
+        yield* orderOf(caller, `${name}.example`)
+        yield* sql(
+          `UPDATE orders SET status = 'valid', certificate = '${handmadeChain}', cert_serial = '0a',
+             cert_not_after = ${madeAt + days * daySeconds} WHERE status = 'pending'`
+        )
+      }
+      const found = yield* yield* samples.make(known)
+      assert.deepStrictEqual(valuesOf(found, "acme_svc_certificates_expiring"), {
+        "default 1d": 1,
+        "default 7d": 2,
+        "default 30d": 3,
+        "other 1d": 0,
+        "other 7d": 0,
+        "other 30d": 0
+      })
+    }).pipe(Effect.provide(world())))
+
+  test("are kept for ten seconds", () =>
+    Effect.gen(function*() {
+      const sample = yield* samples.make(known)
+      const ready = Effect.map(sample, (found) => valuesOf(found, "acme_svc_jobs")["signer_issue ready"])
+      assert.strictEqual(yield* ready, 0)
+      yield* job("1", "ready", madeAt)
+      yield* TestClock.adjust("9 seconds")
+      assert.strictEqual(yield* ready, 0)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* ready, 1)
+    }))
+
+  test("one that fails, or takes two seconds, is left out and logged; the others are there", () =>
+    Effect.gen(function*() {
+      const failing = instead(/min\(run_at\)/, new SqlError({ cause: undefined, message: "planted" }))
+      const found = yield* Effect.provideService(yield* samples.make(known), Database, failing)
+      assert.isFalse(found.has("acme_svc_job_oldest_ready_seconds"))
+      assert.isTrue(found.has("acme_svc_jobs") && found.has("acme_svc_crl_next_update_seconds"))
+      const told = records.filter(({ event }) => event === "metrics_sample_failed").map(({ fields }) =>
+        fields["series"]
+      )
+      assert.deepStrictEqual(told, ["acme_svc_job_oldest_ready_seconds"])
+
+      const over = yield* Deferred.make<ReadonlyArray<never>>()
+      const waiting = instead(/FROM crls/, Deferred.await(over))
+      const slow = Effect.provideService(yield* samples.make(known), Database, waiting)
+      const fiber = yield* Effect.fork(slow)
+      yield* Effect.iterate(0, {
+        while: () => fiber.unsafePoll() === null,
+        body: (round) => Effect.as(TestClock.adjust("1 second"), round + 1)
+      })
+      assert.isFalse((yield* Fiber.join(fiber)).has("acme_svc_crl_next_update_seconds"))
+      yield* Deferred.succeed(over, [])
+    }))
+})

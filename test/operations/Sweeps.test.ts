@@ -1,0 +1,253 @@
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import { AuthorizationId, OrderId } from "../../src/domain/Id.ts"
+import { periodicKey } from "../../src/kernel/queue/Job.ts"
+import * as jobs from "../../src/kernel/queue/Jobs.ts"
+import { Queue } from "../../src/kernel/queue/Queue.ts"
+import * as Runner from "../../src/kernel/queue/Runner.ts"
+import * as authorizations from "../../src/operations/authorization/Authorizations.ts"
+import * as orders from "../../src/operations/order/Orders.ts"
+import * as sweeps from "../../src/operations/Sweeps.ts"
+import type { Config } from "../../src/settings/AppConfig.ts"
+import * as audit from "../../src/store/Audit.ts"
+import * as nonces from "../../src/store/Nonces.ts"
+import * as http01Tokens from "../../src/store/upstream/Http01Tokens.ts"
+import { handlers } from "../../src/surfaces/jobs/JobHandlers.ts"
+import { databases } from "../support/Databases.ts"
+import { breakWrites, mend } from "../support/Faults.ts"
+import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { daySeconds, madeAt } from "../support/LocalCa.ts"
+import { useWorld } from "../support/UseWorld.ts"
+
+describe.each(databases)("periodic work on $name", (backend) => {
+  const { records, test: plain } = useWorld(backend, { startsAt: madeAt })
+  const test = Object.assign(plain, {
+    each:
+      <A extends ReadonlyArray<string>>(cases: ReadonlyArray<A>) =>
+      (name: string, body: (...words: A) => ReturnType<Parameters<typeof plain>[1]>) => {
+        for (const words of cases) {
+          plain(words.reduce((text, word) => text.replace("%s", word), name), () => body(...words))
+        }
+      }
+  })
+
+  const nonceRow = audit.record({
+    event: "crl_number_raised",
+    actorKind: "cli",
+    actorId: undefined,
+    detail: { issuer: "a", before: 1, after: 2 }
+  })
+
+  test("the audit trail keeps its days, in batches, and a sweep that removed something says how much", () =>
+    Effect.gen(function*() {
+      yield* Effect.replicateEffect(nonceRow, 1001, { discard: true })
+      yield* TestClock.adjust("10 days")
+      yield* Effect.replicateEffect(nonceRow, 3, { discard: true })
+      yield* sweeps.sweepAudit(10)
+      assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 1004, "the very second is kept")
+      yield* TestClock.adjust("1 second")
+      yield* sweeps.sweepAudit(10)
+      const rows = yield* sql("SELECT event, actor_kind, detail FROM audit_log ORDER BY id")
+      assert.strictEqual(rows.length, 4)
+      const { actor_kind, detail, event } = rows[3] ?? {}
+      const read: unknown = typeof detail === "string" ? JSON.parse(detail) : detail
+      assert.deepStrictEqual([event, actor_kind, read], ["audit_pruned", "system", {
+        cutoff: new Date((madeAt + 1) * 1000).toISOString(),
+        removed: 1001
+      }])
+      yield* sweeps.sweepAudit(10)
+      assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 4, "nothing removed, nothing said")
+    }))
+
+  test("an order that came to nothing keeps its row alone, a day after its expiry; one that was issued keeps all", () =>
+    Effect.gen(function*() {
+      const config = configOf()
+      const profile = profileOf(config)
+      const caller = yield* callerAt(profile)
+      const [waiting, failed, ready, issued] = yield* Effect.all(
+        ["a", "b", "c", "d"].map((name) => orderOf(caller, `${name}1.example`, `${name}2.example`))
+      )
+      const set = (status: string, order: typeof waiting) => {
+        const id = order?.id ?? ""
+        const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+        return sql(`UPDATE orders SET status = '${status}' WHERE id = ${literal}`)
+      }
+      yield* set("invalid", failed)
+      yield* set("ready", ready)
+      yield* set("valid", issued)
+      const left = Effect.all([
+        column("SELECT status FROM orders ORDER BY id"),
+        count("SELECT count(*) FROM authorizations"),
+        count("SELECT count(*) FROM challenges"),
+        count("SELECT count(*) FROM order_identifiers")
+      ])
+      yield* TestClock.adjust(`${profile.order.validity_seconds + daySeconds - 1} seconds`)
+      yield* sweeps.sweepOrders(config)
+      assert.deepStrictEqual(yield* left, [["pending", "invalid", "ready", "valid"], 8, 8, 8])
+      yield* TestClock.adjust("1 second")
+      const stripped = [["invalid", "invalid", "invalid", "valid"], 2, 2, 8]
+      for (const _ of [1, 2]) {
+        yield* sweeps.sweepOrders(config)
+        assert.deepStrictEqual<unknown>(yield* left, stripped)
+      }
+      assert.deepStrictEqual((yield* orders.find(caller, waiting?.id ?? OrderId(""))).authorizationIds, [])
+      const [gone = AuthorizationId("")] = failed?.authorizationIds ?? []
+      assert.strictEqual((yield* Effect.flip(authorizations.find(caller, gone)))._tag, "NotFound")
+    }))
+
+  test("more such orders than are looked at in one go, made in one second, all lose theirs", () =>
+    Effect.gen(function*() {
+      const config = configOf()
+      const caller = yield* callerAt(profileOf(config))
+      const every = Array.from({ length: 510 }, (_, at) => orderOf(caller, `a${at}.example`))
+      yield* Effect.all(every, { concurrency: "unbounded", discard: true })
+      yield* sql("UPDATE orders SET status = 'invalid'")
+      yield* TestClock.adjust("9 days")
+      yield* sweeps.sweepOrders(config)
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 510)
+      assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 0)
+    }))
+
+  test("a sweep that fails is tried again after backoff, longer each time, and never later than it would have been", () =>
+    Effect.gen(function*() {
+      const config = configOf(
+        "[audit]\nretention_days = 1\n[jobs]\nretry_base_seconds = 100\nretry_max_seconds = 10000000"
+      )
+      const runner = yield* Runner.make(
+        { ...config.jobs, owner: "host:1:a" },
+        handlers(config).filter(({ kind }) => kind === "audit_sweep")
+      )
+      yield* runner.enqueuePeriodic()
+      yield* sql("ALTER TABLE audit_log RENAME TO audit_log_away")
+      const next = Effect.map(
+        sql("SELECT run_at, updated_at, last_error FROM jobs"),
+        ([row]) => ({ wait: Number(row?.["run_at"]) - Number(row?.["updated_at"]), error: row?.["last_error"] })
+      )
+      for (const most of [100, 200, 400]) {
+        yield* runner.pass
+        yield* runner.idle
+        const { error, wait } = yield* next
+        assert.isTrue(wait <= most && wait >= most * 0.75, `${wait}`)
+        assert.include(String(error), "audit_log")
+        yield* TestClock.adjust(`${wait} seconds`)
+      }
+      for (let round = 0; round < 12; round++) {
+        yield* runner.pass
+        yield* runner.idle
+        yield* TestClock.adjust(`${(yield* next).wait} seconds`)
+      }
+      assert.strictEqual((yield* next).wait, daySeconds)
+      yield* sql("ALTER TABLE audit_log_away RENAME TO audit_log")
+      yield* runner.pass
+      yield* runner.idle
+      assert.deepStrictEqual(yield* next, { wait: daySeconds, error: null })
+    }))
+
+  test("a sweep that is not wanted any more ends, and is not enqueued again", () =>
+    Effect.gen(function*() {
+      const queue = yield* Queue
+      const kinds = ["audit_sweep", "job_retention_sweep"] as const
+      for (const kind of kinds) yield* queue.enqueue({ kind, dedupKey: periodicKey, payload: {} })
+      const unwanted = configOf("[audit]\nretention_days = 0\n[jobs]\nretention_days = 0")
+      const runner = yield* Runner.make({ ...unwanted.jobs, owner: "host:1:a" }, handlers(unwanted))
+      yield* runner.pass
+      yield* runner.idle
+      const statuses = column("SELECT status FROM jobs WHERE kind IN ('audit_sweep', 'job_retention_sweep')")
+      assert.deepStrictEqual(yield* statuses, ["done", "done"])
+      yield* runner.enqueuePeriodic()
+      assert.deepStrictEqual(yield* statuses, ["done", "done"])
+      const wanted = configOf("[audit]\nretention_days = 1")
+      runner.retune(wanted.jobs, handlers(wanted))
+      yield* runner.enqueuePeriodic()
+      assert.deepStrictEqual((yield* statuses).toSorted(), ["done", "done", "ready", "ready"])
+      yield* runner.pass
+      yield* runner.idle
+      const again = yield* jobs.findLive("audit_sweep", periodicKey)
+      assert.isDefined(again, "due again tomorrow")
+      const due = yield* column("SELECT run_at FROM jobs WHERE kind = 'audit_sweep' AND status = 'ready'")
+      assert.deepStrictEqual(due, [String(madeAt + daySeconds)])
+    }))
+
+  const said = (event: string) => records.filter((one) => one.event === event).map(({ fields }) => fields)
+  const relaying = `[signer]
+backend = "relay"
+relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01", account_key_path = "a.key" }
+`
+  const everything = configOf(`${relaying}[audit]\nretention_days = 10\n[jobs]\nretention_days = 10`)
+
+  /** One run of each sweep that is due. */
+  const runDue = Effect.fnUntraced(function*(config: Config = everything) {
+    const runner = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, handlers(config))
+    yield* runner.enqueuePeriodic()
+    yield* runner.pass
+    yield* runner.idle
+  })
+
+  const old = Effect.gen(function*() {
+    yield* nonceRow
+    yield* nonces.insert(["spent too late"], madeAt)
+    yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 60 })
+    const caller = yield* callerAt(profileOf(everything))
+    yield* orderOf(caller, "forgotten.example")
+    const queue = yield* Queue
+    yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } })
+    yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt} WHERE kind = 'local_ca_crl_regenerate'`)
+  })
+
+  test("each sweep is a job that removes what is over, says so, and is due again", () =>
+    Effect.gen(function*() {
+      yield* old
+      yield* TestClock.adjust("60 days")
+      yield* runDue()
+      assert.deepStrictEqual(said("nonce_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("http_01_token_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("order_reaper_swept"), [
+        { profile: "default", rows_removed: 1 },
+        { profile: "other", rows_removed: 0 }
+      ])
+      assert.deepStrictEqual(said("audit_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("job_reaper_swept"), [{ rows_removed: 1 }])
+      for (const table of ["orders", "nonces", "http01_tokens"]) {
+        assert.strictEqual(yield* count(`SELECT count(*) FROM ${table}`), 0, table)
+      }
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status <> 'ready'"), 0)
+      assert.deepStrictEqual(
+        records.filter(({ event }) => event.endsWith("_failed") || event === "job_run_retried"),
+        []
+      )
+    }))
+
+  test("the order sweep tells of a profile whose orders are kept for good, too", () =>
+    Effect.gen(function*() {
+      yield* old
+      yield* TestClock.adjust("60 days")
+      yield* runDue(configOf("[order]\nretention_days = 0"))
+      assert.deepStrictEqual(said("order_reaper_swept"), [
+        { profile: "default", rows_removed: 0 },
+        { profile: "other", rows_removed: 0 }
+      ])
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 1)
+    }))
+
+  test.each([
+    ["nonce_reaper_failed", "nonces"],
+    ["http_01_token_reaper_failed", "http01_tokens"],
+    ["order_reaper_failed", "orders"],
+    ["audit_reaper_failed", "audit_log"],
+    ["job_reaper_failed", "jobs"]
+  ])("%s: a sweep that cannot delete from %s says so, and the others go on", (event, table) =>
+    Effect.gen(function*() {
+      yield* old
+      yield* TestClock.adjust("60 days")
+      yield* breakWrites(backend.dialect, { table, operation: "DELETE" })
+      yield* Effect.ensuring(runDue(), mend(backend.dialect))
+      const [failed, ...more] = records.filter((one) => one.event.endsWith("_reaper_failed"))
+      assert.deepStrictEqual([failed?.event, failed?.level, more], [event, "error", []])
+      assert.match(String(failed?.fields["error"]), /planted/)
+      assert.strictEqual(
+        records.filter((one) => one.event.endsWith("_reaper_swept")).length,
+        table === "orders" ? 4 : 5
+      )
+      assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind LIKE '%sweep'"), ["ready"])
+    }))
+})

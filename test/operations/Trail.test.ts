@@ -1,0 +1,113 @@
+import { it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import type { Database } from "../../src/kernel/sql/Database.ts"
+import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import * as eab from "../../src/operations/Eab.ts"
+import { finalize } from "../../src/operations/order/Finalize.ts"
+import * as admin from "../../src/operations/order/OrderRecords.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { databases, useDatabase } from "../support/Databases.ts"
+import type { World } from "../support/Graph.ts"
+import { callerAt, column, configOf, eventsOf, newPrivateKey, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { issueTo, withOwnCa, work } from "../support/Issued.ts"
+
+/* A change and the row of the audit trail that tells of it are one: neither is there without the other. */
+
+const config = configOf()
+const operator = { kind: "cli", id: "olga" } as const
+
+describe.each(databases)("the audit trail on $name", (backend) => {
+  const database = useDatabase(backend)
+  const records: Array<Record> = []
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
+    it.effect(name, () => {
+      records.length = 0
+      const logged = Effect.suspend(() => Effect.provide(body(), EventLog.layerMemory(records)))
+      return database.use(withOwnCa(name, () => logged))
+    })
+
+  /** Runs while no row can be written. */
+  const withoutRows = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      sql(
+        backend.dialect === "sqlite"
+          ? "CREATE TRIGGER planted BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'planted'); END"
+          : "ALTER TABLE audit_log ADD CONSTRAINT planted CHECK (FALSE) NOT VALID"
+      ),
+      () => body,
+      () => sql(backend.dialect === "sqlite" ? "DROP TRIGGER planted" : "ALTER TABLE audit_log DROP CONSTRAINT planted")
+    )
+
+  const events = column("SELECT event FROM audit_log ORDER BY id")
+  const here = Effect.suspend(() => callerAt(profileOf(config)))
+
+  test("has the row of a certificate with the certificate", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const { id } = yield* orderOf(caller, "a.example")
+      yield* sql("UPDATE authorizations SET status = 'valid'")
+      yield* sql("UPDATE orders SET status = 'ready'")
+      const csr = makeCsr({ names: ["a.example"], key: newPrivateKey() }).csr
+      yield* finalize(caller, id, csr.toString("base64url"))
+      const unchanged = Effect.gen(function*() {
+        assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["processing"])
+        assert.deepStrictEqual(yield* events, [])
+      })
+      const signing = yield* Effect.fork(work("signer_issue"))
+      const refused = Effect.iterate(0, {
+        while: () => !eventsOf(records).includes("db_statement_failed"),
+        body: () => Effect.promise(() => new Promise<number>((done) => setImmediate(done, 0)))
+      })
+      yield* withoutRows(Effect.zipRight(refused, unchanged))
+      // The settlement is insisted on, and has its way now.
+      yield* Effect.iterate(0, {
+        while: () => signing.unsafePoll() === null,
+        body: () => Effect.as(TestClock.adjust("1 second"), 0)
+      })
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
+      assert.deepStrictEqual(yield* events, ["certificate_issued"])
+    }))
+
+  test("has the row of a revocation with the revocation", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issueTo(yield* here, ["a.example"])
+      yield* sql("DELETE FROM audit_log")
+      yield* withoutRows(Effect.flip(admin.revoke(config, operator, orderId, 1)))
+      assert.deepStrictEqual(yield* column("SELECT cert_serial FROM orders WHERE revoked_at IS NOT NULL"), [])
+      assert.deepStrictEqual(yield* column("SELECT serial FROM revocations"), [])
+      yield* admin.revoke(config, operator, orderId, 1)
+      assert.deepStrictEqual(yield* events, ["certificate_revoked"])
+    }))
+
+  test("has the row of a credential with the credential, whatever becomes of it", () =>
+    Effect.gen(function*() {
+      yield* withoutRows(Effect.flip(eab.create(operator, { label: "one", profile: undefined })))
+      assert.deepStrictEqual(yield* column("SELECT status FROM eab_keys"), [])
+      const { credential } = yield* eab.create(operator, { label: "one", profile: undefined })
+      yield* withoutRows(Effect.flip(eab.revoke(operator, credential.kid)))
+      assert.deepStrictEqual(yield* column("SELECT status FROM eab_keys"), ["active"])
+      yield* eab.revoke(operator, credential.kid)
+      yield* eab.revoke(operator, credential.kid)
+      yield* withoutRows(Effect.flip(eab.remove(operator, credential.kid, "keep")))
+      assert.deepStrictEqual(yield* column("SELECT status FROM eab_keys"), ["revoked"])
+      yield* eab.remove(operator, credential.kid, "keep")
+      assert.deepStrictEqual(yield* events, ["eab_created", "eab_revoked", "eab_deleted"])
+    }))
+
+  test("a refusal whose row cannot be written is logged with what it was about", () =>
+    Effect.gen(function*() {
+      const { orderId, serial } = yield* issueTo(yield* here, ["a.example"])
+      yield* admin.revoke(config, operator, orderId, 1)
+      records.length = 0
+      yield* withoutRows(Effect.flip(admin.revoke(config, operator, orderId, 1)))
+      const told = records.filter(({ event }) => event === "audit_write_failed").map(({ fields }) => fields)
+      assert.lengthOf(told, 1)
+      assert.deepInclude(told[0], {
+        audit_event: "certificate_revoke_failed",
+        order_id: orderId,
+        cert_serial: serial.replace(/^(?:00)+/, "")
+      })
+    }))
+})

@@ -1,0 +1,147 @@
+import { it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import type { OrderId } from "../../../src/domain/Id.ts"
+import type { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Caller } from "../../../src/operations/Caller.ts"
+import * as expiring from "../../../src/operations/order/Expiring.ts"
+import { namedLeafOf } from "../../../src/pki/x509/CertId.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import type { World } from "../../support/Graph.ts"
+import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { issueTo, withOwnCa } from "../../support/Issued.ts"
+import { daySeconds, madeAt } from "../../support/LocalCa.ts"
+
+/* What ends soon, and what has taken its place (docs/decisions/expiring.md). */
+
+const config = configOf()
+
+describe.each(databases)("certificates that end soon on $name", (backend) => {
+  const database = useDatabase(backend)
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
+    it.effect(name, () => database.use(withOwnCa(name, body)))
+
+  const update = (id: OrderId, set: string) => {
+    const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+    return sql(`UPDATE orders SET ${set} WHERE id = ${literal}`)
+  }
+
+  /** An order of this account whose certificate ends in so many days. */
+  const ending = Effect.fnUntraced(function*(caller: Caller, days: number, ...names: ReadonlyArray<string>) {
+    const { id } = yield* orderOf(caller, ...names)
+    const end = madeAt + days * daySeconds
+    yield* update(id, `status = 'valid', certificate = '${handmadeChain}', cert_serial = '0a', cert_not_after = ${end}`)
+    return id
+  })
+
+  const here = Effect.suspend(() => callerAt(profileOf(config)))
+  const everything = { limit: 100, offset: 0 }
+  const within = (days: number, more: { readonly profile?: string; readonly hideSuperseded?: boolean } = {}) =>
+    Effect.map(
+      expiring.list({ days, hideSuperseded: false, ...more }, everything),
+      ({ items, ...counts }) => ({
+        ...counts,
+        items,
+        ids: items.map(({ order }) => order.id),
+        followers: items.map(({ supersededBy }) =>
+          supersededBy === undefined ? undefined : [supersededBy.order.id, supersededBy.via]
+        )
+      })
+    )
+
+  test("are the issued, unrevoked, unexpired ones of the window, soonest first, of every profile or one", () =>
+    Effect.gen(function*() {
+      const [caller, elsewhere] = [yield* here, yield* callerAt(profileOf(config, "other"))]
+      yield* orderOf(caller, "pending.example")
+      const later = yield* ending(caller, 5, "later.example")
+      const sooner = yield* ending(elsewhere, 2, "sooner.example")
+      const last = yield* ending(caller, 7, "last.example")
+      yield* ending(caller, 7.5, "beyond.example")
+      yield* ending(caller, 0, "ended.example")
+      const revoked = yield* ending(caller, 3, "revoked.example")
+      yield* update(revoked, `revoked_at = ${madeAt}`)
+      const unread = yield* ending(caller, 3, "unread.example")
+      yield* update(unread, "cert_not_after = -1")
+
+      const found = yield* within(7)
+      assert.deepStrictEqual(found.ids, [sooner, later, last])
+      assert.deepStrictEqual(found.items.map(({ daysRemaining }) => daysRemaining), [2, 5, 7])
+      assert.deepInclude(found, { total: 3, hidden: 0 })
+      assert.deepStrictEqual((yield* within(7, { profile: "default" })).ids, [later, last])
+      assert.deepStrictEqual((yield* within(7, { profile: "other" })).ids, [sooner])
+      assert.deepInclude(yield* within(7, { profile: "nowhere" }), { ids: [], total: 0, hidden: 0 })
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual((yield* within(7)).items.map(({ daysRemaining }) => daysRemaining), [1, 4, 6])
+    }))
+
+  test("are replaced by one of the same account that has every name and ends later", () =>
+    Effect.gen(function*() {
+      const [caller, other] = [yield* here, yield* here]
+      const old = yield* ending(caller, 2, "a.example", "b.example")
+      yield* ending(other, 50, "a.example", "b.example")
+      yield* ending(caller, 50, "a.example")
+      yield* ending(caller, 1, "a.example", "b.example", "0.example")
+      const alone = yield* within(2)
+      assert.deepStrictEqual(alone.followers[1], undefined)
+      assert.deepStrictEqual(alone.ids[1], old)
+
+      const renewed = yield* ending(caller, 40, "c.example", "b.example", "a.example")
+      assert.deepStrictEqual((yield* within(2)).followers[1], [renewed, "identifiers"])
+      const again = yield* ending(caller, 60, "a.example", "b.example")
+      assert.deepStrictEqual((yield* within(2)).followers[1], [again, "identifiers"])
+      yield* update(again, `revoked_at = ${madeAt}`)
+      yield* update(renewed, `revoked_at = ${madeAt}`)
+      assert.deepStrictEqual((yield* within(2)).followers[1], undefined)
+    }))
+
+  test("are replaced by one whose order names them in replaces, whatever its names", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const { chain, orderId } = yield* issueTo(caller, ["a.example", "b.example"])
+      yield* update(orderId, `cert_not_after = ${madeAt + 2 * daySeconds}`)
+      const { certId } = namedLeafOf(chain) ?? assert.fail("a leaf with a name")
+      const successor = yield* ending(caller, 40, "a.example")
+      assert.deepStrictEqual((yield* within(2)).followers, [undefined])
+
+      yield* update(successor, `replaces = '${certId}'`)
+      assert.deepStrictEqual((yield* within(2)).followers, [[successor, "replaces"]])
+      yield* ending(caller, 60, "a.example", "b.example")
+      assert.deepStrictEqual((yield* within(2)).followers, [[successor, "replaces"]])
+      assert.deepInclude(yield* within(2, { hideSuperseded: true }), { ids: [], total: 1, hidden: 1 })
+    }))
+
+  test("a claim to replace by one that ends sooner, is revoked or is not issued yet replaces nothing", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const { chain, orderId } = yield* issueTo(caller, ["a.example"])
+      const { certId } = namedLeafOf(chain) ?? assert.fail("a leaf with a name")
+      yield* update(orderId, `cert_not_after = ${madeAt + 2 * daySeconds}`)
+      const claims = yield* ending(caller, 1, "b.example")
+      const followers = Effect.map(within(2), ({ followers, ids }) => followers[ids.indexOf(orderId)])
+      yield* update(claims, `replaces = '${certId}'`)
+      assert.isUndefined(yield* followers)
+      yield* update(claims, `cert_not_after = ${madeAt + 40 * daySeconds}, revoked_at = ${madeAt}`)
+      assert.isUndefined(yield* followers)
+      yield* update(claims, "revoked_at = NULL")
+      assert.deepStrictEqual(yield* followers, [claims, "replaces"])
+      yield* update(claims, "certificate = NULL")
+      assert.isUndefined(yield* followers)
+    }))
+
+  test("come page by page, with and without the replaced ones", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const ids: Array<OrderId> = []
+      for (let index = 0; index < 9; index++) ids.push(yield* ending(caller, 3, `host-${index}.example`))
+      const open = ids.filter((_, index) => index % 3 !== 0)
+      for (const index of [0, 3, 6]) yield* ending(caller, 90, `host-${index}.example`)
+      const pages = (hideSuperseded: boolean) =>
+        Effect.forEach([0, 4, 8], (offset) => expiring.list({ days: 7, hideSuperseded }, { limit: 4, offset }))
+      const all = yield* pages(false)
+      assert.deepStrictEqual(all.flatMap(({ items }) => items.map(({ order }) => order.id)), ids.toSorted())
+      assert.deepStrictEqual(all.map(({ hidden, total }) => [total, hidden]), [[9, 0], [9, 0], [9, 0]])
+      const shown = yield* pages(true)
+      assert.deepStrictEqual(shown.flatMap(({ items }) => items.map(({ order }) => order.id)), open.toSorted())
+      assert.deepStrictEqual(shown.map(({ hidden, total }) => [total, hidden]), [[9, 3], [9, 3], [9, 3]])
+    }))
+})

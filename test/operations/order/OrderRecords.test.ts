@@ -1,0 +1,94 @@
+import { it } from "@effect/vitest"
+import { Effect, Fiber, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import * as jobs from "../../../src/kernel/queue/Jobs.ts"
+import { settledJob } from "../../../src/kernel/queue/Waits.ts"
+import type { Database } from "../../../src/kernel/sql/Database.ts"
+import * as crl from "../../../src/operations/crl/Crl.ts"
+import * as crls from "../../../src/operations/crl/CrlRecords.ts"
+import * as orders from "../../../src/operations/order/OrderRecords.ts"
+import { Signers } from "../../../src/services/signing/Signer.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import type { World } from "../../support/Graph.ts"
+import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { issueTo, withOwnCa, work } from "../../support/Issued.ts"
+import { madeAt } from "../../support/LocalCa.ts"
+
+const config = configOf()
+const operator = { kind: "cli", id: "tester" } as const
+
+describe.each(databases)("orders in the operator's hands on $name", (backend) => {
+  const database = useDatabase(backend)
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
+    it.effect(name, () => database.use(withOwnCa(name, body)))
+
+  const revoke = (id: string, reason?: number) => orders.revoke(config, operator, id, reason)
+  const failures = Effect.map(
+    sql(
+      "SELECT actor_kind, actor_id, outcome, reason, detail FROM audit_log WHERE event = 'certificate_revoke_failed'"
+    ),
+    (rows) =>
+      rows.map(({ detail, ...rest }) => {
+        const read: unknown = typeof detail === "string" ? JSON.parse(detail) : detail
+        return { ...rest, detail: read }
+      })
+  )
+  const refusal = (reason: string, cause: string) => ({
+    actor_kind: "cli",
+    actor_id: "tester",
+    outcome: "failure",
+    reason,
+    detail: { cause }
+  })
+
+  test("a second revocation is refused, and the refusal is in the audit trail", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issueTo(yield* callerAt(profileOf(config)), ["a.example"])
+      yield* revoke(orderId, 4)
+      assert.strictEqual((yield* Effect.flip(revoke(orderId, 1)))._tag, "WasRevoked")
+      assert.deepStrictEqual(yield* failures, [refusal("alreadyRevoked", "already_revoked")])
+      assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])
+    }))
+
+  test("the certificate of a CA that no worker has met is not revoked, and the refusal is in the audit trail", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issueTo(yield* callerAt(profileOf(config)), ["a.example"])
+      yield* sql("DELETE FROM crls")
+      assert.strictEqual((yield* Effect.flip(revoke(orderId)))._tag, "IssuerUnknown")
+      assert.deepStrictEqual(yield* failures, [refusal("serverInternal", "issuer_mismatch")])
+      assert.strictEqual(yield* count("SELECT count(*) FROM revocations"), 0)
+    }))
+
+  test("what has no certificate cannot be revoked, and leaves nothing behind", () =>
+    Effect.gen(function*() {
+      const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
+      assert.strictEqual((yield* Effect.flip(revoke(id)))._tag, "NotIssued")
+      assert.strictEqual((yield* Effect.flip(revoke("no-id")))._tag, "NoSuchOrder")
+      assert.deepStrictEqual(yield* failures, [])
+    }))
+
+  test("a revocation that joined a list under way waits for the list that has it", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
+      const { job: first } = yield* revoke(one.orderId)
+      yield* jobs.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 1, kinds: ["local_ca_crl_regenerate"] })
+      const [issuer = { id: "" }] = (yield* Signers).crlIssuers
+      const outcome = yield* crl.regenerate({ issuer: issuer.id })
+      const { job: joined } = yield* revoke(two.orderId)
+      assert.strictEqual(joined, first)
+      // The job ends, and leaves what it lacks to a successor.
+      yield* sql("UPDATE jobs SET status = 'done' WHERE status = 'running'")
+      if (outcome._tag === "Done") yield* outcome.ifJoined
+      const waiting = yield* Effect.fork(settledJob(joined, 30_000))
+      yield* TestClock.adjust("1 second")
+      assert.isTrue((yield* Fiber.poll(waiting))._tag === "None")
+      yield* work("local_ca_crl_regenerate")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(waiting))?.status, "done")
+      assert.deepStrictEqual(
+        (yield* crls.list(["default"])).map(({ entries, unlisted }) => [entries, unlisted]),
+        [[2, 0]]
+      )
+    }))
+})

@@ -1,0 +1,337 @@
+import { Clock, Deferred, Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import * as Runner from "../../../src/kernel/queue/Runner.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import { finalize } from "../../../src/operations/order/Finalize.ts"
+import * as orders from "../../../src/operations/order/Orders.ts"
+import * as sweeps from "../../../src/operations/Sweeps.ts"
+import { SigningFailed } from "../../../src/services/signing/Signer.ts"
+import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
+import { makeCsr } from "../../support/Csr.ts"
+import { databases } from "../../support/Databases.ts"
+import { breakWrites, killedAfter, mend } from "../../support/Faults.ts"
+import {
+  callerAt,
+  column,
+  count,
+  eventsOf,
+  handmadeChain,
+  orderOf,
+  profileOf,
+  signsAtOnce,
+  sql
+} from "../../support/Graph.ts"
+import {
+  finalized,
+  relay,
+  relaying,
+  relayJobs,
+  relaysBy,
+  trail,
+  upstreamRows,
+  useRelays
+} from "../../support/Relayed.ts"
+
+/* signer_relay_issue (docs/decisions/relays.md): what one attempt makes of an order. How it fails is in relayingEnds. */
+
+const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
+
+describe.each(databases)("an order that is relayed on $name", (backend) => {
+  const { asked, database, play, records, test } = useRelays(backend)
+
+  test("is queued with its CSR and the facts of the request in a row of its own, none of them in the job", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1_000_000)
+      const { csr, id } = yield* finalized()
+      const [row] = yield* sql("SELECT * FROM upstream_orders")
+      assert.deepInclude(row, {
+        status: "processing",
+        upstream_order_url: null,
+        client_ip: "192.0.2.1",
+        user_agent: "test/1",
+        request_id: "request-1",
+        started_at: null
+      })
+      assert.isTrue(csr.equals(Buffer.from(row?.["csr_der"] as Uint8Array)))
+      const [job] = yield* sql("SELECT kind, dedup_key, payload, deadline FROM jobs")
+      assert.deepStrictEqual(
+        [job?.["kind"], job?.["dedup_key"], JSON.parse(String(job?.["payload"])), Number(job?.["deadline"])],
+        ["signer_relay_issue", id, { order_id: id, profile: "default" }, 605_800]
+      )
+    }))
+
+  test("ends valid with the upstream's chain, both rows and the trail in one", () =>
+    Effect.gen(function*() {
+      const { caller, csr, id } = yield* finalized("default", ["a.example", "*.a.example"])
+      yield* relay
+      assert.deepStrictEqual(asked.map(({ profile, request: { names, orderId } }) => [profile, orderId, names]), [
+        ["default", id, ["a.example", "*.a.example"]]
+      ])
+      assert.isTrue(csr.equals(Buffer.from(asked[0]?.request.csr.der ?? [])))
+      assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+      assert.strictEqual(yield* orders.certificate(caller, id), handmadeChain)
+      assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
+      assert.deepStrictEqual(yield* relayJobs, ["done"])
+      assert.deepStrictEqual((yield* trail).map(({ event }) => event), ["certificate_issued"])
+      assert.includeMembers([...eventsOf(records)], ["upstream_relay_succeeded", "order_finalized"])
+    }))
+
+  test("by a worker killed at each step ends valid with the next one, both rows alike all the while", () =>
+    Effect.gen(function*() {
+      let [died, steps] = [true, 0]
+      play(({ keeper, request }) =>
+        keeper.opened("https://ca.example/order/1", "https://ca.example/f").pipe(
+          Effect.zipRight(keeper.issued("https://ca.example/cert/1")),
+          Effect.zipRight(signsAtOnce(request))
+        )
+      )
+      for (; died; steps++) {
+        yield* sql("DELETE FROM orders")
+        yield* sql("DELETE FROM jobs")
+        yield* finalized()
+        const { driver, killed } = yield* killedAfter(database.driver(), steps)
+        const dying = Effect.gen(function*() {
+          const { idle, pass } = yield* Runner.make({ ...relaying.jobs, owner: "host:9:dead" }, handlers(relaying))
+          yield* pass
+          yield* Effect.race(Effect.orDie(idle), Deferred.await(killed))
+        })
+        yield* Effect.provideService(Effect.scoped(dying), Database, driver)
+        died = yield* Deferred.isDone(killed)
+        const between = `${String(yield* column("SELECT status FROM orders"))} ${
+          String((yield* upstreamRows).map(([now]) => now))
+        }`
+        assert.include(["processing processing", "valid valid"], between)
+        // Longer than any lease.
+        yield* TestClock.adjust("10 minutes")
+        yield* relay
+        assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"], `after ${steps} statements`)
+        assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
+        assert.deepStrictEqual(yield* relayJobs, ["done"])
+      }
+      assert.isAbove(steps, 8, "it died in between")
+    }))
+
+  test("has its time for itself: what passes while its worker is dead is none of it", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      let begun: number | undefined
+      const owner = "host:9:dead:"
+      const { pass, tend } = yield* Runner.make({ ...relaying.jobs, owner }, handlers(relaying))
+      const hung = yield* Deferred.make<void>()
+      play(() => Effect.zipRight(Deferred.succeed(hung, undefined), Effect.never))
+      yield* pass
+      yield* Deferred.await(hung)
+      for (let second = 0; second < 20; second++) yield* Effect.zipRight(TestClock.adjust("1 second"), tend)
+      play(({ request, startedAt }) => {
+        begun = startedAt
+        return signsAtOnce(request)
+      })
+      yield* TestClock.adjust("2 days")
+      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const next = yield* Runner.make(
+        { ...relaying.jobs, owner: "host:10:next:", isGone: (other) => other === owner },
+        handlers(relaying)
+      )
+      yield* next.pass
+      yield* next.idle
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
+      assert.isAtLeast(begun ?? 0, now - 20)
+      assert.isAtMost(begun ?? 0, now - 18)
+    }))
+
+  test("that is not validated here never comes to the upstream, which may hold the names for authorized", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(relaying))
+      const { id } = yield* orderOf(caller, "a.example")
+      const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
+      assert.strictEqual((yield* Effect.flip(finalize(caller, id, csr)))._tag, "OrderNotReady")
+      yield* sql("UPDATE orders SET status = 'ready'")
+      assert.strictEqual((yield* Effect.flip(finalize(caller, id, csr)))._tag, "OrderNotReady")
+      assert.strictEqual(yield* count("SELECT count(*) FROM upstream_orders"), 0)
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+    }))
+
+  for (const [status, left] of [["valid", "valid"], ["invalid", "invalid"]] as const) {
+    test(`that is ${status} already is not asked for, and its row does not stay behind`, () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        yield* sql(`UPDATE orders SET status = '${status}'`)
+        yield* relay
+        assert.deepStrictEqual(asked, [])
+        assert.deepStrictEqual(yield* relayJobs, ["done"])
+        assert.deepStrictEqual((yield* upstreamRows).map(([now]) => now), [left])
+        assert.deepStrictEqual(yield* trail, [])
+      }))
+  }
+
+  test("that is gone, with its row or its row alone, is not asked for", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      yield* sql("DELETE FROM orders")
+      yield* finalized()
+      yield* sql("DELETE FROM upstream_orders")
+      yield* relay
+      assert.deepStrictEqual(asked, [])
+      assert.deepStrictEqual(yield* relayJobs, ["done", "done"])
+    }))
+
+  test("whose job is gone ends invalid by the recovery, and its row with it", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      yield* sql("DELETE FROM jobs")
+      yield* TestClock.adjust("2 minutes")
+      yield* sweeps.recover(relaying)
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["invalid"])
+      assert.deepStrictEqual(yield* upstreamRows, [["invalid", "its signing job is gone"]])
+    }))
+
+  test("at an upstream that is away is tried again, with what was learnt and the time that is left", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1_000_000)
+      const { caller, id } = yield* finalized()
+      play(({ keeper }) => Effect.zipRight(keeper.opened("https://ca.example/order/1", "https://ca.example/f"), away))
+      yield* relay
+      assert.deepStrictEqual(yield* relayJobs, ["ready"])
+      assert.strictEqual((yield* orders.find(caller, id)).status, "processing")
+      assert.deepStrictEqual(yield* upstreamRows, [["processing", null]])
+      assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), ["signer_failed: no route to the upstream"])
+      assert.include(eventsOf(records), "upstream_relay_failed")
+      play(({ keeper, request }) => Effect.zipRight(keeper.issued("https://ca.example/cert/1"), signsAtOnce(request)))
+      const waited = Number((yield* column("SELECT run_at FROM jobs"))[0]) - 1000
+      yield* TestClock.adjust("1 minute")
+      yield* relay
+      // The wait it asked for is its own, what came after that is not.
+      assert.deepStrictEqual(asked.map(({ startedAt, wasBegun }) => [startedAt, wasBegun]), [[1000, false], [
+        1060 - waited,
+        true
+      ]])
+      assert.isAbove(waited, 0)
+      assert.isUndefined(asked[0]?.stored.orderUrl)
+      assert.deepInclude(asked[1]?.stored, {
+        orderUrl: "https://ca.example/order/1",
+        finalizeUrl: "https://ca.example/f"
+      })
+      const [row] = yield* sql("SELECT started_at, upstream_certificate_url FROM upstream_orders")
+      assert.deepStrictEqual(
+        [Number(row?.["started_at"]), row?.["upstream_certificate_url"]],
+        [1000, "https://ca.example/cert/1"]
+      )
+      assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+      assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
+    }))
+
+  test("is told how often the upstream was asked to open it, kept before it is asked; the log tells of a second time", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1_000_000)
+      const { id } = yield* finalized()
+      const askedAgain = (asks: number) => () => {
+        play(({ keeper }) => Effect.zipRight(keeper.asked(asks), away))
+        return Effect.zipRight(relay, TestClock.adjust("1 minute"))
+      }
+      yield* askedAgain(1)()
+      assert.notInclude(eventsOf(records), "upstream_order_lost")
+      yield* askedAgain(2)()
+      yield* relay
+      assert.deepStrictEqual(asked.map(({ stored }) => [stored.asks, stored.askedAt]), [
+        [0, undefined],
+        [1, 1000],
+        [2, 1060]
+      ])
+      const [record] = records.filter(({ event }) => event === "upstream_order_lost")
+      assert.deepStrictEqual(record?.fields, { order_id: id, attempts: 2 })
+    }))
+
+  test("is told which orders of the upstream another one here has", () =>
+    Effect.gen(function*() {
+      let unclaimed: ReadonlyArray<string> = []
+      const urls = ["https://ca.example/order/1", "https://ca.example/order/2"]
+      yield* finalized()
+      play(({ keeper }) => Effect.zipRight(keeper.opened("https://ca.example/order/1", "https://ca.example/f"), away))
+      yield* relay
+      yield* finalized("other", ["b.example"])
+      play(({ keeper, request }) =>
+        Effect.zipRight(
+          Effect.map(keeper.unclaimed(urls), (found) => void (unclaimed = found)),
+          signsAtOnce(request)
+        )
+      )
+      yield* relay
+      assert.deepStrictEqual(unclaimed, ["https://ca.example/order/2"])
+    }))
+
+  test("of either of two profiles is issued by the one handler, each by its own relay", () =>
+    Effect.gen(function*() {
+      const [one, other] = [yield* finalized("default", ["a.example"]), yield* finalized("other", ["b.example"])]
+      yield* relay
+      assert.sameDeepMembers(asked.map(({ profile, request }) => [profile, request.names]), [
+        ["default", ["a.example"]],
+        ["other", ["b.example"]]
+      ])
+      for (const { caller, id } of [one, other]) {
+        assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+      }
+      assert.deepStrictEqual(yield* upstreamRows, [["valid", null], ["valid", null]])
+    }))
+
+  test("of a profile that is not mounted waits, unasked", () =>
+    Effect.gen(function*() {
+      yield* finalized("other")
+      yield* Effect.provide(relay, relaysBy(() => Effect.die("asked"), ["default"]))
+      assert.deepStrictEqual(yield* relayJobs, ["ready"])
+      assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), ["profile other is not mounted here"])
+      assert.deepStrictEqual(yield* upstreamRows, [["processing", null]])
+    }))
+
+  describe("by way of http01", () => {
+    const tokens = Effect.map(
+      sql("SELECT token, key_authorization, created_at, expires_at FROM http01_tokens"),
+      (found) =>
+        found.map((
+          row
+        ) => [row["token"], row["key_authorization"], Number(row["created_at"]), Number(row["expires_at"])])
+    )
+
+    test("has its tokens put down for whoever serves them, and taken away", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(1_000_000)
+        yield* finalized()
+        let between: unknown
+        play(({ request, tokens: store }) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(store.put("token", "token.thumbprint"))
+            between = yield* database.use(tokens)
+            yield* store.remove("token")
+            return yield* signsAtOnce(request)
+          })
+        )
+        yield* relay
+        assert.deepStrictEqual(between, [["token", "token.thumbprint", 1000, 4600]])
+        assert.deepStrictEqual(yield* tokens, [])
+        assert.deepStrictEqual(yield* relayJobs, ["done"])
+      }))
+
+    test("is tried again when a token cannot be put down, and the log says so", () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        play(({ request, tokens: store }) =>
+          store.put("token", "token.thumbprint").pipe(
+            Effect.mapError(({ detail }) => new SigningFailed({ cause: "signer_failed", detail })),
+            Effect.zipRight(signsAtOnce(request))
+          )
+        )
+        yield* breakWrites(backend.dialect, { table: "http01_tokens", operation: "INSERT" })
+        yield* relay
+        yield* mend(backend.dialect)
+        assert.deepStrictEqual(yield* relayJobs, ["ready"])
+        assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), [
+          "signer_failed: the challenge's token could not be stored in the database here"
+        ])
+        const [record] = records.filter(({ event }) => event === "http_01_token_store_failed")
+        assert.include(String(record?.fields["error"]), "http01_token_put")
+        assert.notInclude(JSON.stringify(records.map(({ fields }) => fields)), "token.thumbprint")
+        yield* TestClock.adjust("1 minute")
+        yield* relay
+        assert.deepStrictEqual(yield* relayJobs, ["done"])
+      }))
+  })
+})

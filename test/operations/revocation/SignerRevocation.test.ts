@@ -1,0 +1,173 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, FiberId, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import type { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import * as jobs from "../../../src/operations/Jobs.ts"
+import * as orders from "../../../src/operations/order/OrderRecords.ts"
+import { SigningFailed } from "../../../src/services/signing/Signer.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import type { World } from "../../support/Graph.ts"
+import { callerAt, configOf, count, eventsOf, profileOf, sql } from "../../support/Graph.ts"
+import { issueTo, withForeignSigner, work } from "../../support/Issued.ts"
+
+/* signer_revoke (docs/decisions/job-outcomes.md, "Signing"): the signer is asked first, the order is stamped after. */
+
+const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
+const operator = { kind: "cli", id: "tester" } as const
+const failing = new SigningFailed({ cause: "script_failed", detail: "the HSM is away" })
+
+describe.each(databases)("revocation by another signer on $name", (backend) => {
+  const database = useDatabase(backend)
+  const records: Array<Record> = []
+  const asked: Array<{ readonly leaf: Buffer; readonly reason: number | undefined }> = []
+  let answer: Effect.Effect<void, SigningFailed> = Effect.void
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
+    it.scoped(name, () => {
+      records.length = 0
+      asked.length = 0
+      answer = Effect.void
+      return database.use(withForeignSigner({
+        records,
+        seed: name,
+        revoke: (leaf, reason) =>
+          Effect.suspend(() => {
+            asked.push({ leaf: Buffer.from(leaf), reason })
+            return answer
+          })
+      }, body))
+    })
+
+  const issued = Effect.flatMap(callerAt(profileOf(config)), (caller) => issueTo(caller, ["a.example"]))
+  const revoke = (id: string, reason?: number) => orders.revoke(config, operator, id, reason)
+  const stamps = Effect.map(
+    sql("SELECT revoked_at, revocation_reason FROM orders"),
+    (rows) => rows.map((row) => [row["revoked_at"] === null ? "no" : "yes", row["revocation_reason"]])
+  )
+  const rows = sql(
+    "SELECT event, actor_kind, actor_id, reason, detail FROM audit_log WHERE event LIKE 'certificate_rev%'"
+  )
+  const number = (value: unknown) => value === null ? null : Number(value)
+
+  test("asks with the leaf and the reason, and stamps the order when it was told yes", () =>
+    Effect.gen(function*() {
+      const { der, orderId } = yield* issued
+      const { isRevoked, job } = yield* revoke(orderId, 4)
+      assert.isFalse(isRevoked)
+      assert.deepStrictEqual(yield* stamps, [["no", null]])
+      assert.deepStrictEqual(yield* rows, [])
+      yield* work("signer_revoke")
+      assert.deepStrictEqual(asked, [{ leaf: der, reason: 4 }])
+      assert.deepStrictEqual((yield* stamps).map(([is, reason]) => [is, number(reason)]), [["yes", 4]])
+      assert.strictEqual((yield* jobs.find(job)).status, "done")
+      assert.deepStrictEqual(yield* rows, [{
+        event: "certificate_revoked",
+        actor_kind: "cli",
+        actor_id: "tester",
+        reason: "4",
+        detail: `{"authorized_by":"operator"}`
+      }])
+      assert.includeMembers([...eventsOf(records)], ["certificate_revoke_queued", "certificate_revoked"])
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'local_ca_crl_regenerate'"), 0)
+    }))
+
+  test("a revocation without a reason has none", () =>
+    Effect.gen(function*() {
+      yield* revoke((yield* issued).orderId)
+      yield* work("signer_revoke")
+      assert.deepStrictEqual(asked.map(({ reason }) => reason), [undefined])
+      assert.deepStrictEqual(yield* stamps, [["yes", null]])
+    }))
+
+  test("a second one joins the first, and has its reason", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issued
+      const first = yield* revoke(orderId, 1)
+      assert.deepStrictEqual(yield* revoke(orderId, 4), first)
+      yield* work("signer_revoke")
+      assert.deepStrictEqual(asked.map(({ reason }) => reason), [1])
+      assert.lengthOf(yield* rows, 1)
+      assert.strictEqual((yield* Effect.flip(revoke(orderId, 4)))._tag, "WasRevoked")
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
+    }))
+
+  test("what failed is asked again while attempts remain, the order as it was; then it is given up, with a row", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issued
+      answer = failing
+      const { job } = yield* revoke(orderId, 4)
+      yield* work("signer_revoke")
+      assert.deepInclude(yield* jobs.find(job), { status: "ready", lastError: "script_failed: the HSM is away" })
+      assert.deepStrictEqual(yield* stamps, [["no", null]])
+      const failed = records.find(({ event }) => event === "certificate_revoke_signer_failed")
+      assert.deepStrictEqual(failed?.fields, { order_id: orderId, job_id: job, error: "the HSM is away" })
+      for (let attempt = 2; attempt <= 3; attempt++) {
+        yield* TestClock.adjust("1 hour")
+        yield* work("signer_revoke")
+      }
+      assert.lengthOf(asked, 3)
+      assert.strictEqual((yield* jobs.find(job)).status, "failed")
+      assert.deepStrictEqual(yield* stamps, [["no", null]])
+      assert.deepStrictEqual(yield* rows, [{
+        event: "certificate_revoke_failed",
+        actor_kind: "cli",
+        actor_id: "tester",
+        reason: "serverInternal",
+        detail: `{"cause":"script_failed","error":"script_failed: the HSM is away"}`
+      }])
+      assert.include(eventsOf(records), "certificate_revoke_abandoned")
+      // Asked once more it is a new question.
+      answer = Effect.void
+      assert.notStrictEqual((yield* revoke(orderId)).job, job)
+      yield* work("signer_revoke")
+      assert.deepStrictEqual(yield* stamps, [["yes", null]])
+    }))
+
+  test("a crash between the answer and the stamp repeats the question", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issued
+      yield* revoke(orderId, 4)
+      const [started, never] = [Deferred.unsafeMake<void>(FiberId.none), Deferred.unsafeMake<void>(FiberId.none)]
+      answer = Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(never))
+      const working = yield* Effect.fork(work("signer_revoke"))
+      yield* Deferred.await(started)
+      assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(working)))
+      answer = Effect.void
+      yield* sql(
+        "UPDATE jobs SET status = 'ready', run_at = 0, lease_until = NULL, lease_owner = NULL WHERE status = 'running'"
+      )
+      yield* work("signer_revoke")
+      assert.lengthOf(asked, 2)
+      assert.deepStrictEqual((yield* stamps).map(([is]) => is), ["yes"])
+    }))
+
+  test("cancelled by an operator it ends there, with a row that names who", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issued
+      const { job } = yield* revoke(orderId, 4)
+      yield* jobs.cancel({ kind: "cli", id: "other" }, job)
+      yield* work("signer_revoke")
+      assert.deepStrictEqual(asked, [])
+      assert.deepStrictEqual(yield* stamps, [["no", null]])
+      const [row] = yield* rows
+      assert.deepInclude(row, {
+        event: "certificate_revoke_failed",
+        actor_id: "other",
+        detail: `{"cause":"cancelled","error":"cancelled by an operator"}`
+      })
+    }))
+
+  test("an order that is gone, or of a profile that is not mounted, harms nothing", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issued
+      const { job } = yield* revoke(orderId)
+      yield* sql("UPDATE jobs SET payload = replace(payload, '\"default\"', '\"gone\"')")
+      yield* work("signer_revoke")
+      assert.deepInclude(yield* jobs.find(job), { status: "ready", lastError: "profile gone is not mounted here" })
+      yield* sql("DELETE FROM orders")
+      yield* TestClock.adjust("1 hour")
+      yield* work("signer_revoke")
+      assert.strictEqual((yield* jobs.find(job)).status, "done")
+      assert.deepStrictEqual(asked, [])
+    }))
+})

@@ -1,0 +1,213 @@
+import { execFileSync, spawnSync } from "node:child_process"
+import { createPublicKey, generateKeyPairSync, KeyObject, sign } from "node:crypto"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { newEcKey, newRsaKey } from "../support/Keys.ts"
+
+/*
+ * Requests and certificates put together by hand, so that any single part can be wrong, and the openssl binary as an
+ * independent judge. Shares no code with the service.
+ */
+
+/** One DER element. */
+export const der = (tag: number, ...content: ReadonlyArray<Uint8Array>): Buffer => {
+  const body = Buffer.concat(content)
+  const size: Array<number> = []
+  for (let rest = body.length; rest > 0; rest = Math.floor(rest / 256)) size.unshift(rest % 256)
+  const length = body.length < 0x80 ? [body.length] : [0x80 + size.length, ...size]
+  return Buffer.concat([Buffer.from([tag, ...length]), body])
+}
+
+export const seq = (...content: ReadonlyArray<Uint8Array>): Buffer => der(0x30, ...content)
+export const set = (...content: ReadonlyArray<Uint8Array>): Buffer => der(0x31, ...content)
+export const hexed = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex")
+export const oid = (dotted: string): Buffer => {
+  const [first = 0, second = 0, ...rest] = dotted.split(".").map(BigInt).map(Number)
+  const arc = (value: number): ReadonlyArray<number> => {
+    const groups = [value % 128]
+    for (let left = Math.floor(value / 128); left > 0; left = Math.floor(left / 128)) groups.unshift(128 + left % 128)
+    return groups
+  }
+  return der(0x06, Buffer.from([first * 40 + second, ...rest].flatMap(arc)))
+}
+export const int = (value: bigint): Buffer => {
+  const hex = value.toString(16)
+  const octets = Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, "hex")
+  return der(0x02, (octets[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.from([0]), octets]) : octets)
+}
+export const bitString = (octets: Uint8Array): Buffer => der(0x03, Buffer.from([0]), octets)
+export const ext = (type: string, value: Uint8Array, critical = false): Buffer =>
+  seq(oid(type), ...(critical ? [hexed("0101ff")] : []), der(0x04, value))
+
+export const dns = (name: string | Uint8Array): Buffer => der(0x82, Buffer.from(name))
+export const sanOf = (...names: ReadonlyArray<Uint8Array>): Buffer => ext("2.5.29.17", seq(...names))
+export const EXTENSION_REQUEST = "1.2.840.113549.1.9.14"
+export const attribute = (type: string, ...values: ReadonlyArray<Uint8Array>): Buffer => seq(oid(type), set(...values))
+export const cn = (value: Uint8Array): Buffer => set(seq(oid("2.5.4.3"), value))
+export const utf8 = (value: string): Buffer => der(0x0c, Buffer.from(value))
+
+export const algorithms = {
+  ecdsa: seq(oid("1.2.840.10045.4.3.2")),
+  rsa: seq(oid("1.2.840.113549.1.1.11"), hexed("0500")),
+  ed25519: seq(oid("1.3.101.112"))
+}
+
+export const spkiOf = (key: KeyObject): Buffer => createPublicKey(key).export({ type: "spki", format: "der" })
+
+/** SubjectPublicKeyInfo of an RSA key that need not exist. */
+export const rsaSpki = (modulus: bigint, exponent: bigint): Buffer =>
+  seq(seq(oid("1.2.840.113549.1.1.1"), hexed("0500")), bitString(seq(int(modulus), int(exponent))))
+
+/** One P-256 key for every test that does not care. */
+export const ecKey = newEcKey()
+export const rsaKey = newRsaKey()
+
+export interface CsrParts {
+  readonly key?: KeyObject
+  readonly spki?: Uint8Array
+  readonly version?: Uint8Array
+  readonly subject?: Uint8Array
+  /** Contents of `[0]`; undefined leaves the default: one extension request for a.example.com. */
+  readonly attributes?: ReadonlyArray<Uint8Array>
+  readonly extensions?: ReadonlyArray<Uint8Array>
+  readonly algorithm?: Uint8Array
+  readonly signature?: Uint8Array
+}
+
+/** A request, right in every part that is not given. */
+export const csrOf = (parts: CsrParts): Buffer => {
+  const key = parts.key ?? ecKey
+  const extensions = parts.extensions ?? [sanOf(dns("a.example.com"))]
+  const info = seq(
+    parts.version ?? int(0n),
+    parts.subject ?? seq(),
+    parts.spki ?? spkiOf(key),
+    der(0xa0, ...(parts.attributes ?? [attribute(EXTENSION_REQUEST, seq(...extensions))]))
+  )
+  return signedCsr(info, key, parts)
+}
+
+export const signedCsr = (info: Uint8Array, key: KeyObject = ecKey, parts: CsrParts = {}): Buffer => {
+  const family = key.asymmetricKeyType
+  const algorithm = family === "rsa" ? algorithms.rsa : family === "ec" ? algorithms.ecdsa : algorithms.ed25519
+  const signature = parts.signature ?? sign(family === "ed25519" ? null : "sha256", info, key)
+  return seq(info, parts.algorithm ?? algorithm, bitString(signature))
+}
+
+const power = (base: bigint, exponent: bigint, modulus: bigint): bigint => {
+  let result = 1n
+  for (let b = base % modulus, e = exponent; e > 0n; e >>= 1n) {
+    if ((e & 1n) === 1n) result = result * b % modulus
+    b = b * b % modulus
+  }
+  return result
+}
+
+const inverse = (value: bigint, modulus: bigint): bigint => {
+  let [a, b, x, y] = [value % modulus, modulus, 1n, 0n]
+  while (b > 0n) [a, b, x, y] = [b, a % b, y, x - a / b * y]
+  return ((x % modulus) + modulus) % modulus
+}
+
+/** A CSR under the RSA key of some primes, signed by the formula: no library would import some of these keys. */
+export const csrOfPrimes = (...primes: ReadonlyArray<bigint>): Buffer => {
+  const n = primes.reduce((product, prime) => product * prime, 1n)
+  const e = 65537n
+  const d = inverse(e, primes.reduce((product, prime) => product * (prime - 1n), 1n))
+  const info = seq(
+    int(0n),
+    seq(),
+    rsaSpki(n, e),
+    der(0xa0, attribute(EXTENSION_REQUEST, seq(sanOf(dns("a.example.com")))))
+  )
+  // The padding is taken from a sound key's signature over the same octets by applying its public exponent.
+  const size = Math.ceil(n.toString(16).length / 2)
+  const sound = rsaOfBits(size * 8)
+  const padded = publicOperation(sound, sign("sha256", info, sound))
+  const signature = power(padded, d, n).toString(16).padStart(size * 2, "0")
+  return seq(info, algorithms.rsa, bitString(hexed(signature)))
+}
+
+const rsaOfBits = (bits: number): KeyObject =>
+  bits === 2048 ? rsaKey : generateKeyPairSync("rsa", { modulusLength: bits }).privateKey
+
+const publicOperation = (key: KeyObject, octets: Uint8Array): bigint => {
+  const { n = "" } = key.export({ format: "jwk" })
+  const modulus = BigInt(`0x${Buffer.from(n, "base64url").toString("hex")}`)
+  return power(BigInt(`0x${Buffer.from(octets).toString("hex")}`), 65537n, modulus)
+}
+
+/** Runs openssl; stdout, or an error with what it said. */
+export const openssl = (args: ReadonlyArray<string>, input?: string | Uint8Array): Buffer =>
+  execFileSync("openssl", args, { input, stdio: ["pipe", "pipe", "pipe"] })
+
+/** What openssl says of a DER list's signature: `verify OK` for that CA's. It exits with 0 whatever it finds. */
+export const opensslOnCrl = (caFile: string, der: Uint8Array): string =>
+  spawnSync("openssl", ["crl", "-inform", "DER", "-noout", "-verify", "-CAfile", caFile], { input: der })
+    .stderr.toString().trim()
+
+/** A CSR by openssl for a key, or for one it makes with `genpkey` options; `req` are further options of the request. */
+export const opensslCsr = (key: KeyObject | ReadonlyArray<string>, req: ReadonlyArray<string> = []): Buffer =>
+  withDirectory((directory) => {
+    const file = join(directory, "key.pem")
+    if (key instanceof KeyObject) writeFileSync(file, key.export({ type: "pkcs8", format: "pem" }))
+    else openssl(["genpkey", ...key, "-out", file])
+    return openssl([
+      "req",
+      "-new",
+      "-key",
+      file,
+      "-subj",
+      "/",
+      "-addext",
+      "subjectAltName=DNS:a.example.com,DNS:b.example.com",
+      "-outform",
+      "DER",
+      ...req
+    ])
+  })
+
+export const withDirectory = <A>(body: (directory: string) => A): A => {
+  const directory = mkdtempSync(join(tmpdir(), "crypto-test-"))
+  try {
+    return body(directory)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+export const pem = (label: string, octets: Uint8Array): string =>
+  `-----BEGIN ${label}-----\n${
+    (Buffer.from(octets).toString("base64").match(/.{1,64}/g) ?? []).join("\n")
+  }\n-----END ${label}-----\n`
+
+/** Octets from a small generator with a seed: the same on every run. */
+export const seeded = (seed: number): () => number => {
+  let state = seed >>> 0
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+/** One small damage to some octets. */
+export const mutate = (octets: Uint8Array, random: () => number): Buffer => {
+  const out = Buffer.from(octets)
+  const at = Math.floor(random() * out.length)
+  const value = Math.floor(random() * 256)
+  switch (Math.floor(random() * 5)) {
+    case 0:
+      out[at] = (out[at] ?? 0) ^ (1 << (value & 7))
+      return out
+    case 1:
+      out[at] = value
+      return out
+    case 2:
+      return Buffer.concat([out.subarray(0, at), out.subarray(at + 1 + value % 8)])
+    case 3:
+      return Buffer.concat([out.subarray(0, at), Buffer.from([value]), out.subarray(at)])
+    default:
+      return Buffer.concat([out.subarray(0, at), out.subarray(Math.floor(random() * at), at), out.subarray(at)])
+  }
+}

@@ -1,0 +1,301 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { it } from "@effect/vitest"
+import { Context, Deferred, Effect, Either, Exit, Fiber, Layer, TestClock } from "effect"
+import type { Scope } from "effect"
+import { assert, describe } from "vitest"
+import { Database, StorageFailed } from "../../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../../src/kernel/sql/Database.ts"
+import { sweepNonces } from "../../../src/operations/Sweeps.ts"
+import { Entropy } from "../../../src/pki/Entropy.ts"
+import { Nonces } from "../../../src/services/nonce/Nonces.ts"
+import * as rows from "../../../src/store/Nonces.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { column, count, sql } from "../../support/Graph.ts"
+
+const ttlSeconds = 300
+const margin = ttlSeconds / 10
+
+const together = { concurrency: "unbounded" } as const
+
+/** The nonces of a process over a database. */
+const noncesOver = (driver: Driver) =>
+  Effect.map(
+    Layer.build(Layer.fresh(Layer.provide(
+      Nonces.layer({ ttlSeconds: () => ttlSeconds }),
+      Layer.merge(Layer.succeed(Database, driver), Entropy.layer)
+    ))),
+    Context.get(Nonces)
+  )
+
+/** A driver that does something before whatever is sent through it. */
+const before = (driver: Driver, first: Effect.Effect<void, SqlError>): Driver => ({
+  ...driver,
+  single: (statement, params) => Effect.zipRight(first, driver.single(statement, params)),
+  transact: (body) => Effect.zipRight(first, driver.transact(body))
+})
+
+const gone = new SqlError({ cause: new Error("gone"), message: "gone" })
+
+const stored = count("SELECT count(*) FROM nonces")
+
+const issued = (nonces: Nonces["Type"]) =>
+  Effect.map(nonces.issue, (nonce) => {
+    if (nonce === undefined) throw new Error("no nonce could be had")
+    return nonce
+  })
+
+/** While the body runs, the table cannot be found. */
+const withoutTable = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    sql("ALTER TABLE nonces RENAME TO nonces_away"),
+    () => body,
+    () => sql("ALTER TABLE nonces_away RENAME TO nonces")
+  )
+
+describe.each(databases)("nonces on $name", (backend) => {
+  const database = useDatabase(backend)
+  const test = (
+    name: string,
+    body: (nonces: Nonces["Type"]) => Effect.Effect<void, unknown, Database | Scope.Scope>
+  ) =>
+    it.scoped(
+      name,
+      () => database.use(Effect.flatMap(Effect.suspend(() => noncesOver(database.driver())), body))
+    )
+
+  describe("issue", () => {
+    test("gives everybody who asks at once a nonce of his own, which is stored", (nonces) =>
+      Effect.gen(function*() {
+        const given = yield* Effect.replicateEffect(issued(nonces), 600, together)
+        assert.strictEqual(new Set(given).size, 600)
+        for (const nonce of given) assert.match(nonce, /^[\w-]{43}$/)
+        const found = new Set(yield* column("SELECT value FROM nonces"))
+        assert.deepStrictEqual(given.filter((nonce) => !found.has(nonce)), [])
+      }))
+
+    test("gives none that has used up more than a tenth of its life", (nonces) =>
+      Effect.gen(function*() {
+        for (let now = 0; now < 4 * ttlSeconds; now += 7) {
+          yield* TestClock.setTime(now * 1000)
+          const nonce = yield* issued(nonces)
+          const made = yield* count(`SELECT created_at FROM nonces WHERE value = '${nonce}'`)
+          assert.isAtLeast(made, now - margin)
+          assert.isAtMost(made, now)
+        }
+      }))
+
+    test("gives nothing while none can be stored, and a stored one as soon as it can", (nonces) =>
+      Effect.gen(function*() {
+        const given = yield* withoutTable(Effect.replicateEffect(nonces.issue, 50, together))
+        assert.deepStrictEqual(given.filter((nonce) => nonce !== undefined), [])
+        assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
+      }))
+
+    test("gives up on a database that does not answer", () =>
+      Effect.gen(function*() {
+        const asked = yield* Deferred.make<void>()
+        const silent = before(database.driver(), Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never))
+        const nonces = yield* noncesOver(silent)
+        const asking = yield* Effect.fork(nonces.issue)
+        yield* Deferred.await(asked)
+        yield* TestClock.adjust("1 minute")
+        assert.isUndefined(yield* Fiber.join(asking))
+      }))
+
+    test("is not spoilt for others when whoever asked first goes away", () =>
+      Effect.gen(function*() {
+        const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const driver = before(
+          database.driver(),
+          Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(go))
+        )
+        const nonces = yield* noncesOver(driver)
+        const first = yield* Effect.fork(nonces.issue)
+        yield* Deferred.await(asked)
+        const second = yield* Effect.fork(issued(nonces))
+        yield* Effect.yieldNow()
+        yield* Fiber.interrupt(first)
+        yield* Deferred.succeed(go, undefined)
+        assert.strictEqual(yield* nonces.spend(yield* Fiber.join(second)), "fresh")
+      }))
+  })
+
+  describe("spend", () => {
+    test("takes a nonce once", (nonces) =>
+      Effect.gen(function*() {
+        const nonce = yield* issued(nonces)
+        assert.deepStrictEqual(
+          [yield* nonces.spend(nonce), yield* nonces.spend(nonce), yield* nonces.spend(nonce)],
+          ["fresh", "unknown", "unknown"]
+        )
+      }))
+
+    test("of a hundred and fifty who present one at once, one has it", (nonces) =>
+      Effect.gen(function*() {
+        const nonce = yield* issued(nonces)
+        const verdicts = yield* Effect.replicateEffect(nonces.spend(nonce), 150, together)
+        assert.strictEqual(verdicts.filter((one) => one === "fresh").length, 1)
+        assert.strictEqual(verdicts.filter((one) => one === "unknown").length, 149)
+      }))
+
+    test("of many who present the same ones to two processes, one has each", (nonces) =>
+      Effect.gen(function*() {
+        const other = yield* noncesOver(yield* database.another)
+        const given = yield* Effect.replicateEffect(issued(nonces), 20, together)
+        const verdicts = yield* Effect.forEach(
+          given.flatMap((nonce) => [nonce, nonce, nonce, nonce]),
+          (nonce, index) =>
+            Effect.map((index % 2 === 0 ? nonces : other).spend(nonce), (verdict) => ({ nonce, verdict })),
+          together
+        )
+        const fresh = verdicts.filter(({ verdict }) => verdict === "fresh").map(({ nonce }) => nonce)
+        assert.sameMembers(fresh, given)
+      }))
+
+    test("takes what another process issued, once for both", (nonces) =>
+      Effect.gen(function*() {
+        const other = yield* noncesOver(yield* database.another)
+        const nonce = yield* issued(other)
+        assert.deepStrictEqual(
+          [yield* nonces.spend(nonce), yield* other.spend(nonce)],
+          ["fresh", "unknown"]
+        )
+      }))
+
+    test("knows no other value, alone or among others, and these cost no nonce", (nonces) =>
+      Effect.gen(function*() {
+        const nonce = yield* issued(nonces)
+        const before = yield* stored
+        const strangers = [
+          "",
+          "A".repeat(43),
+          nonce.slice(0, -1),
+          `${nonce}=`,
+          ` ${nonce}`,
+          nonce.replaceAll(/[a-zA-Z]/g, (c) => c === c.toUpperCase() ? c.toLowerCase() : c.toUpperCase()),
+          "%",
+          "_".repeat(43),
+          "' OR '1' = '1",
+          `"],["${nonce}`,
+          "\\",
+          "é\u{1f511}\n",
+          "a".repeat(100_000)
+        ]
+        for (const stranger of strangers) assert.strictEqual(yield* nonces.spend(stranger), "unknown", stranger)
+        const atOnce = yield* Effect.forEach(strangers, nonces.spend, together)
+        assert.deepStrictEqual(atOnce, strangers.map(() => "unknown"))
+        assert.strictEqual(yield* stored, before)
+        assert.strictEqual(yield* nonces.spend(nonce), "fresh")
+      }))
+
+    test("answers everybody of a crowd about his own nonce", (nonces) =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(0)
+        const old = yield* Effect.replicateEffect(issued(nonces), 40, together)
+        yield* TestClock.setTime((ttlSeconds + 1) * 1000)
+        const fresh = yield* Effect.replicateEffect(issued(nonces), 120, together)
+        const presented = Array.from({ length: 120 }, (_, index) => [
+          { nonce: fresh[index] ?? "", expected: "fresh" },
+          { nonce: `unknown-${index}`, expected: "unknown" },
+          ...(index < 40 ? [{ nonce: old[index] ?? "", expected: "expired" }] : [])
+        ]).flat()
+        const verdicts = yield* Effect.forEach(presented, ({ nonce }) => nonces.spend(nonce), together)
+        assert.deepStrictEqual(verdicts, presented.map(({ expected }) => expected))
+      }))
+
+    test("takes a nonce until its time is over, and not a second longer", (nonces) =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(1_000_000_000)
+        const [first, second] = [yield* issued(nonces), yield* issued(nonces)]
+        yield* TestClock.adjust(`${ttlSeconds} seconds`)
+        assert.strictEqual(yield* nonces.spend(first), "fresh")
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* nonces.spend(second), "expired")
+        assert.strictEqual(yield* nonces.spend(second), "unknown", "expired ones are spent too")
+      }))
+
+    test("at ttl - 1 s / ttl + 1 s, and with the clock stepped back: one from the future is fresh", (nonces) =>
+      Effect.gen(function*() {
+        const now = 1_000_000_000
+        for (const [later, verdict] of [[ttlSeconds - 1, "fresh"], [ttlSeconds + 1, "expired"], [-3600, "fresh"]]) {
+          yield* TestClock.setTime(now)
+          const nonce = yield* issued(yield* noncesOver(database.driver()))
+          yield* TestClock.setTime(now + Number(later) * 1000)
+          assert.strictEqual(yield* nonces.spend(nonce), verdict, `${later} s later`)
+        }
+        // What was made ahead before the step is still given out, and still works.
+        yield* TestClock.setTime(now)
+        yield* issued(nonces)
+        yield* TestClock.setTime(now - 3_600_000)
+        const given = yield* issued(nonces)
+        assert.strictEqual(yield* nonces.spend(given), "fresh")
+      }))
+
+    test("tells everybody who waits of a failure, spends nothing then, and works afterwards", (nonces) =>
+      Effect.gen(function*() {
+        const given = yield* Effect.replicateEffect(issued(nonces), 130, together)
+        const failures = yield* withoutTable(
+          Effect.forEach(given, (nonce) => Effect.flip(nonces.spend(nonce)), together)
+        )
+        for (const failure of failures) assert.instanceOf(failure, StorageFailed)
+        assert.deepStrictEqual(yield* Effect.forEach(given, nonces.spend, together), given.map(() => "fresh"))
+      }))
+
+    test("tells everybody who waits when not even a transaction could begin", (nonces) =>
+      Effect.gen(function*() {
+        const given = yield* Effect.replicateEffect(issued(nonces), 130, together)
+        let reachable = false
+        const driver = before(
+          database.driver(),
+          Effect.suspend(() => reachable ? Effect.void : Effect.fail(gone))
+        )
+        const failing = yield* noncesOver(driver)
+        const ends = yield* Effect.forEach(given, (nonce) => Effect.either(failing.spend(nonce)), together)
+        assert.isTrue(ends.every(Either.isLeft))
+        reachable = true
+        assert.deepStrictEqual(yield* Effect.forEach(given, failing.spend, together), given.map(() => "fresh"))
+      }))
+
+    test("whoever goes away takes nobody's answer with him", () =>
+      Effect.gen(function*() {
+        const [sent, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const driver = database.driver()
+        const nonces = yield* noncesOver(
+          before(driver, Effect.zipRight(Deferred.succeed(sent, undefined), Deferred.await(go)))
+        )
+        const given = yield* Effect.replicateEffect(Effect.flatMap(noncesOver(driver), issued), 3)
+        const leaving = yield* Effect.fork(nonces.spend(given[0] ?? ""))
+        const staying = yield* Effect.forEach(given.slice(1), (nonce) => Effect.fork(nonces.spend(nonce)))
+        yield* Deferred.await(sent)
+        const exit = yield* Fiber.interrupt(leaving)
+        assert.isTrue(Exit.isInterrupted(exit))
+        yield* Deferred.succeed(go, undefined)
+        assert.deepStrictEqual(yield* Effect.forEach(staying, Fiber.join), ["fresh", "fresh"])
+      }))
+  })
+
+  test("a flood leaves no more rows than were asked for and one batch ahead, and is swept in batches", (nonces) =>
+    Effect.gen(function*() {
+      const asked = 1000
+      yield* Effect.replicateEffect(issued(nonces), asked)
+      assert.isAtLeast(yield* stored, asked)
+      assert.isAtMost(yield* stored, asked + 256)
+      yield* rows.insert(Array.from({ length: 2500 }, (_, index) => `flood-${index}`), 0)
+      const flood = yield* stored
+      yield* TestClock.adjust(`${ttlSeconds + 1} seconds`)
+      const fresh = yield* issued(nonces)
+      const kept = (yield* stored) - flood
+      const driver = database.driver()
+      const passes: Array<number> = []
+      const counting: Driver = {
+        ...driver,
+        single: (statement, params) =>
+          Effect.tap(driver.single(statement, params), (gone) => void passes.push(gone.length))
+      }
+      yield* Effect.provideService(sweepNonces(ttlSeconds), Database, counting)
+      assert.isTrue(passes.every((gone) => gone <= 1000), String(passes))
+      assert.strictEqual(passes.reduce((sum, gone) => sum + gone, 0), flood)
+      assert.strictEqual(yield* stored, kept)
+      assert.strictEqual(yield* nonces.spend(fresh), "fresh")
+    }))
+})

@@ -1,0 +1,414 @@
+import { it } from "@effect/vitest"
+import { Effect, Fiber, Layer, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import { Scripts } from "../../../src/kernel/host/Scripts.ts"
+import { JsonGet } from "../../../src/kernel/net/JsonGet.ts"
+import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
+import { makeTurns } from "../../../src/kernel/net/Turns.ts"
+import type { CheckAnswer, Credential } from "../../../src/services/policy/Check.ts"
+import { Policies } from "../../../src/services/policy/Policies.ts"
+import type { Decision } from "../../../src/services/policy/Policy.ts"
+import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
+import { configOf } from "../../support/Graph.ts"
+import { connecting, ordering, policiesOf } from "../../support/Policies.ts"
+import { shellScript } from "../../support/Script.ts"
+
+/** A policy whose only rule allows what the check passes. */
+const policyOf = (check: string, extra = "") =>
+  configOf(`filter.rules = ["r"]
+[filter.rule.r]
+when = "c"
+then = "allow"
+[filter.check.c]
+${check}
+${extra}`)
+
+const shown = ({ _tag, asked }: Decision): string => {
+  const [answer]: Iterable<CheckAnswer | undefined> = asked.values()
+  const why = answer?.verdict === "fail" ? answer.reason : answer?.verdict === "undecided" ? answer.error : ""
+  return `${_tag}${why === "" ? "" : `: ${why}`}`
+}
+
+const allowed = "Allowed"
+
+describe("allowed_ip", () => {
+  const denied = "Denied: the client address is not allowed"
+  it.effect.each(
+    [
+      [`allow = ["10.0.0.0/8", "2001:db8::/32"]`, ["10.1.2.3", "2001:db8::1", "::ffff:10.0.0.1"], [
+        "192.0.2.1",
+        "fe80::1"
+      ]],
+      [`deny = ["10.0.0.1"]`, ["10.0.0.2", "::1"], ["10.0.0.1", "::ffff:10.0.0.1"]],
+      [`deny = ["::ffff:10.0.0.0/120", "::ffff:a01:1"]`, ["10.0.1.1", "::1", "::a00:1"], ["10.0.0.1", "10.1.0.1"]],
+      [`allow = ["10.0.0.0/8"]\ndeny = ["10.1.0.0/16"]`, ["10.2.0.1"], ["10.1.0.1", "192.0.2.1"]]
+    ] as const
+  )("%s", ([lists, passing, failing]) =>
+    Effect.gen(function*() {
+      for (const ip of passing) assert.strictEqual(shown(yield* connecting(ip)), allowed, ip)
+      for (const ip of failing) assert.strictEqual(shown(yield* connecting(ip)), denied, ip)
+      for (const ip of failing) assert.strictEqual(shown(yield* ordering(ip, ["a"])), denied, ip)
+      // An unknown client address fails, in deny-only form too.
+      assert.strictEqual(shown(yield* connecting("")), "Denied: the client address is not known")
+    }).pipe(Effect.provide(policiesOf(policyOf(`type = "allowed_ip"\n${lists}`)))))
+})
+
+describe("path", () => {
+  it.effect("globs over the path, deny first", () =>
+    Effect.gen(function*() {
+      for (const path of ["/crl", "/acct/1"]) assert.strictEqual(shown(yield* connecting("::1", path)), allowed)
+      for (const path of ["/crl/", "/acct/1/orders", "/acct/2", "/CRL", "/%63rl"]) {
+        assert.strictEqual(shown(yield* connecting("::1", path)), "Denied: the path is not allowed", path)
+      }
+    }).pipe(Effect.provide(policiesOf(policyOf(`type = "path"\nallow = ["/crl", "/acct/*"]\ndeny = ["/acct/2"]`)))))
+
+  it.effect("is no matter of names: newOrder and finalize are allowed by such a policy", () =>
+    Effect.map(Policies, (policies) => {
+      assert.isDefined(policies.of("default")?.connection)
+      assert.isUndefined(policies.of("default")?.identifiers)
+    }).pipe(Effect.provide(policiesOf(policyOf(`type = "path"\nallow = ["/crl"]`)))))
+})
+
+describe("identifiers", () => {
+  const names = (check: string) => policiesOf(policyOf(`type = "identifiers"\n${check}`))
+
+  it.effect("policy look-alikes: evilexample.com, example.com.evil, *.a.example.com against *.example.com", () =>
+    Effect.gen(function*() {
+      const refused = ["evilexample.com", "example.com.evil", "*.a.example.com", "a.b.example.com", "example.com"]
+      assert.strictEqual(shown(yield* ordering("::1", ["a.example.com", "*.example.com"])), allowed)
+      for (const name of refused) {
+        assert.strictEqual(shown(yield* ordering("::1", [name])), `Denied: not allowed: ${name}`)
+      }
+    }).pipe(Effect.provide(names(`allow = ["*.example.com"]\nallow_wildcards = true`))))
+
+  it.effect("every name must pass, and those that do not are named", () =>
+    Effect.gen(function*() {
+      const decision = yield* ordering("::1", ["a.x", "b.y", "c.x", "d.y"])
+      assert.strictEqual(shown(decision), "Denied: not allowed: b.y, d.y")
+      assert.deepStrictEqual(decision._tag === "Denied" ? decision.identifiers : [], [
+        { type: "dns", value: "b.y" },
+        { type: "dns", value: "d.y" }
+      ])
+    }).pipe(Effect.provide(names(`allow = ["*.x"]`))))
+
+  it.effect("wildcards need leave of their own", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(shown(yield* ordering("::1", ["*.x"])), "Denied: not allowed: *.x")
+      assert.strictEqual(shown(yield* ordering("::1", ["a.x"])), allowed)
+    }).pipe(Effect.provide(names(""))))
+
+  it.effect("deny covers common names, allow does not, and so do globs and regular expressions alike", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(shown(yield* ordering("::1", ["host1.x", "cn:A printer"])), allowed)
+      assert.strictEqual(shown(yield* ordering("::1", ["a.x", "cn:secret.x"])), "Denied: not allowed: secret.x")
+      assert.strictEqual(shown(yield* ordering("::1", ["cn:TOP 7"])), "Denied: not allowed: TOP 7")
+      assert.strictEqual(shown(yield* ordering("::1", ["host1.x.evil"])), "Denied: not allowed: host1.x.evil")
+    }).pipe(Effect.provide(names(
+      `allow = ["a.x"]\nallow_regex = ["host[0-9]+\\\\.x"]\ndeny = ["secret.*"]\ndeny_regex = ["top.*"]`
+    ))))
+
+  it.effect("types that are not listed fail", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(shown(yield* ordering("::1", ["a.x", "cn:a.x"])), "Denied: not allowed: a.x")
+    }).pipe(Effect.provide(names(`allowed_types = ["dns"]`))))
+})
+
+describe("eab", () => {
+  const of = (label: string | undefined, more: Partial<Credential> = {}) => ({
+    credential: Effect.succeed<Credential>({ kid: "kid-1", label, status: "active", ...more })
+  })
+  const eab = (check: string) => policiesOf(policyOf(`type = "eab"\n${check}`, "[eab]\nenabled = true"))
+  const none = "Denied: the account has no external account binding"
+  const other = "Denied: the account's credential is not allowed"
+
+  it.effect("an account without a credential fails, in deny-only form too", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(shown(yield* ordering("::1", ["a"])), none)
+      assert.strictEqual(shown(yield* ordering("::1", ["a"], of("ok"))), allowed)
+      assert.strictEqual(shown(yield* ordering("::1", ["a"], of(undefined))), allowed)
+      assert.strictEqual(shown(yield* ordering("::1", ["a"], of("Bad one"))), other)
+    }).pipe(Effect.provide(eab(`deny = ["bad*"]`))))
+
+  it.effect("labels by glob and regular expression, ids exactly", () =>
+    Effect.gen(function*() {
+      for (const label of ["team-", "TEAM-a", "Printer 7"]) {
+        assert.strictEqual(shown(yield* ordering("::1", ["a"], of(label))), allowed, label)
+      }
+      for (const label of ["ateam-a", "printer", undefined, ""]) {
+        assert.strictEqual(shown(yield* ordering("::1", ["a"], of(label))), other, label)
+      }
+      assert.strictEqual(shown(yield* ordering("::1", ["a"], of(undefined, { kid: "kid-2" }))), allowed)
+      assert.strictEqual(shown(yield* ordering("::1", ["a"], of(undefined, { kid: "KID-2" }))), other)
+    }).pipe(Effect.provide(eab(`allow = ["team-*"]\nallow_regex = ["printer [0-9]"]\nkids = ["kid-2"]`))))
+
+  it.effect("a revoked credential still matches", () =>
+    Effect.map(
+      ordering("::1", ["a"], of("x", { status: "revoked" })),
+      (decision) => assert.strictEqual(shown(decision), allowed)
+    ).pipe(Effect.provide(eab(`allow = ["x"]`))))
+
+  it.effect("unless require_active", () =>
+    Effect.map(
+      ordering("::1", ["a"], of("x", { status: "revoked" })),
+      (decision) => assert.strictEqual(shown(decision), "Denied: the account's credential is revoked")
+    ).pipe(
+      Effect.provide(eab(`allow = ["x"]\nrequire_active = true`))
+    ))
+
+  it.effect("is undecided when the credential cannot be read", () =>
+    Effect.map(
+      ordering("::1", ["a"], { credential: Effect.fail({ message: "no database" }) }),
+      (decision) => assert.strictEqual(shown(decision), "Undecided: no database")
+    ).pipe(Effect.provide(eab(`allow = ["x"]`))))
+})
+
+describe("reverse_dns", () => {
+  const pointer = "7.2.0.192.in-addr.arpa"
+  const zone = {
+    [pointer]: { PTR: ["a.corp.example", "B.corp.example"], ttl: 60 },
+    "a.corp.example": { A: ["192.0.2.9"], ttl: 60 },
+    "b.corp.example": { A: ["192.0.2.8", "192.0.2.7"], ttl: 60 },
+    "8.2.0.192.in-addr.arpa": { PTR: ["a.corp.example"] },
+    "9.2.0.192.in-addr.arpa": { rcode: "SERVFAIL" as const },
+    "10.2.0.192.in-addr.arpa": { PTR: ["broken.corp.example"] },
+    "broken.corp.example": { rcode: "REFUSED" as const },
+    "11.2.0.192.in-addr.arpa": {
+      PTR: Array.from({ length: 17 }, (_, n) => n === 16 ? "last.corp.example" : `n${n}.other.example`)
+    },
+    "last.corp.example": { A: ["192.0.2.11"] },
+    "7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa": { PTR: ["six.corp.example"] },
+    "six.corp.example": { AAAA: ["2001:db8:0::7"] },
+    "12.2.0.192.in-addr.arpa": { PTR: ["dual.corp.example"] },
+    "13.2.0.192.in-addr.arpa": { PTR: ["new.corp.example"] }
+  }
+  const over = (
+    check: string,
+    look: (answerer: Effect.Effect.Success<ReturnType<typeof dnsAnswerer>>) => Effect.Effect<void, unknown, Policies>
+  ) =>
+    Effect.gen(function*() {
+      const answerer = yield* dnsAnswerer({ zone })
+      yield* Effect.provide(
+        look(answerer),
+        policiesOf(policyOf(`type = "reverse_dns"\n${check}`, `[dns]\nresolver = "${answerer.address}"`))
+      )
+    })
+  const nameless = "Denied: the client address has no name that counts"
+
+  it.scopedLive("a name counts when it has the address itself", () =>
+    over(`allow = ["*.corp.example"]`, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
+        assert.strictEqual(shown(yield* connecting("2001:db8::7")), allowed)
+        assert.strictEqual(shown(yield* connecting("192.0.2.8")), nameless)
+        assert.strictEqual(shown(yield* connecting("192.0.2.99")), nameless)
+        assert.strictEqual(shown(yield* connecting("")), nameless)
+        assert.strictEqual(shown(yield* connecting("192.0.2.11")), nameless, "only the first 16 names")
+      })))
+
+  it.scopedLive("or at once without require_forward_confirm", () =>
+    over(`allow = ["*.corp.example"]\nrequire_forward_confirm = false`, ({ queries }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(shown(yield* connecting("192.0.2.8")), allowed)
+        assert.deepStrictEqual(queries.map(({ type }) => type), ["PTR"])
+      })))
+
+  it.scopedLive("deny applies to every name, confirmed or not, and a nameless address fails in deny-only form", () =>
+    over(`deny = ["a.corp.example"]`, () =>
+      Effect.gen(function*() {
+        const denied = "Denied: the client address has a name that is not allowed"
+        assert.strictEqual(shown(yield* connecting("192.0.2.7")), denied)
+        assert.strictEqual(shown(yield* connecting("192.0.2.8")), denied)
+        assert.strictEqual(shown(yield* connecting("192.0.2.99")), nameless)
+        assert.strictEqual(shown(yield* connecting("2001:db8::7")), allowed)
+      })))
+
+  it.scopedLive("SERVFAIL and refusal are undecided", () =>
+    over(`allow_regex = [".*\\\\.corp\\\\.example"]`, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(shown(yield* connecting("192.0.2.9")), "Undecided: 9.2.0.192.in-addr.arpa: ESERVFAIL")
+        assert.strictEqual(shown(yield* connecting("192.0.2.10")), "Undecided: broken.corp.example: EREFUSED")
+      })))
+
+  it.scopedLive("addresses are kept for their time, and asked for anew behind it", () =>
+    over(`allow = ["*.corp.example"]`, ({ queries }) =>
+      Effect.gen(function*() {
+        yield* connecting("192.0.2.7")
+        const first = queries.length
+        yield* connecting("192.0.2.7")
+        assert.deepStrictEqual(queries.slice(first).map(({ type }) => type), ["PTR"])
+        // six.corp.example may not be kept.
+        yield* connecting("2001:db8::7")
+        const third = queries.length
+        yield* connecting("2001:db8::7")
+        assert.isAbove(queries.length - third, 1)
+      })))
+
+  it.scopedLive("the family of the address alone counts: silence about it is undecided, and the other is not asked for", () =>
+    over(`allow = ["*.corp.example"]\ntimeout_ms = 700`, ({ queries, zone }) =>
+      Effect.gen(function*() {
+        const records = { A: ["192.0.2.12"], AAAA: ["2001:db8::12"], ttl: 60 }
+        zone.set("dual.corp.example", { ...records, drop: ["A"] })
+        assert.strictEqual(shown(yield* connecting("192.0.2.12")), "Undecided: no answer within 700 ms")
+        zone.set("dual.corp.example", { ...records, drop: ["AAAA"] })
+        assert.strictEqual(shown(yield* connecting("192.0.2.12")), allowed)
+        assert.notInclude(queries.map(({ type }) => type), "AAAA")
+      })))
+
+  it.scopedLive("that a name has no address is not kept", () =>
+    over(`allow = ["*.corp.example"]`, ({ zone }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(shown(yield* connecting("192.0.2.13")), nameless)
+        zone.set("new.corp.example", { A: ["192.0.2.13"], ttl: 60 })
+        assert.strictEqual(shown(yield* connecting("192.0.2.13")), allowed)
+      })))
+
+  const scripted = (seconds: number, asked: { count: number }) =>
+    Layer.effect(
+      Resolver,
+      Effect.map(Effect.provide(Resolver, Resolver.layerStatic({}, {}, { "192.0.2.7": ["a.example."] })), (resolver) =>
+        Resolver.of({
+          ...resolver,
+          timedAddresses: () =>
+            Effect.sync(() => {
+              asked.count++
+              return { addresses: [], seconds }
+            })
+        }))
+    )
+
+  it.effect.each([[60, 60], [4000, 300]])("a TTL of %i keeps for %i s", ([ttl, kept]) => {
+    const asked = { count: 0 }
+    return Effect.gen(function*() {
+      yield* connecting("192.0.2.7")
+      yield* TestClock.adjust((kept ?? 0) * 1000 - 1)
+      yield* connecting("192.0.2.7")
+      assert.strictEqual(asked.count, 1)
+      yield* TestClock.adjust(1)
+      yield* connecting("192.0.2.7")
+      assert.strictEqual(asked.count, 2)
+    }).pipe(
+      Effect.provide(policiesOf(policyOf(`type = "reverse_dns"\nallow = ["*.example"]`), scripted(ttl ?? 0, asked)))
+    )
+  })
+
+  it.effect("the time budget is undecided", () =>
+    Effect.gen(function*() {
+      const fiber = yield* Effect.fork(connecting("192.0.2.7"))
+      yield* TestClock.adjust(2000)
+      assert.strictEqual(shown(yield* Fiber.join(fiber)), "Undecided: no answer within 2000 ms")
+    }).pipe(Effect.provide(policiesOf(
+      policyOf(`type = "reverse_dns"\nallow = ["*.example"]`),
+      Layer.effect(
+        Resolver,
+        Effect.map(Effect.provide(Resolver, Resolver.layerStatic({})), (resolver) =>
+          Resolver.of({ ...resolver, pointers: () => Effect.never }))
+      )
+    ))))
+
+  it.effect("a failing name does not matter beside one that is confirmed", () =>
+    Effect.map(connecting("192.0.2.7"), (decision) => assert.strictEqual(shown(decision), allowed)).pipe(
+      Effect.provide(policiesOf(
+        policyOf(`type = "reverse_dns"\nallow = ["*.example"]`),
+        Resolver.layerStatic(
+          { "a.example": new ResolveFailed({ name: "a.example", code: "ESERVFAIL" }), "b.example": ["192.0.2.7"] },
+          {},
+          { "192.0.2.7": ["a.example", "b.example"] }
+        )
+      ))
+    ))
+})
+
+describe("custom", () => {
+  const custom = (body: string, more = "") =>
+    policiesOf(policyOf(`type = "custom"\nscript_path = "${shellScript(body)}"\n${more}`))
+
+  it.live("exit 0 passes, and whatever is written is nobody's business", () =>
+    Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision), allowed)).pipe(
+      Effect.provide(custom("echo no; exit 0"))
+    ))
+
+  it.live.each([
+    ["exit 1", "refused by a script"],
+    ["echo; echo '  not today '; echo more; exit 7", "not today"],
+    ["echo 'to stderr' >&2; exit 1", "to stderr"],
+    ["echo b >&2; echo a; exit 1", "a"],
+    ["printf 'a\\033[31mb\\007\\n'; exit 1", "a [31mb"],
+    ["kill -9 $$", "refused by a script"]
+  ])(
+    "%s fails: %s",
+    ([body, reason]) =>
+      Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision), `Denied: ${reason}`)).pipe(
+        Effect.provide(custom(body ?? ""))
+      )
+  )
+
+  it.live("a reason is cut", () =>
+    Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision).length, 508)).pipe(
+      Effect.provide(custom("head -c 5000 /dev/zero | tr '\\0' x; exit 1"))
+    ))
+
+  it.live("not starting and the timeout are undecided", () =>
+    Effect.gen(function*() {
+      const absent = policiesOf(policyOf(`type = "custom"\nscript_path = "/nowhere/script"`))
+      assert.strictEqual(
+        shown(yield* Effect.provide(connecting("192.0.2.1"), absent)),
+        "Undecided: could not be started: ENOENT"
+      )
+      const hanging = custom("exec sleep 1000", "timeout_ms = 200")
+      assert.strictEqual(
+        shown(yield* Effect.provide(connecting("192.0.2.1"), hanging)),
+        "Undecided: did not end within 200 ms"
+      )
+    }))
+
+  it.live("is told of a connection in environment and input", () =>
+    Effect.gen(function*() {
+      const decision = yield* connecting("::ffff:192.0.2.1", "/acct/$(id)")
+      assert.strictEqual(
+        shown(decision),
+        `Denied: connection c 192.0.2.1 POST /acct/$(id) {"hook":"connection","client_ip":"192.0.2.1","method":"POST","path":"/acct/$(id)"}`
+      )
+      assert.include(shown(yield* connecting("")), `"client_ip":null`)
+    }).pipe(Effect.provide(custom(
+      "echo $ACME_FILTER_HOOK $ACME_FILTER_CHECK_NAME $ACME_FILTER_CLIENT_IP $ACME_FILTER_METHOD \"$ACME_FILTER_PATH\" $(cat); exit 1"
+    ))))
+
+  it.live("is told of names in environment and input", () =>
+    Effect.map(ordering("192.0.2.1", ["-n", "b.x", "cn:B x"], { at: "CSR" }), (decision) =>
+      assert.strictEqual(
+        shown(decision),
+        `Denied: identifiers account-1 CSR -n,b.x,B x {"hook":"identifiers","client_ip":"192.0.2.1","account_id":"account-1","stage":"CSR","identifiers":[{"type":"dns","value":"-n"},{"type":"dns","value":"b.x"},{"type":"cn","value":"B x"}]}`
+      )).pipe(Effect.provide(custom(
+        "echo $ACME_FILTER_HOOK $ACME_FILTER_ACCOUNT_ID $ACME_FILTER_STAGE $ACME_FILTER_IDENTIFIERS $(cat); exit 1"
+      ))))
+
+  it.live("its input is empty without pass_stdin, and its arguments arrive as they are", () =>
+    Effect.map(connecting("::1"), (decision) => assert.strictEqual(shown(decision), "Denied: $x|-y|[]")).pipe(
+      Effect.provide(custom("echo \"$1|$2|[$(cat)]\"; exit 1", `pass_stdin = false\nargs = ["$x", "-y"]`))
+    ))
+
+  it.effect("runs at most 16 at once", () =>
+    Effect.gen(function*() {
+      let [running, most] = [0, 0]
+      const scripts = Scripts.layerScripted(({ turns }) =>
+        (turns ?? makeTurns(99)).take(Effect.gen(function*() {
+          most = Math.max(most, ++running)
+          yield* Effect.yieldNow()
+          running--
+          return { exit: 0, stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) }
+        }))
+      )
+      const { profiles } = policyOf("type = \"custom\"\nscript_path = \"x\"")
+      const layer = Policies.layer(profiles).pipe(
+        Layer.provide(scripts),
+        Layer.provide(Layer.mock(JsonGet, {})),
+        Layer.provide(Resolver.layerStatic({})),
+        Layer.orDie
+      )
+      yield* Effect.provide(
+        Effect.all(Array.from({ length: 100 }, () => connecting("::1")), { concurrency: "unbounded" }),
+        layer
+      )
+      assert.strictEqual(most, 16)
+    }))
+})

@@ -1,0 +1,340 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Scope } from "effect"
+import { once } from "node:events"
+import type { IncomingHttpHeaders, ServerResponse } from "node:http"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { assert, describe } from "vitest"
+import type { Record as LogRecord } from "../../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../../src/kernel/telemetry/EventLog.ts"
+import type { Decision } from "../../../../src/services/policy/Policy.ts"
+import { configOf } from "../../../support/Graph.ts"
+import { ordering, policiesOf } from "../../../support/Policies.ts"
+import { shellScript } from "../../../support/Script.ts"
+
+/* The inventory, with real servers that answer as NetBox and phpIPAM do. */
+
+type Served = string | object | ((response: ServerResponse) => void)
+
+interface Inventory {
+  readonly url: string
+  readonly asked: Array<{ readonly target: string; readonly headers: IncomingHttpHeaders }>
+}
+
+/** Answers by target; what is not in the table is 404. */
+const inventory = (table: { readonly [target: string]: Served }): Effect.Effect<Inventory, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const asked: Inventory["asked"] = []
+      const server = createServer(({ headers, url = "" }, response) => {
+        asked.push({ target: url, headers })
+        const served = table[url]
+        if (served === undefined) response.writeHead(404).end("{\"success\":false,\"code\":404}")
+        else if (typeof served === "function") served(response)
+        else response.end(typeof served === "string" ? served : JSON.stringify(served))
+      })
+      server.listen(0, "127.0.0.1")
+      await once(server, "listening")
+      return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+    }),
+    ({ server }) =>
+      Effect.sync(() => {
+        server.closeAllConnections()
+        server.close()
+      })
+  )
+
+const status = (code: number) => (response: ServerResponse) =>
+  void response.writeHead(code, { location: "/" }).end("{}")
+
+const shown = (decision: Decision): string =>
+  decision._tag === "Denied"
+    ? `Denied: ${decision.detail}`
+    : decision._tag === "Undecided"
+    ? `Undecided: ${decision.error}`
+    : "Allowed"
+
+const records: Array<LogRecord> = []
+
+const policy = (ipam: string) => {
+  records.length = 0
+  return policiesOf(configOf(`filter.rules = ["own"]
+filter.check.owned = { type = "ipam" }
+filter.rule.own = { when = "owned", then = "allow" }
+[ipam]
+${ipam}`))
+}
+
+const ask = (names: ReadonlyArray<string>, ip = "192.0.2.7") =>
+  Effect.map(ordering(ip, names), shown).pipe(Effect.provide(EventLog.layerMemory(records)))
+
+/** `{ count, next, results }`. */
+const page = (...results: ReadonlyArray<object>) => ({ count: results.length, next: null, previous: null, results })
+const noRecord = "Denied: address has no inventory record"
+const foreign = (names: string) => `Denied: address is not associated with ${names}`
+
+describe("netbox", () => {
+  const first = "/netbox/api/ipam/ip-addresses/?address=192.0.2.7"
+  const record = {
+    id: 1,
+    address: "192.0.2.7/24",
+    dns_name: "Host.Example.",
+    role: null,
+    custom_fields: { acme_domains: ["a.example", "*.w.example"], other: 5 },
+    assigned_object_type: "dcim.interface",
+    assigned_object_id: 9,
+    assigned_object: { id: 9, name: "eth0", device: { id: 4, name: "sw" } }
+  }
+  const bare = { ...record, custom_fields: { acme_domains: null } }
+  const over = (
+    table: { readonly [target: string]: Served },
+    body: (inventory: Inventory) => Effect.Effect<void, unknown, Effect.Effect.Context<ReturnType<typeof ask>>>,
+    more = "",
+    token = " t0ken "
+  ) =>
+    Effect.gen(function*() {
+      const served = yield* inventory(table)
+      yield* Effect.provide(
+        body(served),
+        policy(`backend = "netbox"\nnetbox.url = "${served.url}/netbox/"\nnetbox.token = "${token}"\n${more}`)
+      )
+    })
+
+  it.scopedLive("names of the address: dns_name and custom field, compared exactly", () =>
+    over({ [first]: page(record) }, ({ asked }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["host.example", "a.example", "*.w.example", "cn:anything"]), "Allowed")
+        assert.strictEqual(yield* ask(["b.w.example", "a.example", "x.a.example"]), foreign("b.w.example, x.a.example"))
+        assert.deepStrictEqual([...new Set(asked.map(({ target }) => target))], [first])
+        assert.strictEqual(asked[0]?.headers.authorization, "Token t0ken")
+        assert.strictEqual(asked.length, 2, "nothing is kept, and the device is not asked")
+      })))
+
+  it.scopedLive("a list of common names asks nothing and passes; an unknown address fails", () =>
+    over({ [first]: page(record) }, ({ asked }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["cn:a"]), "Allowed")
+        assert.strictEqual(yield* ask(["a.example"], ""), "Denied: the client address is not known")
+        assert.strictEqual(asked.length, 0)
+      })))
+
+  it.scopedLive("no record, and records of other addresses", () =>
+    over(
+      { [first]: page(), "/netbox/api/ipam/ip-addresses/?address=192.0.2.8": page(record) },
+      () =>
+        Effect.gen(function*() {
+          assert.strictEqual(yield* ask(["a.example"]), noRecord)
+          assert.strictEqual(yield* ask(["a.example"], "192.0.2.8"), noRecord)
+        })
+    ))
+
+  it.scopedLive("the device, only when the address itself carries no custom field", () =>
+    over({
+      [first]: page(bare),
+      "/netbox/api/dcim/devices/4/": { id: 4, custom_fields: { acme_domains: "device.example" } }
+    }, ({ asked }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["device.example", "host.example"]), "Allowed")
+        assert.strictEqual(yield* ask(["a.example"]), foreign("a.example"))
+        assert.strictEqual(asked.length, 4)
+      })))
+
+  it.scopedLive("a virtual machine", () =>
+    over({
+      [first]: page({ ...bare, assigned_object: { virtual_machine: { id: 6 } } }),
+      "/netbox/api/virtualization/virtual-machines/6/": { id: 6, custom_fields: { acme_domains: ["vm.example"] } }
+    }, () => Effect.map(ask(["vm.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
+
+  it.scopedLive("virtual addresses of the device, whose role and device are looked at again", () => {
+    const vip = (dns_name: string, role: string | null, device: number) => ({
+      ...record,
+      dns_name,
+      address: "192.0.2.100/24",
+      role: role === null ? null : { value: role, label: role },
+      custom_fields: {},
+      assigned_object: { device: { id: device } }
+    })
+    return over({
+      [first]: page(record),
+      "/netbox/api/ipam/ip-addresses/?device_id=4&role=vip&role=carp": page(
+        vip("vip.example", "vip", 4),
+        vip("secondary.example", "secondary", 4),
+        vip("plain.example", null, 4),
+        vip("foreign.example", "vip", 5)
+      )
+    }, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["vip.example"]), "Allowed")
+        assert.strictEqual(
+          yield* ask(["secondary.example", "plain.example", "foreign.example"]),
+          foreign("secondary.example, plain.example, foreign.example")
+        )
+      }), "netbox.sources = [\"vip\"]\nnetbox.vip_roles = [\"vip\", \"carp\"]")
+  })
+
+  it.scopedLive("redundancy groups, only through the client's own interface", () => {
+    const assignment = (interface_id: number, group: number, interface_type = "dcim.interface") => ({
+      interface_type,
+      interface_id,
+      group: { id: group }
+    })
+    const ofGroup = (dns_name: string, id: number) => ({
+      ...record,
+      dns_name,
+      custom_fields: {},
+      assigned_object_type: "ipam.fhrpgroup",
+      assigned_object_id: id,
+      assigned_object: { id }
+    })
+    return over({
+      [first]: page(record),
+      "/netbox/api/ipam/fhrp-group-assignments/?interface_type=dcim.interface&interface_id=9": page(
+        assignment(9, 1),
+        assignment(10, 2),
+        assignment(9, 3, "virtualization.vminterface")
+      ),
+      "/netbox/api/ipam/ip-addresses/?fhrpgroup_id=1": page(ofGroup("group.example", 1), ofGroup("other.example", 2))
+    }, ({ asked }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["group.example"]), "Allowed")
+        assert.strictEqual(yield* ask(["other.example"]), foreign("other.example"))
+        assert.strictEqual(asked.length, 6)
+      }), "netbox.sources = [\"fhrp\"]")
+  })
+
+  it.scopedLive("newer tokens are sent as bearer tokens", () =>
+    over(
+      { [first]: page(record) },
+      ({ asked }) =>
+        Effect.map(ask(["a.example"]), () =>
+          assert.strictEqual(asked[0]?.headers.authorization, "Bearer nbt_key.secret")),
+      "",
+      "nbt_key.secret"
+    ))
+
+  const failures: ReadonlyArray<readonly [string, Served, string]> = [
+    ["an error", status(500), "the answer has status 500"],
+    ["a refused token", status(403), "the answer has status 403"],
+    ["404", status(404), "the answer has status 404"],
+    ["a redirect", status(302), "the answer has status 302"],
+    ["no JSON", "<html>", "answers with something that is no JSON"],
+    ["another form", { results: [{ address: 5 }] }, "the answer does not have the expected form"],
+    ["a second page", { ...page(record), next: "http://x/" }, "the answer has more than one page"],
+    ["a megabyte", JSON.stringify("x".repeat(1_048_576)), "answers with more than 1048576 bytes"],
+    ["silence", () => {}, "no answer within 300 ms"]
+  ]
+  it.scopedLive.each(failures)(
+    "%s is undecided",
+    ([, served, detail]) =>
+      over({ [first]: served }, () =>
+        Effect.gen(function*() {
+          assert.strictEqual(yield* ask(["a.example"]), `Undecided: ipam: ${detail}`)
+          assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
+            ["ipam_lookup_failed", { backend: "netbox", error: detail }]
+          ])
+          assert.notInclude(JSON.stringify(records), "t0ken")
+        }), "timeout_ms = 300")
+  )
+})
+
+describe("phpipam", () => {
+  const first = "/api/acme/addresses/search/192.0.2.7/"
+  const found = (...data: ReadonlyArray<object>) => ({ code: 200, success: true, data })
+  const record = {
+    id: "1",
+    ip: "192.0.2.7",
+    hostname: "host.example",
+    deviceId: "4",
+    custom_acme_domains: "a.example, B.example ,,"
+  }
+  const over = (
+    table: { readonly [target: string]: Served },
+    body: (inventory: Inventory) => Effect.Effect<void, unknown, Effect.Effect.Context<ReturnType<typeof ask>>>
+  ) =>
+    Effect.gen(function*() {
+      const served = yield* inventory(table)
+      yield* Effect.provide(
+        body(served),
+        policy(`backend = "phpipam"\nphpipam.url = "${served.url}"\nphpipam.token = "c0de"\ntimeout_ms = 2000`)
+      )
+    })
+
+  it.scopedLive("names of the address: host name and custom field", () =>
+    over({ [first]: found(record) }, ({ asked }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["host.example", "a.example", "b.example"]), "Allowed")
+        assert.strictEqual(yield* ask(["c.example"]), foreign("c.example"))
+        assert.strictEqual(asked[0]?.headers.token, "c0de")
+        assert.strictEqual(asked.length, 2)
+      })))
+
+  it.scopedLive("the device, only when the address itself carries no custom field", () =>
+    over({
+      [first]: found({ ...record, custom_acme_domains: null }),
+      "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
+    }, () => Effect.map(ask(["device.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
+
+  it.scopedLive("404 is no record, an address beside it none either, 0 no device", () =>
+    over({
+      "/api/acme/addresses/search/192.0.2.8/": found(record),
+      "/api/acme/addresses/search/192.0.2.9/": found({ ip: "192.0.2.9", hostname: null, deviceId: "0" }),
+      "/api/acme/addresses/search/2001%3Adb8%3A%3A1/": found({ ...record, ip: "2001:DB8:0::1" })
+    }, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["a.example"]), noRecord)
+        assert.strictEqual(yield* ask(["a.example"], "192.0.2.8"), noRecord)
+        assert.strictEqual(yield* ask(["a.example"], "192.0.2.9"), foreign("a.example"))
+        assert.strictEqual(yield* ask(["a.example"], "2001:db8::1"), "Allowed")
+      })))
+
+  it.scopedLive.each<readonly [string, Served]>([
+    ["the answer has status 401", status(401)],
+    ["the answer has status 500", status(500)],
+    ["the answer has status 301", status(301)],
+    ["the answer says that it failed", { success: false, code: 500 }],
+    ["the answer does not have the expected form", "[]"],
+    ["answers with something that is no JSON", ""]
+  ])(
+    "%s is undecided",
+    ([detail, served]) =>
+      over(
+        { [first]: served },
+        () => Effect.map(ask(["a.example"]), (answer) => assert.strictEqual(answer, `Undecided: ipam: ${detail}`))
+      )
+  )
+})
+
+describe("custom", () => {
+  const over = (body: string) =>
+    policy(`backend = "custom"\ncustom.script_path = "${shellScript(body)}"\ntimeout_ms = 1500\ncustom.args = ["x y"]`)
+
+  it.live("one name a line", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* ask(["a.example", "b.example"]), "Allowed")
+      assert.strictEqual(yield* ask(["c.example"]), foreign("c.example"))
+    }).pipe(Effect.provide(over("printf 'A.example.\\r\\n\\n  b.example  \\n'"))))
+
+  it.live("is told the address in environment and input, and has its arguments", () =>
+    Effect.map(
+      ask(["names_for-192.0.2.7", "x y", "{\"hook\":\"names_for\",\"client_ip\":\"192.0.2.7\"}"]),
+      (answer) => assert.strictEqual(answer, "Allowed")
+    ).pipe(
+      Effect.provide(over("echo $ACME_IPAM_HOOK-$ACME_IPAM_CLIENT_IP; echo \"$1\"; cat"))
+    ))
+
+  it.live.each([
+    ["exit 0", foreign("a.example")],
+    ["echo a.example; exit 3", noRecord],
+    ["echo a.example; exit 1", "Undecided: ipam: the script ended with 1"],
+    ["kill -KILL $$", "Undecided: ipam: the script ended with SIGKILL"],
+    ["exec sleep 100", "Undecided: ipam: no answer within 1500 ms"],
+    ["echo a.example; head -c 1048570 /dev/zero | tr '\\0' x", "Undecided: ipam: the script printed too much"]
+  ])(
+    "%s: %s",
+    ([body, expected]) =>
+      Effect.map(ask(["a.example"]), (answer) => assert.strictEqual(answer, expected)).pipe(
+        Effect.provide(over(body ?? ""))
+      )
+  )
+})

@@ -1,0 +1,141 @@
+import { it } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted } from "effect"
+import type { Scope } from "effect"
+import { X509Certificate } from "node:crypto"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { Scripts } from "../../../src/kernel/host/Scripts.ts"
+import { DnsUpdate } from "../../../src/kernel/net/DnsUpdate.ts"
+import { Resolver } from "../../../src/kernel/net/Resolver.ts"
+import { Web } from "../../../src/kernel/net/Web.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../../src/pki/Entropy.ts"
+import type { SigningProfile } from "../../../src/services/signing/Backends.ts"
+import * as Backends from "../../../src/services/signing/Backends.ts"
+import type { LocalCaSettings } from "../../../src/services/signing/LocalCa.ts"
+import { Signers } from "../../../src/services/signing/Signer.ts"
+import { freshDirectory } from "../../support/Databases.ts"
+import { eventsOf } from "../../support/Graph.ts"
+import { issueRequest, settingsIn, signerOf } from "../../support/LocalCa.ts"
+
+const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ name, signer: signerOf(local_ca) })
+
+const signersOf = (
+  profiles: ReadonlyArray<SigningProfile>,
+  before?: Signers["Type"]["bySection"],
+  outbound?: object
+) =>
+  Effect.map(
+    Layer.build(
+      Layer.provide(
+        Backends.layer(profiles, before, outbound),
+        Layer.mergeAll(Entropy.layer, Scripts.layer, Web.layer("1"), DnsUpdate.layer)
+      ).pipe(
+        Layer.provide(Layer.merge(Entropy.layer, Resolver.layerStatic({})))
+      )
+    ),
+    Context.get(Signers)
+  )
+
+const test = (
+  name: string,
+  body: (directory: string, records: Array<Record>) => Effect.Effect<void, unknown, Scope.Scope>
+) =>
+  it.scoped(name, () =>
+    Effect.suspend(() => {
+      const records: Array<Record> = []
+      return Effect.provide(body(freshDirectory(), records), EventLog.layerMemory(records))
+    }))
+
+/** Settings with a directory of their own below another. */
+const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSettings> = {}) => {
+  const own = join(directory, name)
+  mkdirSync(own)
+  return settingsIn(own, more)
+}
+
+describe("the backends of the profiles", () => {
+  test(
+    "are one where the sections are alike: one CA, made and loaded once",
+    (directory, records) =>
+      Effect.gen(function*() {
+        const signers = yield* signersOf([
+          profile("a", settingsIn(directory)),
+          profile("b", settingsIn(directory)),
+          profile("c", settingsIn(directory))
+        ])
+        assert.strictEqual(yield* signers.of("a"), yield* signers.of("b"))
+        assert.strictEqual(yield* signers.of("a"), yield* signers.of("c"))
+        assert.deepStrictEqual(eventsOf(records), ["local_ca_generated", "local_ca_loaded"])
+      })
+  )
+
+  test("are gone on with after a reload, unless how the world is reached has changed", (directory) =>
+    Effect.gen(function*() {
+      const profiles = [profile("a", settingsIn(directory))]
+      const outbound = (password: string) => ({ dns: { resolver: "" }, proxy: { http_url: Redacted.make(password) } })
+      const first = yield* signersOf(profiles, undefined, outbound("one"))
+      const second = yield* signersOf(profiles, first.bySection, outbound("one"))
+      assert.strictEqual(yield* second.of("a"), yield* first.of("a"))
+      const third = yield* signersOf(profiles, second.bySection, outbound("other"))
+      assert.notStrictEqual(yield* third.of("a"), yield* first.of("a"))
+    }))
+
+  test("are apart where the sections differ: each signs with its own CA and validity", (directory) =>
+    Effect.gen(function*() {
+      const sections = {
+        a: settingsBelow(directory, "a"),
+        b: settingsBelow(directory, "b", { leaf_validity_days: 7 })
+      }
+      const signers = yield* signersOf([profile("a", sections.a), profile("b", sections.b)])
+      const lives: Array<number> = []
+      for (const name of ["a", "b"] as const) {
+        const issued = yield* (yield* signers.of(name)).issue?.(issueRequest(["a.example.com"])) ??
+          Effect.dieMessage("relays")
+        const leaf = new X509Certificate(issued.chain)
+        const [own, other] = [sections[name], sections[name === "a" ? "b" : "a"]].map(({ cert_path }) =>
+          new X509Certificate(readFileSync(cert_path)).publicKey
+        )
+        assert.isTrue(own !== undefined && leaf.verify(own), name)
+        assert.isFalse(other !== undefined && leaf.verify(other), name)
+        lives.push(issued.notAfter)
+      }
+      assert.deepStrictEqual(lives, [90 * 86_400, 7 * 86_400])
+    }))
+
+  test("are known by the names of the profiles alone", (directory) =>
+    Effect.gen(function*() {
+      const signers = yield* signersOf([profile("a", settingsIn(directory))])
+      for (const name of ["b", "", "A", "toString", "__proto__"]) {
+        const failure = yield* Effect.flip(signers.of(name))
+        assert.deepInclude(failure, { _tag: "ProfileNotMounted", profile: name })
+      }
+    }))
+
+  test(
+    "are none at all where one cannot be made, and the log names the profile and why",
+    (directory, records) =>
+      Effect.gen(function*() {
+        const sound = settingsBelow(directory, "sound")
+        const broken = settingsBelow(directory, "broken")
+        writeFileSync(broken.cert_path, "no certificate")
+        writeFileSync(broken.key_path, "no key")
+        const failure = yield* Effect.flip(signersOf([profile("fine", sound), profile("broken", broken)]))
+        assert.include(failure.message, broken.cert_path)
+        const [record] = records.filter(({ event }) => event === "profile_init_failed")
+        assert.deepInclude(record?.fields, { profile: "broken" })
+        assert.include(String(record?.fields["error"]), broken.cert_path)
+        assert.strictEqual(readFileSync(broken.key_path, "utf8"), "no key")
+      })
+  )
+
+  test("without a profile are none, and nothing is written", (directory, records) =>
+    Effect.gen(function*() {
+      const signers = yield* signersOf([])
+      yield* Effect.flip(signers.of("default"))
+      assert.deepStrictEqual(records, [])
+      assert.isFalse(existsSync(settingsIn(directory).cert_path))
+    }))
+})

@@ -1,0 +1,261 @@
+import { it } from "@effect/vitest"
+import { Effect, Either, TestClock } from "effect"
+import { spawn } from "node:child_process"
+import { createPrivateKey, generateKeyPairSync, hash, X509Certificate } from "node:crypto"
+import { once } from "node:events"
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, describe } from "vitest"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../../src/pki/Entropy.ts"
+import type { CaFileSettings } from "../../../src/services/signing/CaFiles.ts"
+import { generateIfAbsent, isSuppliedRoot, loadForSigning } from "../../../src/services/signing/CaFiles.ts"
+import { ecKey } from "../../pki/Pki.ts"
+import { freshDirectory } from "../../support/Databases.ts"
+import { eventsOf } from "../../support/Graph.ts"
+import type { ForeignCa } from "../../support/LocalCa.ts"
+import { daySeconds, foreignCa, keyPem, madeAt, settingsIn } from "../../support/LocalCa.ts"
+
+/** Runs in 2026 with a directory of its own. */
+const test = (
+  name: string,
+  body: (
+    settings: CaFileSettings,
+    records: Array<Record>
+  ) => Effect.Effect<void, unknown, Entropy>
+) =>
+  it.effect(name, () =>
+    Effect.suspend(() => {
+      const records: Array<Record> = []
+      return Effect.zipRight(TestClock.setTime(madeAt * 1000), body(settingsIn(freshDirectory()), records)).pipe(
+        Effect.provide(Entropy.layer),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+    }))
+
+const read = (path: string): string => readFileSync(path, "utf8")
+const modeOf = (path: string): number => statSync(path).mode & 0o777
+
+/** Whether the two files belong together. */
+const isPair = ({ cert_path, key_path }: CaFileSettings): boolean =>
+  new X509Certificate(read(cert_path)).checkPrivateKey(createPrivateKey(read(key_path)))
+
+/** Puts a pair of somebody else's where the settings say. */
+const supply = (
+  { cert_path, key_path }: CaFileSettings,
+  { certificatePem, key }: Pick<ForeignCa, "certificatePem" | "key">,
+  mode = 0o600
+) => {
+  writeFileSync(cert_path, certificatePem)
+  writeFileSync(key_path, keyPem(key), { mode })
+}
+
+const refusalOf = (settings: CaFileSettings) =>
+  Effect.map(Effect.flip(loadForSigning(settings)), ({ message }) => message)
+
+describe("a CA that is not there yet", () => {
+  test("is made once: the key for nobody else to read, the certificate for everybody, whatever the umask", (
+    settings,
+    records
+  ) =>
+    Effect.gen(function*() {
+      const umask = process.umask(0o777)
+      const made = yield* Effect.ensuring(
+        generateIfAbsent(settings),
+        Effect.sync(() => process.umask(umask))
+      )
+      assert.isTrue(made)
+      assert.deepStrictEqual([modeOf(settings.key_path), modeOf(settings.cert_path)], [0o600, 0o644])
+      assert.isTrue(isPair(settings))
+      const certificate = new X509Certificate(read(settings.cert_path))
+      assert.deepStrictEqual(
+        records.map(({ event, fields }) => ({ event, fields })),
+        [{
+          event: "local_ca_generated",
+          fields: {
+            path: settings.cert_path,
+            issuer: hash("sha256", certificate.publicKey.export({ type: "spki", format: "der" })),
+            not_after: certificate.validToDate.toISOString(),
+            key_type: "ecdsa-p256",
+            sha256: certificate.fingerprint256.replaceAll(":", "").toLowerCase()
+          }
+        }]
+      )
+
+      const before = [read(settings.cert_path), read(settings.key_path)]
+      assert.isFalse(yield* generateIfAbsent(settings))
+      assert.deepStrictEqual([read(settings.cert_path), read(settings.key_path)], before)
+      assert.sameMembers(readdirSync(dirname(settings.key_path)), ["ca.pem", "ca.key"])
+      assert.strictEqual(records.length, 1)
+    }))
+
+  test("can be loaded at once, under every type of key, and is no root of somebody else's", (settings) =>
+    Effect.forEach(["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const, (key_type) =>
+      Effect.gen(function*() {
+        const own = {
+          ...settings,
+          key_type,
+          cert_path: `${settings.cert_path}.${key_type}`,
+          key_path: `${settings.key_path}.${key_type}`
+        } as CaFileSettings
+        yield* generateIfAbsent(own)
+        const ca = yield* loadForSigning(own)
+        assert.isTrue(ca.selfSigned)
+        assert.isFalse(isSuppliedRoot(ca, own))
+      })))
+
+  test("is refused, and nothing written, where one of its two files lies alone", (settings) =>
+    Effect.gen(function*() {
+      for (const alone of ["cert_path", "key_path"] as const) {
+        const own = settingsIn(join(dirname(settings.cert_path), alone))
+        mkdirSync(dirname(own.cert_path))
+        writeFileSync(own[alone], "kept")
+        const { message } = yield* Effect.flip(generateIfAbsent(own))
+        assert.include(message, own.cert_path)
+        assert.include(message, own.key_path)
+        assert.strictEqual(read(own[alone]), "kept")
+        assert.strictEqual(readdirSync(dirname(own.cert_path)).length, 1)
+      }
+    }))
+
+  test("is refused where its directory is missing, or a link leads nowhere; the link is not followed", (settings) =>
+    Effect.gen(function*() {
+      const nowhere = settingsIn(join(dirname(settings.cert_path), "absent"))
+      assert.include((yield* Effect.flip(generateIfAbsent(nowhere))).message, nowhere.key_path)
+
+      const elsewhere = join(dirname(settings.cert_path), "elsewhere")
+      for (const path of [settings.key_path, settings.cert_path]) {
+        symlinkSync(elsewhere, path)
+        yield* Effect.flip(generateIfAbsent(settings))
+        assert.notInclude(readdirSync(dirname(path)), "elsewhere")
+        assert.sameMembers(readdirSync(dirname(path)), [path === settings.key_path ? "ca.key" : "ca.pem"])
+        unlinkSync(path)
+      }
+    }))
+
+  test("is made by one of many fibers that try at once, whole", (settings, records) =>
+    Effect.gen(function*() {
+      const tries = yield* Effect.replicateEffect(Effect.either(generateIfAbsent(settings)), 12, {
+        concurrency: "unbounded"
+      })
+      assert.strictEqual(tries.filter((one) => Either.isRight(one) && one.right).length, 1)
+      assert.isTrue(isPair(settings))
+      assert.deepStrictEqual(eventsOf(records), ["local_ca_generated"])
+      assert.sameMembers(readdirSync(dirname(settings.key_path)), ["ca.pem", "ca.key"])
+      yield* loadForSigning(settings)
+    }))
+
+  it("is made by one of two processes that try at once, whole", async () => {
+    const settings = settingsIn(freshDirectory())
+    const source = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href)
+    const code = `
+      import { Effect } from "effect"
+      import { Entropy } from ${source("pki/Entropy.ts")}
+      import { generateIfAbsent } from ${source("services/signing/CaFiles.ts")}
+      process.stdin.once("data", () =>
+        Effect.runPromise(Effect.provide(Effect.either(generateIfAbsent(${JSON.stringify(settings)})), Entropy.layer))
+          .then((tried) => process.stdout.write(tried._tag === "Left" ? "refused" : String(tried.right)))
+          .then(() => process.exit(0)))
+      process.stdout.write("ready")`
+    const processes = [1, 2].map(() =>
+      spawn(process.execPath, ["--input-type=module", "-e", code], {
+        cwd: join(import.meta.dirname, "../../.."),
+        stdio: ["pipe", "pipe", "inherit"]
+      })
+    )
+    try {
+      await Promise.all(processes.map(({ stdout }) => once(stdout, "data")))
+      const answers = processes.map(({ stdout }) => once(stdout, "data"))
+      for (const { stdin } of processes) stdin.write("go")
+      const told = (await Promise.all(answers)).map(([text]) => String(text))
+      assert.strictEqual(told.filter((one) => one === "true").length, 1, told.join())
+      assert.isTrue(isPair(settings))
+      assert.sameMembers(readdirSync(dirname(settings.key_path)), ["ca.pem", "ca.key"])
+    } finally {
+      for (const one of processes) one.kill()
+    }
+  })
+})
+
+describe("a CA that is there", () => {
+  test("is told of when others may read its key, and only then", (settings, records) =>
+    Effect.gen(function*() {
+      const ca = foreignCa({ name: "Root" })
+      for (const [index, mode] of [0o600, 0o400, 0o640, 0o604, 0o644].entries()) {
+        records.length = 0
+        const own = { ...settings, key_path: `${settings.key_path}.${index}` }
+        supply(own, ca, mode)
+        yield* loadForSigning(own)
+        assert.deepStrictEqual(eventsOf(records), (mode & 0o044) === 0 ? [] : ["local_ca_key_permissive"])
+      }
+    }))
+
+  test("is refused with a key of another certificate, an unsupported or encrypted one, or none", (settings) =>
+    Effect.gen(function*() {
+      const { certificatePem, key } = foreignCa({ name: "Root" })
+      const encrypted = key.export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "p" }).toString()
+      const keys = {
+        another: keyPem(ecKey),
+        ed25519: keyPem(generateKeyPairSync("ed25519").privateKey),
+        p521: keyPem(generateKeyPairSync("ec", { namedCurve: "P-521" }).privateKey),
+        encrypted,
+        certificate: certificatePem,
+        empty: "",
+        cut: keyPem(key).slice(0, 100)
+      }
+      writeFileSync(settings.cert_path, certificatePem)
+      for (const [name, text] of Object.entries(keys)) {
+        writeFileSync(settings.key_path, text)
+        const message = yield* refusalOf(settings)
+        assert.include(message, settings.key_path, name)
+        for (const line of text.split("\n").filter((one) => one.length > 40)) assert.notInclude(message, line)
+      }
+    }))
+
+  test("is refused before and after its time, to the second", (settings) =>
+    Effect.gen(function*() {
+      const [notBefore, notAfter] = [madeAt, madeAt + 10 * daySeconds]
+      supply(settings, foreignCa({ name: "Root", notBefore, notAfter }))
+      for (const [at, expected] of [[notBefore - 1, "not yet"], [notAfter + 1, "expired"]] as const) {
+        yield* TestClock.setTime(at * 1000)
+        assert.include(yield* refusalOf(settings), expected)
+      }
+      for (const at of [notBefore, notAfter]) {
+        yield* TestClock.setTime(at * 1000)
+        yield* loadForSigning(settings)
+      }
+    }))
+
+  test("is refused, by name, where a file is missing or is none", (settings) =>
+    Effect.gen(function*() {
+      const ca = foreignCa({ name: "Root" })
+      for (const missing of ["cert_path", "key_path"] as const) {
+        supply(settings, ca)
+        const own = { ...settings, [missing]: `${settings[missing]}.absent` }
+        assert.include(yield* refusalOf(own), own[missing])
+        assert.include(yield* refusalOf(own), `signer.local_ca.${missing}`)
+        assert.include(
+          yield* refusalOf({ ...settings, [missing]: dirname(settings[missing]) }),
+          dirname(settings[missing])
+        )
+      }
+    }))
+
+  test("is a supplied root when it signed itself under a name that is not configured", (settings) =>
+    Effect.gen(function*() {
+      const root = foreignCa({ name: "Corporate Root" })
+      const intermediate = foreignCa({ name: "Issuing CA", issuer: root })
+      const ownName = foreignCa({ name: settings.subject.common_name })
+      const cases = [
+        [root, root.certificatePem, true],
+        [intermediate, intermediate.certificatePem, false],
+        [intermediate, intermediate.certificatePem + root.certificatePem, false],
+        [ownName, ownName.certificatePem, false]
+      ] as const
+      for (const [{ key, name }, certificatePem, expected] of cases) {
+        supply(settings, { certificatePem, key })
+        assert.strictEqual(isSuppliedRoot(yield* loadForSigning(settings), settings), expected, name)
+      }
+    }))
+})

@@ -1,0 +1,293 @@
+import { it } from "@effect/vitest"
+import { Effect, Either, TestClock } from "effect"
+import { X509Certificate } from "node:crypto"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { assert, describe } from "vitest"
+import { Scripts } from "../../../src/kernel/host/Scripts.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../../src/pki/Entropy.ts"
+import { parseCsr } from "../../../src/pki/x509/Csr.ts"
+import * as Custom from "../../../src/services/signing/Custom.ts"
+import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
+import type { IssueRequest } from "../../../src/services/signing/Signer.ts"
+import type { CustomSettings } from "../../../src/services/signing/SignerScript.ts"
+import { cn, csrOf, dns, ext, hexed, openssl, pem, sanOf, seq, utf8 } from "../../pki/Pki.ts"
+import { freshDirectory } from "../../support/Databases.ts"
+import { newPrivateKey } from "../../support/Graph.ts"
+import { daySeconds, issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
+import { makeCa } from "../../support/Openssl.ts"
+import { shellScript } from "../../support/Script.ts"
+
+/* docs/signers.md, "A program", and docs/attacks.md, "Scripts that sign", with real programs. */
+
+const settings = (script_path: string, more: Partial<CustomSettings> = {}): CustomSettings => ({
+  script_path,
+  args: [],
+  timeout_ms: 20_000,
+  supports_crl: false,
+  supports_renewal_info: false,
+  ...more
+})
+
+const made = (path: string, more?: Partial<CustomSettings>) =>
+  Effect.provide(Custom.make(settings(path, more)), Scripts.layer)
+
+const request = issueRequest(["a.example", "*.b.example"])
+
+/** A chain a CA of the test's signs for a request. */
+const chainFor = (asked: IssueRequest) =>
+  Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(asked)).pipe(
+    Effect.provide(Entropy.layer),
+    Effect.map(({ chain }) => chain)
+  )
+
+/** A program that prints a text and ends. */
+const printing = (text: string, exit = 0): string => {
+  const file = join(freshDirectory(), "output")
+  writeFileSync(file, text)
+  return shellScript(`cat > /dev/null; cat '${file}'; exit ${exit}`)
+}
+
+const issueBy = (path: string, more?: Partial<CustomSettings>, asked = request) =>
+  Effect.flatMap(made(path, more), ({ issue }) => issue(asked))
+
+/** How the issuing by a program ends, and what is logged of it. */
+const failureOf = (path: string, more?: Partial<CustomSettings>, asked = request) =>
+  Effect.gen(function*() {
+    const records: Array<Record> = []
+    const error = yield* Effect.provide(Effect.flip(issueBy(path, more, asked)), EventLog.layerMemory(records))
+    const cause = error._tag === "SigningFailed" ? error.cause : error._tag
+    return { cause, detail: error.detail, records }
+  })
+
+/** Waits until a file has a whole line, which it answers. */
+const lineOf = (path: string) =>
+  Effect.promise(async () => {
+    while (!existsSync(path) || !readFileSync(path, "utf8").endsWith("\n")) await delay(10)
+    return readFileSync(path, "utf8").trim()
+  })
+
+describe("the hook issue", () => {
+  it.live("is told the order, its names and the CSR, in standard base64, and nothing of the service's own", () =>
+    Effect.gen(function*() {
+      const seen = freshDirectory()
+      const script = shellScript(
+        `env > '${seen}/env'; for one; do printf '%s\\n' "$one"; done > '${seen}/args'; cat > '${seen}/stdin'; exit 1`
+      )
+      yield* failureOf(script, { args: ["--flag", "$(id)", "-n", "a b"] })
+      const environment = readFileSync(join(seen, "env"), "utf8").trim().split("\n").sort()
+      assert.deepStrictEqual(environment.filter((line) => !/^(?:PATH|PWD|SHLVL|_|OLDPWD)=/.test(line)), [
+        "ACME_SIGNER_HOOK=issue",
+        "ACME_SIGNER_IDENTIFIERS=a.example,*.b.example",
+        "ACME_SIGNER_ORDER_ID=order"
+      ])
+      assert.deepStrictEqual(readFileSync(join(seen, "args"), "utf8"), "--flag\n$(id)\n-n\na b\n")
+      assert.deepStrictEqual(JSON.parse(readFileSync(join(seen, "stdin"), "utf8")), {
+        hook: "issue",
+        order_id: "order",
+        identifiers: [{ type: "dns", value: "a.example" }, { type: "dns", value: "*.b.example" }],
+        csr_der_base64: Buffer.from(request.csr.der).toString("base64")
+      })
+    }))
+
+  it.live("prints the chain: blanks at its end go, and one newline is put there", () =>
+    Effect.gen(function*() {
+      const chain = yield* chainFor(request)
+      for (const text of [chain, chain.trimEnd(), `${chain}\n \n\t\n`]) {
+        const issued = yield* issueBy(printing(text))
+        const leaf = new X509Certificate(chain)
+        assert.strictEqual(issued.chain, chain)
+        assert.strictEqual(issued.serial, leaf.serialNumber.toLowerCase())
+        assert.strictEqual(issued.notAfter, Date.parse(leaf.validTo) / 1000)
+      }
+    }))
+
+  it.live("a program that reads nothing of its input is no error", () =>
+    Effect.gen(function*() {
+      const file = join(freshDirectory(), "chain")
+      writeFileSync(file, yield* chainFor(request))
+      assert.include((yield* issueBy(shellScript(`exec <&-; cat '${file}'`))).chain, "BEGIN CERTIFICATE")
+    }))
+
+  for (
+    const [said, expected] of [
+      ["echo 'no such zone'; echo worse >&2", "no such zone"],
+      ["echo; echo ' '; echo second", "second"],
+      ["echo 'told on stderr' >&2", "told on stderr"],
+      ["printf 'red \\033[31m\\007text\\n'", "red  [31m text"],
+      [":", "the script ended with 3"]
+    ] as const
+  ) {
+    it.live(`exit 3 is a bad CSR, for the reason of its first line: ${JSON.stringify(expected)}`, () =>
+      Effect.gen(function*() {
+        const { cause, detail, records } = yield* failureOf(shellScript(`${said}; exit 3`))
+        assert.deepStrictEqual([cause, detail, records], ["CsrRejected", expected, []])
+      }))
+  }
+
+  for (const exit of [1, 2, 4, 125, 126, 127, 255]) {
+    it.live(`exit ${exit} is a failure to be tried again`, () =>
+      Effect.gen(function*() {
+        const { cause, detail, records } = yield* failureOf(shellScript(`echo 'the HSM is away'; exit ${exit}`))
+        assert.deepStrictEqual([cause, detail], ["script_failed", "the HSM is away"])
+        const [{ event, fields } = { event: "", fields: {} }] = records
+        assert.strictEqual(event, "signer_script_failed")
+        assert.deepInclude(fields, { hook: "issue", exit_code: exit, error: "the HSM is away" })
+      }))
+  }
+
+  it.live("a program that a signal ends has failed, and so has one that does not exist or may not run", () =>
+    Effect.gen(function*() {
+      const killed = yield* failureOf(shellScript("kill -9 $$"))
+      assert.deepStrictEqual([killed.cause, killed.detail], ["script_failed", "the script ended with SIGKILL"])
+      for (const [path, code] of [["/nowhere/at/all", "ENOENT"], [shellScript("", 0o600), "EACCES"]] as const) {
+        const { cause, detail } = yield* failureOf(path)
+        assert.deepStrictEqual([cause, detail], ["script_failed", `the script could not be started: ${code}`])
+      }
+    }))
+
+  it.live("a program without end is killed with everything it started when its time is up", () =>
+    Effect.gen(function*() {
+      const pids = join(freshDirectory(), "pids")
+      const script = shellScript(
+        `trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo "$$ $!" > '${pids}'; wait`
+      )
+      const { cause, detail, records } = yield* failureOf(script, { timeout_ms: 500 })
+      assert.deepStrictEqual([cause, detail], ["script_failed", "the script did not end within 500 ms"])
+      assert.deepStrictEqual(records.map(({ event }) => event), ["signer_script_timeout"])
+      for (const pid of (yield* lineOf(pids)).split(" ").map(Number)) {
+        yield* Effect.promise(async () => {
+          while (existsSync(`/proc/${pid}`) && !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) {
+            await delay(10)
+          }
+        })
+      }
+    }))
+
+  it.live("a grandchild that holds the pipe does not hold the signing", () =>
+    Effect.gen(function*() {
+      const file = join(freshDirectory(), "chain")
+      writeFileSync(file, yield* chainFor(request))
+      assert.include((yield* issueBy(shellScript(`cat '${file}'; sleep 600 &`))).chain, "BEGIN CERTIFICATE")
+    }))
+
+  it.live("output beyond the bound is a failure, however it ends", () =>
+    Effect.gen(function*() {
+      const finite = yield* failureOf(shellScript("head -c 70000 /dev/zero | tr '\\0' x"))
+      assert.deepStrictEqual([finite.cause, finite.detail], ["script_failed", "the script printed too much"])
+      const endless = yield* failureOf(shellScript("yes"), { timeout_ms: 500 })
+      assert.deepStrictEqual([endless.cause, endless.detail], ["script_failed", "the script did not end within 500 ms"])
+    }))
+})
+
+describe("the chain a program prints", () => {
+  const test = (name: string, check: string, body: () => Effect.Effect<string, unknown, never>) =>
+    it.effect(name, () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(madeAt * 1000)
+        const text = yield* body()
+        const { cause, detail, records } = yield* Effect.withClock(
+          failureOf(printing(text)),
+          yield* Effect.clock
+        )
+        assert.deepStrictEqual([cause, detail.split(":")[0]], ["chain_rejected", `the chain failed the check ${check}`])
+        assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
+          ["order_finalize_chain_rejected", { order_id: "order", check }]
+        ])
+      }))
+
+  const another = () => {
+    const key = newPrivateKey()
+    const csr = csrOf({ key, extensions: [sanOf(...request.names.map((name) => dns(name)))] })
+    return { ...request, csr: Either.getOrThrow(parseCsr(csr)) }
+  }
+
+  test("nothing at all", "undecodable", () => Effect.succeed(""))
+  test("garbage", "undecodable", () => Effect.succeed("\0\u{fffd}garbage\n"))
+  test("text before the chain", "undecodable", () => Effect.map(chainFor(request), (chain) => `Certificate:\n${chain}`))
+  test("a block that is no certificate", "undecodable", () => Effect.succeed(pem("CERTIFICATE", Buffer.from("no DER"))))
+  test("a private key behind the chain", "undecodable", () =>
+    Effect.map(
+      chainFor(request),
+      (chain) => chain + newPrivateKey().export({ type: "pkcs8", format: "pem" }).toString()
+    ))
+  test("a certificate for another key", "key", () => chainFor(another()))
+  test("a certificate for fewer names", "names", () => chainFor({ ...request, names: ["a.example"] }))
+  test("a certificate for more names", "names", () => chainFor({ ...request, names: [...request.names, "c.example"] }))
+  test(
+    "a certificate that is not valid yet",
+    "validity",
+    () => chainFor({ ...request, notBefore: madeAt + daySeconds, notAfter: undefined })
+  )
+  test("the leaf behind its issuer", "key", () =>
+    Effect.map(chainFor(request), (chain) => {
+      const [leaf = "", issuer = ""] = chain.split(/(?<=-----END CERTIFICATE-----\n)/)
+      return issuer + leaf
+    }))
+  test("an issuer that did not sign the leaf", "sequence", () =>
+    Effect.gen(function*() {
+      const [one, two] = [yield* chainFor(request), yield* chainFor(request)]
+      const [leaf = ""] = one.split(/(?<=-----END CERTIFICATE-----\n)/)
+      return leaf + (two.split(/(?<=-----END CERTIFICATE-----\n)/)[1] ?? "")
+    }))
+  test("what OpenSSL makes of a request for a CA that the program believes", "authority", () =>
+    Effect.gen(function*() {
+      const directory = freshDirectory()
+      const [certificate, key, csr] = [join(directory, "ca.pem"), join(directory, "ca.key"), join(directory, "csr")]
+      makeCa(certificate, key, "Believes")
+      const wanted = [
+        sanOf(...request.names.map((name) => dns(name))),
+        ext("2.5.29.19", hexed("30030101ff"), true),
+        ext("2.5.29.15", hexed("03020204"), true)
+      ]
+      writeFileSync(csr, csrOf({ subject: seq(cn(utf8("The Bank"))), extensions: wanted }))
+      const files = ["-in", csr, "-inform", "DER", "-CA", certificate, "-CAkey", key]
+      const leaf = openssl(["x509", "-req", ...files, "-copy_extensions", "copyall", "-set_serial", "5"]).toString()
+      // OpenSSL begins it now.
+      yield* TestClock.setTime(Date.now())
+      return leaf
+    }))
+  test("a hundred certificates", "sequence", () =>
+    Effect.map(chainFor(request), (chain) => {
+      const [, issuer = ""] = chain.split(/(?<=-----END CERTIFICATE-----\n)/)
+      return chain + issuer.repeat(98)
+    }))
+})
+
+describe("the hook revoke", () => {
+  const leaf = Buffer.from("the leaf")
+
+  it.live("is told the certificate and the reason, which may be none", () =>
+    Effect.gen(function*() {
+      for (const reason of [undefined, 0, 4]) {
+        const seen = freshDirectory()
+        const script = shellScript(
+          `env | grep ACME_ | sort > '${seen}/env'; cat > '${seen}/stdin'; head -c 70000 /dev/zero`
+        )
+        yield* Effect.flatMap(made(script), ({ revoke }) => revoke?.(leaf, reason) ?? Effect.die("none"))
+        assert.deepStrictEqual(
+          readFileSync(join(seen, "env"), "utf8"),
+          `ACME_SIGNER_HOOK=revoke\nACME_SIGNER_REASON=${reason ?? ""}\n`
+        )
+        assert.deepStrictEqual(JSON.parse(readFileSync(join(seen, "stdin"), "utf8")), {
+          hook: "revoke",
+          cert_der_base64: leaf.toString("base64"),
+          reason: reason ?? null
+        })
+      }
+    }))
+
+  for (const exit of [1, 3]) {
+    it.live(`exit ${exit} is a failure to be tried again`, () =>
+      Effect.gen(function*() {
+        const script = shellScript(`echo busy; exit ${exit}`)
+        const error = yield* Effect.flip(
+          Effect.flatMap(made(script), ({ revoke }) => revoke?.(leaf, 1) ?? Effect.die("none"))
+        )
+        assert.deepInclude(error, { _tag: "SigningFailed", cause: "script_failed", detail: "busy" })
+      }))
+  }
+})

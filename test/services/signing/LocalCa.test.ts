@@ -1,0 +1,291 @@
+import { it } from "@effect/vitest"
+import { Effect, Either, FastCheck as fc, TestClock } from "effect"
+import { X509Certificate } from "node:crypto"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../../src/pki/Entropy.ts"
+import { parseCsr } from "../../../src/pki/x509/Csr.ts"
+import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
+import type { LocalCaSettings } from "../../../src/services/signing/LocalCa.ts"
+import type { Issued } from "../../../src/services/signing/Signer.ts"
+import { cn, csrOf, der, ext, openssl, seq, spkiOf, utf8 } from "../../pki/Pki.ts"
+import { freshDirectory } from "../../support/Databases.ts"
+import { eventsOf } from "../../support/Graph.ts"
+import type { ForeignCa } from "../../support/LocalCa.ts"
+import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, requestedKey, settingsIn } from "../../support/LocalCa.ts"
+
+const test = (
+  name: string,
+  body: (settings: LocalCaSettings, records: Array<Record>) => Effect.Effect<void, unknown, Entropy>
+) =>
+  it.effect(name, () =>
+    Effect.suspend(() => {
+      const records: Array<Record> = []
+      return Effect.zipRight(TestClock.setTime(madeAt * 1000), body(settingsIn(freshDirectory()), records)).pipe(
+        Effect.provide(Entropy.layer),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+    }))
+
+const certificatesOf = ({ chain }: Issued) =>
+  (chain.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/g) ?? []).map((text) =>
+    new X509Certificate(text)
+  )
+
+const leafOf = (issued: Issued): X509Certificate => certificatesOf(issued)[0] ?? assert.fail("no certificate")
+
+const seconds = (text: string): number => Date.parse(text) / 1000
+
+/** A pair of somebody else's where the settings say, with further certificates behind it. */
+const supply = (settings: LocalCaSettings, { certificatePem, key }: ForeignCa, rest = "") => {
+  writeFileSync(settings.cert_path, certificatePem + rest)
+  writeFileSync(settings.key_path, keyPem(key), { mode: 0o600 })
+}
+
+const names = ["a.example.com", "*.b.example.com"]
+
+describe("a leaf", () => {
+  test(
+    "has the key and names asked for, its own serial, and the end that is told",
+    (settings, records) =>
+      Effect.gen(function*() {
+        const signer = yield* LocalCa.make(settings)
+        const issued = yield* signer.issue(issueRequest(names))
+        const leaf = leafOf(issued)
+        const ca = new X509Certificate(readFileSync(settings.cert_path))
+        assert.isTrue(leaf.verify(ca.publicKey) && leaf.checkIssued(ca))
+        assert.deepStrictEqual(leaf.publicKey.export({ type: "spki", format: "der" }), spkiOf(requestedKey))
+        assert.strictEqual(leaf.subjectAltName, names.map((name) => `DNS:${name}`).join(", "))
+        assert.strictEqual(leaf.serialNumber.toLowerCase(), issued.serial)
+        assert.strictEqual(seconds(leaf.validTo), issued.notAfter)
+        assert.strictEqual(seconds(leaf.validFrom), madeAt - 3600)
+        assert.strictEqual(issued.notAfter, madeAt + 90 * daySeconds)
+        assert.isFalse(leaf.ca)
+        assert.deepStrictEqual(eventsOf(records), ["local_ca_generated", "local_ca_loaded", "local_ca_leaf_issued"])
+        assert.deepStrictEqual(records.at(-1)?.fields, { order_id: "order", cert_serial: issued.serial })
+        yield* issued.discarded ?? Effect.void
+        assert.deepInclude(records.at(-1), {
+          event: "local_ca_leaf_discarded",
+          fields: { order_id: "order", cert_serial: issued.serial }
+        })
+      })
+  )
+
+  test("has its names in the SAN when the CSR has them in the common name alone", (settings) =>
+    Effect.gen(function*() {
+      const signer = yield* LocalCa.make(settings)
+      const csr = Either.getOrThrow(parseCsr(csrOf({ attributes: [], subject: seq(cn(utf8("A.example.com"))) })))
+      const leaf = leafOf(yield* signer.issue(issueRequest(["a.example.com"], { csr })))
+      assert.deepStrictEqual([leaf.subjectAltName, leaf.subject], ["DNS:a.example.com", "CN=a.example.com"])
+    }))
+
+  test("has a serial no other has: 16 positive octets by chance", (settings) =>
+    Effect.gen(function*() {
+      const signer = yield* LocalCa.make(settings)
+      const issued = yield* Effect.replicateEffect(signer.issue(issueRequest(names)), 200, { concurrency: "unbounded" })
+      const serials = issued.map(({ serial }) => serial)
+      assert.strictEqual(new Set(serials).size, 200)
+      for (const serial of serials) assert.match(serial, /^[4-7][0-9a-f]{31}$/)
+      // Whatever of 126 bits were constant or counted would show in some of the columns.
+      for (let column = 1; column < 32; column++) {
+        assert.isAbove(new Set(serials.map((serial) => serial[column])).size, 8, `digit ${column}`)
+      }
+    }))
+
+  test("comes with the whole file of the CA behind it, which openssl accepts up to the root", (settings) =>
+    Effect.gen(function*() {
+      const root = foreignCa({ name: "Corporate Root" })
+      const intermediate = foreignCa({ name: "Issuing CA", issuer: root })
+      supply(settings, intermediate, root.certificatePem)
+      const issued = yield* (yield* LocalCa.make(settings)).issue(issueRequest(names))
+      const [leaf, ...rest] = certificatesOf(issued).map((one) => one.toString())
+      assert.strictEqual(rest.join(""), intermediate.certificatePem + root.certificatePem)
+      const [leafFile, restFile, rootFile] = ["leaf", "rest", "root"].map((name) =>
+        join(settings.cert_path, `../${name}.pem`)
+      )
+      writeFileSync(leafFile ?? "", leaf ?? "")
+      writeFileSync(restFile ?? "", rest.join(""))
+      writeFileSync(rootFile ?? "", root.certificatePem)
+      const said = openssl([
+        ..."verify -no-CApath -x509_strict -purpose sslserver -verify_hostname a.example.com".split(" "),
+        "-attime",
+        `${madeAt}`,
+        "-CAfile",
+        rootFile ?? "",
+        "-untrusted",
+        restFile ?? "",
+        leafFile ?? ""
+      ])
+      assert.include(said.toString(), "OK")
+    }))
+
+  test("is refused for the request's sake where the CA's name constraints forbid a name", (settings) =>
+    Effect.gen(function*() {
+      const permitted = ext(
+        "2.5.29.30",
+        seq(der(0xa0, seq(der(0x82, Buffer.from("example.com"))))),
+        true
+      )
+      supply(settings, foreignCa({ name: "Constrained CA", more: [permitted] }))
+      const signer = yield* LocalCa.make(settings)
+      yield* signer.issue(issueRequest(["a.example.com", "example.com"]))
+      for (const foreign of ["example.org", "badexample.com", "*.example.net"]) {
+        const refused = yield* Effect.flip(signer.issue(issueRequest(["a.example.com", foreign])))
+        assert.strictEqual(refused._tag, "CsrRejected", foreign)
+        assert.include(refused.detail, foreign)
+      }
+    }))
+})
+
+describe("the validity of a leaf", () => {
+  it.effect.prop("is what was asked for, cut to the profile's and to the CA's own", [
+    fc.option(fc.integer({ min: -30, max: 120 }), { nil: undefined }),
+    fc.option(fc.integer({ min: -30, max: 120 }), { nil: undefined }),
+    fc.integer({ min: 1, max: 120 }),
+    fc.integer({ min: 1, max: 120 })
+  ], ([fromDay, toDay, validityDays, caDays]) =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const records: Array<Record> = []
+      const at = (day: number | undefined) => day === undefined ? undefined : madeAt + day * daySeconds
+      const settings = { ...settingsIn(freshDirectory()), leaf_validity_days: validityDays }
+      const caEnd = madeAt + caDays * daySeconds
+      supply(settings, foreignCa({ name: "Root", notBefore: madeAt - 60, notAfter: caEnd }))
+      const signer = yield* Effect.provide(LocalCa.make(settings), Entropy.layer)
+      const made = yield* Effect.either(
+        Effect.provide(
+          signer.issue(issueRequest(names, { notBefore: at(fromDay), notAfter: at(toDay) })),
+          EventLog.layerMemory(records)
+        )
+      )
+      const [start, end] = [madeAt - 3600, madeAt + validityDays * daySeconds]
+      const [from, to] = [Math.max(start, at(fromDay) ?? start), Math.min(end, at(toDay) ?? end)]
+      const discarded = from >= to
+      assert.strictEqual(eventsOf(records).includes("local_ca_requested_validity_discarded"), discarded)
+      if (made._tag === "Left") {
+        assert.isAtLeast(from, caEnd, "only what begins after the CA's end cannot be had")
+        assert.strictEqual(made.left._tag, "SigningFailed")
+        return
+      }
+      const leaf = leafOf(made.right)
+      assert.deepStrictEqual([seconds(leaf.validFrom), seconds(leaf.validTo)], [
+        Math.max(discarded ? start : from, madeAt - 60),
+        Math.min(discarded ? end : to, caEnd)
+      ])
+    }), { fastCheck: { numRuns: 30 } })
+
+  test(
+    "ends with the CA, of which there is word when it is loaded, and not before",
+    (settings, records) =>
+      Effect.gen(function*() {
+        const caEnd = madeAt + 100 * daySeconds
+        supply(settings, foreignCa({ name: settings.subject.common_name, notAfter: caEnd }))
+        for (const [day, expiring] of [[0, false], [10, false], [11, true], [99, true]] as const) {
+          yield* TestClock.setTime((madeAt + day * daySeconds) * 1000)
+          records.length = 0
+          const signer = yield* LocalCa.make(settings)
+          assert.strictEqual(eventsOf(records).includes("local_ca_expiring"), expiring, `day ${day}`)
+          const { notAfter } = yield* signer.issue(issueRequest(names))
+          assert.strictEqual(notAfter, Math.min(caEnd, madeAt + (day + 90) * daySeconds))
+        }
+      })
+  )
+
+  test("is never had of a CA that has expired since it was loaded", (settings, records) =>
+    Effect.gen(function*() {
+      const caEnd = madeAt + daySeconds
+      supply(settings, foreignCa({ name: "Root", notAfter: caEnd }))
+      const signer = yield* LocalCa.make(settings)
+      for (const after of [1, 60, 3599, 3600, 3601, 400 * daySeconds]) {
+        yield* TestClock.setTime((caEnd + after) * 1000)
+        const failed = yield* Effect.flip(signer.issue(issueRequest(names)))
+        assert.deepInclude(failed, { _tag: "SigningFailed", cause: "signer_failed" }, `${after}`)
+        assert.strictEqual(records.at(-1)?.event, "local_ca_issuer_expired", `${after}`)
+      }
+      assert.notInclude(eventsOf(records), "local_ca_leaf_issued")
+      yield* Effect.flip(LocalCa.make(settings))
+    }))
+})
+
+describe("a CA", () => {
+  test(
+    "that was supplied and is a root is told of, a generated one and an intermediate are not",
+    (settings, records) =>
+      Effect.gen(function*() {
+        const root = foreignCa({ name: "Corporate Root" })
+        const intermediate = foreignCa({ name: "Issuing CA", issuer: root })
+        const isTold = Effect.map(
+          Effect.zipRight(Effect.sync(() => records.length = 0), LocalCa.make(settings)),
+          () => eventsOf(records).includes("local_ca_is_root")
+        )
+        assert.isFalse(yield* isTold)
+        assert.isFalse(yield* isTold, "nor when it is loaded again")
+        supply(settings, root)
+        assert.isTrue(yield* isTold)
+        supply(settings, intermediate, root.certificatePem)
+        assert.isFalse(yield* isTold)
+      })
+  )
+
+  test(
+    "is known by its key: renewed under the same one it is the same issuer",
+    (settings, records) =>
+      Effect.gen(function*() {
+        const first = foreignCa({ name: "Root" })
+        const issuers: Array<unknown> = []
+        for (
+          const ca of [
+            first,
+            foreignCa({ name: "Root", key: first.key, notAfter: madeAt + 4000 * daySeconds }),
+            foreignCa({ name: "Root" })
+          ]
+        ) {
+          supply(settings, ca)
+          records.length = 0
+          yield* LocalCa.make(settings)
+          issuers.push(records.find(({ event }) => event === "local_ca_loaded")?.fields["issuer"])
+        }
+        assert.strictEqual(issuers[0], issuers[1])
+        assert.notStrictEqual(issuers[1], issuers[2])
+        assert.match(String(issuers[0]), /^[0-9a-f]{64}$/)
+      })
+  )
+
+  test("of which two instances are made at once is one, or the later is refused", (settings) =>
+    Effect.gen(function*() {
+      const made = yield* Effect.replicateEffect(Effect.option(LocalCa.make(settings)), 6, { concurrency: "unbounded" })
+      const signers = made.flatMap((one) => one._tag === "Some" ? [one.value] : [])
+      assert.isAbove(signers.length, 0)
+      const ca = new X509Certificate(readFileSync(settings.cert_path))
+      for (const signer of signers) {
+        assert.isTrue(leafOf(yield* signer.issue(issueRequest(names))).verify(ca.publicKey))
+      }
+    }))
+
+  test("tells which check a leaf fails, and hands none out", (settings, records) =>
+    Effect.gen(function*() {
+      const signer = yield* LocalCa.make(settings)
+      // A key with something behind it, which no CSR that was read would have.
+      const request = issueRequest(names)
+      const csr = { ...request.csr, spki: Buffer.concat([request.csr.spki, Buffer.from("0500", "hex")]) }
+      const failure = yield* Effect.flip(signer.issue({ ...request, csr }))
+      assert.deepInclude(failure, { _tag: "SigningFailed", cause: "lint_failed" })
+      const told = records.filter(({ event }) => event === "local_ca_lint_failed").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ order_id: "order", check: "der" }])
+    }))
+
+  test("shows nothing of its key in records and failures", (settings, records) =>
+    Effect.gen(function*() {
+      const signer = yield* LocalCa.make(settings)
+      yield* signer.issue(issueRequest(names))
+      const secret = readFileSync(settings.key_path, "utf8").split("\n").filter((line) => line.length > 40)
+      writeFileSync(settings.cert_path, foreignCa({ name: "Other" }).certificatePem)
+      const refusal = yield* Effect.flip(LocalCa.make(settings))
+      const said = JSON.stringify([records, refusal, refusal.message])
+      assert.isAbove(secret.length, 0)
+      assert.deepStrictEqual(secret.filter((line) => said.includes(line)), [])
+    }))
+})

@@ -1,0 +1,275 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, FiberId, Layer, TestClock } from "effect"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import type { ScriptOutcome, ScriptRequest } from "../../../src/kernel/host/Scripts.ts"
+import type { ScriptFailed } from "../../../src/kernel/host/Scripts.ts"
+import { Scripts } from "../../../src/kernel/host/Scripts.ts"
+import { makeTurns } from "../../../src/kernel/net/Turns.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { ReadHooks } from "../../../src/services/signing/ReadHooks.ts"
+import type { CustomSettings } from "../../../src/services/signing/SignerScript.ts"
+import { openssl } from "../../pki/Pki.ts"
+import { freshDirectory } from "../../support/Databases.ts"
+import { eventsOf } from "../../support/Graph.ts"
+import { settingsIn, signerOf } from "../../support/LocalCa.ts"
+
+/* The hooks crl and renewal_info (docs/signers.md, "A program"), asked while a client waits. */
+
+const leaf = Buffer.from("a leaf")
+
+const profile = (name: string, custom: Partial<CustomSettings> = {}) => {
+  const local = signerOf(settingsIn(freshDirectory()))
+  const hooks = { supports_crl: true, supports_renewal_info: true, script_path: "sign" }
+  return {
+    name,
+    signer: {
+      ...local,
+      local_ca: local.local_ca,
+      backend: "custom" as const,
+      custom: { ...local.custom, ...hooks, ...custom }
+    }
+  }
+}
+
+const exits = (exit: number, stdout: Uint8Array | string = ""): ScriptOutcome => ({
+  exit,
+  stdout: Buffer.from(stdout),
+  stderr: Buffer.alloc(0)
+})
+
+const test = (
+  name: string,
+  custom: Partial<CustomSettings>,
+  script: (request: ScriptRequest, times: number) => Effect.Effect<ScriptOutcome, ScriptFailed>,
+  body: (seen: ReadonlyArray<ScriptRequest>, records: ReadonlyArray<Record>) => Effect.Effect<void, unknown, ReadHooks>
+) =>
+  it.effect(name, () => {
+    const [seen, records] = [new Array<ScriptRequest>(), new Array<Record>()]
+    const scripts = Scripts.layerScripted((request) => script(request, seen.push(request)))
+    const { local_ca } = signerOf(settingsIn(freshDirectory()))
+    return Effect.provide(
+      body(seen, records),
+      Layer.provideMerge(
+        Layer.provide(ReadHooks.layer([profile("p", custom), { name: "own", signer: signerOf(local_ca) }]), scripts),
+        EventLog.layerMemory(records)
+      )
+    )
+  })
+
+const crlOf = (name: string) => Effect.flatMap(ReadHooks, ({ crl }) => crl(name))
+const windowOf = (name: string, of: Uint8Array = leaf) => Effect.flatMap(ReadHooks, ({ window }) => window(name, of))
+
+/** A list OpenSSL signs, of the version it is asked for. */
+const opensslCrl = (version: 1 | 2): Buffer => {
+  const directory = freshDirectory()
+  const [config, database, key, certificate] = ["config", "database", "key", "certificate"].map((name) =>
+    join(directory, name)
+  ) as [string, string, string, string]
+  const extensions = version === 2 ? "crl_extensions = more\n[more]\nauthorityKeyIdentifier = keyid\n" : ""
+  writeFileSync(
+    config,
+    `[ca]\ndefault_ca = it\n[it]\ndatabase = ${database}\ndefault_md = sha256\ndefault_crl_days = 7\n${extensions}`
+  )
+  writeFileSync(database, "")
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc"]
+  openssl(["req", "-x509", ...curve, "-subj", "/CN=x", "-keyout", key, "-out", certificate])
+  const list = openssl(["ca", "-config", config, "-gencrl", "-keyfile", key, "-cert", certificate])
+  return openssl(["crl", "-outform", "DER"], list)
+}
+
+describe("the hook crl", () => {
+  for (const version of [1, 2] as const) {
+    const der = opensslCrl(version)
+    test(
+      `a list of version ${version} is handed on as it is, and for a minute`,
+      {},
+      () => Effect.succeed(exits(0, der)),
+      (seen) =>
+        Effect.gen(function*() {
+          assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), der)
+          const [asked] = seen
+          assert.deepInclude(asked, { env: { ACME_SIGNER_HOOK: "crl" }, stdin: `{"hook":"crl"}`, path: "sign" })
+          yield* TestClock.adjust("59 seconds")
+          yield* crlOf("p")
+          assert.lengthOf(seen, 1)
+          yield* TestClock.adjust("2 seconds")
+          yield* crlOf("p")
+          assert.lengthOf(seen, 2)
+        })
+    )
+  }
+
+  test(
+    "nothing printed is no list",
+    {},
+    () => Effect.succeed(exits(0)),
+    () => Effect.map(crlOf("p"), (der) => assert.isUndefined(der))
+  )
+
+  for (
+    const [what, answer] of [
+      ["garbage", exits(0, "garbage")],
+      ["PEM", exits(0, openssl(["crl", "-inform", "DER"], opensslCrl(2)))],
+      ["a list with something behind it", exits(0, Buffer.concat([opensslCrl(2), Buffer.of(0)]))],
+      ["another exit", exits(1, opensslCrl(2))],
+      ["exit 3, which is reserved for issue", exits(3)]
+    ] as const
+  ) {
+    test(
+      `${what} is a failure, and asked again after some seconds`,
+      {},
+      () => Effect.succeed(answer),
+      (seen) =>
+        Effect.gen(function*() {
+          yield* Effect.flip(crlOf("p"))
+          yield* Effect.flip(crlOf("p"))
+          assert.lengthOf(seen, 1)
+          yield* TestClock.adjust("6 seconds")
+          yield* Effect.flip(crlOf("p"))
+          assert.lengthOf(seen, 2)
+        })
+    )
+  }
+
+  test(
+    "is not run unless the script is said to have it, nor for a profile with another signer",
+    {
+      supports_crl: false,
+      supports_renewal_info: false
+    },
+    () => Effect.die("never run"),
+    () =>
+      Effect.gen(function*() {
+        for (const name of ["p", "own", "nobody"]) {
+          assert.isUndefined(yield* crlOf(name))
+          assert.isUndefined(yield* windowOf(name))
+        }
+      })
+  )
+
+  test(
+    "whoever asks at once waits for one run",
+    {},
+    () => Effect.delay(Effect.succeed(exits(0)), "1 second"),
+    (seen) =>
+      Effect.gen(function*() {
+        const asking = yield* Effect.fork(Effect.all(Array.from({ length: 50 }, () => crlOf("p")), { concurrency: 50 }))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.join(asking)
+        assert.lengthOf(seen, 1)
+      })
+  )
+})
+
+describe("a client that goes away", () => {
+  const goes = (ask: Effect.Effect<unknown, unknown, ReadHooks>) => (seen: ReadonlyArray<ScriptRequest>) =>
+    Effect.gen(function*() {
+      const first = yield* Effect.fork(ask)
+      yield* TestClock.adjust("500 millis")
+      const second = yield* Effect.fork(ask)
+      yield* TestClock.adjust("100 millis")
+      yield* Fiber.interrupt(first)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(second)
+      assert.lengthOf(seen, 1)
+    })
+  const slowly = (printed: string) => () => Effect.delay(Effect.succeed(exits(0, printed)), "1 second")
+
+  test("from a list leaves the others their answer, and the program running", {}, slowly(""), goes(crlOf("p")))
+  test("from a window likewise", {}, slowly("100 200"), goes(windowOf("p")))
+})
+
+describe("the hook renewal_info", () => {
+  for (
+    const [printed, window] of [
+      ["", undefined],
+      [" \n\n", undefined],
+      ["100 200", { start: 100, end: 200, explanationUrl: undefined }],
+      ["\t100\n200 https://why.example/x?y=z \n", {
+        start: 100,
+        end: 200,
+        explanationUrl: "https://why.example/x?y=z"
+      }],
+      ["-5 0 http://why.example", { start: -5, end: 0, explanationUrl: "http://why.example" }],
+      ["100 200 javascript:alert(1)", { start: 100, end: 200, explanationUrl: undefined }],
+      ["100 200 no-url", { start: 100, end: 200, explanationUrl: undefined }]
+    ] as const
+  ) {
+    test(
+      `${JSON.stringify(printed)} is understood`,
+      {},
+      () => Effect.succeed(exits(0, printed)),
+      (seen) =>
+        Effect.gen(function*() {
+          assert.deepStrictEqual(yield* windowOf("p"), window)
+          assert.deepInclude(seen[0], {
+            env: { ACME_SIGNER_HOOK: "renewal_info" },
+            stdin: JSON.stringify({ hook: "renewal_info", cert_der_base64: leaf.toString("base64") })
+          })
+        })
+    )
+  }
+
+  for (
+    const printed of [
+      "100",
+      "100 200 https://a.example more",
+      "now then",
+      "1.5 2",
+      "1e3 2e3",
+      "200 100",
+      "100 100",
+      "100 999999999999"
+    ]
+  ) {
+    test(
+      `${JSON.stringify(printed)} is a failure`,
+      {},
+      () => Effect.succeed(exits(0, printed)),
+      () => Effect.asVoid(Effect.flip(windowOf("p")))
+    )
+  }
+
+  test(
+    "a failure is logged once, with what the script said",
+    {},
+    () => Effect.succeed(exits(7, "away")),
+    (_, records) =>
+      Effect.gen(function*() {
+        yield* Effect.flip(windowOf("p"))
+        yield* Effect.flip(windowOf("p"))
+        assert.deepStrictEqual(eventsOf(records), ["signer_script_failed"])
+        assert.deepInclude(records[0]?.fields, { hook: "renewal_info", exit_code: 7, error: "away" })
+      })
+  )
+
+  test(
+    "the same certificate is asked about once a minute, and no more than four programs run at once",
+    {},
+    ({ turns }, times) =>
+      (turns ?? makeTurns(99)).take(Effect.gen(function*() {
+        running++
+        most = Math.max(most, running)
+        if (times >= 4) yield* Deferred.succeed(four, undefined)
+        yield* Deferred.await(go)
+        running--
+        return exits(0, "100 200")
+      })),
+    (seen) =>
+      Effect.gen(function*() {
+        const leaves = Array.from({ length: 40 }, (_, index) => Buffer.of(index % 20))
+        const asking = yield* Effect.fork(Effect.forEach(leaves, (of) => windowOf("p", of), { concurrency: 40 }))
+        yield* Deferred.await(four)
+        yield* Deferred.succeed(go, undefined)
+        yield* Fiber.join(asking)
+        assert.deepStrictEqual([seen.length, most], [20, 4])
+        yield* Effect.forEach(leaves, (of) => windowOf("p", of))
+        assert.lengthOf(seen, 20)
+      })
+  )
+  let [running, most] = [0, 0]
+  const [four, go] = [Deferred.unsafeMake<void>(FiberId.none), Deferred.unsafeMake<void>(FiberId.none)]
+})

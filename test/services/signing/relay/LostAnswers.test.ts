@@ -1,0 +1,290 @@
+import { it } from "@effect/vitest"
+import { Clock, Duration, Effect, Layer } from "effect"
+import { assert, describe } from "vitest"
+import type { WebAnswer, WebRequest } from "../../../../src/kernel/net/Web.ts"
+import { Web, WebFailed } from "../../../../src/kernel/net/Web.ts"
+import type { Record as LogRecord } from "../../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../../src/kernel/telemetry/EventLog.ts"
+import * as AcmeClient from "../../../../src/services/signing/relay/AcmeClient.ts"
+import { bypass } from "../../../../src/services/signing/relay/Strategy.ts"
+import { fulfil } from "../../../../src/services/signing/relay/UpstreamOrder.ts"
+import {
+  authorization,
+  ca,
+  challenge,
+  directory,
+  order,
+  privateKey,
+  storedAt
+} from "../../../support/ScriptedUpstream.ts"
+
+/* Whatever is lost on the way to an upstream and back, an order here is one order there. */
+
+/**
+ * What happens to one request: it is done and its answer lost, or cut off, or it never arrives, which nobody here can tell from
+ * the first, or it is not even sent.
+ */
+type Damage = "lost" | "cut" | "swallowed" | "unsent"
+
+interface Option {
+  /** Whether the account's orders are listed, three to a page. */
+  readonly lists: boolean
+  /** Orders for the same name that were there before, one of each status. */
+  readonly before?: ReadonlyArray<string>
+  /** Of the requests, counted from 0, what is damaged. */
+  readonly damage: ReadonlyMap<number, Damage>
+  /** Lists only so many of its orders to begin with, as one does that is slow to open them. */
+  readonly slowMillis?: number
+}
+
+/** A clock on which whoever waits has waited already; nobody waits for what takes as long as a request may. */
+const hurried = () => {
+  let now = 0
+  return Object.assign(Object.create(Clock.make()) as Clock.Clock, {
+    currentTimeMillis: Effect.sync(() => now),
+    unsafeCurrentTimeMillis: () => now,
+    sleep: (duration: Duration.Duration) =>
+      Duration.toMillis(duration) >= 30_000
+        ? Effect.never
+        : Effect.sync(() => void (now += Duration.toMillis(duration)))
+  })
+}
+
+/** An upstream that remembers, and what it was asked. */
+const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) => {
+  const orders = before.map((status) => ({ status, proved: status !== "pending", shownAt: 0 }))
+  const asked: Array<string> = []
+  const triggers: Array<number> = []
+  const orderAt = (id: number) => {
+    const status = orders[id]?.status ?? "invalid"
+    return order(status, {
+      authorizations: [`${ca}/authz/${id}`],
+      finalize: `${ca}/finalize/${id}`,
+      ...(status === "valid" ? { certificate: `${ca}/cert/${id}` } : {})
+    })
+  }
+  const problem = (type: string, status = 400) => ({
+    status,
+    json: { type: `urn:ietf:params:acme:error:${type}`, detail: "no" },
+    headers: {}
+  })
+  const done = (
+    request: WebRequest,
+    now: number
+  ): { readonly status?: number; readonly json?: object; readonly text?: string; readonly headers?: object } => {
+    const { pathname, searchParams } = request.url
+    const [, what = "", text = ""] = pathname.split("/")
+    const id = Number(text)
+    const one = orders[id]
+    switch (what) {
+      case "directory":
+        return { json: directory }
+      case "nonce":
+        return {}
+      case "acct":
+        return { json: { status: "valid", ...(lists ? { orders: `${ca}/orders` } : {}) } }
+      case "orders": {
+        const page = Number(searchParams.get("page") ?? 0)
+        const shown = orders.flatMap(({ shownAt }, id) => shownAt <= now ? [`${ca}/order/${id}`] : [])
+        const rest = shown.length > 3 * (page + 1) ? { link: `<${ca}/orders?page=${page + 1}>;rel="next"` } : {}
+        return { json: { orders: shown.slice(3 * page, 3 * page + 3) }, headers: rest }
+      }
+      case "order":
+        if (text !== "") return one === undefined ? problem("malformed", 404) : { json: orderAt(id) }
+        orders.push({ status: "pending", proved: false, shownAt: now + slowMillis })
+        return {
+          status: 201,
+          json: orderAt(orders.length - 1),
+          headers: { location: `${ca}/order/${orders.length - 1}` }
+        }
+      case "authz":
+        return {
+          json: authorization(one?.proved === true ? "valid" : "pending", {
+            challenges: [{ ...challenge, url: `${ca}/chall/${id}`, status: one?.proved === true ? "valid" : "pending" }]
+          })
+        }
+      case "chall":
+        if (one === undefined || one.proved) return problem("malformed")
+        triggers.push(id)
+        orders[id] = { ...one, status: "ready", proved: true }
+        return { json: challenge }
+      case "finalize":
+        if (one?.status !== "ready") return problem("orderNotReady", 403)
+        orders[id] = { ...one, status: "valid" }
+        return { json: orderAt(id) }
+      case "cert":
+        return { text: `the chain of ${id}` }
+      default:
+        return problem("malformed", 404)
+    }
+  }
+  const web = Web.layerScripted((request) =>
+    Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const turn = asked.length
+      asked.push(`${request.method} ${request.url.pathname}`)
+      const kind = damage.get(turn)
+      if (kind === "unsent") return yield* new WebFailed({ detail: "connect ECONNREFUSED", unsent: true })
+      if (kind === "swallowed") return yield* new WebFailed({ detail: "socket hang up" })
+      const { headers = {}, json, status = 200, text = "" } = done(request, now)
+      if (kind === "lost") return yield* new WebFailed({ detail: "socket hang up" })
+      const body = json === undefined ? text : JSON.stringify(json)
+      return {
+        status,
+        headers: { "replay-nonce": `nonce${turn}`, ...headers },
+        body: Buffer.from(kind === "cut" ? body.slice(0, body.length / 2) : body),
+        truncated: false
+      } satisfies WebAnswer
+    })
+  )
+  return { orders, asked, triggers, web }
+}
+
+/** Attempts to have an order fulfilled until one does; what one keeps the next knows. */
+const attempted = (option: Option, attempts = 6) =>
+  Effect.gen(function*() {
+    const upstream = upstreamWith(option)
+    const records: Array<LogRecord> = []
+    const world = Layer.merge(upstream.web, EventLog.layerMemory(records))
+    const errors: Array<string> = []
+    const asks: Array<number> = []
+    let stored = storedAt(undefined)
+    const client = yield* Effect.provide(AcmeClient.make(`${ca}/directory`, privateKey, "web"), world)
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      const begun = yield* Clock.currentTimeMillis
+      const attempting = fulfil(
+        { client, kid: `${ca}/acct/1`, strategy: bypass, pollMillis: 2000 },
+        {
+          names: ["a.example"],
+          csr: Buffer.from("csr"),
+          stored,
+          wasBegun: attempt > 0,
+          deadline: begun + 300_000
+        },
+        {
+          asked: (count) =>
+            Effect.map(Clock.currentTimeMillis, (now) => {
+              asks.push(count)
+              stored = { ...stored, asks: count, askedAt: Math.floor(now / 1000) }
+            }),
+          opened: (orderUrl, finalizeUrl) =>
+            Effect.sync(() => {
+              stored = { ...stored, orderUrl, finalizeUrl }
+              return true
+            }),
+          issued: () => Effect.void,
+          unclaimed: (urls) => Effect.succeed(urls)
+        }
+      )
+      const ended = yield* Effect.either(Effect.provide(attempting, world))
+      // As the chain check would.
+      if (ended._tag === "Right" && /^the chain of \d$/.test(ended.right)) {
+        return { ...upstream, chain: ended.right, errors, asks, records }
+      }
+      errors.push(ended._tag === "Left" ? `${ended.left._tag}: ${ended.left.detail}` : "a broken chain")
+    }
+    return { ...upstream, chain: undefined, errors, asks, records }
+  }).pipe(Effect.withClock(hurried()))
+
+const at = (turn: number, kind: Damage) => new Map([[turn, kind]])
+const newOrders = (asked: ReadonlyArray<string>) => asked.filter((one) => one === "POST /order").length
+
+/** Requests of an attempt nothing happens to: directory, nonce, newOrder and so on to the certificate. */
+const undisturbed = attempted({ lists: true, damage: new Map() })
+
+describe("an order here is one order at the upstream", () => {
+  for (const kind of ["lost", "cut", "swallowed", "unsent"] as const) {
+    it.effect(`whichever of its requests is ${kind}, where orders are listed`, () =>
+      Effect.gen(function*() {
+        const { asked } = yield* undisturbed
+        for (const [turn, request] of asked.entries()) {
+          const { chain, errors, orders } = yield* attempted({ lists: true, damage: at(turn, kind) })
+          assert.strictEqual(chain, "the chain of 0", `${request} ${kind}: ${errors.join("; ")}`)
+          assert.lengthOf(orders, 1, `${request} ${kind}`)
+        }
+      }))
+  }
+
+  it.effect("whichever two in a row are lost or cut, of all that are made again", () =>
+    Effect.gen(function*() {
+      const { asked } = yield* undisturbed
+      for (const turn of asked.keys()) {
+        for (const kind of ["lost", "cut"] as const) {
+          const damage = new Map([...at(turn, kind), ...at(turn + 1, kind)])
+          const { chain, errors, orders } = yield* attempted({ lists: true, damage })
+          assert.deepStrictEqual([chain, orders.length], ["the chain of 0", 1], errors.join("; "))
+        }
+      }
+    }))
+
+  it.effect("found on a later page, past those that were finalized: these are somebody else's", () =>
+    Effect.gen(function*() {
+      const before = ["valid", "valid", "processing", "invalid", "valid", "valid", "valid"]
+      const { asked: requests } = yield* undisturbed
+      const damage = at(requests.indexOf("POST /order"), "lost")
+      const { chain, orders } = yield* attempted({ lists: true, before, damage })
+      assert.strictEqual(chain, "the chain of 7")
+      assert.lengthOf(orders, before.length + 1)
+    }))
+
+  it.effect("also where it is opened so late that the list has nothing of it at first", () =>
+    Effect.gen(function*() {
+      const { asked: requests } = yield* undisturbed
+      const damage = at(requests.indexOf("POST /order"), "lost")
+      // The second attempt is made at once, as by a worker that takes over from one that was killed.
+      const { chain, orders } = yield* attempted({ lists: true, damage, slowMillis: 5000 })
+      assert.deepStrictEqual([chain, orders.length], ["the chain of 0", 1])
+    }))
+
+  it.effect("where none are listed too, as long as the answer to newOrder came, or the request did not go out", () =>
+    Effect.gen(function*() {
+      const { asked: requests } = yield* undisturbed
+      for (const [turn, request] of requests.entries()) {
+        for (const kind of ["lost", "cut", "unsent"] as const) {
+          if (request === "POST /order" && kind === "lost") continue
+          const { chain, errors, orders } = yield* attempted({ lists: false, damage: at(turn, kind) })
+          assert.deepStrictEqual(
+            [chain, orders.length],
+            ["the chain of 0", 1],
+            `${request} ${kind}: ${errors.join("; ")}`
+          )
+        }
+      }
+    }))
+
+  it.effect("and a challenge is triggered once", () =>
+    Effect.gen(function*() {
+      const { asked: requests } = yield* undisturbed
+      for (const turn of requests.keys()) {
+        const { triggers } = yield* attempted({ lists: true, damage: at(turn, "lost") })
+        assert.deepStrictEqual(triggers, [0])
+      }
+    }))
+})
+
+describe("an upstream that lists no orders", () => {
+  it.effect("is asked for one more when its answer is lost, and no third time", () =>
+    Effect.gen(function*() {
+      const { asked: requests } = yield* undisturbed
+      const turn = requests.indexOf("POST /order")
+      const once = yield* attempted({ lists: false, damage: at(turn, "lost") })
+      assert.deepStrictEqual([once.chain, once.orders.length], ["the chain of 1", 2])
+      assert.deepStrictEqual(once.asks, [1, 2])
+      // The directory is known and a nonce at hand: the second attempt reads the account, then asks again.
+      const again = once.asked.lastIndexOf("POST /order")
+      const twice = yield* attempted({ lists: false, damage: new Map([...at(turn, "lost"), ...at(again, "lost")]) })
+      assert.deepStrictEqual([twice.chain, newOrders(twice.asked)], [undefined, 2])
+      assert.match(twice.errors.at(-1) ?? "", /^UpstreamUnavailable: .*asked 2 times .*it lists no orders/)
+    }))
+
+  it.effect("that says no, or was not there, may be asked as often as there is time", () =>
+    Effect.gen(function*() {
+      const { asked: requests } = yield* undisturbed
+      const turn = requests.indexOf("POST /order")
+      const damage = new Map(Array.from({ length: 40 }, (_, index) => [turn + index, "unsent"] as const))
+      const { asks, orders } = yield* attempted({ lists: false, damage }, 4)
+      assert.isAtLeast(asks.length, 2)
+      assert.strictEqual(asks.at(-1), 0)
+      assert.lengthOf(orders, 0)
+    }))
+})

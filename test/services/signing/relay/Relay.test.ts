@@ -1,0 +1,243 @@
+import { it } from "@effect/vitest"
+import { Effect, Either, Fiber, TestClock } from "effect"
+import { writeFileSync } from "node:fs"
+import { assert, describe } from "vitest"
+import { Entropy } from "../../../../src/pki/Entropy.ts"
+import { faultText } from "../../../../src/pki/x509/Chain.ts"
+import { parseCsr } from "../../../../src/pki/x509/Csr.ts"
+import * as LocalCa from "../../../../src/services/signing/LocalCa.ts"
+import type { IssueRequest, Relaying } from "../../../../src/services/signing/Signer.ts"
+import { csrOf, dns, pem, sanOf } from "../../../pki/Pki.ts"
+import { freshDirectory } from "../../../support/Databases.ts"
+import { newPrivateKey } from "../../../support/Graph.ts"
+import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
+import type { Paths } from "../../../support/ScriptedRelay.ts"
+import { refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
+import type { Said } from "../../../support/ScriptedUpstream.ts"
+import { ca, order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
+
+/* What the relay makes of the end of an order at the upstream (docs/signers.md, "An upstream ACME CA"). */
+
+const request = issueRequest(["a.example"])
+
+const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
+  stored: storedAt(undefined),
+  startedAt: madeAt,
+  wasBegun: false,
+  keeper: {
+    asked: () => Effect.void,
+    opened: () => Effect.succeed(true),
+    issued: () => Effect.void,
+    unclaimed: (urls) => Effect.succeed(urls)
+  },
+  tokens: { put: () => Effect.void, remove: () => Effect.void },
+  ...more
+})
+
+/** How an order ends at an upstream; time goes on for as long as anybody waits. */
+const relayed = (paths: Paths, more: Partial<Relaying<never>> = {}, asked = request) =>
+  Effect.gen(function*() {
+    yield* TestClock.setTime(madeAt * 1000)
+    const relay = yield* relayOf(paths)
+    const signer = Either.getOrThrow(relay.made)
+    const attempt = yield* Effect.fork(Effect.either(Effect.provide(signer.relay(asked, first(more)), relay.world)))
+    yield* TestClock.adjust("1 hour")
+    return { ...relay, ended: yield* Fiber.join(attempt) }
+  })
+
+const failureOf = (...parameters: Parameters<typeof relayed>) =>
+  Effect.map(relayed(...parameters), (all) => {
+    if (Either.isRight(all.ended)) throw new Error("it was fulfilled")
+    return { ...all, failure: all.ended.left }
+  })
+
+describe("an order at the upstream", () => {
+  const chainFor = (asked: IssueRequest) =>
+    Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(asked)).pipe(
+      Effect.provide(Entropy.layerSeeded("ca")),
+      Effect.map(({ chain }) => chain),
+      Effect.orDie
+    )
+  const another = (names: ReadonlyArray<string>): IssueRequest => {
+    const csr = csrOf({ key: newPrivateKey(), extensions: [sanOf(...names.map((name) => dns(name)))] })
+    return { ...request, csr: Either.getOrThrow(parseCsr(csr)) }
+  }
+  const parts = (chain: string) => chain.split(/(?<=-----END CERTIFICATE-----\n)/)
+
+  it.effect("ends with its chain, checked: blanks at its end go", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const chain = yield* chainFor(request)
+      const { ended } = yield* relayed({ "/cert": [{ text: `${chain}\n \r\n` }] })
+      assert.strictEqual(Either.isRight(ended) ? ended.right.chain : "", chain)
+    }))
+
+  for (
+    const [what, check, chainOf] of [
+      ["no chain at all", "undecodable", () => Effect.succeed("")],
+      ["a page", "undecodable", () => Effect.succeed("<html>not today</html>")],
+      [
+        "a block that is no certificate",
+        "undecodable",
+        () => Effect.succeed(pem("CERTIFICATE", Buffer.from("no DER")))
+      ],
+      [
+        "more than any chain holds",
+        "undecodable",
+        () => Effect.map(chainFor(request), (chain) => chain + (parts(chain)[1] ?? "").repeat(120))
+      ],
+      ["a certificate for another key", "key", () => chainFor(another(request.names))],
+      ["a certificate for other names", "names", () => chainFor({ ...request, names: ["b.example"] })],
+      ["a certificate for more names", "names", () => chainFor({ ...request, names: ["a.example", "b.example"] })],
+      [
+        "a certificate that is not valid yet",
+        "validity",
+        () => chainFor({ ...request, notBefore: madeAt + daySeconds })
+      ],
+      [
+        "a certificate that has expired",
+        "validity",
+        () => chainFor({ ...request, notBefore: madeAt - 2 * daySeconds, notAfter: madeAt - daySeconds })
+      ],
+      ["an issuer that did not sign it", "sequence", () =>
+        Effect.map(
+          Effect.all([chainFor(request), chainFor(request)]),
+          ([one, two]) => (parts(one)[0] ?? "") + (parts(two)[1] ?? "")
+        )]
+    ] as const
+  ) {
+    it.effect(`that ends with ${what} has failed, and the log names the check`, () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime((madeAt - (what.includes("expired") ? 3 * daySeconds : 0)) * 1000)
+        const text = yield* chainOf()
+        const { failure, records } = yield* failureOf({ "/cert": [{ text }] })
+        assert.deepInclude(failure, {
+          _tag: "SigningFailed",
+          cause: "chain_rejected",
+          detail: faultText(check)
+        })
+        const [record] = records.filter(({ event }) => event === "order_finalize_chain_rejected")
+        assert.deepStrictEqual(record?.fields, { order_id: "order", check })
+      }))
+  }
+
+  it.effect("whose CSR is refused is the CSR's fault; refused for anything else it has the upstream's word for it", () =>
+    Effect.gen(function*() {
+      const bad = yield* failureOf({ "/finalize": [refusal("badCSR", 400)] })
+      assert.deepInclude(bad.failure, { _tag: "CsrRejected", detail: "no" })
+      for (const type of ["rejectedIdentifier", "unauthorized", "caa"]) {
+        const { failure } = yield* failureOf({ "/order": [refusal(type)] })
+        assert.deepInclude(failure, {
+          _tag: "SigningFailed",
+          cause: "upstream_refused",
+          detail: "no",
+          problemType: type
+        })
+      }
+    }))
+
+  for (const status of ["pending", "processing", "ready"]) {
+    it.effect(`that stays ${status} for ever is asked for until its time is over, then given up`, () =>
+      Effect.gen(function*() {
+        const { asked, failure } = yield* failureOf({
+          "/order/1": [{ json: order(status), headers: { "retry-after": "1000000000" } }]
+        })
+        assert.deepInclude(failure, {
+          _tag: "SigningFailed",
+          cause: "poll_timeout",
+          detail: `the upstream was not done when signer.relay.poll_timeout_secs were over: its order is ${status}`
+        })
+        assert.isAbove(postsOf(asked).filter((path) => path === "/order/1").length, 5)
+      }))
+  }
+
+  it.effect("that was begun so long ago that its time is over is not asked for", () =>
+    Effect.gen(function*() {
+      const { asked, failure } = yield* failureOf({}, { startedAt: madeAt - 300 })
+      assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+      assert.match(
+        failure._tag === "SigningFailed" ? failure.detail : "",
+        /^signer\.relay\.poll_timeout_secs, 300, had passed/
+      )
+      assert.deepStrictEqual(postsOf(asked), ["/account"])
+    }))
+
+  it.effect("that the upstream has finished is fetched, however late; one it has not is given up", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const stored = storedAt(`${ca}/order/1`)
+      const late = { startedAt: madeAt - 86_400, stored, wasBegun: true }
+      const chain = yield* chainFor(request)
+      const valid = order("valid", { certificate: `${ca}/cert` })
+      const { ended } = yield* relayed({ "/order/1": [{ json: valid }], "/cert": [{ text: chain }] }, late)
+      assert.strictEqual(Either.isRight(ended) ? ended.right.chain : "", chain)
+      for (const said of [{ json: order("processing") }, { status: 503 }]) {
+        const { failure } = yield* failureOf({ "/order/1": [said] }, late)
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+      }
+    }))
+
+  it.effect("at an upstream that has lost the account may be tried again; file and command are named, and what they make is used", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const settings = relaySettings()
+      const gone = refusal("accountDoesNotExist", 400)
+      const { asked, made, world } = yield* relayOf({ "/order": [gone], "/revoke": [gone, {}] }, settings)
+      const signer = Either.getOrThrow(made)
+      const attempt = Effect.provide(Effect.flip(signer.relay(request, first())), world)
+      const failure = yield* attempt
+      const says = `the upstream does not know the account in ${settings.account_key_path}.kid any more (no); ` +
+        "`acme-svc upstream register --profile web` registers its key there again"
+      assert.deepInclude(failure, { _tag: "SigningFailed", cause: "signer_failed", detail: says })
+      const kidOf = () => {
+        const { protected: header } = JSON.parse(String(asked.at(-1)?.body)) as { readonly protected: string }
+        return (JSON.parse(Buffer.from(header, "base64url").toString()) as { readonly kid: string }).kid
+      }
+      assert.strictEqual(kidOf(), `${ca}/acct/1`)
+      writeFileSync(`${settings.account_key_path}.kid`, `${ca}/acct/2\n`)
+      // The attempt that fails learns what was registered meanwhile; the next one goes by it.
+      yield* attempt
+      yield* attempt
+      assert.strictEqual(kidOf(), `${ca}/acct/2`)
+      const revoke = Effect.provide(signer.revoke(Buffer.from("leaf"), undefined), world)
+      assert.deepInclude(yield* Effect.flip(revoke), { cause: "signer_failed", detail: says })
+      yield* revoke
+      assert.strictEqual(kidOf(), `${ca}/acct/2`)
+    }))
+
+  it.effect("at an upstream that is away may be tried again, as long as there is time", () =>
+    Effect.gen(function*() {
+      for (const [startedAt, cause] of [[madeAt, "signer_failed"], [madeAt - 299, "poll_timeout"]] as const) {
+        const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { startedAt })
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "the upstream: status 503" })
+      }
+    }))
+})
+
+describe("a revocation at the upstream", () => {
+  const revoke = (said: Said, reason?: number) =>
+    Effect.gen(function*() {
+      const { asked, made, world } = yield* relayOf({ "/revoke": [said] })
+      const signer = Either.getOrThrow(made)
+      const ended = yield* Effect.either(Effect.provide(signer.revoke(Buffer.from("leaf"), reason), world))
+      const { payload } = JSON.parse(String(asked.at(-1)?.body)) as { readonly payload: string }
+      return { ended, sent: JSON.parse(Buffer.from(payload, "base64url").toString()) as object }
+    })
+
+  it.effect("has the certificate, and the reason where there is one", () =>
+    Effect.gen(function*() {
+      const certificate = Buffer.from("leaf").toString("base64url")
+      assert.deepStrictEqual((yield* revoke({}, 4)).sent, { certificate, reason: 4 })
+      const { ended, sent } = yield* revoke({})
+      assert.deepStrictEqual([ended._tag, sent], ["Right", { certificate }])
+    }))
+
+  it.effect("has happened where it had already; any other refusal is a failure", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* revoke(refusal("alreadyRevoked", 400))).ended._tag, "Right")
+      for (const said of [refusal("unauthorized"), { status: 500 }]) {
+        const { ended } = yield* revoke(said)
+        assert.deepInclude(Either.isLeft(ended) ? ended.left : {}, { _tag: "SigningFailed", cause: "signer_failed" })
+      }
+    }))
+})

@@ -1,0 +1,266 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import type { DnsUpdate } from "../../../../src/kernel/net/DnsUpdate.ts"
+import { DnsUpdateFailed } from "../../../../src/kernel/net/DnsUpdate.ts"
+import type { Record as LogRecord } from "../../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../../src/kernel/telemetry/EventLog.ts"
+import { keyAuthorizationDigest } from "../../../../src/pki/jose/KeyAuthorization.ts"
+import type { Dns01Settings, Strategy, UpstreamChallenge } from "../../../../src/services/signing/relay/Strategy.ts"
+import { bypass, dns01, http01 } from "../../../../src/services/signing/relay/Strategy.ts"
+import { UpstreamUnavailable } from "../../../../src/services/signing/relay/UpstreamFailed.ts"
+import type { Json } from "../../../support/ScriptedUpstream.ts"
+import { authorization, challenge, failureOf, order, play } from "../../../support/ScriptedUpstream.ts"
+
+/* How the relay proves names (docs/signers.md, "An upstream ACME CA"), each strategy against one upstream. */
+
+const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
+  server: { host: "192.0.2.1", port: 53, key: { name: "k.", algorithm: "hmac-sha256", secret: Buffer.from("x") } },
+  zone: "example.",
+  alias: "",
+  delaySeconds: 0,
+  ...more
+})
+
+/** The strategies, and what they do in the world. */
+const strategies = (more: Partial<Dns01Settings> = {}) => {
+  const did: Array<string> = []
+  const note = (what: string) => Effect.sync(() => void did.push(what))
+  const updates: DnsUpdate["Type"] = { update: (_, { action, name, value }) => note(`${action} ${name} ${value}`) }
+  return {
+    did,
+    updates,
+    bypass,
+    http01: http01({
+      put: (token, keyAuthorization) => note(`put ${token} ${keyAuthorization.split(".")[0] ?? ""}`),
+      remove: (token) => note(`remove ${token}`)
+    }),
+    dns01: dns01(updates, settings(more))
+  }
+}
+
+const offers = (...types: ReadonlyArray<string>): Json =>
+  authorization("pending", { challenges: types.map((type) => ({ ...challenge, type })) })
+const offered = (...types: ReadonlyArray<string>): ReadonlyArray<UpstreamChallenge> =>
+  types.map((type) => ({ type, url: "", token: "token", status: "pending" }))
+
+const named = ["bypass", "http01", "dns01"] as const
+
+describe("names the upstream holds for authorized already", () => {
+  for (const name of named) {
+    it.effect(`have nothing put in place and nobody told to look, under ${name}`, () =>
+      Effect.gen(function*() {
+        for (
+          const paths of [
+            { "/authz": [{ json: authorization("valid") }] },
+            {
+              "/order/1": [{ json: order("ready") }, {
+                json: order("valid", { certificate: "https://ca.example/cert" })
+              }]
+            }
+          ]
+        ) {
+          const all = strategies()
+          const { ended, posts } = yield* play(paths, { strategy: all[name] })
+          assert.strictEqual(ended._tag, "Right")
+          assert.deepStrictEqual(all.did, [])
+          assert.notInclude(posts, "/chall")
+        }
+      }))
+  }
+})
+
+describe("a strategy", () => {
+  for (
+    const [name, type, others] of [
+      ["http01", "http-01", ["dns-01", "tls-alpn-01"]],
+      ["dns01", "dns-01", ["http-01", "tls-alpn-01"]]
+    ] as const
+  ) {
+    it.effect(`${name} answers ${type}, wherever it stands, and falls back to nothing`, () =>
+      Effect.gen(function*() {
+        const choose = (...types: ReadonlyArray<string>) =>
+          strategies()[name].choose("a.example", false, offered(...types))
+        assert.strictEqual((yield* choose(...others, type)).type, type)
+        for (const types of [[], others, [type.toUpperCase()]]) {
+          assert.deepInclude(yield* Effect.flip(choose(...types)), {
+            _tag: "UpstreamRefused",
+            detail: `the upstream offers no ${type} for a.example, and challenge_strategy is ${name}`
+          })
+        }
+        const { failure, posts } = yield* failureOf({ "/authz": [{ json: offers(...others) }] }, {
+          strategy: strategies()[name]
+        })
+        assert.include(failure.detail, `offers no ${type}`)
+        assert.notInclude(posts, "/chall")
+      }))
+  }
+
+  it.effect("bypass answers whatever is offered, before all what it could have proved", () =>
+    Effect.gen(function*() {
+      const choose = (...types: ReadonlyArray<string>) => bypass.choose("a.example", false, offered(...types))
+      assert.strictEqual((yield* choose("future-01", "tls-alpn-01", "dns-01", "http-01")).type, "http-01")
+      assert.strictEqual((yield* choose("future-01", "dns-01")).type, "dns-01")
+      assert.strictEqual((yield* choose("future-01", "future-02")).type, "future-01")
+      assert.strictEqual((yield* Effect.flip(choose())).detail, "the upstream offers no challenge for a.example")
+      const all = strategies()
+      const { ended, posts } = yield* play({}, { strategy: all.bypass })
+      assert.deepStrictEqual([ended._tag, all.did], ["Right", []])
+      assert.include(posts, "/chall")
+    }))
+
+  it.effect("http01 proves no wildcard, and says what does; dns01 proves it at its base name", () =>
+    Effect.gen(function*() {
+      const paths = {
+        "/order": [{
+          status: 201,
+          json: order("pending", { identifiers: [{ type: "dns", value: "*.a.example" }] }),
+          headers: { location: "https://ca.example/order/1" }
+        }],
+        "/authz": [{ json: { ...offers("http-01", "dns-01"), wildcard: true } }, { json: authorization("valid") }]
+      }
+      const wanted = { names: ["*.a.example"], deadline: 3_600_000 }
+      const one = strategies()
+      const { failure } = yield* failureOf(paths, { ...wanted, strategy: one.http01 })
+      assert.strictEqual(failure.detail, "http01 cannot prove *.a.example; a wildcard needs challenge_strategy dns01")
+      assert.deepStrictEqual(one.did, [])
+      const two = strategies()
+      assert.strictEqual((yield* play(paths, { ...wanted, strategy: two.dns01 })).ended._tag, "Right")
+      assert.match(two.did[0] ?? "", /^add _acme-challenge\.a\.example /)
+    }))
+})
+
+describe("what is put in place", () => {
+  for (
+    const [name, put, remove] of [
+      ["http01", /^put (token) token$/, /^remove (token)$/],
+      ["dns01", /^add _acme-challenge\.a\.example ([\w-]{43})$/, /^delete _acme-challenge\.a\.example ([\w-]{43})$/]
+    ] as const
+  ) {
+    it.effect(`is there before the upstream is told to look, and gone when it has looked, under ${name}`, () =>
+      Effect.gen(function*() {
+        const all = strategies()
+        const strategy: Strategy = {
+          ...all[name],
+          prepare: (proof) => Effect.tap(all[name].prepare(proof), () => void all.did.push("told to look"))
+        }
+        const paths = { "/authz": [{ json: offers("http-01", "dns-01") }, { json: authorization("valid") }] }
+        assert.strictEqual((yield* play(paths, { strategy })).ended._tag, "Right")
+        const [first = "", second, third = "", ...more] = all.did
+        assert.deepStrictEqual([second, more], ["told to look", []])
+        assert.match(first, put)
+        assert.strictEqual(remove.exec(third)?.[1], put.exec(first)?.[1])
+      }))
+  }
+
+  for (const name of ["http01", "dns01"] as const) {
+    it.effect(`is gone when the attempt is interrupted, under ${name}`, () =>
+      Effect.gen(function*() {
+        const all = strategies()
+        const there = yield* Deferred.make<void>()
+        const attempt = yield* Effect.fork(Effect.scoped(
+          all[name].prepare({ name: "a.example", isWildcard: false, token: "token", keyAuthorization: "token.print" })
+            .pipe(
+              Effect.zipRight(Deferred.succeed(there, undefined)),
+              Effect.zipRight(Effect.never)
+            )
+        ))
+        yield* Deferred.await(there)
+        assert.lengthOf(all.did, 1)
+        yield* Fiber.interrupt(attempt)
+        assert.lengthOf(all.did, 2)
+        assert.match(all.did[1] ?? "", /^(?:remove|delete) /)
+      }))
+  }
+})
+
+describe("the record of dns01", () => {
+  const proof = { name: "a.example", isWildcard: false, token: "token", keyAuthorization: "token.print" }
+  const value = keyAuthorizationDigest("token.print").toString("base64url")
+
+  it.effect("is made at the alias where there is one, for every name", () =>
+    Effect.gen(function*() {
+      const all = strategies({ alias: "acme.Example" })
+      for (const name of ["a.example", "b.test"]) yield* Effect.scoped(all.dns01.prepare({ ...proof, name }))
+      assert.deepStrictEqual(
+        all.did,
+        ["add", "delete", "add", "delete"].map((action) => `${action} _acme-challenge.acme.Example ${value}`)
+      )
+    }))
+
+  it.effect("of two orders that share a name is each one's own: values come and go one by one", () =>
+    Effect.gen(function*() {
+      const all = strategies({ alias: "acme.example" })
+      const there = yield* Deferred.make<void>()
+      const other = keyAuthorizationDigest("other.print").toString("base64url")
+      const first = yield* Effect.fork(Effect.scoped(Effect.zipRight(all.dns01.prepare(proof), Deferred.await(there))))
+      yield* Effect.yieldNow()
+      yield* Effect.scoped(all.dns01.prepare({ ...proof, keyAuthorization: "other.print" }))
+      yield* Deferred.succeed(there, undefined)
+      yield* Fiber.join(first)
+      assert.deepStrictEqual(all.did.map((one) => one.replace("_acme-challenge.acme.example ", "")), [
+        `add ${value}`,
+        `add ${other}`,
+        `delete ${other}`,
+        `delete ${value}`
+      ])
+    }))
+
+  it.effect("outside the zone is refused before anything is sent", () =>
+    Effect.gen(function*() {
+      for (
+        const [more, name] of [
+          [{}, "a.test"],
+          [{}, "a.notexample"],
+          [{ alias: "acme.test" }, "a.example"]
+        ] as const
+      ) {
+        const all = strategies(more)
+        const refused = yield* Effect.flip(Effect.scoped(all.dns01.prepare({ ...proof, name })))
+        assert.match(refused.detail, /^_acme-challenge\.\S+ is not in the zone example\.$/)
+        assert.strictEqual(refused._tag, "UpstreamRefused")
+        assert.deepStrictEqual(all.did, [])
+      }
+    }))
+
+  it.effect("is waited for as long as is configured, once it is made", () =>
+    Effect.gen(function*() {
+      const all = strategies({ delaySeconds: 30 })
+      const preparing = yield* Effect.fork(
+        Effect.scoped(Effect.tap(all.dns01.prepare(proof), () => void all.did.push("made")))
+      )
+      yield* TestClock.adjust("29 seconds")
+      assert.deepStrictEqual(all.did, [`add _acme-challenge.a.example ${value}`])
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(preparing)
+      assert.strictEqual(all.did[1], "made")
+    }))
+
+  it.effect("that is refused is an attempt that failed, and is taken away all the same", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const strategy = dns01({
+        update: (_, { action }) =>
+          Effect.suspend(() => {
+            asked.push(action)
+            return new DnsUpdateFailed({ detail: "BADSIG: the server has another secret for the key" })
+          })
+      }, settings())
+      const records: Array<LogRecord> = []
+      const failed = yield* Effect.flip(Effect.scoped(strategy.prepare(proof))).pipe(
+        Effect.provide(EventLog.layerMemory(records))
+      )
+      assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
+        ["upstream_record_left", {
+          identifier: "_acme-challenge.a.example",
+          error: "BADSIG: the server has another secret for the key"
+        }]
+      ])
+      assert.instanceOf(failed, UpstreamUnavailable)
+      assert.strictEqual(
+        failed.detail,
+        "the TXT record _acme-challenge.a.example was not made: BADSIG: the server has another secret for the key"
+      )
+      assert.deepStrictEqual(asked, ["add", "delete"])
+    }))
+})

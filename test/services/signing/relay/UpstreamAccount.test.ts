@@ -1,0 +1,170 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Either, Fiber, Layer, Redacted, TestClock } from "effect"
+import { createHmac } from "node:crypto"
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, describe } from "vitest"
+import { Web } from "../../../../src/kernel/net/Web.ts"
+import { registerAt } from "../../../../src/operations/upstream/Upstream.ts"
+import { Entropy } from "../../../../src/pki/Entropy.ts"
+import * as Relay from "../../../../src/services/signing/relay/Relay.ts"
+import type { ProfileConfig } from "../../../../src/settings/AppConfig.ts"
+import { rsaKey } from "../../../pki/Pki.ts"
+import { configOf, eventsOf } from "../../../support/Graph.ts"
+import { noUpdates, refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
+import { ca, directory, postsOf, upstreamWith } from "../../../support/ScriptedUpstream.ts"
+
+/* The relay's own account at the upstream (docs/signers.md, "An upstream ACME CA"). */
+
+const objectOf = (text: unknown): { readonly [member: string]: unknown } =>
+  JSON.parse(Buffer.from(String(text), "base64url").toString()) as { readonly [member: string]: unknown }
+
+describe("the account of a relay", () => {
+  for (const hmacKey of ["-_8", "-_8=", "+/8="]) {
+    it.effect(`is made at the first start, with contacts, terms and credential (${hmacKey}), and kept beside its key`, () =>
+      Effect.gen(function*() {
+        const given = relaySettings({
+          contact: ["mailto:pki@example.org"],
+          eab: { kid: "kid-1", hmac_key: Redacted.make(hmacKey) }
+        })
+        const meta = { meta: { termsOfService: `${ca}/terms` } }
+        const { asked, made, records } = yield* relayOf({
+          "/directory": [{ json: { ...directory, ...meta } }],
+          "/account": [refusal("accountDoesNotExist"), { status: 201, json: {}, headers: { location: `${ca}/acct/1` } }]
+        }, given)
+        assert.strictEqual(made._tag, "Right")
+        assert.deepStrictEqual(postsOf(asked), ["/account", "/account"], "whether there is one, and then for one")
+        assert.notInclude(eventsOf(records), "upstream_request_failed")
+        const { payload, protected: header } = JSON.parse(String(asked.at(-1)?.body)) as {
+          readonly [name: string]: string
+        }
+        const { externalAccountBinding, ...sent } = objectOf(payload)
+        assert.deepStrictEqual(sent, { contact: ["mailto:pki@example.org"], termsOfServiceAgreed: true })
+        const binding = externalAccountBinding as { readonly [name: string]: string }
+        assert.deepStrictEqual(objectOf(binding["protected"]), { alg: "HS256", kid: "kid-1", url: `${ca}/account` })
+        assert.deepStrictEqual(objectOf(binding["payload"]), objectOf(header)["jwk"])
+        const mac = createHmac("sha256", Buffer.from("fbff", "hex")).update(
+          `${binding["protected"]}.${binding["payload"]}`
+        )
+        assert.strictEqual(binding["signature"], mac.digest("base64url"))
+        assert.strictEqual(readFileSync(`${given.account_key_path}.kid`, "utf8"), `${ca}/acct/1\n`)
+        for (const name of ["", ".kid"]) assert.strictEqual(statSync(given.account_key_path + name).mode & 0o777, 0o600)
+        assert.include(eventsOf(records), "upstream_registered")
+        const again = yield* relayOf({}, given)
+        assert.deepStrictEqual([again.made._tag, again.asked], ["Right", []])
+        assert.include(eventsOf(again.records), "upstream_account_reused")
+      }))
+  }
+
+  it.effect("that the upstream does not make is no start, names the key and leaves no account behind", () =>
+    Effect.gen(function*() {
+      for (
+        const [paths, says] of [
+          [{ "/account": [refusal("externalAccountRequired")] }, /^signer\.relay\.directory_url: .* no account: no\.$/],
+          [{ "/account": [{ status: 503 }] }, /^signer\.relay\.directory_url: .*: status 503\.$/],
+          [{ "/account": [{ status: 201, json: {} }] }, /^signer\.relay\.directory_url: .*does not say where\.$/],
+          [{ "/directory": [{ status: 404 }] }, /^signer\.relay\.directory_url: .*the directory answers 404\.$/]
+        ] as const
+      ) {
+        const given = relaySettings()
+        const { made } = yield* relayOf(paths, given)
+        assert.match(Either.isLeft(made) ? made.left.detail : "made", says)
+        assert.isFalse(existsSync(`${given.account_key_path}.kid`))
+      }
+    }))
+
+  it.effect("at an upstream that never answers is given up", () =>
+    Effect.gen(function*() {
+      const sent = yield* Deferred.make<void>()
+      const silent = Web.layerScripted(() => Effect.zipRight(Deferred.succeed(sent, undefined), Effect.never))
+      const world = Layer.mergeAll(silent, noUpdates, Entropy.layerSeeded("relay"))
+      const starting = yield* Effect.fork(Effect.either(Effect.provide(Relay.make("web", relaySettings()), world)))
+      yield* Deferred.await(sent)
+      yield* TestClock.adjust("10 minutes")
+      const made = yield* Fiber.join(starting)
+      assert.match(Either.isLeft(made) ? made.left.detail : "made", /no answer within \d+ ms/)
+    }))
+
+  it.effect("whose answer to the registration was lost is found by its key at the next start", () =>
+    Effect.gen(function*() {
+      const given = relaySettings()
+      const first = yield* relayOf({ "/account": [refusal("accountDoesNotExist"), { lost: true }] }, given)
+      assert.deepInclude(Either.isLeft(first.made) ? first.made.left : {}, { mayPass: true })
+      const key = readFileSync(given.account_key_path, "utf8")
+      const { asked, made } = yield* relayOf({}, given)
+      assert.strictEqual(made._tag, "Right")
+      assert.deepStrictEqual(postsOf(asked), ["/account"], "it is looked for, and there")
+      assert.strictEqual(readFileSync(given.account_key_path, "utf8"), key)
+      assert.strictEqual(readFileSync(`${given.account_key_path}.kid`, "utf8"), `${ca}/acct/1\n`)
+    }))
+
+  describe("that the upstream has lost", () => {
+    const lost = refusal("accountDoesNotExist", 400)
+    const profile = (relay: ReturnType<typeof relaySettings>) => ({
+      name: "web",
+      signer: { ...configOf().profiles[0]?.signer, backend: "relay", relay } as ProfileConfig["signer"]
+    })
+    const kidOf = (given: ReturnType<typeof relaySettings>) =>
+      readFileSync(`${given.account_key_path}.kid`, "utf8").trim()
+
+    it.effect("is registered again with its key by the command, once", () =>
+      Effect.gen(function*() {
+        const given = relaySettings({ contact: ["mailto:pki@example.org"] })
+        yield* relayOf({}, given)
+        const key = readFileSync(given.account_key_path, "utf8")
+        const again = upstreamWith({
+          "/acct/1": [lost],
+          "/account": [lost, { status: 201, json: {}, headers: { location: `${ca}/acct/2` } }],
+          "/acct/2": [{ json: { status: "valid" } }]
+        })
+        const world = Layer.merge(again.web, Entropy.layerSeeded("again"))
+        const register = Effect.provide(registerAt(profile(given), undefined), world)
+        assert.deepStrictEqual(yield* register, { accountUrl: `${ca}/acct/2`, was: "lost" })
+        assert.strictEqual(kidOf(given), `${ca}/acct/2`)
+        assert.strictEqual(statSync(`${given.account_key_path}.kid`).mode & 0o777, 0o600)
+        assert.strictEqual(readFileSync(given.account_key_path, "utf8"), key)
+        assert.deepStrictEqual(yield* register, { accountUrl: `${ca}/acct/2`, was: "known" })
+      }))
+
+    it.effect("and makes none of its key again is left as it is, the files named that make way for another", () =>
+      Effect.gen(function*() {
+        const given = relaySettings()
+        yield* relayOf({}, given)
+        const refusing = [
+          { "/acct/1": [lost], "/account": [lost, refusal("externalAccountRequired")] },
+          // It has one of this key, and does not take it: deactivated.
+          { "/acct/1": [refusal("unauthorized")], "/account": [{ json: {}, headers: { location: `${ca}/acct/1` } }] }
+        ]
+        for (const paths of refusing) {
+          const world = Layer.merge(upstreamWith(paths).web, Entropy.layerSeeded("again"))
+          const error = yield* Effect.flip(Effect.provide(registerAt(profile(given), undefined), world))
+          assert.deepInclude(error, {
+            _tag: "AccountRefused",
+            url: `${ca}/acct/1`,
+            keyPath: given.account_key_path,
+            kidPath: `${given.account_key_path}.kid`
+          })
+          assert.strictEqual(kidOf(given), `${ca}/acct/1`)
+        }
+      }))
+  })
+
+  it.effect("is refused without its key, and with a key of another kind; neither is written over", () =>
+    Effect.gen(function*() {
+      const gone = relaySettings()
+      writeFileSync(`${gone.account_key_path}.kid`, `${ca}/acct/1\n`)
+      const other = relaySettings()
+      writeFileSync(other.account_key_path, rsaKey.export({ type: "pkcs8", format: "pem" }))
+      const none = relaySettings()
+      writeFileSync(none.account_key_path, "no key")
+      for (const given of [gone, other, none]) {
+        const directory = dirname(given.account_key_path)
+        const files = () => readdirSync(directory).map((name) => [name, readFileSync(join(directory, name), "utf8")])
+        const before = files()
+        const { asked, made } = yield* relayOf({}, given)
+        assert.match(Either.isLeft(made) ? made.left.detail : "made", /^signer\.relay\.account_key_path: /)
+        assert.deepStrictEqual(asked, [])
+        assert.deepStrictEqual(files(), before)
+      }
+    }))
+})

@@ -1,0 +1,156 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import type { Proof, Strategy } from "../../../../src/services/signing/relay/Strategy.ts"
+import { bypass } from "../../../../src/services/signing/relay/Strategy.ts"
+import type { Said } from "../../../support/ScriptedUpstream.ts"
+import {
+  authorization,
+  ca,
+  challenge,
+  failureOf,
+  honest,
+  order,
+  play,
+  storedAt
+} from "../../../support/ScriptedUpstream.ts"
+
+/** A strategy that writes down what it does. */
+const watched = (did: Array<string>): Strategy => {
+  const note = (what: string, { name, token }: Proof) => Effect.sync(() => void did.push(`${what} ${name} ${token}`))
+  return {
+    choose: bypass.choose,
+    prepare: (proof) => Effect.zipRight(Effect.addFinalizer(() => note("takes away", proof)), note("puts", proof)),
+    clear: (proof) => note("clears", proof)
+  }
+}
+
+const stored = storedAt(`${ca}/order/1`)
+const valid = order("valid", { certificate: `${ca}/cert` })
+
+describe("the names of an order", () => {
+  it.effect("are proved ten at a time", () =>
+    Effect.gen(function*() {
+      const names = Array.from({ length: 12 }, (_, index) => `n${index}.example`)
+      const identifiers = names.map((value) => ({ type: "dns", value }))
+      const ordered = { identifiers, authorizations: names.map((name) => `${ca}/authz/${name}`) }
+      const pending = order("pending", ordered)
+      const authorizations: { readonly [path: string]: ReadonlyArray<Said> } = Object.fromEntries(
+        names.map((value) => {
+          const about = {
+            identifier: { type: "dns", value },
+            challenges: [{ ...challenge, url: `${ca}/chall/${value}` }]
+          }
+          const [before, after] = [authorization("pending", about), authorization("valid", about)]
+          return [`/authz/${value}`, [{ json: before }, { json: before }, { json: after }]] as const
+        })
+      )
+      const challenges = Object.fromEntries(names.map((name) => [`/chall/${name}`, [{ json: challenge }]] as const))
+      const { ended, posts } = yield* play({
+        ...authorizations,
+        ...challenges,
+        "/order": [{ status: 201, json: pending, headers: { location: `${ca}/order/1` } }],
+        "/order/1": [{ json: pending }, { json: valid }]
+      }, { names })
+      assert.strictEqual(ended._tag, "Right")
+      const third = posts.findIndex((path, index) => posts.slice(0, index).filter((one) => one === path).length === 2)
+      const begun = posts.slice(0, third).filter((path) => path.startsWith("/chall/"))
+      assert.strictEqual(begun.length, 10, "before the first of them is valid")
+    }))
+
+  it.effect("have what was put in place for them taken away, proved or not", () =>
+    Effect.gen(function*() {
+      for (const status of ["valid", "invalid"]) {
+        const did: Array<string> = []
+        yield* play({ "/authz": [{ json: authorization("pending") }, { json: authorization(status) }] }, {
+          strategy: watched(did)
+        })
+        assert.deepStrictEqual(did, ["puts a.example token", "takes away a.example token"])
+      }
+    }))
+
+  it.effect("that turn out to be refused already are not tried", () =>
+    Effect.gen(function*() {
+      const { failure, posts } = yield* failureOf({ "/authz": [{ json: authorization("deactivated") }] })
+      assert.strictEqual(failure.detail, "a.example: the authorization is deactivated")
+      assert.notInclude(posts, "/chall")
+    }))
+})
+
+describe("a trigger that is refused", () => {
+  const refused = {
+    "/chall": [{ status: 400, json: { type: "urn:ietf:params:acme:error:malformed", detail: "it is valid already" } }]
+  }
+
+  it.effect("ends nothing where the one before it had arrived", () =>
+    Effect.gen(function*() {
+      const begun = authorization("pending", { challenges: [{ ...challenge, status: "processing" }] })
+      for (const between of [[], [{ json: begun }]]) {
+        const authz = [{ json: authorization("pending") }, ...between, { json: authorization("valid") }]
+        const { ended } = yield* play({ ...refused, "/authz": authz }, { deadline: 900_000 })
+        assert.strictEqual(ended._tag, "Right")
+      }
+    }))
+
+  it.effect("is the upstream's word where the challenge is as it was", () =>
+    Effect.gen(function*() {
+      const { failure } = yield* failureOf({ ...refused, "/authz": [{ json: authorization("pending") }] })
+      assert.deepInclude(failure, { _tag: "UpstreamRefused", detail: "it is valid already" })
+    }))
+})
+
+describe("after an attempt that was killed", () => {
+  it.effect("what it put in place is cleared, wherever the order is by now", () =>
+    Effect.gen(function*() {
+      const settled: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
+        { "/authz": [{ json: authorization("valid") }] },
+        { "/authz": [{ json: authorization("valid") }], "/order/1": [{ json: order("ready") }, { json: valid }] },
+        { "/authz": [{ json: authorization("valid") }], "/order/1": [{ json: { ...valid, ...order("valid") } }] },
+        { "/authz": [{ json: authorization("invalid") }], "/order/1": [{ json: order("invalid") }] }
+      ]
+      for (const paths of settled) {
+        const did: Array<string> = []
+        yield* play(paths, { stored, wasBegun: true, strategy: watched(did) })
+        assert.deepStrictEqual(did, ["clears a.example token"])
+      }
+      const did: Array<string> = []
+      const { posts } = yield* play({ "/authz": honest["/authz"] ?? [] }, {
+        stored,
+        wasBegun: true,
+        strategy: watched(did)
+      })
+      assert.deepStrictEqual(did, ["puts a.example token", "takes away a.example token"], "put there again")
+      assert.notInclude(posts, "/order")
+    }))
+
+  it.effect("an authorization of another name clears nothing", () =>
+    Effect.gen(function*() {
+      const did: Array<string> = []
+      const other = authorization("valid", { identifier: { type: "dns", value: "b.example" } })
+      yield* play({ "/authz": [{ json: other }], "/order/1": [{ json: valid }] }, {
+        stored,
+        wasBegun: true,
+        strategy: watched(did)
+      })
+      assert.deepStrictEqual(did, [])
+    }))
+
+  it.effect("an upstream that answers nothing about names does not hold up the order", () =>
+    Effect.gen(function*() {
+      const paths = { "/authz": [{ status: 404, json: { detail: "gone" } }], "/order/1": [{ json: valid }] }
+      const { ended } = yield* play(paths, { stored, wasBegun: true, strategy: watched([]) })
+      assert.strictEqual(ended._tag, "Right")
+    }))
+})
+
+describe("an order the upstream gives to two", () => {
+  it.effect("is one order's alone: the other is tried again", () =>
+    Effect.gen(function*() {
+      const { failure, posts } = yield* failureOf({}, { claimed: [`${ca}/order/1`] })
+      assert.deepInclude(failure, {
+        _tag: "UpstreamUnavailable",
+        detail: "the upstream answers with an order that another one here has already"
+      })
+      assert.deepStrictEqual(posts, ["/order"])
+    }))
+})

@@ -1,0 +1,340 @@
+import { it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { flattenedVerify, importJWK } from "jose"
+import { createPublicKey } from "node:crypto"
+import { assert, describe } from "vitest"
+import { Web } from "../../../../src/kernel/net/Web.ts"
+import * as AcmeClient from "../../../../src/services/signing/relay/AcmeClient.ts"
+import type { Said } from "../../../support/ScriptedUpstream.ts"
+import {
+  authorization,
+  ca,
+  challenge,
+  directory,
+  failureOf,
+  honest,
+  order,
+  play,
+  privateKey,
+  storedAt
+} from "../../../support/ScriptedUpstream.ts"
+
+/* An upstream that lies, dawdles or fails (docs/attacks.md, "Relay"). */
+
+describe("an order at an honest upstream", () => {
+  it.effect("goes from newOrder to its certificate, what outlives the attempt kept on the way", () =>
+    Effect.gen(function*() {
+      const { ended, kept, posts } = yield* play({})
+      assert.deepInclude(ended, { _tag: "Right", right: "the chain" })
+      assert.deepStrictEqual(kept, ["asked 1", `opened ${ca}/order/1 ${ca}/finalize`, `issued ${ca}/cert`])
+      assert.deepStrictEqual(posts, [
+        "/order",
+        "/order/1",
+        "/authz",
+        "/chall",
+        "/authz",
+        "/order/1",
+        "/finalize",
+        "/order/1",
+        "/order/1",
+        "/cert"
+      ])
+    }))
+
+  it.effect("signs every request for its URL, with the account's URL and a nonce of its own", () =>
+    Effect.gen(function*() {
+      const { asked } = yield* play({})
+      const key = yield* Effect.promise(() => importJWK(createPublicKey(privateKey).export({ format: "jwk" }), "ES256"))
+      const nonces = new Set<unknown>()
+      for (const { body, headers, method, url } of asked.filter((one) => one.method === "POST")) {
+        assert.strictEqual(headers["Content-Type"], "application/jose+json", method)
+        const verified = yield* Effect.promise(() => flattenedVerify(JSON.parse(String(body)) as never, key))
+        assert.deepInclude(verified.protectedHeader, { alg: "ES256", url: url.href, kid: `${ca}/acct/1` })
+        nonces.add(verified.protectedHeader?.["nonce"])
+      }
+      assert.strictEqual(nonces.size, 10)
+    }))
+
+  it.effect("is continued where it is known, without another newOrder", () =>
+    Effect.gen(function*() {
+      const stored = storedAt(`${ca}/order/1`)
+      const { ended, posts } = yield* play({ "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }] }, {
+        stored
+      })
+      assert.strictEqual(ended._tag, "Right")
+      assert.deepStrictEqual(posts, ["/order/1", "/cert"])
+    }))
+
+  it.effect("that an attempt opened and did not live to write down is found in the account's list", () =>
+    Effect.gen(function*() {
+      const paths = {
+        "/acct/1": [{ json: { orders: `${ca}/orders` } }],
+        "/orders": [{ json: { orders: [`${ca}/order/7`, `${ca}/order/8`, `${ca}/order/1`] } }],
+        "/order/8": [{ json: order("pending", { identifiers: [{ type: "dns", value: "b.example" }] }) }],
+        "/order/1": [{ json: order("ready") }, { json: order("ready") }, {
+          json: order("valid", { certificate: `${ca}/cert` })
+        }]
+      }
+      const { kept, posts } = yield* play(paths, { wasBegun: true, claimed: [`${ca}/order/7`] })
+      assert.notInclude(posts, "/order")
+      assert.strictEqual(kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
+    }))
+
+  it.effect("is looked for on every page of the list, and the list is not followed for ever", () =>
+    Effect.gen(function*() {
+      const link = (page: number) => ({ link: `<${ca}/index>;rel="index", <${ca}/orders?p=${page}>; rel="next"` })
+      const acct = [{ json: { orders: `${ca}/orders` } }]
+      const first = { json: { orders: [`${ca}/order/7`] }, headers: link(2) }
+      const second = { json: { orders: [`${ca}/order/1`] } }
+      const found = yield* play({
+        "/acct/1": acct,
+        "/orders": [first, second],
+        "/order/1": [{ json: order("pending") }, { json: order("valid", { certificate: `${ca}/cert` }) }]
+      }, { wasBegun: true, claimed: [`${ca}/order/7`] })
+      assert.strictEqual(found.kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
+      const endless = yield* play({ "/acct/1": acct, "/orders": [first] }, {
+        wasBegun: true,
+        claimed: [`${ca}/order/7`],
+        deadline: 900_000
+      })
+      assert.strictEqual(endless.posts.filter((path) => path.startsWith("/orders")).length, 300)
+      assert.strictEqual(endless.ended._tag, "Right", "another is opened")
+    }))
+
+  it.effect("is another one where the upstream lists none, but not while it does not answer", () =>
+    Effect.gen(function*() {
+      const refused = yield* play({ "/acct/1": [{ status: 404, json: { detail: "no" } }] }, { wasBegun: true })
+      assert.strictEqual(refused.ended._tag, "Right")
+      assert.include(refused.posts, "/order")
+      const silent = yield* failureOf({ "/acct/1": [{ status: 503 }] }, { wasBegun: true, deadline: 900_000 })
+      assert.strictEqual(silent.failure._tag, "UpstreamUnavailable")
+      assert.notInclude(silent.posts, "/order")
+    }))
+
+  it.effect("is not another one while account, list or an order in it cannot be read", () =>
+    Effect.gen(function*() {
+      const acct = [{ json: { orders: `${ca}/orders` } }]
+      const unreadable: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
+        { "/acct/1": [{ text: "{\"orders\":" }] },
+        { "/acct/1": acct, "/orders": [{ text: "{\"orders\":[" }] },
+        { "/acct/1": acct, "/orders": [{ json: {} }] },
+        { "/acct/1": acct, "/orders": [{ json: { orders: [`${ca}/order/7`] } }], "/order/7": [{ text: "{" }] }
+      ]
+      for (const paths of unreadable) {
+        for (const stored of [storedAt(undefined), storedAt(undefined, 1, 0)]) {
+          const { failure, posts } = yield* failureOf(paths, { wasBegun: true, stored, deadline: 900_000 })
+          assert.strictEqual(failure._tag, "UpstreamUnavailable")
+          assert.notInclude(posts, "/order")
+        }
+      }
+    }))
+
+  it.effect("that turns out to be finalized already is gone on with, as long as it goes on", () =>
+    Effect.gen(function*() {
+      const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
+      const { ended, posts } = yield* play({ "/finalize": [refused] })
+      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
+    }))
+
+  it.effect("that is ready for ever, and not to be finalized, is given up", () =>
+    Effect.gen(function*() {
+      const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
+      const { failure, posts } = yield* failureOf({ "/finalize": [refused], "/order/1": [{ json: order("ready") }] })
+      assert.strictEqual(
+        failure.detail,
+        "the upstream was not done when signer.relay.poll_timeout_secs were over: its order is ready"
+      )
+      assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
+    }))
+
+  it.effect("is gone about by the directory as it was within the hour", () =>
+    Effect.gen(function*() {
+      let read = 0
+      const web = Web.layerScripted(() => {
+        read++
+        return Effect.succeed({
+          status: 200,
+          headers: {},
+          body: Buffer.from(JSON.stringify(directory)),
+          truncated: false
+        })
+      })
+      const client = yield* Effect.provide(AcmeClient.make(`${ca}/directory`, privateKey, "web"), web)
+      const counts: Array<number> = []
+      for (const pause of ["0 minutes", "59 minutes", "1 minute", "59 minutes"] as const) {
+        yield* TestClock.adjust(pause)
+        yield* client.directory
+        counts.push(read)
+      }
+      assert.deepStrictEqual(counts, [1, 1, 2, 2])
+    }))
+
+  it.effect("goes on past nonces that are refused", () =>
+    Effect.gen(function*() {
+      const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }
+      const { ended, records } = yield* play({ "/order": [bad, bad, ...honest["/order"] ?? []] })
+      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(records.filter(({ event }) => event === "upstream_bad_nonce_retry").length, 2)
+    }))
+})
+
+describe("an upstream that lies", () => {
+  for (
+    const url of [
+      "http://ca.example/x",
+      "ftp://ca.example/x",
+      "https://u:p@ca.example/x",
+      "https://169.254.169.254/x",
+      "https://[fe80::1]/x",
+      "https://127.0.0.1/x",
+      "https://localhost/x",
+      "https://0.0.0.0/x",
+      "/relative",
+      "https://ca.example/\u001b[31mx",
+      "https://ca.example/x y",
+      "javascript:alert(1)"
+    ]
+  ) {
+    it.effect(`is not followed to ${url}, wherever it names it`, () =>
+      Effect.gen(function*() {
+        const paths: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
+          { "/directory": [{ json: { ...directory, newOrder: url } }] },
+          { "/order": [{ status: 201, json: order("pending"), headers: { location: url } }] },
+          {
+            "/order": [{
+              status: 201,
+              json: order("pending", { finalize: url }),
+              headers: { location: `${ca}/order/1` }
+            }]
+          },
+          { "/order/1": [{ json: order("pending", { authorizations: [url] }) }] },
+          { "/authz": [{ json: authorization("pending", { challenges: [{ ...challenge, url }] }) }] },
+          { "/order/1": [{ json: order("ready", { finalize: url }) }] },
+          { "/order/1": [{ json: order("valid", { certificate: url }) }] }
+        ]
+        for (const path of paths) {
+          const { asked, failure } = yield* failureOf(path)
+          assert.deepInclude(failure, { _tag: "UpstreamRefused", type: "untrusted" })
+          assert.isTrue(asked.every((one) => one.url.href.startsWith(ca)))
+        }
+      }))
+  }
+
+  it.effect("about the names is refused: of the order, or of what is to be proved", () =>
+    Effect.gen(function*() {
+      const other = { identifiers: [{ type: "dns", value: "b.example" }] }
+      const wrong = yield* failureOf({
+        "/order": [{ status: 201, json: order("pending", other), headers: { location: `${ca}/order/1` } }]
+      })
+      assert.strictEqual(wrong.failure.detail, "the upstream's order has other names")
+      const proof = authorization("pending", { identifier: { type: "dns", value: "b.example" } })
+      const { failure, posts } = yield* failureOf({ "/authz": [{ json: proof }] })
+      assert.strictEqual(failure.detail, "the upstream wants a name proved that nobody ordered")
+      assert.notInclude(posts, "/chall")
+    }))
+
+  it.effect("with challenges nobody knows and none that has a token is still told to look, under bypass", () =>
+    Effect.gen(function*() {
+      const challenges = [{ type: "future-01", url: `${ca}/chall`, status: "pending" }]
+      const paths = { "/authz": [{ json: authorization("pending", { challenges }) }, { json: authorization("valid") }] }
+      assert.strictEqual((yield* play(paths)).ended._tag, "Right")
+    }))
+
+  it.effect("redirects on POST, answers without a nonce, and bodies that are no JSON are failures to be tried again", () =>
+    Effect.gen(function*() {
+      for (
+        const [paths, says] of [
+          [{ "/order": [{ status: 302, headers: { location: `${ca}/elsewhere` } }] }, /^answers 302/],
+          [{
+            "/nonce": [{ headers: { "replay-nonce": "" } }],
+            "/directory": [{ json: directory, headers: { "replay-nonce": "" } }]
+          }, /without a nonce$/],
+          [
+            { "/order": [{ status: 201, json: order("pending") }] },
+            /^the upstream answers with an order without a location$/
+          ],
+          [{ "/order/1": [{ text: "no JSON" }] }, /an order that is no JSON object$/],
+          [{ "/authz": [{ text: "no JSON" }] }, /an authorization that is no JSON object$/],
+          [{ "/authz": [{ json: authorization("half") }] }, /an authorization of no known status$/],
+          [{ "/directory": [{ text: "{" }] }, /^the directory is no JSON object$/],
+          [{ "/order": [{ status: 403, text: "<h1>no</h1>" }] }, /^answers 403 without a problem document$/],
+          [{ "/order": [{ status: 500, text: "<h1>oops</h1>" }] }, /^status 500$/],
+          [
+            { "/order": [{ status: 429, json: { type: "urn:ietf:params:acme:error:rateLimited", detail: "later" } }] },
+            /^later$/
+          ],
+          [
+            { "/order/1": [{ json: order("strange\u001b[31m") }] },
+            /^the upstream answers with an order that is strange \[31m$/
+          ]
+        ] as const
+      ) {
+        const { failure } = yield* failureOf(paths)
+        assert.strictEqual(failure._tag, "UpstreamUnavailable")
+        assert.match(failure.detail, says)
+      }
+    }))
+
+  it.effect("that refuses every nonce is asked eight times", () =>
+    Effect.gen(function*() {
+      const { failure, posts } = yield* failureOf({
+        "/order": [{ status: 400, json: { type: "urn:ietf:params:acme:error:badNonce", detail: "no" } }]
+      })
+      assert.deepInclude(failure, { _tag: "UpstreamUnavailable", detail: "no" })
+      assert.strictEqual(posts.length, 8)
+    }))
+
+  for (
+    const [what, retryAfter] of [["a thousand million seconds", "1000000000"], ["less than nothing", "-5"], [
+      "a year",
+      "Fri, 01 Jan 1971 00:00:00 GMT"
+    ], ["nothing", "soon"]]
+  ) {
+    it.effect(`and says ${what} for Retry-After is asked within bounds, and given up when its time is over`, () =>
+      Effect.gen(function*() {
+        const headers = { "retry-after": retryAfter ?? "" }
+        const { failure, posts } = yield* failureOf({ "/order/1": [{ json: order("processing"), headers }] })
+        assert.strictEqual(
+          failure.detail,
+          "the upstream was not done when signer.relay.poll_timeout_secs were over: its order is processing"
+        )
+        assert.isAtLeast(posts.length, 10)
+        assert.isAtMost(posts.length, 160)
+      }))
+  }
+})
+
+describe("a refusal", () => {
+  it.effect("carries the upstream's words, without what a terminal would act on, and names", () =>
+    Effect.gen(function*() {
+      const { failure } = yield* failureOf({
+        "/order": [{
+          status: 403,
+          json: {
+            type: "urn:ietf:params:acme:error:rejectedIdentifier",
+            detail: "no \u001b[31m<script>\r\nhere",
+            subproblems: [{ detail: "on the list", identifier: { type: "dns", value: "a.example" } }]
+          }
+        }]
+      })
+      assert.deepInclude(failure, {
+        _tag: "UpstreamRefused",
+        type: "rejectedIdentifier",
+        status: 403,
+        detail: "no [31m<script> here; a.example: on the list"
+      })
+    }))
+
+  it.effect("of a challenge or of the order is told by its own error", () =>
+    Effect.gen(function*() {
+      const error = { type: "urn:ietf:params:acme:error:connection", detail: "no route" }
+      const failed = authorization("invalid", { challenges: [{ ...challenge, status: "invalid", error }] })
+      const one = yield* failureOf({ "/authz": [{ json: authorization("pending") }, { json: failed }] })
+      assert.deepInclude(one.failure, { _tag: "UpstreamRefused", type: "connection", detail: "a.example: no route" })
+      const two = yield* failureOf({
+        "/order/1": [{ json: order("invalid", { error: { type: "urn:ietf:params:acme:error:caa", detail: "CAA" } }) }]
+      })
+      assert.deepInclude(two.failure, { _tag: "UpstreamRefused", type: "caa", detail: "CAA" })
+    }))
+})

@@ -1,0 +1,337 @@
+import { describe, it } from "@effect/vitest"
+import * as Dns from "dns-packet"
+import { Array, Effect, Either, FastCheck, Fiber, Layer, TestClock } from "effect"
+import { hash } from "node:crypto"
+import type { Socket } from "node:dgram"
+import { createSocket } from "node:dgram"
+import { assert } from "vitest"
+import type { DnsName } from "../../../src/domain/Identifier.ts"
+import { baseName, normalizeIdentifier } from "../../../src/domain/Identifier.ts"
+import { AlpnPeer } from "../../../src/kernel/net/AlpnPeer.ts"
+import { HttpGet } from "../../../src/kernel/net/HttpGet.ts"
+import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
+import type { Record as LogRecord } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { Validator } from "../../../src/services/validation/Validator.ts"
+import { mutate, seeded } from "../../pki/Pki.ts"
+import type { Entry } from "../../support/DnsAnswerer.ts"
+import { dnsAnswerer, unasked } from "../../support/DnsAnswerer.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
+
+const token = "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJyPCt92wr-oA"
+const keyAuthorization = `${token}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`
+const valueOf = (text: string) => hash("sha256", text, "base64url")
+const right = valueOf(keyAuthorization)
+const wrong = valueOf("of another token")
+const txtName = "_acme-challenge.a.example"
+
+/** The name an authorization for this identifier proves. */
+const proved = (identifier: string): DnsName => {
+  const result = normalizeIdentifier(identifier, { dns01Enabled: true })
+  return Either.isRight(result) ? baseName(result.right) : assert.fail(identifier)
+}
+
+interface Asked {
+  readonly identifier?: string
+  readonly keyAuthorization?: string
+  readonly timeout_ms?: number
+}
+
+/** One attempt: its verdict, how many records it tells of and every record written. Nothing is dialled. */
+const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
+  Effect.gen(function*() {
+    const records: Array<LogRecord> = []
+    const outside = Layer.mergeAll(
+      resolver,
+      AlpnPeer.layerScripted(() => Effect.die("dns-01 makes no handshake")),
+      HttpGet.layerScripted(() => Effect.die("dns-01 asks no web server"))
+    )
+    const outcome = yield* Effect.flatMap(Validator, (validator) =>
+      validator.validate({
+        type: "dns-01",
+        identifier: proved(asked.identifier ?? "a.example"),
+        keyAuthorization: asked.keyAuthorization ?? keyAuthorization,
+        challenge: {
+          timeout_ms: asked.timeout_ms ?? 20_000,
+          allow_loopback: true,
+          denied_addresses: ["0.0.0.0/0", "::/0"],
+          allowed_addresses: [],
+          http_01: { port: 80, https_port: 443, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 },
+          tls_alpn_01: { port: 443 }
+        }
+      })).pipe(
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused"
+              ? { verdict: `${failure.error} ${failure.reason}`, answers: failure.answers }
+              : { verdict: failure._tag, answers: undefined },
+          onSuccess: () => ({ verdict: "valid", answers: undefined })
+        }),
+        Effect.provide(Validator.layer().pipe(Layer.provide(outside))),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+    return { ...outcome, records }
+  })
+
+const answering = (texts: ReadonlyArray<string> | ResolveFailed) => Resolver.layerStatic({}, { [txtName]: texts })
+
+describe("records", () => {
+  const valid: Record<string, ReadonlyArray<string>> = {
+    "the one right value": [right],
+    "several TXT, right one last": ["v=spf1 -all", wrong, "", right],
+    "several TXT, right one first": [right, wrong],
+    "the right value twice": [right, right],
+    "right value as the 64th record": [...Array.makeBy(63, () => wrong), right],
+    "right value among more than 64 records": [right, ...Array.makeBy(1000, () => wrong)]
+  }
+  for (const [row, texts] of Object.entries(valid)) {
+    it.effect(`${row}: valid`, () =>
+      Effect.gen(function*() {
+        const { records, verdict } = yield* attempt(answering(texts))
+        assert.strictEqual(verdict, "valid")
+        assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
+          ["challenge_dns_01_matched", { identifier: "a.example", answers: texts.length }]
+        ])
+      }))
+  }
+
+  const digest = hash("sha256", keyAuthorization, "buffer")
+  const refused: Record<string, ReadonlyArray<string>> = {
+    "no record": [],
+    "empty": [""],
+    "another value of the same length": [wrong],
+    "quoted": [`"${right}"`],
+    "upper-cased": [right.toUpperCase()],
+    "lower-cased": [right.toLowerCase()],
+    "trailing space": [`${right} `],
+    "leading space": [` ${right}`],
+    "trailing line end": [`${right}\n`],
+    "trailing U+0000": [`${right}\0`],
+    "one character less": [right.slice(0, -1)],
+    "one character more": [`${right}A`],
+    "padded base64url": [`${right}=`],
+    "base64": [digest.toString("base64")],
+    "hexadecimal": [digest.toString("hex")],
+    "the raw digest": [digest.toString("latin1")],
+    "the value beyond ASCII": [
+      Array.fromIterable(right).map((c) => String.fromCharCode(c.charCodeAt(0) + 0x100)).join("")
+    ],
+    "split over two records": [right.slice(0, 20), right.slice(20)],
+    "right value beyond the 64th record": [...Array.makeBy(64, () => wrong), right],
+    "the key authorization itself": [keyAuthorization],
+    "the token": [token],
+    "value of another account": [valueOf(`${token}.${"A".repeat(43)}`)],
+    "value of another token": [valueOf(`${"A".repeat(43)}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`)]
+  }
+  for (const [row, texts] of Object.entries(refused)) {
+    it.effect(`${row}: incorrectResponse, with the number of records and none of their text`, () =>
+      Effect.gen(function*() {
+        const { answers, records, verdict } = yield* attempt(answering(texts))
+        assert.deepStrictEqual([verdict, answers], ["incorrectResponse txt_mismatch", texts.length])
+        assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields["answers"] ?? fields["reason"]]), [
+          ["challenge_dns_01_mismatch", texts.length],
+          ["challenge_validation_failed", "txt_mismatch"]
+        ])
+        const written = JSON.stringify(records)
+        for (const text of [...texts, right, token]) if (text.length > 1) assert.notInclude(written, text)
+      }))
+  }
+})
+
+it.effect(
+  "texts of any kind: valid when one of the first 64 is the right one, octet for octet",
+  () =>
+    Effect.gen(function*() {
+      const cut = FastCheck.nat({ max: right.length })
+      const text = FastCheck.oneof(
+        FastCheck.tuple(cut, cut, FastCheck.constantFrom("", " ", "\0", "\"", "=", ".", "A", "é")).map((
+          [from, to, more]
+        ) => right.slice(0, from) + more + right.slice(to)),
+        FastCheck.fullUnicodeString({ maxLength: 50 }),
+        FastCheck.constantFrom(right, wrong, "", keyAuthorization)
+      )
+      const anything = FastCheck.array(text, { maxLength: 100, size: "max" })
+      const rightBehind = FastCheck.tuple(FastCheck.constantFrom(1, 62, 63, 64, 65), FastCheck.array(text)).map(
+        ([count, more]) => [...Array.makeBy(count, () => wrong), right, ...more]
+      )
+      const cases = FastCheck.sample(FastCheck.oneof(anything, rightBehind), {
+        numRuns: runsOf(500),
+        seed: seedOf(1035)
+      })
+      const verdicts = new Set<string>()
+      for (const texts of cases) {
+        const { answers, verdict } = yield* attempt(answering(texts))
+        const expected = texts.slice(0, 64).includes(right) ? "valid" : "incorrectResponse txt_mismatch"
+        assert.strictEqual(verdict, expected, JSON.stringify(texts))
+        if (verdict !== "valid") assert.strictEqual(answers, texts.length)
+        verdicts.add(verdict)
+      }
+      assert.strictEqual(verdicts.size, 2)
+    })
+)
+
+describe("the look-up", () => {
+  for (const code of ["ENOTFOUND", "ESERVFAIL", "EREFUSED", "ETIMEOUT", "alias loop"]) {
+    it.effect(`${code}: dns`, () =>
+      Effect.gen(function*() {
+        const { answers, records, verdict } = yield* attempt(answering(new ResolveFailed({ name: txtName, code })))
+        assert.deepStrictEqual([verdict, answers], ["dns resolve_failed", undefined])
+        assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields["error"]]), [
+          ["challenge_validation_failed", `${txtName}: ${code}`]
+        ])
+      }))
+  }
+
+  it.effect("timeout: dns, and the look-up is ended", () =>
+    Effect.gen(function*() {
+      let ended = false
+      const silent = Layer.succeed(Resolver, {
+        ...unasked,
+        texts: () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => ended = true))
+      })
+      const fiber = yield* Effect.fork(attempt(silent, { timeout_ms: 5000 }))
+      yield* TestClock.adjust(4999)
+      assert.isFalse(ended)
+      yield* TestClock.adjust(1)
+      const { records, verdict } = yield* Fiber.join(fiber)
+      assert.deepStrictEqual([verdict, ended], ["dns timeout", true])
+      assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
+        ["challenge_validation_timeout", {
+          identifier: "a.example",
+          elapsed_ms: 5000,
+          error: "the look-up for a.example was not answered"
+        }]
+      ])
+    }))
+
+  it.effect("one question, of one name", () =>
+    Effect.gen(function*() {
+      for (const identifier of ["a.example", "A.Example.", "*.a.example"]) {
+        const names: Array<string> = []
+        const resolver = Layer.succeed(Resolver, {
+          ...unasked,
+          texts: (name) => Effect.sync(() => [names.push(name) === 1 ? right : wrong])
+        })
+        assert.strictEqual((yield* attempt(resolver, { identifier })).verdict, "valid")
+        assert.deepStrictEqual(names, [txtName])
+      }
+    }))
+})
+
+describe("over the DNS", () => {
+  const asking = (zone: Record<string, Entry>, fallback?: Entry) =>
+    Effect.map(
+      dnsAnswerer({ zone, ...fallback === undefined ? {} : { fallback } }),
+      (answerer) => ({ ...answerer, ask: (asked?: Asked) => attempt(Resolver.layer(answerer.address), asked) })
+    )
+
+  const rows: Record<string, readonly [string, Record<string, Entry>, Entry?]> = {
+    "several TXT, right one last": ["valid", { [txtName]: { TXT: ["v=spf1 -all", wrong, right] } }],
+    "split in chunks": ["valid", { [txtName]: { TXT: [Array.fromIterable(right)] } }],
+    "an empty chunk in between": ["valid", { [txtName]: { TXT: [[right.slice(0, 20), "", right.slice(20)]] } }],
+    "through CNAME": ["valid", { [txtName]: { CNAME: "txt.b.example" }, "txt.b.example": { TXT: [right] } }],
+    "through three CNAMEs": ["valid", {
+      [txtName]: { CNAME: "b.example" },
+      "b.example": { CNAME: "c.example" },
+      "c.example": { CNAME: "d.example" },
+      "d.example": { TXT: [right] }
+    }],
+    "wildcard TXT": ["valid", {}, { TXT: [right] }],
+    "truncated UDP": ["valid", { [txtName]: { TXT: [right], truncate: true } }],
+    "more records than a datagram holds": ["valid", { [txtName]: { TXT: [...Array.makeBy(60, () => wrong), right] } }],
+    "quoted": ["incorrectResponse txt_mismatch", { [txtName]: { TXT: [`"${right}"`] } }],
+    "trailing space": ["incorrectResponse txt_mismatch", { [txtName]: { TXT: [`${right} `] } }],
+    "split over two records": ["incorrectResponse txt_mismatch", {
+      [txtName]: { TXT: [right.slice(0, 20), right.slice(20)] }
+    }],
+    "chunks in the wrong order": ["incorrectResponse txt_mismatch", {
+      [txtName]: { TXT: [[right.slice(20), right.slice(0, 20)]] }
+    }],
+    "right value beyond the 64th record": ["incorrectResponse txt_mismatch", {
+      [txtName]: { TXT: [...Array.makeBy(64, () => wrong), right] }
+    }],
+    "no TXT at the name": ["incorrectResponse txt_mismatch", { [txtName]: { A: ["192.0.2.1"] } }],
+    "right value at the name itself": ["dns resolve_failed", { "a.example": { TXT: [right] } }],
+    "CNAME to a name without TXT": ["incorrectResponse txt_mismatch", {
+      [txtName]: { CNAME: "b.example" },
+      "b.example": { A: ["192.0.2.1"] }
+    }],
+    "CNAME to a name that does not exist": ["dns resolve_failed", { [txtName]: { CNAME: "b.example" } }],
+    "CNAME loop": ["dns resolve_failed", {
+      [txtName]: { CNAME: "b.example" },
+      "b.example": { CNAME: txtName }
+    }],
+    "CNAME to itself": ["dns resolve_failed", { [txtName]: { CNAME: txtName } }],
+    "SERVFAIL": ["dns resolve_failed", { [txtName]: { rcode: "SERVFAIL" } }],
+    "REFUSED": ["dns resolve_failed", { [txtName]: { rcode: "REFUSED" } }],
+    "NXDOMAIN": ["dns resolve_failed", {}]
+  }
+  for (const [row, [expected, zone, fallback]] of Object.entries(rows)) {
+    it.scopedLive(`${row}: ${expected.split(" ")[0]}`, () =>
+      Effect.gen(function*() {
+        const { ask } = yield* asking(zone, fallback)
+        assert.strictEqual((yield* ask()).verdict, expected)
+      }))
+  }
+
+  it.scopedLive("no reply: dns", () =>
+    Effect.gen(function*() {
+      const { ask } = yield* asking({ [txtName]: { TXT: [right], drop: true } })
+      assert.strictEqual((yield* ask({ timeout_ms: 300 })).verdict, "dns timeout")
+    }))
+
+  for (const forged of ["id", "port"] as const) {
+    it.scopedLive(`spoofed ${forged}: passed over, so that no reply is dns and the true reply counts`, () =>
+      Effect.gen(function*() {
+        const { ask, queried, zone } = yield* asking({ [txtName]: { TXT: [right], forged } })
+        assert.strictEqual((yield* ask({ timeout_ms: 300 })).verdict, "dns timeout")
+        const fiber = yield* Effect.fork(ask())
+        yield* Effect.promise(() => queried(txtName, 2))
+        zone.set(txtName, { TXT: [wrong] })
+        assert.strictEqual((yield* Fiber.join(fiber)).verdict, "incorrectResponse txt_mismatch")
+      }))
+  }
+
+  it.scopedLive("replies of any octets: a verdict, and never valid unless they say so", () =>
+    Effect.gen(function*() {
+      const random = seeded(seedOf(53))
+      const { port } = yield* Effect.acquireRelease(
+        Effect.async<{ readonly socket: Socket; readonly port: number }>((resume) => {
+          const socket = createSocket("udp4")
+          socket.on("message", (octets, from) => {
+            const { id = 0, questions = [] } = Dns.decode(octets)
+            const answers = [{ type: "TXT", name: txtName, ttl: 0, data: wrong } as const]
+            const flags = Dns.RECURSION_DESIRED | Dns.RECURSION_AVAILABLE
+            const reply = Dns.encode({ type: "response", id, flags, questions, answers })
+            // Behind the id, so that it is the question's reply.
+            const spoilt = mutate(mutate(reply.subarray(2), random), random)
+            socket.send(Buffer.concat([reply.subarray(0, 2), spoilt]), from.port, from.address)
+          })
+          socket.bind(0, "127.0.0.1", () => resume(Effect.succeed({ socket, port: socket.address().port })))
+        }),
+        ({ socket }) => Effect.sync(() => socket.close())
+      )
+      const resolver = Resolver.layer(`127.0.0.1:${port}`)
+      const verdicts = yield* Effect.forEach(
+        Array.range(1, runsOf(200)),
+        () => Effect.map(attempt(resolver, { timeout_ms: 300 }), ({ verdict }) => verdict),
+        { concurrency: 20 }
+      )
+      for (const verdict of verdicts) assert.match(verdict, /^(?:dns |incorrectResponse txt_mismatch)/)
+      assert.include(verdicts, "incorrectResponse txt_mismatch")
+    }))
+
+  it.scopedLive("value for the base name beside the one for its wildcard: each finds its own", () =>
+    Effect.gen(function*() {
+      const [base, wildcard] = ["token1.thumbprint", "token2.thumbprint"]
+      const { ask, queries } = yield* asking({ [txtName]: { TXT: [valueOf(base), valueOf(wildcard)] } })
+      const both = [
+        { identifier: "a.example", keyAuthorization: base },
+        { identifier: "*.a.example", keyAuthorization: wildcard }
+      ]
+      for (const asked of both) assert.strictEqual((yield* ask(asked)).verdict, "valid")
+      const third = yield* ask({ identifier: "*.a.example", keyAuthorization: "token3.thumbprint" })
+      assert.strictEqual(third.verdict, "incorrectResponse txt_mismatch")
+      assert.deepStrictEqual(queries.map(({ name, type }) => [name, type]), Array.makeBy(3, () => [txtName, "TXT"]))
+    }))
+})

@@ -1,0 +1,691 @@
+import { describe, it } from "@effect/vitest"
+import { Array, Effect, Either, Exit, FastCheck, Fiber, Layer, Ref, TestClock } from "effect"
+import { assert } from "vitest"
+import type { DnsName } from "../../../src/domain/Identifier.ts"
+import { normalizeIdentifier } from "../../../src/domain/Identifier.ts"
+import { makeAddressPolicy } from "../../../src/kernel/net/Address.ts"
+import { AlpnPeer } from "../../../src/kernel/net/AlpnPeer.ts"
+import { ConnectFailed, TlsFailed } from "../../../src/kernel/net/Connect.ts"
+import type { HttpAnswer, HttpGetFailed, HttpGetRequest } from "../../../src/kernel/net/HttpGet.ts"
+import { ExchangeFailed, HttpGet } from "../../../src/kernel/net/HttpGet.ts"
+import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
+import type { Record as LogRecord } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import type { ChallengePolicy } from "../../../src/services/validation/Attempt.ts"
+import { Validator } from "../../../src/services/validation/Validator.ts"
+import { unasked } from "../../support/DnsAnswerer.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
+
+const token = "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJyPCt92wr-oA"
+const keyAuthorization = `${token}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`
+const path = `/.well-known/acme-challenge/${token}`
+
+const nameOf = (text: string): DnsName => {
+  const result = normalizeIdentifier(text, { dns01Enabled: false })
+  return Either.isRight(result) ? result.right : assert.fail(text)
+}
+
+const defaults: ChallengePolicy = {
+  timeout_ms: 5000,
+  allow_loopback: true,
+  denied_addresses: [
+    "0.0.0.0/8",
+    "169.254.0.0/16",
+    "224.0.0.0/4",
+    "255.255.255.255/32",
+    "::/128",
+    "fe80::/10",
+    "ff00::/8",
+    "fd00:ec2::254/128"
+  ],
+  allowed_addresses: [],
+  http_01: { port: 80, https_port: 443, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 },
+  tls_alpn_01: { port: 443 }
+}
+
+const body = (content: string | Buffer, status = 200): HttpAnswer => ({
+  status,
+  location: undefined,
+  body: Buffer.from(content),
+  truncated: false
+})
+const redirect = (location: string | undefined, status = 302): HttpAnswer => ({
+  status,
+  location,
+  body: Buffer.alloc(0),
+  truncated: false
+})
+
+type Script = (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
+
+interface World {
+  readonly zone?: Record<string, ReadonlyArray<string> | ResolveFailed>
+  readonly resolver?: Layer.Layer<Resolver>
+  readonly script?: Script
+  readonly identifier?: string
+  /** Addresses of the service's own host. */
+  readonly own?: ReadonlyArray<string>
+  readonly challenge?: Partial<Omit<ChallengePolicy, "http_01">>
+  readonly http_01?: Partial<ChallengePolicy["http_01"]>
+}
+
+/** One attempt in a world of doubles: its verdict, every request sent and every record written. */
+const attempt = (world: World) =>
+  Effect.gen(function*() {
+    const requests: Array<HttpGetRequest> = []
+    const records: Array<LogRecord> = []
+    const script: Script = world.script ?? (() => Effect.succeed(body(keyAuthorization)))
+    const outside = Layer.mergeAll(
+      AlpnPeer.layerScripted(() => Effect.die("http-01 makes no such handshake")),
+      world.resolver ?? Resolver.layerStatic(world.zone ?? { "a.example": ["192.0.2.1"] }),
+      HttpGet.layerScripted((request) =>
+        Effect.suspend(() => {
+          requests.push(request)
+          return script(request)
+        })
+      )
+    )
+    const verdict = yield* Effect.flatMap(Validator, (validator) =>
+      validator.validate({
+        type: "http-01",
+        identifier: nameOf(world.identifier ?? "a.example"),
+        keyAuthorization,
+        challenge: { ...defaults, ...world.challenge, http_01: { ...defaults.http_01, ...world.http_01 } }
+      })).pipe(
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+          onSuccess: () => "valid"
+        }),
+        Effect.provide(Validator.layer(world.own).pipe(Layer.provide(outside))),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+    return {
+      verdict,
+      requests,
+      dialled: requests.map(({ address }): string => address),
+      records,
+      events: records.map(({ event }) => event),
+      fieldsOf: (event: string) => records.filter((record) => record.event === event).map(({ fields }) => fields)
+    }
+  })
+
+/** Answers by URL path and query; whatever is not listed is the key authorization. */
+const routed = (routes: Record<string, HttpAnswer>): Script => (request) =>
+  Effect.succeed(
+    routes[`${request.secure ? "https" : "http"} ${request.host}${request.path}`] ??
+      routes[request.path] ?? body(keyAuthorization)
+  )
+
+describe("the request", () => {
+  it.effect("asks the identifier for the token", () =>
+    Effect.gen(function*() {
+      const { events, fieldsOf, requests, verdict } = yield* attempt({})
+      assert.strictEqual(verdict, "valid")
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(requests, [{
+        address: "192.0.2.1",
+        port: 80,
+        connectMillis: undefined,
+        secure: false,
+        host: "a.example",
+        path,
+        maxBytes: 4096
+      }])
+      assert.deepStrictEqual(events, ["challenge_http_01_loaded", "challenge_http_01_matched"])
+      assert.deepStrictEqual(fieldsOf("challenge_http_01_loaded"), [
+        { identifier: "a.example", address: "192.0.2.1", status: 200, hop: 0, body_bytes: keyAuthorization.length }
+      ])
+      assert.deepStrictEqual(fieldsOf("challenge_http_01_matched"), [{ identifier: "a.example", elapsed_ms: 0 }])
+    }))
+
+  it.effect("goes to the configured port, its Host the identifier alone", () =>
+    Effect.gen(function*() {
+      const { requests } = yield* attempt({ http_01: { port: 5002 } })
+      assert.deepStrictEqual(requests.map(({ host, port }) => [host, port]), [["a.example", 5002]])
+    }))
+})
+
+it.effect("a name whose characters are younger than the runtime's URL class", () =>
+  Effect.gen(function*() {
+    const identifier = "xn--9b1e.example" // U+14161, Unicode 16
+    const zone = { [identifier]: ["192.0.2.1"], "a.example": ["192.0.2.2"] }
+    assert.strictEqual((yield* attempt({ identifier, zone })).verdict, "valid")
+    const absolute = routed({ [`http ${identifier}${path}`]: redirect("http://a.example/") })
+    assert.strictEqual((yield* attempt({ identifier, zone, script: absolute })).verdict, "valid")
+  }))
+
+describe("addresses", () => {
+  it.effect("name resolving to a denied range, its mapped, NAT64 or 6to4 form: connection, never dialled", () =>
+    Effect.gen(function*() {
+      for (const address of ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"]) {
+        const { dialled, events, fieldsOf, verdict } = yield* attempt({ zone: { "a.example": [address] } })
+        assert.strictEqual(verdict, "connection address_denied")
+        assert.deepStrictEqual(dialled, [])
+        assert.deepStrictEqual(events, ["challenge_address_denied", "challenge_validation_failed"])
+        assert.strictEqual(fieldsOf("challenge_address_denied")[0]?.["rule"], "169.254.0.0/16")
+      }
+    }))
+
+  it.effect("a mix of denied and allowed: denied ones never dialled", () =>
+    Effect.gen(function*() {
+      const denied = Array.makeBy(9, (n) => `fe80::${n + 1}`)
+      const { dialled, fieldsOf, verdict } = yield* attempt({ zone: { "a.example": [...denied, "192.0.2.1"] } })
+      assert.deepStrictEqual([verdict, dialled], ["valid", ["192.0.2.1"]])
+      assert.lengthOf(fieldsOf("challenge_address_denied"), 4)
+    }))
+
+  it.effect("loopback and the service's own addresses, in any spelling: connection unless they are allowed", () =>
+    Effect.gen(function*() {
+      const own = ["198.51.100.9", "2001:db8::9"]
+      const spellings = ["::ffff:127.0.0.1", "64:ff9b::c633:6409"]
+      for (const address of ["127.0.0.1", "127.255.0.3", "::1", ...own, ...spellings]) {
+        const zone = { "a.example": [address] }
+        const { dialled, verdict } = yield* attempt({ zone, own, challenge: { allow_loopback: false } })
+        assert.deepStrictEqual([verdict, dialled], ["connection address_denied", []], address)
+        assert.strictEqual((yield* attempt({ zone, own })).verdict, "valid", address)
+      }
+      for (const address of ["198.51.100.8", "10.0.0.1", "2001:db8::8"]) {
+        const zone = { "a.example": [address] }
+        const { verdict } = yield* attempt({ zone, own, challenge: { allow_loopback: false } })
+        assert.strictEqual(verdict, "valid", address)
+      }
+    }))
+
+  it.effect("private addresses: dialled by default; connection once denied", () =>
+    Effect.gen(function*() {
+      for (const address of ["10.0.0.1", "192.168.0.1", "fd00::1"]) {
+        const zone = { "a.example": [address] }
+        assert.strictEqual((yield* attempt({ zone })).verdict, "valid")
+        const { dialled, verdict } = yield* attempt({ zone, challenge: { denied_addresses: [address] } })
+        assert.deepStrictEqual([verdict, dialled], ["connection address_denied", []])
+        const elsewhere = yield* attempt({ zone, challenge: { allowed_addresses: ["198.51.100.0/24"] } })
+        assert.deepStrictEqual([elsewhere.verdict, elsewhere.dialled], ["connection address_denied", []])
+      }
+    }))
+
+  it.effect("public first, private on the second answer: one resolution; the checked address is dialled", () =>
+    Effect.gen(function*() {
+      const lookups = yield* Ref.make(0)
+      const [first, second] = [["192.0.2.1"], ["169.254.169.254"]]
+      const resolver = Layer.effect(
+        Resolver,
+        Effect.map(
+          Effect.all([
+            Effect.provide(Resolver, Resolver.layerStatic({ a: first })),
+            Effect.provide(Resolver, Resolver.layerStatic({ a: second }))
+          ]),
+          ([one, two]) =>
+            Resolver.of({
+              ...one,
+              addresses: () =>
+                Effect.flatMap(Ref.getAndUpdate(lookups, (n) => n + 1), (n) => (n === 0 ? one : two).addresses("a"))
+            })
+        )
+      )
+      const { dialled, verdict } = yield* attempt({ resolver })
+      assert.deepStrictEqual([verdict, dialled, yield* Ref.get(lookups)], ["valid", ["192.0.2.1"], 1])
+    }))
+
+  it.effect("no address, or a name server that fails: connection", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* attempt({ zone: {} })).verdict, "connection no_address")
+      const failing = { "a.example": new ResolveFailed({ name: "a.example", code: "ESERVFAIL" }) }
+      assert.strictEqual((yield* attempt({ zone: failing })).verdict, "connection resolve_failed")
+    }))
+
+  /** Takes no connection, as long as it is given. */
+  const deaf: Script = ({ connectMillis }) =>
+    connectMillis === undefined
+      ? Effect.never
+      : Effect.zipRight(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
+  const ten = [...Array.makeBy(5, (n) => `192.0.2.${n}`), ...Array.makeBy(5, (n) => `2001:db8::${n + 1}`)]
+
+  it.effect("ten addresses, first dead: the second within the budget", () =>
+    Effect.gen(function*() {
+      const fiber = yield* Effect.fork(attempt({
+        zone: { "a.example": ten },
+        script: (request) => request.address === "2001:db8::1" ? deaf(request) : Effect.succeed(body(keyAuthorization))
+      }))
+      yield* TestClock.adjust(1250)
+      const { dialled, fieldsOf, verdict } = yield* Fiber.join(fiber)
+      assert.deepStrictEqual([verdict, dialled], ["valid", ["2001:db8::1", "2001:db8::2"]])
+      assert.strictEqual(fieldsOf("challenge_http_01_matched")[0]?.["elapsed_ms"], 1250)
+    }))
+
+  it.effect("ten addresses, all dead: at most 4 tried within the budget, IPv6 first", () =>
+    Effect.gen(function*() {
+      const fiber = yield* Effect.fork(attempt({ zone: { "a.example": ten }, script: deaf }))
+      yield* TestClock.adjust(5000)
+      const { dialled, requests, verdict } = yield* Fiber.join(fiber)
+      assert.strictEqual(verdict, "connection timeout")
+      assert.deepStrictEqual(dialled, ["2001:db8::1", "2001:db8::2", "2001:db8::3", "192.0.2.0"])
+      assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1250, 1250, 1250, undefined])
+    }))
+
+  it.effect("time an address leaves over goes to the next ones", () =>
+    Effect.gen(function*() {
+      const { fieldsOf, requests, verdict } = yield* attempt({
+        zone: { "a.example": ["2001:db8::1", "192.0.2.1", "192.0.2.2"] },
+        script: () => new ConnectFailed({ detail: "refused" })
+      })
+      assert.strictEqual(verdict, "connection connect_failed")
+      assert.deepStrictEqual(fieldsOf("challenge_validation_failed").map(({ error }) => error), [
+        "2001:db8::1 port 80: refused; 192.0.2.1 port 80: refused; 192.0.2.2 port 80: refused"
+      ])
+      assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1666, 2500, undefined])
+    }))
+
+  it.effect("the first established connection is final", () =>
+    Effect.gen(function*() {
+      const zone = { "a.example": ["2001:db8::1", "192.0.2.1"] }
+      const rows = [
+        ["connection exchange_failed", new ExchangeFailed({ detail: "reset" })],
+        ["connection tls_failed", new TlsFailed({ detail: "handshake" })],
+        ["unauthorized status", Effect.succeed(body(keyAuthorization, 404))]
+      ] as const
+      for (const [expected, outcome] of rows) {
+        const { dialled, verdict } = yield* attempt({ zone, script: () => outcome })
+        assert.deepStrictEqual([verdict, dialled], [expected, ["2001:db8::1"]])
+      }
+    }))
+})
+
+describe("redirect to ...: connection, nothing dialled", () => {
+  const rows: Record<string, string | undefined> = {
+    "another port": "http://a.example:8080/",
+    "another port over https": "https://a.example:8443/",
+    "port 0": "http://a.example:0/",
+    "ftp:": "ftp://a.example/",
+    "file:": "file:///etc/passwd",
+    "gopher:": "gopher://a.example/",
+    "data:": `data:text/plain,${keyAuthorization}`,
+    "javascript:": "javascript:alert(1)",
+    "no Location": undefined,
+    "empty Location": "",
+    "blank Location": "  ",
+    "userinfo": "http://user:secret@a.example/",
+    "user alone": "http://user@a.example/",
+    "empty userinfo": "http://@a.example/",
+    "empty user and password": "//:@a.example/",
+    "CRLF": "http://a.example/\r\nX: y",
+    "CRLF, encoded": "http://a.example/%0d%0aX: y",
+    "U+0000": "http://a.example/\0",
+    "self-loop": path,
+    "self-loop with a fragment": `${path}#again`,
+    "self-loop by another spelling": `HTTP://A.EXAMPLE:80${path}`,
+    "denied literal": "http://169.254.169.254/",
+    "denied literal as a number": "http://2852039166/",
+    "denied literal in hexadecimal": "http://0xa9.0xfe.43518/",
+    "denied literal, mapped": "http://[::ffff:169.254.169.254]/",
+    "denied literal, NAT64": "http://[64:ff9b::a9fe:a9fe]/",
+    "denied literal, full-width": "http://\uff11\uff16\uff19.254.169.254/",
+    "a name with a denied address": "http://inside.example/",
+    "a name without address": "http://absent.example/",
+    "no URL": "http://[/",
+    "no host": "http:///"
+  }
+  for (const [row, location] of Object.entries(rows)) {
+    it.effect(row, () =>
+      Effect.gen(function*() {
+        const { dialled, events, records, verdict } = yield* attempt({
+          zone: { "a.example": ["192.0.2.1"], "inside.example": ["169.254.169.254"] },
+          script: routed({ [path]: redirect(location) })
+        })
+        assert.match(verdict, /^connection (?:redirect_|address_denied|no_address)/)
+        assert.deepStrictEqual(dialled, ["192.0.2.1"])
+        assert.include(events, "challenge_http_01_redirect")
+        assert.strictEqual(events.at(-1), "challenge_validation_failed")
+        assert.notInclude(JSON.stringify(records), token)
+      }))
+  }
+
+  it.effect(
+    "anything at all: what is denied is not dialled, nor another port, and there is a verdict",
+    () =>
+      Effect.gen(function*() {
+        const pieces = FastCheck.oneof(
+          FastCheck.constantFrom(
+            "http:",
+            "https:",
+            "HTTP:",
+            "ftp:",
+            "file:",
+            "data:",
+            "//",
+            "/",
+            "\\",
+            "@",
+            ":",
+            "?",
+            "#",
+            "%0d%0a",
+            "\r\n",
+            "a.example",
+            "inside.example",
+            "169.254.169.254",
+            "2852039166",
+            "0xa9fea9fe",
+            "[::ffff:a9fe:a9fe]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[2002:a9fe:a9fe::]",
+            "0",
+            "127.1",
+            ":80",
+            ":443",
+            ":22",
+            ":0",
+            ":99999",
+            ".",
+            "..",
+            "%2e",
+            "\t",
+            " ",
+            "\0",
+            "user:secret",
+            "[",
+            "]",
+            "\u3002",
+            "\uff11",
+            path
+          ),
+          FastCheck.fullUnicodeString({ maxLength: 5 })
+        )
+        const hosts = FastCheck.constantFrom(
+          "a.example",
+          "inside.example",
+          "169.254.169.254",
+          "2852039166",
+          "[::ffff:a9fe:a9fe]",
+          "[64:ff9b::a9fe:a9fe]",
+          "[2002:a9fe:a9fe::]",
+          "0"
+        )
+        const ports = FastCheck.constantFrom("", "", ":80", ":443", ":22", ":0")
+        const locations = FastCheck.oneof(
+          FastCheck.webUrl({ validSchemes: ["http", "https", "ftp"], withQueryParameters: true }),
+          FastCheck.array(pieces, { minLength: 1, maxLength: 6 }).map((parts) => parts.join("")),
+          FastCheck.tuple(FastCheck.constantFrom("http://", "https://", "//"), hosts, ports).map((parts) =>
+            `${parts.join("")}/`
+          ),
+          FastCheck.tuple(
+            FastCheck.constantFrom("http://", "https://", "//"),
+            FastCheck.array(pieces, { maxLength: 4 })
+          )
+            .map(([scheme, parts]) => scheme + parts.join(""))
+        )
+        const policy = makeAddressPolicy({ denied: defaults.denied_addresses, allowed: defaults.allowed_addresses })
+        const verdicts = new Set<string>()
+        for (const location of FastCheck.sample(locations, { numRuns: runsOf(400), seed: seedOf(7230) })) {
+          const { requests, verdict } = yield* attempt({
+            zone: { "a.example": ["192.0.2.1"], "inside.example": ["169.254.169.254", "::ffff:169.254.169.254"] },
+            script: ({ path: at }) => Effect.succeed(at === path ? redirect(location) : body(keyAuthorization))
+          })
+          for (const { address, host, path: asked, port } of requests) {
+            const said = JSON.stringify({ location, address, host, asked, port })
+            assert.isUndefined(policy.check(address), said)
+            assert.include([80, 443], port, said)
+            assert.notMatch(host, /[^a-z0-9.:_[\]-]/, said)
+            assert.notMatch(asked, /[\0-\x20\x7f-\uffff]/, said)
+          }
+          assert.match(verdict, /^(?:valid$|connection |unauthorized )/, location)
+          verdicts.add(verdict.split(" ")[0] ?? "")
+        }
+        assert.includeMembers([...verdicts], ["valid", "connection"])
+      })
+  )
+
+  it.effect("sixth hop", () =>
+    Effect.gen(function*() {
+      const hops = (count: number): Script => ({ path: at }) => {
+        const done = at === path ? 0 : Number(at.slice(1))
+        return Effect.succeed(done === count ? body(keyAuthorization) : redirect(`/${done + 1}`))
+      }
+      const five = yield* attempt({ script: hops(5) })
+      assert.deepStrictEqual([five.verdict, five.requests.length], ["valid", 6])
+      assert.strictEqual(five.fieldsOf("challenge_http_01_loaded")[0]?.["hop"], 5)
+      assert.deepStrictEqual(five.fieldsOf("challenge_http_01_redirect").map(({ hop }) => hop), [0, 1, 2, 3, 4])
+      assert.deepInclude(five.fieldsOf("challenge_http_01_redirect")[0], { status: 302, body_bytes: 0 })
+      const six = yield* attempt({ script: hops(6) })
+      assert.deepStrictEqual([six.verdict, six.requests.length], ["connection redirect_limit", 6])
+      const none = yield* attempt({ script: hops(1), http_01: { max_redirects: 0 } })
+      assert.deepStrictEqual([none.verdict, none.requests.length], ["connection redirect_limit", 1])
+    }))
+
+  it.effect("a loop of two", () =>
+    Effect.gen(function*() {
+      const { requests, verdict } = yield* attempt({ script: routed({ [path]: redirect("/b"), "/b": redirect(path) }) })
+      assert.deepStrictEqual([verdict, requests.length], ["connection redirect_loop", 2])
+    }))
+
+  it.effect("any, with follow_redirects off", () =>
+    Effect.gen(function*() {
+      const { requests, verdict } = yield* attempt({
+        script: routed({ [path]: redirect("/b") }),
+        http_01: { follow_redirects: false }
+      })
+      assert.deepStrictEqual([verdict, requests.length], ["connection redirect_refused", 1])
+    }))
+})
+
+it.effect("redirect with 300, 303, 304, 305, or Refresh header: unauthorized", () =>
+  Effect.gen(function*() {
+    for (const status of [300, 303, 304, 305, 306, 399, 201]) {
+      const { requests, verdict } = yield* attempt({ script: routed({ [path]: redirect("/b", status) }) })
+      assert.deepStrictEqual([verdict, requests.length], ["unauthorized status", 1])
+    }
+    const refresh = yield* attempt({ script: () => Effect.succeed(body("<meta http-equiv=refresh content='0;/b'>")) })
+    assert.deepStrictEqual([refresh.verdict, refresh.requests.length], ["unauthorized body_mismatch", 1])
+  }))
+
+describe("redirect to ...: followed", () => {
+  const rows: Record<string, readonly [string, Pick<HttpGetRequest, "host" | "path" | "port" | "secure">]> = {
+    "a relative path": ["/b?c=d#e", { host: "a.example", path: "/b?c=d", port: 80, secure: false }],
+    "a path relative to the token": ["b", {
+      host: "a.example",
+      path: "/.well-known/acme-challenge/b",
+      port: 80,
+      secure: false
+    }],
+    "a query alone": ["?x", { host: "a.example", path: `${path}?x`, port: 80, secure: false }],
+    "//host": ["//b.example/c", { host: "b.example", path: "/c", port: 80, secure: false }],
+    "upper-case scheme": ["HTTP://B.example/c", { host: "b.example", path: "/c", port: 80, secure: false }],
+    "https": ["https://b.example/c", { host: "b.example", path: "/c", port: 443, secure: true }],
+    "https on the http port": ["https://b.example:80/", { host: "b.example:80", path: "/", port: 80, secure: true }],
+    "http on the https port": ["http://b.example:443/", { host: "b.example:443", path: "/", port: 443, secure: false }],
+    "an IPv4 literal": ["http://192.0.2.2/c", { host: "192.0.2.2", path: "/c", port: 80, secure: false }],
+    "an IPv6 literal, its brackets kept in Host": [
+      "https://[2001:db8::2]/c",
+      { host: "[2001:db8::2]", path: "/c", port: 443, secure: true }
+    ],
+    "a name beyond ASCII": ["http://bücher.example/ü", {
+      host: "xn--bcher-kva.example",
+      path: "/%C3%BC",
+      port: 80,
+      secure: false
+    }]
+  }
+  const zone = {
+    "a.example": ["192.0.2.1"],
+    "b.example": ["192.0.2.2"],
+    "xn--bcher-kva.example": ["192.0.2.2"]
+  }
+  for (const [row, [location, expected]] of Object.entries(rows)) {
+    it.effect(row, () =>
+      Effect.gen(function*() {
+        const first = routed({ [`http a.example${path}`]: redirect(location) })
+        const { requests, verdict } = yield* attempt({ zone, script: first })
+        assert.strictEqual(verdict, "valid")
+        const { host, path: at, port, secure } = requests[1] ?? assert.fail("not followed")
+        assert.deepStrictEqual({ host, path: at, port, secure }, expected)
+      }))
+  }
+
+  for (const status of [301, 302, 307, 308]) {
+    it.effect(`status ${status}`, () =>
+      Effect.gen(function*() {
+        const { requests, verdict } = yield* attempt({ script: routed({ [path]: redirect("/b", status) }) })
+        assert.deepStrictEqual([verdict, requests.length], ["valid", 2])
+      }))
+  }
+
+  it.effect("without a port: the configured one of its scheme", () =>
+    Effect.gen(function*() {
+      const { requests, verdict } = yield* attempt({
+        http_01: { port: 5002, https_port: 5001 },
+        script: routed({
+          [path]: redirect("/b"),
+          "/b": redirect("https://a.example/c"),
+          "/c": redirect("http://a.example:5002/d")
+        })
+      })
+      assert.strictEqual(verdict, "valid")
+      assert.deepStrictEqual(requests.map(({ host, port, secure }) => [host, port, secure]), [
+        ["a.example", 5002, false],
+        ["a.example:5002", 5002, false],
+        ["a.example", 5001, true],
+        ["a.example:5002", 5002, false]
+      ])
+    }))
+
+  it.effect("a name, resolved and checked anew at every hop", () =>
+    Effect.gen(function*() {
+      const { dialled, verdict } = yield* attempt({
+        zone: { "a.example": ["192.0.2.1"], "b.example": ["169.254.169.254", "192.0.2.2"] },
+        script: routed({ [`http a.example${path}`]: redirect("http://b.example/") })
+      })
+      assert.deepStrictEqual([verdict, dialled], ["valid", ["192.0.2.1", "192.0.2.2"]])
+    }))
+})
+
+describe("bodies", () => {
+  const served = (content: string | Buffer, status = 200, http_01: World["http_01"] = {}) =>
+    Effect.map(
+      attempt({ http_01, script: () => Effect.succeed(body(content, status)) }),
+      ({ verdict }) => verdict
+    )
+
+  for (const status of [201, 204, 206, 404, 500]) {
+    it.effect(`right body with ${status}: unauthorized`, () =>
+      Effect.map(served(keyAuthorization, status), (verdict) => assert.strictEqual(verdict, "unauthorized status")))
+  }
+
+  const right: Record<string, string> = {
+    "key authorization": keyAuthorization,
+    "followed by CRLF": `${keyAuthorization}\r\n`,
+    "followed by spaces": `${keyAuthorization}    `,
+    "between ASCII whitespace": `\t\n\v\f\r ${keyAuthorization}\t\n\v\f\r `
+  }
+  for (const [row, content] of Object.entries(right)) {
+    it.effect(`${row}: valid`, () => Effect.map(served(content), (verdict) => assert.strictEqual(verdict, "valid")))
+  }
+
+  const wrong: Record<string, string | Buffer> = {
+    "empty": "",
+    "whitespace": " \n",
+    "byte order mark": `\ufeff${keyAuthorization}`,
+    "byte order mark at the end": `${keyAuthorization}\ufeff`,
+    "no-break space": `${keyAuthorization}\u00a0`,
+    "U+0000": `${keyAuthorization}\0`,
+    "UTF-16": Buffer.from(keyAuthorization, "utf16le"),
+    "compressed": Buffer.from([0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0]),
+    "other case": keyAuthorization.toUpperCase(),
+    "one character more": `${keyAuthorization}a`,
+    "twice": `${keyAuthorization} ${keyAuthorization}`,
+    "key authorization of another account, of the upstream account": `${token}.${"A".repeat(43)}`,
+    "key authorization for another token": `${"A".repeat(43)}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`,
+    "its digest": "vLpYdrP2dqGCA8kH0dYUWWMPnfYmBDT9xJkWyHyTg0c"
+  }
+  for (const [row, content] of Object.entries(wrong)) {
+    it.effect(`${row}: unauthorized`, () =>
+      Effect.map(served(content), (verdict) => assert.strictEqual(verdict, "unauthorized body_mismatch")))
+  }
+
+  it.effect("followed by spaces and junk past the limit: unauthorized, without comparison", () =>
+    Effect.gen(function*() {
+      const filled = keyAuthorization.padEnd(4096)
+      const { events, fieldsOf, verdict } = yield* attempt({
+        script: () => Effect.succeed({ ...body(filled), truncated: true })
+      })
+      assert.strictEqual(verdict, "unauthorized body_too_large")
+      assert.deepStrictEqual(events, [
+        "challenge_http_01_loaded",
+        "challenge_http_01_mismatch",
+        "challenge_http_01_mismatch_body",
+        "challenge_validation_failed"
+      ])
+      assert.deepStrictEqual(fieldsOf("challenge_http_01_mismatch"), [
+        { identifier: "a.example", status: 200, body_bytes: 4096 }
+      ])
+    }))
+
+  it.effect("a preview is cut and holds neither token nor key authorization", () =>
+    Effect.gen(function*() {
+      const content = `${keyAuthorization} and ${token}.other ${"x".repeat(4000)}`
+      const { fieldsOf, records } = yield* attempt({ script: () => Effect.succeed(body(content)) })
+      const preview = String(fieldsOf("challenge_http_01_mismatch_body")[0]?.["body_preview"])
+      assert.match(preview, /^<key authorization> and <token>\.other x+$/)
+      assert.lengthOf(preview, 500)
+      assert.notInclude(JSON.stringify(records), token)
+    }))
+})
+
+describe("time", () => {
+  it.effect("one byte a second, endless: failure within challenge.timeout_ms, and the request is ended", () =>
+    Effect.gen(function*() {
+      const ended = yield* Ref.make(false)
+      const fiber = yield* Effect.fork(
+        attempt({ script: () => Effect.onInterrupt(Effect.never, () => Ref.set(ended, true)) })
+      )
+      yield* TestClock.adjust(4999)
+      assert.isFalse(yield* Ref.get(ended))
+      yield* TestClock.adjust(1)
+      const { events, fieldsOf, verdict } = yield* Fiber.join(fiber)
+      assert.isTrue(yield* Ref.get(ended))
+      assert.strictEqual(verdict, "connection timeout")
+      assert.deepStrictEqual(events, ["challenge_validation_timeout"])
+      assert.deepStrictEqual(fieldsOf("challenge_validation_timeout"), [
+        { identifier: "a.example", elapsed_ms: 5000, error: "192.0.2.1 port 80 did not answer" }
+      ])
+    }))
+
+  it.effect("hops share one budget", () =>
+    Effect.gen(function*() {
+      const slow: Script = ({ path: at }) => Effect.delay(Effect.succeed(redirect(`${at}x`)), 2000)
+      const fiber = yield* Effect.fork(attempt({ script: slow }))
+      yield* TestClock.adjust(5000)
+      const { requests, verdict } = yield* Fiber.join(fiber)
+      assert.deepStrictEqual([verdict, requests.length], ["connection timeout", 3])
+    }))
+
+  it.effect("a name server that says nothing: failure within challenge.timeout_ms", () =>
+    Effect.gen(function*() {
+      const resolver = Layer.succeed(Resolver, { ...unasked, addresses: () => Effect.never })
+      const fiber = yield* Effect.fork(attempt({ resolver }))
+      yield* TestClock.adjust(5000)
+      assert.strictEqual((yield* Fiber.join(fiber)).verdict, "connection timeout")
+    }))
+
+  it.effect("a job cut short leaves no verdict", () =>
+    Effect.gen(function*() {
+      const fiber = yield* Effect.fork(attempt({ script: () => Effect.never }))
+      yield* Effect.yieldNow()
+      assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(fiber)))
+    }))
+})
+
+it.effect("the double decides by its script", () =>
+  Effect.gen(function*() {
+    const validator = yield* Validator
+    yield* validator.validate({
+      type: "http-01",
+      identifier: nameOf("a.example"),
+      keyAuthorization,
+      challenge: defaults
+    })
+  }).pipe(
+    Effect.provide(
+      Validator.layerScripted(({ identifier }) =>
+        Effect.sync(() => assert.strictEqual<string>(identifier, "a.example"))
+      )
+    )
+  ))

@@ -1,0 +1,121 @@
+import { describe, it } from "@effect/vitest"
+import { Effect, Either, Fiber, Layer } from "effect"
+import { gzipSync } from "node:zlib"
+import { assert } from "vitest"
+import { normalizeIdentifier } from "../../../src/domain/Identifier.ts"
+import { AlpnPeer } from "../../../src/kernel/net/AlpnPeer.ts"
+import { HttpGet } from "../../../src/kernel/net/HttpGet.ts"
+import { Resolver } from "../../../src/kernel/net/Resolver.ts"
+import type { ChallengePolicy } from "../../../src/services/validation/Attempt.ts"
+import { Validator } from "../../../src/services/validation/Validator.ts"
+import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
+import { expired, rawServer } from "../../support/RawServer.ts"
+
+const keyAuthorization = "token.thumbprint"
+const ok = (content: string | Buffer, headers = "") =>
+  Buffer.concat([
+    Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\n${headers}\r\n`),
+    Buffer.from(content)
+  ])
+
+/** Validates a.example, whose only address is 127.0.0.1, against real servers on these ports. */
+const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePolicy["http_01"]> = {}) =>
+  Effect.gen(function*() {
+    const answerer = yield* dnsAnswerer({ zone: { "a.example": { A: ["127.0.0.1"] } } })
+    const identifier = yield* Either.getOrThrow(Either.map(
+      normalizeIdentifier("a.example", { dns01Enabled: false }),
+      Effect.succeed
+    ))
+    const layer = Validator.layer().pipe(
+      Layer.provide(Layer.mergeAll(Resolver.layer(answerer.address), HttpGet.layer("0.0.0"), AlpnPeer.layer()))
+    )
+    return yield* Effect.flatMap(Validator, (validator) =>
+      validator.validate({
+        type: "http-01",
+        identifier,
+        keyAuthorization,
+        challenge: {
+          timeout_ms: overrides.timeout_ms ?? 20_000,
+          allow_loopback: true,
+          denied_addresses: overrides.denied_addresses ?? [],
+          allowed_addresses: [],
+          http_01: {
+            port,
+            https_port: overrides.https_port ?? 1,
+            follow_redirects: true,
+            max_redirects: 5,
+            max_response_bytes: 64
+          },
+          tls_alpn_01: { port: 1 }
+        }
+      })).pipe(
+        Effect.match({
+          onFailure: (failure) =>
+            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+          onSuccess: () => "valid"
+        }),
+        Effect.provide(layer)
+      )
+  })
+
+describe("over the network", () => {
+  it.scopedLive("right body: valid", () =>
+    Effect.gen(function*() {
+      const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization}\n`)))
+      assert.strictEqual(yield* validate(server.port), "valid")
+      assert.match(
+        server.received[0] ?? "",
+        /^GET \/\.well-known\/acme-challenge\/token HTTP\/1\.1\r\nHost: a\.example\r\n/
+      )
+    }))
+
+  it.scopedLive("https with expired certificate: followed", () =>
+    Effect.gen(function*() {
+      const tls = yield* rawServer((socket) => socket.end(ok(keyAuthorization)), { tls: expired })
+      const server = yield* rawServer((socket) =>
+        socket.end("HTTP/1.1 301 Moved\r\nLocation: https://a.example/there\r\n\r\n")
+      )
+      assert.strictEqual(yield* validate(server.port, { https_port: tls.port }), "valid")
+      assert.deepStrictEqual(tls.serverNames, ["a.example"])
+    }))
+
+  it.scopedLive("compressed: unauthorized", () =>
+    Effect.gen(function*() {
+      const server = yield* rawServer((socket) =>
+        socket.end(ok(gzipSync(keyAuthorization), "Content-Encoding: gzip\r\n"))
+      )
+      assert.strictEqual(yield* validate(server.port), "unauthorized body_mismatch")
+    }))
+
+  it.scopedLive("followed by spaces and junk past the limit: unauthorized", () =>
+    Effect.gen(function*() {
+      const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization.padEnd(64)}junk`)))
+      assert.strictEqual(yield* validate(server.port), "unauthorized body_too_large")
+    }))
+
+  it.scopedLive("denied: not connected to", () =>
+    Effect.gen(function*() {
+      const server = yield* rawServer((socket) => socket.end(ok(keyAuthorization)))
+      assert.strictEqual(
+        yield* validate(server.port, { denied_addresses: ["127.0.0.0/8"] }),
+        "connection address_denied"
+      )
+      assert.deepStrictEqual(server.received, [])
+    }))
+
+  it.scopedLive("a server that stalls: failure within challenge.timeout_ms, and its connection is closed", () =>
+    Effect.gen(function*() {
+      const server = yield* rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\ntoken"))
+      assert.strictEqual(yield* validate(server.port, { timeout_ms: 500 }), "connection timeout")
+      yield* Effect.promise(() => server.closed)
+    }))
+
+  it.scopedLive("a job cut short closes its connection", () =>
+    Effect.gen(function*() {
+      const server = yield* rawServer(() => {})
+      const fiber = yield* Effect.fork(validate(server.port))
+      yield* Effect.promise(() => server.asked)
+      yield* Fiber.interrupt(fiber)
+      yield* Effect.promise(() => server.closed)
+    }))
+})

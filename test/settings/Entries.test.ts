@@ -1,0 +1,68 @@
+import { describe, it } from "@effect/vitest"
+import { Either, Schema } from "effect"
+import { assert } from "vitest"
+import { assemble, merge } from "../../src/kernel/config/Assemble.ts"
+import { anyText } from "../../src/kernel/config/Form.ts"
+import type { Names } from "../../src/kernel/config/Key.ts"
+import { declaredKeys, entries, flag, nodeOf, text } from "../../src/kernel/config/Key.ts"
+import { readEnvironment, readFile } from "../../src/kernel/config/Source.ts"
+
+const names = (inherits: boolean): Names => ({
+  fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
+  fault: () => undefined,
+  inherits
+})
+
+/** The shape of sections to come: named rules, in a section profiles may override. */
+const filter = Schema.Struct({
+  rule: entries(names(false), Schema.Struct({ says: text("deny", anyText, ""), warn: flag(false, "") }))
+})
+const Root = Schema.Struct({ filter, profiles: entries(names(true), Schema.Struct({ filter })) })
+const root = nodeOf(Root.ast)
+
+const fileText = `
+[filter.rule.office]
+says = "allow"
+[filter.rule.at-home]
+[profiles.web.filter.rule.office]
+warn = true
+[profiles.web.filter.rule.own]
+[profiles.lab]
+`
+
+describe("tables of named entries inside a section", () => {
+  const file = Either.getOrThrow(readFile(root, fileText))
+  const environment = readEnvironment(root, { ACME_SVC_FILTER__RULE__AT_HOME__WARN: "TRUE" })
+
+  it("are declared with a place for the name", () => {
+    assert.deepStrictEqual(declaredKeys(root).map(({ path }) => path.join(".")), [
+      "filter.rule.<name>.says",
+      "filter.rule.<name>.warn",
+      "profiles.<name>.filter.rule.<name>.says",
+      "profiles.<name>.filter.rule.<name>.warn"
+    ])
+  })
+
+  it("are read from the file and the environment", () => {
+    assert.deepStrictEqual(file.faults, [])
+    assert.deepStrictEqual(environment.written.map(({ key, raw }) => [key, raw]), [
+      ["filter.rule.at-home.warn", Either.right(true)]
+    ])
+  })
+
+  it("merge by entry and then by key, layer over layer and profile over process", () => {
+    const { tree } = assemble(root, merge([file, environment]), new Set())
+    const [home, office] = [{ says: "deny", warn: true }, { says: "allow", warn: false }]
+    assert.deepStrictEqual(Schema.decodeUnknownSync(Root)(tree), {
+      filter: { rule: { "at-home": home, office } },
+      profiles: {
+        lab: { filter: { rule: { "at-home": home, office } } },
+        web: {
+          filter: {
+            rule: { "at-home": home, office: { says: "allow", warn: true }, own: { says: "deny", warn: false } }
+          }
+        }
+      }
+    })
+  })
+})

@@ -1,0 +1,130 @@
+import { describe, it } from "@effect/vitest"
+import { Either, Redacted } from "effect"
+import { readFileSync } from "node:fs"
+import { assert } from "vitest"
+import { declaredKeys } from "../../src/kernel/config/Key.ts"
+import { variableOf } from "../../src/kernel/config/KeyPath.ts"
+import { maskedDatabaseUrl } from "../../src/settings/DatabaseUrl.ts"
+import { renderExample, renderInitialConfig } from "../../src/settings/Example.ts"
+import { renderReference } from "../../src/settings/Reference.ts"
+import { resolveConfig } from "../../src/settings/Resolve.ts"
+import { table } from "../../src/settings/Table.ts"
+import { accepted, valueAt } from "./Samples.ts"
+
+const committed = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
+const uncommented = renderExample().replace(/^#(?=\[|[a-z_]+ = )/gm, "")
+const shown = declaredKeys(table).filter(({ path }) => path[0] !== "profiles" || path.length === 3)
+/** Keys of named tables outside the profiles: no such table need be there. */
+const isOfEntry = ({ path }: (typeof shown)[number]) => path[0] !== "profiles" && path.includes("<name>")
+
+describe("config.toml.example", () => {
+  it("is what the table renders", () => {
+    assert.strictEqual(committed("config.toml.example"), renderExample())
+  })
+
+  it("loads as it is, to the defaults", () => {
+    const resolved = accepted({ fileText: renderExample() })
+    assert.strictEqual(resolved.keysFromFile, 1)
+    assert.deepStrictEqual(resolved.config, accepted({}).config)
+  })
+
+  it("holds every key, with its variable, and loads uncommented to the defaults", () => {
+    const resolved = accepted({ fileText: uncommented })
+    const defaults = accepted({})
+    for (const { facts, path } of shown.filter((one) => !isOfEntry(one))) {
+      const key = path.join(".").replace("<name>", "default")
+      assert.strictEqual(resolved.sources.get(key), "file", key)
+      assert.deepStrictEqual(valueAt(resolved, key), valueAt(defaults, key))
+      assert.include(renderExample().split(/\s+/), variableOf(key.split(".")))
+      assert.include(renderExample().replaceAll("\n# ", " "), facts.doc)
+    }
+  })
+})
+
+describe("named tables in config.toml.example", () => {
+  it("show every key with its variable and meaning, and stay comments", () => {
+    const entries = shown.filter(isOfEntry)
+    assert.isAbove(entries.length, 10)
+    for (const { facts, path } of entries) {
+      assert.include(renderExample().split(/\s+/), variableOf(path))
+      assert.include(renderExample().replaceAll("\n# ", " "), facts.doc)
+      assert.include(uncommented, `\n# ${path.at(-1)} = `)
+    }
+  })
+})
+
+describe("the first configuration", () => {
+  it("serves this machine, with a validation port that needs no root", () => {
+    const text = renderInitialConfig()
+    const { config } = accepted({ fileText: text })
+    assert.deepStrictEqual(config.profiles.map(({ enabled, name }) => [name, enabled]), [["default", true]])
+    assert.strictEqual(config.server.bind_address, "127.0.0.1:3000")
+    assert.strictEqual(config.server.base_url, "http://localhost:3000")
+    assert.strictEqual(config.profiles[0]?.challenge.http_01.port, 5002)
+    assert.isTrue(config.profiles[0]?.challenge.allow_loopback)
+    assert.isFalse(accepted({}).config.challenge.allow_loopback, "but not by default")
+    assert.match(text.replaceAll("\n# ", " "), /standard port is 80, and production needs it/)
+  })
+
+  it("takes other choices", () => {
+    const text = renderInitialConfig({
+      profile: "web",
+      bind_address: "[::]:443",
+      base_url: "https://pki.example.org",
+      http_01_port: 80
+    })
+    const { config } = accepted({ fileText: text })
+    assert.strictEqual(config.profiles[0]?.name, "web")
+    assert.strictEqual(config.server.base_url, "https://pki.example.org")
+    assert.strictEqual(config.challenge.http_01.port, 80)
+  })
+})
+
+describe("docs/configuration.md", () => {
+  const doc = committed("docs/configuration.md")
+
+  it("holds the reference of the table", () => {
+    assert.include(doc, renderReference())
+    for (const { path } of shown) assert.include(doc, `| ${path.join(".").replaceAll("<", "\\<")} |`)
+  })
+
+  it("shows files that load", () => {
+    const files = [...doc.matchAll(/```toml\n([^`]+)```/g)].map(([, text]) => text)
+    assert.isAbove(files.length, 1)
+    for (const fileText of files) accepted({ fileText })
+  })
+})
+
+describe("docs/protocol.md", () => {
+  it("says of nothing that it is not in this version but what a configuration cannot ask for", () => {
+    const asking: { readonly [what: string]: string } = {
+      "CA keys in hardware": "[signer.local_ca]\nkey_source = \"pkcs11\"\n",
+      "the administration interface": "[admin]\nenabled = true\n",
+      "notifications": "[notify]\nenabled = true\n"
+    }
+    const [, denied = ""] = /^Not in this version: ([^.]+)\./m.exec(committed("docs/protocol.md")) ?? []
+    assert.deepStrictEqual(denied.split(/;\s/), Object.keys(asking))
+    for (const [what, fileText] of Object.entries(asking)) {
+      assert.isTrue(Either.isLeft(resolveConfig({ fileText, env: {} })), what)
+    }
+  })
+})
+
+describe("maskedDatabaseUrl", () => {
+  const masked = (url: string) => maskedDatabaseUrl(Redacted.make(url))
+
+  it("hides the password and nothing else", () => {
+    assert.strictEqual(
+      masked("postgres://acme:s%40d@db:5432/acme?sslmode=require"),
+      "postgres://acme:***@db:5432/acme?sslmode=require"
+    )
+    assert.strictEqual(masked("postgresql://acme@db/acme"), "postgresql://acme@db/acme")
+    assert.strictEqual(masked("sqlite:///var/lib/acme.db"), "sqlite:///var/lib/acme.db")
+  })
+
+  it("hides what it does not understand", () => {
+    assert.strictEqual(masked("mysql://u:s@h/d"), "***")
+    assert.strictEqual(masked("postgres://u:s@h:x/d"), "***")
+    assert.strictEqual(masked("postgres://h/d?password=s&application_name=a#s"), "postgres://h/d?application_name=a")
+  })
+})

@@ -1,0 +1,24 @@
+import { assert, describe, it } from "vitest"
+import { frozenChanges } from "../../src/settings/Frozen.ts"
+import { configOf } from "../support/Graph.ts"
+
+const changes = (before: string, after: string) => frozenChanges(configOf(before), configOf(after))
+
+describe("keys that are frozen while the service runs", () => {
+  it("are every one of the database's, by name, and nobody else's", () => {
+    assert.deepStrictEqual(changes("", ""), [])
+    assert.deepStrictEqual(changes("", "[server]\nmax_body_bytes = 5\n[jobs]\nmax_concurrent = 1"), [])
+    assert.deepStrictEqual(changes("", `[database]\nurl = "sqlite://sqlite.db"\npool_max = 10`), [], "the defaults")
+    assert.deepStrictEqual(changes("", "[database]\npool_max = 3"), ["database.pool_max"])
+    assert.deepStrictEqual(
+      changes("", `[database]\npool_max = 3\n[database.sqlite]\nsynchronous = "normal"`),
+      ["database.pool_max", "database.sqlite.synchronous"]
+    )
+  })
+
+  it("a secret in the URL counts, and is not told", () => {
+    const url = (password: string) => `[database]\nurl = "postgres://u:${password}@localhost/d"`
+    assert.deepStrictEqual(changes(url("one"), url("one")), [])
+    assert.deepStrictEqual(changes(url("one"), url("two")), ["database.url"])
+  })
+})

@@ -1,0 +1,189 @@
+import { describe, it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
+import { assert } from "vitest"
+import { declaredKeys } from "../../src/kernel/config/Key.ts"
+import { variableOf } from "../../src/kernel/config/KeyPath.ts"
+import { table } from "../../src/settings/Table.ts"
+import type { Sample } from "./Samples.ts"
+import {
+  accepted,
+  booleans,
+  envWith,
+  fileWith,
+  integers,
+  minimal,
+  others,
+  refused,
+  refusedFor,
+  valueAt
+} from "./Samples.ts"
+
+const named = (key: string) => key.replace("<name>", "default")
+const initials: Record<string, Sample> = {
+  ...booleans,
+  ...Object.fromEntries(Object.entries(integers).map(([key, { initial }]) => [key, initial])),
+  ...Object.fromEntries(Object.entries(others).map(([key, { initial }]) => [key, initial]))
+}
+
+/** Room for either timeout, so that only the key under test speaks. */
+const room = (key: string): Record<string, string> => ({
+  ...key === "server.request_timeout_ms"
+    ? envWith("challenge.timeout_ms", 1)
+    : envWith("server.request_timeout_ms", 2147483647),
+  ...key === "signer.backend" ?
+    {
+      ...envWith("signer.custom.script_path", "sign"),
+      ...envWith("signer.relay.directory_url", "https://ca.example/directory")
+    } :
+    {}
+})
+/** The largest challenge timeout still has to be below the largest request timeout, and that above the least. */
+const usable = (key: string, [least, most]: readonly [number, number]): readonly [number, number] => [
+  key === "server.request_timeout_ms" ? least + 1 : least,
+  key === "challenge.timeout_ms" ? most - 1 : most
+]
+
+const same = (key: string, value: Sample) => {
+  const env = room(key)
+  const inFile = accepted({ fileText: fileWith(key, value), env })
+  const inEnv = accepted({ env: { ...env, ...envWith(key, value) } })
+  assert.deepStrictEqual(valueAt(inFile, key), value)
+  assert.deepStrictEqual(valueAt(inEnv, key), value)
+  assert.deepStrictEqual([inFile.sources.get(key), inEnv.sources.get(key)], ["file", "env"])
+}
+
+const bad = (key: string, value: Sample) => {
+  const inFile = refusedFor({ fileText: fileWith(key, value), env: room(key) })
+  const inEnv = refusedFor({ env: { ...room(key), ...envWith(key, value) } })
+  assert.strictEqual(inFile.key, key)
+  assert.strictEqual(inEnv.key, key)
+  assert.include(inEnv.message, `(${variableOf(key.split("."))})`)
+}
+
+describe("values", () => {
+  it("has a sample here for every key, and every sample a key", () => {
+    const inherited = /^profiles\.<name>\..+\./
+    const named = /^filter\.(?:check|rule)\./
+    const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
+      !inherited.test(key) && !named.test(key)
+    )
+    assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
+  })
+
+  it("lets a profile override order, limits, meta, signer, challenge, filter, ipam and eab, and nothing else", () => {
+    const keys = declaredKeys(table).map(({ path }) => path)
+    const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
+    assert.deepStrictEqual([...new Set(sections)].sort(), [
+      "challenge",
+      "eab",
+      "enabled",
+      "filter",
+      "ipam",
+      "limits",
+      "meta",
+      "order",
+      "signer"
+    ])
+    for (
+      const [first = "", ...rest] of keys.filter(([section = ""]) =>
+        /^(order|meta|signer|challenge|filter|ipam|eab)$/.test(section)
+      )
+    ) {
+      assert.isTrue(keys.some((key) => key.join(".") === ["profiles", "<name>", first, ...rest].join(".")))
+    }
+  })
+
+  it("has the documents' defaults", () => {
+    const resolved = accepted({})
+    for (const [key, initial] of Object.entries(initials)) {
+      assert.deepStrictEqual(valueAt(resolved, named(key)), initial, key)
+      assert.strictEqual(resolved.sources.get(named(key)), "default", key)
+    }
+    assert.deepStrictEqual([resolved.keysFromFile, resolved.keysFromEnv], [0, 0])
+  })
+
+  for (const [key, { range }] of Object.entries(integers)) {
+    it(`${key}: the same in file and environment over its range, refused beyond`, () => {
+      const [min, max] = usable(key, range)
+      fc.assert(fc.property(fc.integer({ min, max }), (value) => same(key, value)), {
+        numRuns: 10,
+        examples: [[min], [max]]
+      })
+      bad(key, range[0] - 1)
+      bad(key, range[1] + 1)
+      bad(key, "one")
+      bad(key, 1.5)
+      bad(key, true)
+    })
+  }
+
+  for (const key of Object.keys(booleans).map(named)) {
+    it(`${key}: the same in file and environment, refused when neither true nor false`, () => {
+      same(key, true)
+      if (!key.startsWith("profiles.")) same(key, false)
+      bad(key, "yes")
+      bad(key, 1)
+      bad(key, "")
+    })
+  }
+
+  for (const [key, { bad: unfit, good }] of Object.entries(others)) {
+    it(`${key}: the same in file and environment, refused when unfit`, () => {
+      for (const value of good) same(key, value)
+      for (const value of unfit) bad(key, value)
+      assert.strictEqual(refusedFor({ fileText: fileWith(key, 5) }).key, key)
+      assert.strictEqual(refusedFor({ fileText: fileWith(key, true) }).key, key)
+    })
+  }
+
+  it("any text survives file and environment alike", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme-ascii" }), (value) => same("signer.local_ca.subject.state", value))
+    )
+  })
+
+  it("any list of names survives file and environment alike", () => {
+    fc.assert(fc.property(fc.array(fc.domain()), (value) => same("meta.caa_identities", value)))
+  })
+
+  it("a number that is not one is refused by its key in the environment", () => {
+    const notDigits = fc.string().filter((text) => !/^-?[0-9]+$/.test(text))
+    fc.assert(fc.property(notDigits, (value) => bad("jobs.max_attempts", value)), {
+      examples: [[""], [" 5"], ["5 "], ["+5"], ["0x5"], ["5.0"], ["5e1"], ["1_000"], ["-"]]
+    })
+  })
+
+  it("keeps the type of the file: nothing is coerced", () => {
+    const of = (line: string) => refusedFor({ fileText: `${line}\n${minimal}` })
+    assert.deepStrictEqual(of("nonce.ttl_seconds = 5.0").message, "must be an integer")
+    assert.deepStrictEqual(of("nonce.ttl_seconds = \"5\"").message, "must be an integer")
+    assert.deepStrictEqual(of("nonce.ttl_seconds = 2020-01-01").message, "must be an integer")
+    assert.deepStrictEqual(of("nonce.ttl_seconds = 99999999999999999999").message, "must be 1 to 2147483647")
+    assert.deepStrictEqual(of("server.tls.enabled = \"true\"").message, "must be true or false")
+    assert.deepStrictEqual(of("meta.caa_identities = \"a,b\"").message, "must be an array of strings")
+    assert.deepStrictEqual(
+      of("meta.caa_identities = [\"a\", 1, 2]").message,
+      "entry 2 must be a string; entry 3 must be a string"
+    )
+    assert.deepStrictEqual(of("[meta.caa_identities]\na = 1").message, "must be an array of strings")
+    assert.strictEqual(accepted({ fileText: `nonce.ttl_seconds = 0x10\n${minimal}` }).config.nonce.ttl_seconds, 16)
+  })
+
+  it("names the known words, and says which this build does not offer", () => {
+    const messageOf = (key: string, value: Sample) => refusedFor({ fileText: fileWith(key, value) }).message
+    assert.strictEqual(messageOf("signer.backend", "acm"), "must be one of \"local_ca\", \"relay\", \"custom\"")
+    assert.include(messageOf("signer.local_ca.key_source", "pkcs11"), "not offered by this build")
+    assert.strictEqual(
+      messageOf("challenge.enabled", ["dns-01", "x"]),
+      "entry 2 must be one of \"http-01\", \"dns-01\", \"tls-alpn-01\""
+    )
+  })
+
+  it("quotes the normal form of a URL, without its user part", () => {
+    const key = "signer.local_ca.crl_distribution_points"
+    const [fault] = refused({ fileText: fileWith(key, ["HTTP://Crl.Example.org:80/a/../b"]) })
+    assert.strictEqual(fault?.message, "entry 1 must be in normal form, which is http://crl.example.org/b")
+    const [user] = refused({ fileText: fileWith(key, ["http://hunter2:swordfish@crl.example.org/"]) })
+    assert.strictEqual(user?.message, "entry 1 must have no user part; the normal form is http://crl.example.org/")
+  })
+})

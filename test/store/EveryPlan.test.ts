@@ -1,0 +1,183 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readdirSync } from "node:fs"
+import { assert, describe } from "vitest"
+import { makers } from "../../src/kernel/sql/Filters.ts"
+import type { Statement } from "../../src/kernel/sql/Statement.ts"
+import { declared } from "../../src/kernel/sql/Statement.ts"
+import { databases, useDatabase } from "../support/Databases.ts"
+import { sql } from "../support/Graph.ts"
+import { grow } from "../support/Grown.ts"
+
+/*
+ * How the engines go about every statement there is, over a database that has grown large and lopsided. A way of reading is
+ * narrow when a column in it names one row or the few that belong to one: whatever else is wide, and has to be told of here,
+ * with what bounds it.
+ */
+
+for (const room of ["kernel/sql", "kernel/queue", "store"]) {
+  const folder = new URL(`../../src/${room}/`, import.meta.url)
+  for (const file of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    // A program of its own is no module of statements.
+    if (file.endsWith(".ts") && file !== "sqliteReader.ts") await import(new URL(file, folder).href)
+  }
+}
+for (const make of makers) make()
+const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled">> = [...declared]
+
+/** Columns whose one value few rows have. */
+const narrow = new Set(
+  `id rowid order_id authz_id kid eab_kid value token owner serial cert_serial pubkey cert_pubkey name dedup_key
+   upstream_order_url replaces version`.split(/\s+/)
+)
+
+/** Tables that stay small: a row for each process, CA, migration or operator. */
+const small = new Set(["workers", "crls", "schema_migrations", "sqlite_master", "pg_class"])
+
+/**
+ * Statements with wide reads: what bounds these, and which they are on SQLite, where they may not be any. PostgreSQL takes
+ * the number of rows into account, and here there are few for a plan that knows neither values nor limits.
+ */
+const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
+  {
+    bound: "one batch, from the end of an index",
+    names:
+      /^(nonce|audit|job|http01_token|order)_sweep$|^(authorization_expire_batch|order_lapse_batch|revocation_prune)$/,
+    steps: /created_at|updated_at|expires_at|not_after/
+  },
+  {
+    bound: "one page, from the end of an index",
+    names: /^(revocation_page|order_ended_page|order_list_of_account|job_claim|job_claim_among)$/,
+    steps: /serial|created_at|account_id_id|jobs_due/
+  },
+  {
+    bound: "those under way",
+    names:
+      /^(challenge_without_job|order_stuck_processing|challenge_claim|challenge_in_flight|order_processing_wait|job_reclaim|job_running)$/,
+    steps: /challenges_processing|status ?=|orders_account_id_pending|jobs_leases/
+  },
+  {
+    bound: "one row for each of few values",
+    names: /^(order_profiles|revocation_issuers|job_unknown_kinds|job_heads|expiring_authorities)$/
+  },
+  { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
+  {
+    bound: "rows by their ids, where PostgreSQL knows how few there are",
+    names: /^job_(claim_these|renew|move|bring_forward)$/,
+    steps: /never/
+  },
+  { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },
+  {
+    bound: "from the newest on, as many as the limit says",
+    names: /^limit_(accounts|orders|names|pending_authorizations)$/,
+    steps: /accounts_profile_created_network|orders_account_id/
+  },
+  {
+    bound: "what ends soon, beside the service",
+    names: /^expiring_(count|places)$/,
+    steps: /orders_profile_cert_not_after|orders_profile_created_at/
+  },
+  { bound: "a page of those, beside the service", names: /^expiring_replaced$/, steps: /orders_profile_replaces/ },
+  {
+    bound: "beside the service",
+    names:
+      /^(order_search(_count|_walk)?|job_page|job_count|upstream_order_(page|count)|eab_(list|count)|revocation_count|queue_\w+)$/
+  },
+  {
+    bound: "what one credential's accounts own, for a command",
+    names: /^eab_(accounts|orders_lock|live_certificates|accounts_\w+)$/
+  }
+]
+
+const isBounded = (dialect: string, statement: string, step: string): boolean =>
+  wide.some(({ names, steps }) =>
+    names.test(statement) && (dialect === "postgres" || steps === undefined || steps.test(step))
+  )
+
+/** The wide steps of a plan on SQLite, which are told of by an alias. */
+const wideOnSqlite = (lines: ReadonlyArray<string>, text: string): ReadonlyArray<string> => {
+  const tables = new Map<string, string>()
+  for (
+    const [, table = "", alias] of text.matchAll(
+      /\b(?:FROM|JOIN|UPDATE|INTO) (\w+)(?: (?:AS )?(?!WHERE|ORDER|CROSS|JOIN|SET|ON|INDEXED|LIMIT|GROUP|VALUES)(\w+))?/g
+    )
+  ) {
+    tables.set(alias ?? table, table)
+    tables.set(table, table)
+  }
+  return lines.filter((line) => {
+    const [, step, name = ""] = /^(SCAN|SEARCH) (\w+)/.exec(line) ?? []
+    const table = tables.get(name)
+    if (step === undefined || table === undefined || small.has(table) || !isTable(table)) return false
+    const columns = [...line.matchAll(/(\w+)=\?/g)].map(([, column = ""]) => column)
+    return !columns.some((column) => narrow.has(column))
+  })
+}
+
+const isTable = (name: string): boolean =>
+  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|eab_keys)$/
+    .test(name)
+
+interface Node {
+  readonly "Node Type": string
+  readonly "Relation Name"?: string
+  readonly "Index Name"?: string
+  readonly "Index Cond"?: string
+  readonly Plans?: ReadonlyArray<Node>
+}
+
+/** The wide steps of a plan on PostgreSQL. */
+const wideOnPostgres = (node: Node): ReadonlyArray<string> => {
+  const below = (node.Plans ?? []).flatMap(wideOnPostgres)
+  const type = node["Node Type"]
+  const condition = node["Index Cond"] ?? ""
+  const isScan = /^(Seq Scan|Index Scan|Index Only Scan|Bitmap Index Scan)$/.test(type)
+  const table = node["Relation Name"] ?? ""
+  if (!isScan || small.has(table) || (type !== "Bitmap Index Scan" && !isTable(table))) return below
+  const columns = [...condition.matchAll(/\b(\w+)\)? = /g)].map(([, column = ""]) => column)
+  return columns.some((column) => narrow.has(column))
+    ? below
+    : [...below, `${type} ${table} ${node["Index Name"] ?? ""} ${condition}`.trim()]
+}
+
+describe.each(databases)("every plan on $name", (backend) => {
+  const database = useDatabase(backend)
+
+  const plansOf = ({ compiled }: (typeof statements)[number]) => {
+    const { order, text } = compiled[backend.dialect]
+    return backend.dialect === "sqlite"
+      ? Effect.map(
+        database.driver().single(
+          { text: `EXPLAIN QUERY PLAN ${text}`, order, reads: true },
+          order.map(() => null)
+        ),
+        (rows) => wideOnSqlite(rows.map((row) => String((row as { readonly detail: unknown }).detail)), text)
+      )
+      : Effect.map(sql(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${text}`), ([row]) => {
+        const plans = row?.["QUERY PLAN"] as ReadonlyArray<{ readonly Plan: Node }>
+        return plans.flatMap(({ Plan }) => wideOnPostgres(Plan))
+      })
+  }
+
+  /** Statement and step, of those that nothing bounds. */
+  const unbounded = Effect.suspend(() =>
+    Effect.forEach(
+      statements.filter(({ compiled, name }) =>
+        !name.startsWith("test_") &&
+        !(backend.dialect === "sqlite" && / FOR (?:UPDATE|SHARE)$/.test(compiled.sqlite.text))
+      ),
+      (one) =>
+        Effect.map(plansOf(one), (steps) =>
+          steps.flatMap((step) => isBounded(backend.dialect, one.name, step) ? [] : [`${one.name}: ${step}`]))
+    )
+  ).pipe(Effect.map((found) => [...new Set(found.flat())]))
+
+  it.effect("reads no more of a table that grows than is asked for, without statistics and with", () =>
+    database.use(Effect.gen(function*() {
+      assert.isAbove(statements.length, 800)
+      if (backend.dialect === "sqlite") assert.deepStrictEqual(yield* unbounded, [])
+      yield* grow
+      if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off")
+      assert.deepStrictEqual(yield* unbounded, [])
+    })))
+})

@@ -1,0 +1,136 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import { AccountId, OrderId } from "../../src/domain/Id.ts"
+import type { Driver } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import * as authorizations from "../../src/store/Authorizations.ts"
+import * as limits from "../../src/store/Limits.ts"
+import * as leftovers from "../../src/store/orders/Leftovers.ts"
+import * as orders from "../../src/store/orders/Orders.ts"
+import * as http01Tokens from "../../src/store/upstream/Http01Tokens.ts"
+import * as upstreamOrders from "../../src/store/upstream/UpstreamOrders.ts"
+import { sqlite, useDatabase } from "../support/Databases.ts"
+
+/*
+ * How SQLite, which decides without statistics, goes about statements over tables that only ever grow: issued orders
+ * are never swept, so nothing that runs often may visit all of them.
+ */
+
+describe("plans on SQLite", () => {
+  const database = useDatabase(sqlite)
+
+  /** The steps of the plan of the one statement that is run. */
+  const planOf = Effect.fnUntraced(function*<A, E>(run: Effect.Effect<A, E, Database>) {
+    const driver = database.driver()
+    const steps: Array<string> = []
+    const explaining: Driver = {
+      ...driver,
+      single: (statement, params) =>
+        Effect.zipRight(
+          Effect.map(
+            driver.single({ ...statement, text: `EXPLAIN QUERY PLAN ${statement.text}`, reads: true }, params),
+            (rows) => {
+              for (const row of rows) steps.push(Object.values(row as object).map(String).join(" "))
+            }
+          ),
+          driver.single(statement, params)
+        )
+    }
+    yield* Effect.provideService(run, Database, explaining)
+    return steps.join("\n")
+  })
+
+  it.effect("an account's challenges under way are counted from those under way", () =>
+    Effect.gen(function*() {
+      const plan = yield* planOf(authorizations.countInFlight(AccountId("00000000-0000-7000-8000-000000000000")))
+      assert.match(plan, /(?:SCAN|SEARCH) fc USING (?:COVERING )?INDEX challenges_processing/)
+      assert.notMatch(plan, /\(account_id=\?\)/)
+    }))
+
+  it.effect("challenges without a job are looked for among those under way", () =>
+    Effect.gen(function*() {
+      assert.match(yield* planOf(authorizations.findOrphaned(100, 1000)), /SCAN c USING INDEX challenges_processing/)
+    }))
+
+  it.effect("a relayed order is found by the order it is for, and started, kept and ended by it", () =>
+    Effect.gen(function*() {
+      const orderId = OrderId("00000000-0000-7000-8000-000000000000")
+      const urls = { orderUrl: "o", finalizeUrl: "f", certificateUrl: "c" }
+      const runs: ReadonlyArray<Effect.Effect<unknown, unknown, Database>> = [
+        upstreamOrders.find(orderId),
+        upstreamOrders.start(orderId, 100),
+        upstreamOrders.opened({ orderId, ...urls, now: 100 }),
+        upstreamOrders.issued({ orderId, ...urls, now: 100 }),
+        upstreamOrders.end({ orderId, status: "valid", error: undefined, now: 100 })
+      ]
+      for (const run of runs) {
+        assert.match(yield* planOf(run), /SEARCH upstream_orders USING INDEX \S+ \(order_id=\?\)/)
+      }
+    }))
+
+  it.effect("who has an order of the upstream is found by its URL", () =>
+    Effect.gen(function*() {
+      const orderId = OrderId("00000000-0000-7000-8000-000000000000")
+      const by = /INDEX upstream_orders_url \(upstream_order_url=\?\)/
+      assert.match(yield* planOf(upstreamOrders.claimed(["https://ca.example/1", "https://ca.example/2"])), by)
+      assert.match(yield* planOf(upstreamOrders.opened({ orderId, orderUrl: "o", finalizeUrl: "f", now: 100 })), by)
+    }))
+
+  it.effect("a token of a relay is found by itself, and those that have expired by when", () =>
+    Effect.gen(function*() {
+      assert.match(
+        yield* planOf(http01Tokens.find("token", 100)),
+        /SEARCH http01_tokens USING PRIMARY KEY \(token=\?\)/
+      )
+      const plan = yield* planOf(http01Tokens.sweep(100, 500))
+      assert.match(plan, /INDEX http01_tokens_expires_at \(expires_at<\?\)/)
+      assert.notMatch(plan, /SCAN http01_tokens|TEMP B-TREE/)
+    }))
+
+  it.effect("what orders left behind is looked for among those that failed, and found by the order", () =>
+    Effect.gen(function*() {
+      const afterId = OrderId("00000000-0000-7000-8000-000000000000")
+      const plan = yield* planOf(
+        leftovers.ended({ profile: "p", createdBefore: 100, afterTime: 1, afterId, limit: 500 })
+      )
+      assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at>\? AND created_at<\?\)/)
+      assert.match(plan, /SEARCH a USING (?:COVERING )?INDEX \S+ \(order_id=\?\)/)
+      assert.match(yield* planOf(leftovers.strip(afterId)), /SEARCH authorizations USING INDEX \S+ \(order_id=\?\)/)
+    }))
+
+  it.effect("limits walk from the newest rows of an account or a network, and no others", () =>
+    Effect.gen(function*() {
+      const accountId = AccountId("00000000-0000-7000-8000-000000000000")
+      const plans = {
+        orders: yield* planOf(limits.orderBut(9, { rows: "orders", accountId, since: 100 })),
+        names: yield* planOf(limits.orderBut(9, { rows: "names", accountId, since: 100 })),
+        pending: yield* planOf(limits.orderBut(9, { rows: "pending", accountId, since: 100 })),
+        accounts: yield* planOf(limits.accountBut(9, { profile: "p", network: "192.0.2", since: 100 }))
+      }
+      const account =
+        /SEARCH (?:orders|o) USING INDEX orders_account_id_id \(\(account_id,id\)>\(\?,\?\) AND account_id<\?\)/
+      assert.match(plans.orders, account)
+      assert.match(plans.names, account)
+      assert.match(plans.names, /SEARCH i USING PRIMARY KEY \(order_id=\?\)/)
+      assert.match(plans.pending, /SEARCH o USING INDEX orders_account_id/)
+      assert.match(plans.pending, /SEARCH a USING INDEX \S+ \(order_id=\?\)/)
+      const network = /INDEX accounts_profile_created_network \(profile=\? AND created_network=\? AND created_at>\?\)/
+      assert.match(plans.accounts, network)
+      for (const plan of Object.values(plans)) assert.notMatch(plan, /SCAN|TEMP B-TREE/)
+    }))
+
+  it.effect("the daily sweep visits unfinished and failed orders alone", () =>
+    Effect.gen(function*() {
+      const runs: ReadonlyArray<Effect.Effect<unknown, unknown, Database>> = [
+        orders.sweep("p", 100, 500),
+        authorizations.expire("p", 100, 500),
+        leftovers.lapse("p", 100, 500)
+      ]
+      for (const run of runs) {
+        const plan = yield* planOf(run)
+        assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at<\?\)/)
+        assert.notMatch(plan, /orders_profile_created_at|SCAN/)
+      }
+    }))
+})

@@ -1,0 +1,681 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import type { AccountId, AuthorizationId, ChallengeId } from "../../src/domain/Id.ts"
+import * as Id from "../../src/domain/Id.ts"
+import { orderMoves } from "../../src/domain/Order.ts"
+import { JobId } from "../../src/kernel/queue/Job.ts"
+import * as jobs from "../../src/kernel/queue/Jobs.ts"
+import * as workers from "../../src/kernel/queue/Workers.ts"
+import type { Database } from "../../src/kernel/sql/Database.ts"
+import { transaction } from "../../src/kernel/sql/Database.ts"
+import { Entropy } from "../../src/pki/Entropy.ts"
+import * as accounts from "../../src/store/Accounts.ts"
+import * as audit from "../../src/store/Audit.ts"
+import * as authorizations from "../../src/store/Authorizations.ts"
+import * as nonces from "../../src/store/Nonces.ts"
+import * as certificates from "../../src/store/orders/Certificates.ts"
+import * as orders from "../../src/store/orders/Orders.ts"
+import * as burntKeys from "../../src/store/revocation/BurntKeys.ts"
+import { databases, useDatabase } from "../support/Databases.ts"
+import { column, count, sql } from "../support/Graph.ts"
+
+const uuid = Effect.flatMap(Entropy, ({ uuid }) => uuid)
+const dns = (value: string) => ({ type: "dns" as const, value })
+
+const accountStatuses = ["valid", "deactivated", "revoked"] as const
+const orderStatuses = ["pending", "ready", "processing", "valid", "invalid"] as const
+const authorizationStatuses = ["pending", "valid", "invalid", "deactivated", "expired", "revoked"] as const
+const challengeStatuses = ["pending", "processing", "valid", "invalid"] as const
+
+describe.each(databases)("repositories on $name", (backend) => {
+  const database = useDatabase(backend)
+  const { dialect } = backend
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | Entropy>) =>
+    it.effect(name, () => body().pipe((self) => database.use(self), Effect.provide(Entropy.layerSeeded(name))))
+
+  let keys = 0
+  const addAccount = (profile = "p", pubkey: Uint8Array = Buffer.from(`key ${keys++}`)) =>
+    Effect.gen(function*() {
+      const id = Id.AccountId(yield* uuid)
+      const inserted = yield* accounts.insert({
+        id,
+        profile,
+        pubkey,
+        contact: ["mailto:a@example.com"],
+        termsOfServiceAgreed: undefined,
+        eabKid: undefined,
+        now: 100,
+        ip: "192.0.2.1",
+        network: undefined,
+        ptr: undefined
+      })
+      assert.deepStrictEqual(inserted, { id })
+      return id
+    })
+
+  const addOrder = (accountId: AccountId, names: ReadonlyArray<string> = ["a.example"], now = 100, profile = "p") =>
+    Effect.gen(function*() {
+      const id = Id.OrderId(yield* uuid)
+      const authz: Array<AuthorizationId> = []
+      const chall: Array<ChallengeId> = []
+      yield* orders.insert({
+        id,
+        profile,
+        accountId,
+        identifiers: names.map(dns),
+        notBefore: undefined,
+        notAfter: 9_000_000_000,
+        replaces: undefined,
+        now,
+        ip: undefined,
+        ptr: undefined
+      })
+      yield* orders.insertIdentifiers(id, profile, names.map((name) => [name, [...name].toReversed().join("")]))
+      for (const name of names) {
+        const authzId = Id.AuthorizationId(yield* uuid)
+        const challengeId = Id.ChallengeId(yield* uuid)
+        authz.push(authzId)
+        chall.push(challengeId)
+        yield* authorizations.insert(id, now, [{ id: authzId, identifier: dns(name) }])
+        yield* authorizations.insertOffered(now, [{
+          id: challengeId,
+          authzId,
+          type: "http-01",
+          position: 0,
+          token: `token ${name}`
+        }])
+      }
+      return {
+        id,
+        authz,
+        chall,
+        authzId: authz[0] ?? Id.AuthorizationId(""),
+        challengeId: chall[0] ?? Id.ChallengeId("")
+      }
+    })
+
+  const blob = (id: string) => dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'::uuid`
+  const set = (table: string, id: string, status: string) =>
+    sql(`UPDATE ${table} SET status = '${status}' WHERE id = ${blob(id)}`)
+  const statusOf = (table: string, id: string) =>
+    Effect.map(column(`SELECT status FROM ${table} WHERE id = ${blob(id)}`), ([status]) => status)
+  const orderAt = (
+    status: (typeof orderStatuses)[number],
+    authzStatus: (typeof authorizationStatuses)[number] = "valid"
+  ) =>
+    Effect.gen(function*() {
+      const accountId = yield* addAccount()
+      const order = yield* addOrder(accountId)
+      yield* set("orders", order.id, status)
+      yield* set("authorizations", order.authzId, authzStatus)
+      return { accountId, ...order }
+    })
+  const problem = { type: "urn:ietf:params:acme:error:serverInternal", status: 500, detail: "x" }
+
+  describe("accounts", () => {
+    test("are found by id and by key within their profile alone", () =>
+      Effect.gen(function*() {
+        const pubkey = Buffer.from("one key")
+        const id = yield* addAccount("p", pubkey)
+        const expected = {
+          id,
+          profile: "p",
+          status: "valid",
+          contact: ["mailto:a@example.com"],
+          termsOfServiceAgreed: undefined,
+          lastSeenAt: 100
+        }
+        assert.deepInclude((yield* accounts.find("p", id)) ?? {}, expected)
+        assert.deepInclude((yield* accounts.findByKey("p", pubkey)) ?? {}, expected)
+        assert.isUndefined(yield* accounts.find("q", id))
+        assert.isUndefined(yield* accounts.findByKey("q", pubkey))
+        assert.isUndefined(yield* accounts.findByKey("p", Buffer.from("other key")))
+        assert.isUndefined(yield* accounts.find("p", Id.AccountId(yield* uuid)))
+      }))
+
+    test("an insert for a key that has one answers nothing and changes nothing; another profile is another matter", () =>
+      Effect.gen(function*() {
+        const pubkey = Buffer.from("one key")
+        yield* addAccount("p", pubkey)
+        const again = {
+          id: Id.AccountId(yield* uuid),
+          profile: "p",
+          pubkey,
+          contact: [],
+          termsOfServiceAgreed: true,
+          eabKid: undefined,
+          now: 200,
+          ip: undefined,
+          network: undefined,
+          ptr: undefined
+        }
+        assert.isUndefined(yield* accounts.insert(again))
+        assert.deepInclude((yield* accounts.findByKey("p", pubkey)) ?? {}, {
+          contact: ["mailto:a@example.com"],
+          lastSeenAt: 100
+        })
+        assert.isDefined(yield* accounts.insert({ ...again, profile: "q" }))
+      }))
+
+    test("contact, agreement and deactivation leave only a valid account, of this profile", () =>
+      Effect.gen(function*() {
+        for (const status of accountStatuses) {
+          for (const profile of ["p", "q"]) {
+            const id = yield* addAccount()
+            yield* set("accounts", id, status)
+            const isTaken = status === "valid" && profile === "p"
+            yield* accounts.recordAgreement(profile, id)
+            assert.strictEqual((yield* accounts.find("p", id))?.termsOfServiceAgreed, isTaken ? true : undefined)
+            assert.deepStrictEqual((yield* accounts.updateContact(profile, id, []))?.contact, isTaken ? [] : undefined)
+            assert.strictEqual((yield* accounts.deactivate(profile, id))?.status, isTaken ? "deactivated" : undefined)
+            assert.strictEqual(yield* statusOf("accounts", id), isTaken ? "deactivated" : status)
+          }
+        }
+      }))
+
+    test("are stamped when seen", () =>
+      Effect.gen(function*() {
+        const id = yield* addAccount()
+        yield* accounts.recordSeen(id, 777, { ip: "2001:db8::1", ptr: "host.example" })
+        assert.strictEqual((yield* accounts.find("p", id))?.lastSeenAt, 777)
+        assert.deepStrictEqual(yield* column("SELECT last_seen_ip FROM accounts"), ["2001:db8::1"])
+        assert.deepStrictEqual(yield* column("SELECT last_seen_ptr FROM accounts"), ["host.example"])
+      }))
+  })
+
+  describe("orders", () => {
+    test("are found by id, profile and account together, with their authorizations in order", () =>
+      Effect.gen(function*() {
+        const accountId = yield* addAccount()
+        const other = yield* addAccount()
+        const order = yield* addOrder(accountId, ["b.example", "*.a.example", "a.example"])
+        const found = yield* orders.find({ id: order.id, profile: "p", accountId })
+        assert.deepStrictEqual(found, {
+          id: order.id,
+          profile: "p",
+          accountId,
+          status: "pending",
+          identifiers: [dns("b.example"), dns("*.a.example"), dns("a.example")],
+          notBefore: undefined,
+          notAfter: 9_000_000_000,
+          replaces: undefined,
+          error: undefined,
+          createdAt: 100,
+          authorizationIds: order.authz
+        })
+        assert.isUndefined(yield* orders.find({ id: order.id, profile: "q", accountId }))
+        assert.isUndefined(yield* orders.find({ id: order.id, profile: "p", accountId: other }))
+        assert.sameMembers(
+          [...yield* column("SELECT name_rev FROM order_identifiers")],
+          ["elpmaxe.b", "elpmaxe.a.*", "elpmaxe.a"]
+        )
+      }))
+
+    test("promote leaves pending alone, and only when every authorization is valid", () =>
+      Effect.gen(function*() {
+        for (const status of orderStatuses) {
+          for (const authz of authorizationStatuses) {
+            const { id } = yield* orderAt(status, authz)
+            const moves = status === "pending" && authz === "valid"
+            assert.strictEqual((yield* orders.promote(id)) !== undefined, moves, `${status} ${authz}`)
+            assert.strictEqual(yield* statusOf("orders", id), moves ? "ready" : status)
+          }
+        }
+        const accountId = yield* addAccount()
+        const two = yield* addOrder(accountId, ["a.example", "b.example"])
+        yield* set("authorizations", two.authzId, "valid")
+        assert.isUndefined(yield* orders.promote(two.id), "one of two")
+      }))
+
+    test("demote leaves ready alone", () =>
+      Effect.gen(function*() {
+        for (const status of orderStatuses) {
+          const { id } = yield* orderAt(status)
+          assert.strictEqual((yield* orders.demote(id)) !== undefined, status === "ready")
+          assert.strictEqual(yield* statusOf("orders", id), status === "ready" ? "pending" : status)
+        }
+      }))
+
+    test("claim leaves ready alone: owned, unexpired, every authorization valid", () =>
+      Effect.gen(function*() {
+        const other = yield* addAccount()
+        for (const status of orderStatuses) {
+          for (const authz of authorizationStatuses) {
+            const { accountId, id } = yield* orderAt(status, authz)
+            const claim = (deviation: object) =>
+              orders.claim({ id, profile: "p", accountId, createdAfter: 99, ...deviation })
+            assert.isUndefined(yield* claim({ profile: "q" }))
+            assert.isUndefined(yield* claim({ accountId: other }))
+            assert.isUndefined(yield* claim({ createdAfter: 100 }), "expired")
+            const moves = status === "ready" && authz === "valid"
+            assert.strictEqual((yield* claim({}))?.status, moves ? "processing" : undefined)
+            assert.isUndefined(yield* claim({}), "once")
+            assert.strictEqual(yield* statusOf("orders", id), moves ? "processing" : status)
+          }
+        }
+      }))
+
+    test("issue leaves processing alone: account and every authorization still valid", () =>
+      Effect.gen(function*() {
+        const certificate = {
+          certificate: "PEM",
+          certSerial: "0a",
+          certPubkey: Buffer.from([1]),
+          certNotAfter: 4_102_444_800
+        }
+        for (const status of orderStatuses) {
+          for (const authz of authorizationStatuses) {
+            for (const account of accountStatuses) {
+              const { accountId, id } = yield* orderAt(status, authz)
+              yield* set("accounts", accountId, account)
+              const moves = status === "processing" && authz === "valid" && account === "valid"
+              const name = `${status} ${authz} ${account}`
+              assert.strictEqual((yield* orders.issue({ id, ...certificate })) !== undefined, moves, name)
+              assert.strictEqual(yield* statusOf("orders", id), moves ? "valid" : status, name)
+              const found = yield* certificates.certificate({ id, profile: "p", accountId })
+              assert.strictEqual(found?.certificate, moves ? "PEM" : undefined, name)
+            }
+          }
+        }
+      }))
+
+    test("fail leaves the unfinished states, failIssuance processing alone; the error is kept as sent", () =>
+      Effect.gen(function*() {
+        for (const status of orderStatuses) {
+          const first = yield* orderAt(status)
+          const unfinished = (orderMoves.fail.from as ReadonlyArray<string>).includes(status)
+          assert.strictEqual((yield* orders.fail(first.id, problem)) !== undefined, unfinished, status)
+          assert.strictEqual(yield* statusOf("orders", first.id), unfinished ? "invalid" : status)
+          const found = yield* orders.find({ id: first.id, profile: "p", accountId: first.accountId })
+          assert.deepStrictEqual(found?.error, unfinished ? problem : undefined)
+          const second = yield* orderAt(status)
+          assert.strictEqual((yield* orders.failIssuance(second.id, problem)) !== undefined, status === "processing")
+          assert.strictEqual(yield* statusOf("orders", second.id), status === "processing" ? "invalid" : status)
+        }
+      }))
+
+    test("a certificate is shown for a valid order of this account and profile alone", () =>
+      Effect.gen(function*() {
+        const { accountId, id } = yield* orderAt("processing")
+        const other = yield* addAccount()
+        yield* orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: Buffer.from([1]), certNotAfter: 1 })
+        assert.deepStrictEqual(yield* certificates.certificate({ id, profile: "p", accountId }), { certificate: "PEM" })
+        assert.isUndefined(yield* certificates.certificate({ id, profile: "q", accountId }))
+        assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId: other }))
+        yield* set("orders", id, "invalid")
+        assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId }))
+      }))
+
+    test("for issuance: the account's status and how many authorizations are not valid, within the profile", () =>
+      Effect.gen(function*() {
+        const accountId = yield* addAccount()
+        const order = yield* addOrder(accountId, ["a.example", "b.example", "c.example"])
+        yield* set("authorizations", order.authzId, "valid")
+        yield* set("accounts", accountId, "deactivated")
+        assert.deepInclude((yield* orders.findForIssuance("p", order.id)) ?? {}, {
+          accountStatus: "deactivated",
+          unvalidated: 2
+        })
+        assert.isUndefined(yield* orders.findForIssuance("q", order.id))
+      }))
+
+    test("a key is burnt for everybody, or for one account, who gets no certificate for it stored", () =>
+      Effect.gen(function*() {
+        const longest = Buffer.alloc(1100, 7) // of an RSA key of 8192 bits
+        const { accountId, id } = yield* orderAt("processing")
+        const another = yield* addAccount()
+        assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
+        yield* burntKeys.insert({ pubkey: longest, accountId: another, now: 1 })
+        yield* burntKeys.insert({ pubkey: longest, accountId: another, now: 2 })
+        assert.isTrue(yield* burntKeys.isBurnt(longest, another))
+        assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
+        assert.isFalse(yield* burntKeys.isBurnt(longest))
+        const stored = (certPubkey: Buffer) =>
+          orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey, certNotAfter: 1 })
+        for (const who of [accountId, burntKeys.everybody]) {
+          yield* burntKeys.insert({ pubkey: longest, accountId: who, now: 1 })
+          assert.isTrue(yield* burntKeys.isBurnt(longest, accountId))
+          assert.isUndefined(yield* stored(longest))
+          yield* sql(`DELETE FROM burnt_keys WHERE burnt_at = 1`)
+        }
+        assert.isDefined(yield* stored(longest))
+      }))
+
+    test("stuck: processing, old enough and without a live signing job", () =>
+      Effect.gen(function*() {
+        const { id } = yield* orderAt("processing")
+        yield* orderAt("ready")
+        assert.deepStrictEqual((yield* orders.findStuck(101, 10)).map((one) => one.id), [id])
+        assert.deepStrictEqual(yield* orders.findStuck(100, 10), [], "young")
+        assert.deepStrictEqual(yield* orders.findStuck(101, 0), [])
+        const jobId = JobId(yield* uuid)
+        yield* jobs.insert({
+          id: jobId,
+          kind: "signer_issue",
+          dedupKey: id,
+          payload: "{}",
+          runAt: 0,
+          maxAttempts: 3,
+          deadline: undefined,
+          now: 0,
+          origin: "test"
+        })
+        assert.deepStrictEqual(yield* orders.findStuck(101, 10), [], "its job lives")
+        yield* set("jobs", jobId, "running")
+        assert.deepStrictEqual(yield* orders.findStuck(101, 10), [])
+        yield* set("jobs", jobId, "failed")
+        assert.deepStrictEqual((yield* orders.findStuck(101, 10)).map((one) => one.id), [id])
+      }))
+
+    test("the sweep takes old unfinished and failed orders of one profile, never a valid one, in batches", () =>
+      Effect.gen(function*() {
+        const accountId = yield* addAccount()
+        for (const status of orderStatuses) {
+          for (const [now, profile] of [[10, "p"], [50, "p"], [10, "q"]] as const) {
+            const order = yield* addOrder(accountId, ["a.example"], now, profile)
+            yield* set("orders", order.id, status)
+          }
+        }
+        assert.strictEqual(yield* orders.sweep("p", 50, 3), 3)
+        assert.strictEqual(yield* orders.sweep("p", 50, 3), 1)
+        assert.strictEqual(yield* orders.sweep("p", 50, 3), 0)
+        assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'p' AND created_at = 50"), 5)
+        assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'q'"), 5)
+        assert.deepStrictEqual(yield* column("SELECT status FROM orders WHERE profile = 'p' AND created_at = 10"), [
+          "valid"
+        ])
+        assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 11)
+      }))
+
+    test("profiles are those that have accounts", () =>
+      Effect.gen(function*() {
+        yield* addAccount("p")
+        yield* addAccount("p")
+        yield* addAccount("q")
+        assert.sameDeepMembers([...yield* orders.profiles], [{ profile: "p" }, { profile: "q" }])
+      }))
+
+    test("locking an absent or present row is quiet", () =>
+      transaction(Effect.gen(function*() {
+        yield* orders.lock(Id.OrderId(yield* uuid))
+        yield* accounts.lock(Id.AccountId(yield* uuid))
+      })))
+  })
+
+  describe("authorizations and challenges", () => {
+    test("are found by id, profile and account together", () =>
+      Effect.gen(function*() {
+        const accountId = yield* addAccount()
+        const other = yield* addAccount()
+        const order = yield* addOrder(accountId, ["a.example"])
+        const dnsId = Id.ChallengeId(yield* uuid)
+        yield* authorizations.insertOffered(100, [{
+          id: dnsId,
+          authzId: order.authzId,
+          type: "dns-01",
+          position: 1,
+          token: "t2"
+        }])
+        const expected = {
+          id: order.challengeId,
+          type: "http-01" as const,
+          token: "token a.example",
+          status: "pending" as const,
+          validatedAt: undefined,
+          error: undefined,
+          authzId: order.authzId,
+          authzStatus: "pending" as const,
+          identifier: dns("a.example"),
+          createdAt: 100,
+          orderId: order.id,
+          orderStatus: "pending" as const
+        }
+        const rows = yield* authorizations.find(order.authzId, { profile: "p", accountId })
+        assert.deepStrictEqual(rows[0], expected)
+        assert.deepStrictEqual(rows.map(({ id }) => id), [order.challengeId, dnsId], "in the order offered")
+        assert.deepStrictEqual(
+          yield* authorizations.findChallenge(order.challengeId, { profile: "p", accountId }),
+          expected
+        )
+        assert.deepStrictEqual(yield* authorizations.findForValidation(order.challengeId, "p"), expected)
+        for (const scope of [{ profile: "q", accountId }, { profile: "p", accountId: other }]) {
+          assert.deepStrictEqual(yield* authorizations.find(order.authzId, scope), [])
+          assert.isUndefined(yield* authorizations.findChallenge(order.challengeId, scope))
+        }
+        assert.isUndefined(yield* authorizations.findForValidation(order.challengeId, "q"))
+      }))
+
+    test("claim leaves pending alone: authorization and order pending and unexpired", () =>
+      Effect.gen(function*() {
+        for (const status of challengeStatuses) {
+          for (const authz of authorizationStatuses) {
+            for (const order of orderStatuses) {
+              const row = yield* orderAt(order, authz)
+              yield* set("challenges", row.challengeId, status)
+              const claim = (createdAfter: number) =>
+                authorizations.claim({ id: row.challengeId, accountId: row.accountId, cap: 32, createdAfter })
+              assert.isUndefined(yield* claim(100), "expired")
+              const moves = status === "pending" && authz === "pending" && order === "pending"
+              assert.strictEqual((yield* claim(99)) !== undefined, moves, `${status} ${authz} ${order}`)
+              assert.strictEqual(yield* statusOf("challenges", row.challengeId), moves ? "processing" : status)
+            }
+          }
+        }
+      }))
+
+    test("claim counts the account's processing challenges against the cap; 0 is no cap", () =>
+      Effect.gen(function*() {
+        const accountId = yield* addAccount()
+        const another = yield* orderAt("pending", "pending")
+        yield* set("challenges", another.challengeId, "processing")
+        const placed = yield* Effect.replicateEffect(addOrder(accountId), 4)
+        const claim = (index: number, cap: number) =>
+          authorizations.claim({
+            id: placed[index]?.challengeId ?? Id.ChallengeId(""),
+            accountId,
+            cap,
+            createdAfter: 0
+          })
+        assert.isDefined(yield* claim(0, 2))
+        assert.isDefined(yield* claim(1, 2))
+        assert.isUndefined(yield* claim(2, 2))
+        assert.strictEqual(yield* authorizations.countInFlight(accountId), 2)
+        assert.isDefined(yield* claim(2, 0), "no cap")
+        assert.isUndefined(yield* claim(3, 3))
+        yield* authorizations.accept(placed[0]?.challengeId ?? Id.ChallengeId(""), 100)
+        assert.isDefined(yield* claim(3, 3), "a place came free")
+      }))
+
+    test("accept and refuse leave processing alone", () =>
+      Effect.gen(function*() {
+        for (const status of challengeStatuses) {
+          const [one, two] = [yield* orderAt("pending", "pending"), yield* orderAt("pending", "pending")]
+          yield* set("challenges", one.challengeId, status)
+          yield* set("challenges", two.challengeId, status)
+          const moves = status === "processing"
+          assert.strictEqual((yield* authorizations.accept(one.challengeId, 555)) !== undefined, moves)
+          assert.strictEqual((yield* authorizations.refuse(two.challengeId, problem)) !== undefined, moves)
+          const [accepted, refused] = [
+            yield* authorizations.findForValidation(one.challengeId, "p"),
+            yield* authorizations.findForValidation(two.challengeId, "p")
+          ]
+          assert.deepInclude(
+            accepted ?? {},
+            moves ? { status: "valid", validatedAt: 555 } : { status, validatedAt: undefined }
+          )
+          assert.strictEqual(refused?.status, moves ? "invalid" : status)
+          assert.deepStrictEqual(refused?.error, moves ? problem : undefined)
+        }
+      }))
+
+    const moves = {
+      accept: [["pending"], "valid"],
+      refuse: [["pending"], "invalid"],
+      expire: [["pending"], "expired"],
+      deactivate: [["pending", "valid"], "deactivated"]
+    } as const
+    for (const [name, [from, to]] of Object.entries(moves)) {
+      test(`${name} leaves ${from.join(" and ")} alone`, () =>
+        Effect.gen(function*() {
+          for (const status of authorizationStatuses) {
+            const { authzId } = yield* orderAt("pending", status)
+            const moved = (from as ReadonlyArray<string>).includes(status)
+            assert.strictEqual(
+              (yield* authorizations.transition(name as keyof typeof moves, authzId)) !== undefined,
+              moved
+            )
+            assert.strictEqual(yield* statusOf("authorizations", authzId), moved ? to : status)
+          }
+        }))
+    }
+
+    test("expire stores it on pending authorizations past their time, in one profile, in batches", () =>
+      Effect.gen(function*() {
+        const accountId = yield* addAccount()
+        const old = yield* Effect.replicateEffect(addOrder(accountId, ["a.example", "b.example"], 10), 2)
+        const young = yield* addOrder(accountId, ["a.example"], 11)
+        const foreign = yield* addOrder(accountId, ["a.example"], 10, "q")
+        yield* set("authorizations", old[0]?.authzId ?? "", "valid")
+        assert.strictEqual(yield* authorizations.expire("p", 10, 2), 2)
+        assert.strictEqual(yield* authorizations.expire("p", 10, 2), 1)
+        assert.strictEqual(yield* authorizations.expire("p", 10, 2), 0)
+        assert.strictEqual(yield* statusOf("authorizations", young.authzId), "pending")
+        assert.strictEqual(yield* statusOf("authorizations", foreign.authzId), "pending")
+        assert.strictEqual(yield* statusOf("authorizations", old[0]?.authzId ?? ""), "valid")
+      }))
+
+    test("orphaned: processing, old enough and without a live job, with the account's key", () =>
+      Effect.gen(function*() {
+        const pubkey = Buffer.from("the key")
+        const accountId = yield* addAccount("p", pubkey)
+        const order = yield* addOrder(accountId)
+        yield* addOrder(accountId)
+        yield* set("challenges", order.challengeId, "processing")
+        const found = yield* authorizations.findOrphaned(101, 10)
+        assert.strictEqual(found.length, 1)
+        assert.deepInclude(found[0] ?? {}, { id: order.challengeId, profile: "p", orderId: order.id })
+        assert.deepStrictEqual(Buffer.from(found[0]?.pubkey ?? []), pubkey)
+        assert.deepStrictEqual(yield* authorizations.findOrphaned(100, 10), [], "young")
+        yield* jobs.insert({
+          id: JobId(yield* uuid),
+          kind: "challenge_validate",
+          dedupKey: order.challengeId,
+          payload: "{}",
+          runAt: 0,
+          maxAttempts: 3,
+          deadline: undefined,
+          now: 0,
+          origin: "test"
+        })
+        assert.deepStrictEqual(yield* authorizations.findOrphaned(101, 10), [])
+        yield* sql("UPDATE jobs SET status = 'done'")
+        assert.strictEqual((yield* authorizations.findOrphaned(101, 10)).length, 1)
+      }))
+
+    test("no authorizations and no challenges at all are inserted as such", () =>
+      Effect.gen(function*() {
+        const { id } = yield* orderAt("pending")
+        const before = yield* count("SELECT count(*) FROM authorizations")
+        yield* authorizations.insert(id, 0, [])
+        yield* authorizations.insertOffered(0, [])
+        assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), before)
+      }))
+
+    test("a hundred names and tokens are one insert each", () =>
+      Effect.gen(function*() {
+        const accountId = yield* addAccount()
+        const id = Id.OrderId(yield* uuid)
+        const names = Array.from({ length: 100 }, (_, index) => `n${index}.example`)
+        const base = { id, profile: "p", accountId, notBefore: undefined, notAfter: undefined, replaces: undefined }
+        yield* orders.insert({ ...base, now: 0, ip: undefined, ptr: undefined, identifiers: names.map(dns) })
+        yield* orders.insertIdentifiers(id, "p", names.map((name) => [name, name]))
+        const ids = yield* Effect.forEach(names, () => Effect.map(uuid, Id.AuthorizationId))
+        const wanted = names.map((name, index) => ({ id: ids[index] ?? Id.AuthorizationId(""), identifier: dns(name) }))
+        yield* authorizations.insert(id, 0, wanted)
+        assert.deepStrictEqual((yield* orders.find({ id, profile: "p", accountId }))?.authorizationIds, ids)
+      }))
+  })
+
+  describe("nonces", () => {
+    test("are consumed once, alone and together, and swept by age", () =>
+      Effect.gen(function*() {
+        yield* nonces.insert(["a", "b", "c"], 100)
+        yield* nonces.insert(["d"], 200)
+        assert.deepStrictEqual(yield* nonces.consume(["a"]), [{ value: "a", createdAt: 100 }])
+        assert.deepStrictEqual(yield* nonces.consume(["a"]), [])
+        assert.sameDeepMembers([...yield* nonces.consume(["a", "b", "x"])], [{ value: "b", createdAt: 100 }])
+        assert.strictEqual(yield* nonces.sweep(100, 10), 0, "not before its time")
+        yield* nonces.insert(["e", "f"], 100)
+        assert.strictEqual(yield* nonces.sweep(101, 2), 2)
+        assert.strictEqual(yield* nonces.sweep(101, 2), 1)
+        assert.deepStrictEqual(yield* column("SELECT value FROM nonces"), ["d"])
+      }))
+  })
+
+  describe("workers", () => {
+    test("are written, refreshed, seen by host and role, removed and forgotten", () =>
+      Effect.gen(function*() {
+        const row = { owner: "host:1:u", roles: "acme,worker", version: "1", startedAt: 100 }
+        yield* workers.present({ ...row, now: 100 })
+        yield* workers.present({ ...row, startedAt: 999, now: 150 })
+        assert.deepStrictEqual(
+          yield* sql("SELECT started_at AS s, last_seen_at AS l FROM workers").pipe(
+            Effect.map((rows) => rows.map(({ l, s }) => [Number(s), Number(l)]))
+          ),
+          [[100, 150]]
+        )
+        assert.isTrue(yield* workers.wasSeen("host", "worker", 150, 200))
+        assert.isFalse(yield* workers.wasSeen("host", "worker", 0, 149), "by a clock that was wrong")
+        assert.isFalse(yield* workers.wasSeen("host", "worker", 151, 200))
+        assert.isFalse(yield* workers.wasSeen("hos", "worker", 0, 200))
+        assert.isFalse(yield* workers.wasSeen("other", "worker", 0, 200))
+        assert.isFalse(yield* workers.wasSeen("host", "work", 0, 200))
+        assert.isFalse(yield* workers.wasSeen("host", "admin", 0, 200))
+        yield* workers.present({ ...row, owner: "h%st:2:u", now: 10 })
+        assert.isFalse(yield* workers.wasSeen("hxst", "worker", 0, 200), "no pattern")
+        assert.strictEqual(yield* workers.sweep(11, 200), 1)
+        yield* workers.present({ ...row, owner: "host:3:u", now: 201 })
+        assert.strictEqual(yield* workers.sweep(11, 200), 1, "seen later than now")
+        yield* workers.remove("host:1:u")
+        assert.strictEqual(yield* count("SELECT count(*) FROM workers"), 0)
+      }))
+  })
+
+  describe("audit", () => {
+    test("rows are written with the outcome of their event, cut to their bounds", () =>
+      Effect.gen(function*() {
+        yield* audit.insert({
+          event: "certificate_issue_failed",
+          actorKind: "acme",
+          actorId: "a",
+          identifiers: Array.from({ length: 150 }, (_, index) => `${index}`),
+          userAgent: "x".repeat(300),
+          requestId: "r".repeat(300),
+          reason: "badCSR",
+          detail: { cause: "bad_csr" }
+        })
+        const [row] = yield* sql("SELECT * FROM audit_log")
+        assert.deepInclude(row ?? {}, {
+          event: "certificate_issue_failed",
+          outcome: "failure",
+          actor_kind: "acme",
+          reason: "badCSR",
+          detail: `{"cause":"bad_csr"}`,
+          profile: null,
+          client_ip: null,
+          user_agent: "x".repeat(256),
+          request_id: "r".repeat(128)
+        })
+        assert.strictEqual((JSON.parse(String(row?.identifiers)) as ReadonlyArray<string>).length, 100)
+      }))
+
+    test("a row that cannot be written fails nothing", () =>
+      Effect.gen(function*() {
+        const row = { event: "account_deactivated", actorKind: "nobody" as "acme", detail: { via: "account" } } as const
+        yield* audit.record(row)
+        assert.strictEqual((yield* Effect.exit(audit.insert(row)))._tag, "Failure")
+        assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 0)
+      }))
+  })
+})

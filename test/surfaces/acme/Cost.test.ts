@@ -1,0 +1,136 @@
+import { Context, Effect, Schema } from "effect"
+import { generateKeyPairSync } from "node:crypto"
+import tr46 from "tr46"
+import { assert, describe, it } from "vitest"
+import { checkContacts } from "../../../src/domain/Account.ts"
+import { AccountId } from "../../../src/domain/Id.ts"
+import { create } from "../../../src/operations/order/Orders.ts"
+import { importJwk } from "../../../src/pki/jose/Jwk.ts"
+import { parseJws, parseObject } from "../../../src/pki/jose/Jws.ts"
+import { rsaWeakness } from "../../../src/pki/keys/WeakKey.ts"
+import { parseCertId } from "../../../src/pki/x509/CertId.ts"
+import { readCertificate } from "../../../src/pki/x509/Certificate.ts"
+import { parseCsr } from "../../../src/pki/x509/Csr.ts"
+import { NewOrder } from "../../../src/surfaces/acme/Handlers.ts"
+import { der, makeCsr } from "../../support/Csr.ts"
+import { configOf, profileOf } from "../../support/Graph.ts"
+import { callsOf } from "../../support/Work.ts"
+
+/*
+ * What one request may cost, whatever is in it: no reader of what clients send does more than a bounded amount of work,
+ * counted in calls. Bodies are as long as they may be (server.max_body_bytes).
+ */
+
+const longest = 131_072
+const mostCalls = 200_000
+/** Those that judge labels take much longer than others. */
+const mostCallsOverLabels = 30_000
+
+const profile = profileOf(configOf())
+const caller = {
+  profile,
+  accountId: AccountId("00000000-0000-7000-8000-000000000000"),
+  thumbprint: "",
+  pubkey: new Uint8Array(),
+  client: {}
+}
+
+type Needs = Effect.Effect.Context<ReturnType<typeof create>>
+
+/** newOrder up to where names have been judged; these are refused, so that nothing behind it is needed. */
+const orders = (names: ReadonlyArray<string>) =>
+  Effect.runSync(Effect.flip(Effect.provide(
+    create(caller, {
+      identifiers: names.map((value) => ({ type: "dns", value })),
+      notBefore: undefined,
+      notAfter: undefined
+    }),
+    Context.unsafeMake<Needs>(new Map())
+  )))
+
+const partsOf = (refusal: ReturnType<typeof orders>) => refusal._tag === "Compound" ? refusal.parts : []
+
+/** Different xn-- labels, short enough for 29 of them in a name. */
+const labels: ReadonlyArray<string> = Array.from(
+  { length: 3100 },
+  (_, at) => tr46.toASCII(String.fromCodePoint(0x4e00 + at)) ?? ""
+)
+const names = (ending: string) =>
+  Array.from({ length: 100 }, (_, at) => [...labels.slice(at * 28, at * 28 + 28), ending].join("."))
+
+const base64url = (text: string) => Buffer.from(text).toString("base64url")
+const nulls = (count: number) => Array.from({ length: count }, () => Buffer.of(5, 0))
+const junk = der(0x30, ...nulls(longest / 2))
+const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+const { csr: ofManyNames } = makeCsr({
+  names: Array.from({ length: 20_000 }, (_, at) => at.toString(36)),
+  key: privateKey
+})
+
+const within = (what: string, program: () => unknown, most = mostCalls) =>
+  it(`${what}: at most ${most} calls`, () => assert.isAtMost(callsOf(program), most))
+
+describe("the cost of", () => {
+  within(
+    "an order of 100 names with 28 xn-- labels each, all refused",
+    () => orders(names("xn--a")),
+    mostCallsOverLabels
+  )
+  within(
+    "an order of names whose labels are right, but the last name",
+    () => orders([...names("example").slice(1), "."])
+  )
+  within("an order of 100 names that are none", () => orders(Array.from({ length: 100 }, () => "-.".repeat(600))))
+  within("a newOrder of as many members as there can be", () =>
+    Schema.decodeUnknownEither(NewOrder)({
+      identifiers: Array.from({ length: longest / 24 }, () => ({ type: "", value: "" }))
+    }))
+  within("a body that is all brackets", () => parseObject(Buffer.from(`{"a":[${"[],".repeat(longest / 3)}[]]}`)))
+  within("a JWS whose header is as long as it can be", () =>
+    parseJws(Buffer.from(JSON.stringify({
+      protected: base64url(JSON.stringify({ x: Array.from({ length: longest / 4 }, () => 1) })),
+      payload: "",
+      signature: ""
+    }))))
+  within(
+    "a jwk with a modulus and an exponent as long as they can be",
+    () => importJwk({ kty: "RSA", n: "_".repeat(longest / 2), e: "_".repeat(longest / 2) })
+  )
+  within("a CSR of as many elements as there can be", () => parseCsr(junk))
+  within("a CSR of 20 000 names", () => parseCsr(ofManyNames))
+  within("a certificate of as many elements as there can be", () => readCertificate(junk))
+  within("a certID as long as it can be", () => parseCertId(`${"A".repeat(longest / 2)}.${"A".repeat(longest / 2)}`))
+  within(
+    "contacts as many and as long as they can be",
+    () => checkContacts(Array.from({ length: 32 }, () => `mailto:${"%61".repeat(longest / 96)}@a`))
+  )
+  within("an RSA modulus of 8192 bits", () => rsaWeakness(new Uint8Array(1024).fill(0xff)))
+})
+
+describe("an order", () => {
+  it("is refused once ten of its names are, and lists these", () => {
+    assert.strictEqual(partsOf(orders(names("-"))).length, 10)
+  })
+
+  it("of more different xn-- labels than are judged for one request is told so, as often as it is made", () => {
+    for (const _ of [1, 2]) {
+      const [first] = partsOf(orders(names("example")))
+      assert.match(first !== undefined && "detail" in first ? first.detail : "", /more than 256 different xn-- labels/)
+    }
+  })
+
+  it("of names that share their labels is not", () => {
+    const shared = labels.slice(0, 28).join(".")
+    const refusal = orders([...Array.from({ length: 99 }, (_, at) => `a${at}.${shared}`), "."])
+    assert.strictEqual(refusal._tag, "MalformedIdentifier")
+  })
+})
+
+describe("what is remembered of labels", () => {
+  it("makes the same names cheap the next time", () => {
+    const some = Array.from({ length: 7 }, (_, at) => labels.slice(2900 + at * 28, 2928 + at * 28).join("."))
+    const ask = () => orders([...some, "."])
+    const [first, second] = [callsOf(ask), callsOf(ask)]
+    assert.isAtMost(second * 3, first)
+  })
+})

@@ -1,0 +1,528 @@
+import { Effect, Fiber } from "effect"
+import { generateKeyPairSync, randomBytes } from "node:crypto"
+import { assert, describe } from "vitest"
+import type { Answer } from "../../../src/kernel/http/Message.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../../src/kernel/sql/Database.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import * as eab from "../../../src/operations/Eab.ts"
+import type { AcmeKey, DirectoryBody, FlattenedJws } from "../../support/AcmeSession.ts"
+import type { Credential } from "../../support/Binding.ts"
+import { bindingOf } from "../../support/Binding.ts"
+import { databases } from "../../support/Databases.ts"
+import type { World } from "../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql } from "../../support/Graph.ts"
+import {
+  acmeKey,
+  bodyOf,
+  byAccount,
+  freshNonce,
+  headerOf,
+  posted,
+  requestOf,
+  signed,
+  surfaceOf,
+  urlOf
+} from "../../support/Handle.ts"
+import { useWorld } from "../../support/UseWorld.ts"
+
+/* External account binding (RFC 8555 section 7.3.4), with every line about it in docs/attacks.md, "Accounts". */
+
+/** Profiles `default` and `other` want a binding; `open` does not, and `strict` has terms besides. */
+const config = configOf(`
+[eab]
+enabled = true
+[profiles.open.eab]
+enabled = false
+[profiles.strict.meta]
+terms_of_service = "https://terms.example/"
+`)
+const surface = surfaceOf(config)
+const newAccountAt = (profile: string): string => `/profile/${profile}/newAccount`
+const operator = { kind: "cli", id: "tester" } as const
+const oneText = "The external account binding is not one of an accepted credential."
+const nobody = "01234567-89ab-7def-8123-456789abcdef"
+
+describe.each(databases)("external account binding on $name", (backend) => {
+  const { database, records, test } = useWorld(backend, {
+    around: (body) =>
+      Effect.suspend(() => {
+        answers.length = 0
+        secrets.clear()
+        return Effect.zipRight(body, nothingTold)
+      })
+  })
+  /** What must be in no record and in no answer: secrets in every spelling, and every MAC sent. */
+  const secrets = new Set<string>()
+  const answers: Array<Answer> = []
+
+  const nothingTold = Effect.sync(() => {
+    const told = JSON.stringify(records) + answers.map(({ body, headers }) => JSON.stringify([headers, String(body)]))
+    for (const secret of secrets) assert.notInclude(told, secret)
+  })
+
+  const credential = (profile?: string) =>
+    Effect.map(eab.create(operator, { label: "a label", profile }), ({ credential, secret }): Credential => {
+      for (const form of ["base64url", "base64", "hex"] as const) secrets.add(Buffer.from(secret).toString(form))
+      return { kid: credential.kid, secret }
+    })
+
+  const handled = Effect.fnUntraced(function*(request: Parameters<Effect.Effect.Success<typeof surface>["handle"]>[0]) {
+    const answer = yield* (yield* surface).handle(request)
+    answers.push(answer)
+    return answer
+  })
+
+  /** newAccount with members on top of the agreement; `undefined` removes one. */
+  const newAccount = (key: AcmeKey, payload: object, profile = "default") =>
+    Effect.flatMap(freshNonce, (nonce) => {
+      const target = newAccountAt(profile)
+      const header = { jwk: key.jwk, url: urlOf(target), nonce }
+      return handled(posted(target, signed(key, header, { termsOfServiceAgreed: true, ...payload })))
+    })
+
+  const correct = (to: Credential, key: AcmeKey, more: Parameters<typeof bindingOf>[3] = {}, profile = "default") => {
+    const binding = bindingOf(to, key.jwk, urlOf(newAccountAt(profile)), more)
+    secrets.add(binding.signature)
+    return binding
+  }
+
+  const bound = (to: Credential, key: AcmeKey, profile = "default") =>
+    newAccount(key, { externalAccountBinding: correct(to, key, {}, profile) }, profile)
+
+  const kidsOf = Effect.suspend(() =>
+    column(
+      `SELECT ${backend.dialect === "sqlite" ? "lower(hex(eab_kid))" : "encode(eab_kid, 'hex')"} FROM accounts
+       ORDER BY id`
+    )
+  )
+  const stored = ({ kid }: Credential): string => kid.replaceAll("-", "")
+
+  const of = (event: Record["event"]) => records.filter((record) => record.event === event)
+
+  /** Refused for a reason, with a nonce that works and without an account. */
+  const refused = Effect.fnUntraced(function*(
+    answer: Answer,
+    [status, type]: readonly [number, string],
+    told: { readonly reason: string; readonly kid?: string | undefined }
+  ) {
+    assert.deepStrictEqual(
+      [answer.status, bodyOf(answer).type],
+      [status, `urn:ietf:params:acme:error:${type}`],
+      String(answer.body)
+    )
+    const [rejection, ...more] = of("eab_rejected")
+    assert.isEmpty(more)
+    assert.strictEqual(rejection?.level, "warn")
+    assert.deepStrictEqual(rejection?.fields, { kid: undefined, ...told })
+    assert.isEmpty(of("eab_verified"))
+    // The lookup needs no binding, so all that can be wrong about it is its nonce.
+    const [key, target] = [acmeKey(), newAccountAt("default")]
+    const nonce = headerOf(answer, "replay-nonce")
+    const next = yield* handled(
+      posted(target, signed(key, { jwk: key.jwk, url: urlOf(target), nonce }, { onlyReturnExisting: true }))
+    )
+    assert.strictEqual(bodyOf(next).type, "urn:ietf:params:acme:error:accountDoesNotExist")
+  })
+
+  /** Refusals of newAccount are log records only. */
+  const nothingWritten = Effect.gen(function*() {
+    assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
+    assert.isEmpty((yield* column("SELECT event FROM audit_log")).filter((event) => !event.startsWith("eab_")))
+  })
+
+  interface Attempt {
+    readonly to: Credential
+    readonly key: AcmeKey
+    readonly binding: FlattenedJws
+  }
+  const flipped = (text: string): string => {
+    const bytes = Buffer.from(text, "base64url")
+    bytes[31] = (bytes[31] ?? 0) ^ 1
+    return bytes.toString("base64url")
+  }
+
+  const unauthorized: ReadonlyArray<
+    readonly [
+      name: string,
+      reason: string,
+      make: (attempt: Attempt) => Effect.Effect<unknown, unknown, Database | World>,
+      kid?: (attempt: Attempt) => string | undefined
+    ]
+  > = [
+    [
+      "the MAC of another secret",
+      "mac_mismatch",
+      ({ key, to }) => Effect.succeed(correct(to, key, { secret: randomBytes(32) }))
+    ],
+    [
+      "a MAC with one bit turned",
+      "mac_mismatch",
+      ({ binding }) => Effect.succeed({ ...binding, signature: flipped(binding.signature) })
+    ],
+    [
+      "a MAC without its last octet",
+      "mac_mismatch",
+      ({ binding }) =>
+        Effect.succeed({
+          ...binding,
+          signature: Buffer.from(binding.signature, "base64url").subarray(0, 31).toString("base64url")
+        })
+    ],
+    ["no MAC", "mac_mismatch", ({ binding }) => Effect.succeed({ ...binding, signature: "" })],
+    [
+      "an unknown kid",
+      "unknown_kid",
+      ({ key, to }) => Effect.succeed(correct({ ...to, kid: nobody }, key)),
+      () => nobody
+    ],
+    [
+      "an unknown kid, with the MAC of 32 zero octets",
+      "unknown_kid",
+      ({ key }) => Effect.succeed(correct({ kid: nobody, secret: new Uint8Array(32) }, key)),
+      () => nobody
+    ],
+    [
+      "the kid in upper case",
+      "unknown_kid",
+      ({ key, to }) => Effect.succeed(correct(to, key, { header: { kid: to.kid.toUpperCase() } })),
+      () => undefined
+    ],
+    [
+      "an empty kid",
+      "unknown_kid",
+      ({ key, to }) => Effect.succeed(correct(to, key, { header: { kid: "" } })),
+      () => undefined
+    ],
+    [
+      "the secret in place of the kid",
+      "unknown_kid",
+      ({ key, to }) => {
+        const kid = Buffer.from(to.secret).toString("base64url")
+        return Effect.succeed(correct(to, key, { header: { kid } }))
+      },
+      () => undefined
+    ],
+    [
+      "a revoked credential",
+      "revoked",
+      ({ binding, to }) => Effect.as(eab.revoke(operator, to.kid), binding)
+    ],
+    [
+      "a wrong MAC for a revoked credential",
+      "mac_mismatch",
+      ({ key, to }) => Effect.as(eab.revoke(operator, to.kid), correct(to, key, { secret: randomBytes(32) }))
+    ],
+    [
+      "a deleted credential",
+      "unknown_kid",
+      ({ binding, to }) => Effect.as(eab.remove(operator, to.kid, "keep"), binding)
+    ]
+  ]
+  for (const [name, reason, make, kid = ({ to }: Attempt) => to.kid] of unauthorized) {
+    test(`${name}: unauthorized, in the words of all of these`, () =>
+      Effect.gen(function*() {
+        const [to, key] = [yield* credential(), acmeKey()]
+        const attempt = { to, key, binding: correct(to, key) }
+        const answer = yield* newAccount(key, { externalAccountBinding: yield* make(attempt) })
+        yield* refused(answer, [401, "unauthorized"], { reason, kid: kid(attempt) })
+        assert.strictEqual(bodyOf(answer).detail, oneText)
+        yield* nothingWritten
+      }))
+  }
+
+  test("a credential of another profile: unauthorized, in the same words, and accepted at its own", () =>
+    Effect.gen(function*() {
+      const [to, key] = [yield* credential("other"), acmeKey()]
+      const answer = yield* bound(to, key)
+      yield* refused(answer, [401, "unauthorized"], { reason: "other_profile", kid: to.kid })
+      assert.strictEqual(bodyOf(answer).detail, oneText)
+      yield* nothingWritten
+      assert.strictEqual((yield* bound(to, key, "other")).status, 201)
+      assert.deepStrictEqual(yield* column("SELECT profile FROM accounts"), ["other"])
+    }))
+
+  const malformed: ReadonlyArray<readonly [string, (attempt: Attempt) => unknown]> = [
+    ["alg RS256", ({ key, to }) => correct(to, key, { header: { alg: "RS256" } })],
+    ["alg HS512", ({ key, to }) => correct(to, key, { header: { alg: "HS512" } })],
+    ["alg none", ({ key, to }) => ({ ...correct(to, key, { header: { alg: "none" } }), signature: "" })],
+    ["no alg", ({ key, to }) => correct(to, key, { header: { alg: undefined } })],
+    ["the url of newOrder", ({ key, to }) => correct(to, key, { header: { url: urlOf("/profile/default/newOrder") } })],
+    ["the url of another profile", ({ key, to }) => correct(to, key, {}, "other")],
+    ["no url", ({ key, to }) => correct(to, key, { header: { url: undefined } })],
+    ["the key of another account as its payload", ({ key, to }) => {
+      const payload = JSON.stringify(acmeKey().jwk)
+      return correct(to, key, { payload })
+    }],
+    ["a binding captured from another key's newAccount", ({ to }) => correct(to, acmeKey())],
+    ["a payload that is no key", ({ key, to }) => correct(to, key, { payload: "{}" })],
+    ["a payload that is a symmetric key", ({ key, to }) => correct(to, key, { payload: `{"kty":"oct","k":"AAAA"}` })],
+    ["a payload that is no JSON", ({ key, to }) => correct(to, key, { payload: "key" })],
+    ["a payload that is an array", ({ key, to }) => correct(to, key, { payload: JSON.stringify([key.jwk]) })],
+    ["an empty payload", ({ key, to }) => correct(to, key, { payload: "" })],
+    ["a nonce", ({ key, to }) => correct(to, key, { header: { nonce: "AAAA" } })],
+    ["a crit", ({ key, to }) => correct(to, key, { header: { crit: ["exp"], exp: 1 } })],
+    ["a jwk beside the kid", ({ key, to }) => correct(to, key, { header: { jwk: key.jwk } })],
+    ["a jwk in place of the kid", ({ key, to }) => correct(to, key, { header: { jwk: key.jwk, kid: undefined } })],
+    ["no kid", ({ key, to }) => correct(to, key, { header: { kid: undefined } })],
+    ["a kid that is a number", ({ key, to }) => correct(to, key, { header: { kid: 1 } })],
+    ["a kid that is null", ({ key, to }) => correct(to, key, { header: { kid: null } })],
+    ["a header that is no JSON", ({ key, to }) => correct(to, key, { protectedText: "header" })],
+    ["an unprotected header", ({ binding }) => ({ ...binding, header: {} })],
+    ["the general form", ({ binding: { payload, ...rest } }) => ({ payload, signatures: [rest] })],
+    ["padding", ({ binding }) => ({ ...binding, signature: `${binding.signature}=` })],
+    ["no signature", ({ binding: { payload, protected: header } }) => ({ payload, protected: header })],
+    ["text", ({ binding }) => `${binding.protected}.${binding.payload}.${binding.signature}`],
+    ["a number", () => 1],
+    ["true", () => true],
+    ["null", () => null],
+    ["an array", ({ binding }) => [binding]],
+    ["an empty object", () => ({})]
+  ]
+  for (const [name, make] of malformed) {
+    test(`${name}: malformed`, () =>
+      Effect.gen(function*() {
+        const [to, key] = [yield* credential(), acmeKey()]
+        const answer = yield* newAccount(key, { externalAccountBinding: make({ to, key, binding: correct(to, key) }) })
+        yield* refused(answer, [400, "malformed"], { reason: "malformed" })
+        yield* nothingWritten
+      }))
+  }
+
+  const rsa = () => acmeKey(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey)
+  const accepted: ReadonlyArray<
+    readonly [string, (key: AcmeKey) => NonNullable<Parameters<typeof bindingOf>[3]>, (() => AcmeKey)?]
+  > = [
+    ["a plain payload", () => ({})],
+    ["a plain payload of an RSA key", () => ({}), rsa],
+    ["a payload key with extra members", ({ jwk }) => ({
+      payload: JSON.stringify({ use: "sig", kid: "mine", ...jwk, alg: "ES256", ext: true, key_ops: ["verify"] })
+    })],
+    ["a payload key with its members in another order", ({ jwk }) => ({
+      payload: JSON.stringify(Object.fromEntries(Object.entries(jwk).toReversed()))
+    })],
+    ["an RSA payload key with its members in another order", ({ jwk }) => ({
+      payload: JSON.stringify(Object.fromEntries(Object.entries(jwk).toReversed()))
+    }), rsa],
+    ["a payload key with white space", ({ jwk }) => ({ payload: ` ${JSON.stringify(jwk, undefined, 2)}\n` })],
+    ["a header with a typ", () => ({ header: { typ: "JWT" } })]
+  ]
+  for (const [name, more, make = acmeKey] of accepted) {
+    test(`${name}: accepted, and the account is bound`, () =>
+      Effect.gen(function*() {
+        const [to, key] = [yield* credential(), make()]
+        const answer = yield* newAccount(key, { externalAccountBinding: correct(to, key, more(key)) })
+        assert.strictEqual(answer.status, 201, String(answer.body))
+        assert.deepStrictEqual(yield* kidsOf, [stored(to)])
+        assert.notProperty(bodyOf(answer), "externalAccountBinding", "some clients cannot update such an account")
+        assert.deepStrictEqual(eventsOf(records).filter((event) => /^(?:eab|account)_/.test(event)), [
+          "eab_verified",
+          "account_created"
+        ])
+        const [verified] = of("eab_verified")
+        const [id] = yield* column("SELECT id FROM accounts ORDER BY id")
+        assert.strictEqual(verified?.level, "info")
+        assert.strictEqual(verified?.fields["kid"], to.kid)
+        assert.include(headerOf(answer, "location"), String(verified?.fields["account_id"]))
+        if (backend.dialect === "postgres") assert.strictEqual(verified?.fields["account_id"], id)
+        assert.strictEqual(yield* count("SELECT count(*) FROM audit_log WHERE event <> 'eab_created'"), 0)
+      }))
+  }
+
+  test("none where one is needed: externalAccountRequired, also for a known key", () =>
+    Effect.gen(function*() {
+      const [to, key] = [yield* credential(), acmeKey()]
+      const answer = yield* newAccount(key, {})
+      yield* refused(answer, [403, "externalAccountRequired"], { reason: "missing" })
+      yield* nothingWritten
+      assert.strictEqual((yield* bound(to, key)).status, 201)
+      records.length = 0
+      yield* refused(yield* newAccount(key, {}), [403, "externalAccountRequired"], { reason: "missing" })
+      assert.notInclude(eventsOf(records), "account_found")
+    }))
+
+  test("onlyReturnExisting needs none, and does not look at one", () =>
+    Effect.gen(function*() {
+      const [to, key, stranger] = [yield* credential(), acmeKey(), acmeKey()]
+      const location = headerOf(yield* bound(to, key), "location")
+      records.length = 0
+      for (const more of [{}, { externalAccountBinding: null }, { externalAccountBinding: correct(to, stranger) }]) {
+        const found = yield* newAccount(key, { onlyReturnExisting: true, ...more })
+        assert.deepStrictEqual([found.status, headerOf(found, "location")], [200, location])
+        const absent = yield* newAccount(stranger, { onlyReturnExisting: true, ...more })
+        assert.deepStrictEqual(
+          [absent.status, bodyOf(absent).type],
+          [400, "urn:ietf:params:acme:error:accountDoesNotExist"]
+        )
+      }
+      assert.notIncludeMembers([...eventsOf(records)], ["eab_verified", "eab_rejected"])
+      assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 1)
+    }))
+
+  test("where it is off, whatever is sent is ignored", () =>
+    Effect.gen(function*() {
+      const to = yield* credential()
+      const whatever: ReadonlyArray<(key: AcmeKey) => unknown> = [
+        () => null,
+        () => "text",
+        () => [1],
+        () => ({}),
+        (key) => correct(to, key, { header: { alg: "none" } }, "open"),
+        (key) => correct(to, key, { secret: randomBytes(32) }, "open"),
+        (key) => correct(to, key, {}, "open")
+      ]
+      for (const make of whatever) {
+        const key = acmeKey()
+        const answer = yield* newAccount(key, { externalAccountBinding: make(key) }, "open")
+        assert.strictEqual(answer.status, 201, String(answer.body))
+      }
+      assert.strictEqual(yield* count("SELECT count(*) FROM accounts WHERE eab_kid IS NULL"), whatever.length)
+      assert.notIncludeMembers([...eventsOf(records)], ["eab_verified", "eab_rejected"])
+    }))
+
+  test("the directory says where one is needed", () =>
+    Effect.gen(function*() {
+      const metaOf = (profile: string) =>
+        Effect.map(
+          handled(requestOf("GET", `/profile/${profile}/directory`)),
+          ({ body }) => (JSON.parse(String(body)) as DirectoryBody).meta
+        )
+      assert.deepStrictEqual(yield* metaOf("default"), { externalAccountRequired: true })
+      assert.deepStrictEqual(yield* metaOf("strict"), {
+        externalAccountRequired: true,
+        termsOfService: "https://terms.example/"
+      })
+      assert.isUndefined(yield* metaOf("open"))
+    }))
+
+  test("one credential binds any number of accounts, at every profile", () =>
+    Effect.gen(function*() {
+      const to = yield* credential()
+      for (const profile of ["default", "default", "default", "other"]) {
+        assert.strictEqual((yield* bound(to, acmeKey(), profile)).status, 201)
+      }
+      assert.deepStrictEqual(yield* kidsOf, Array<string>(4).fill(stored(to)))
+      assert.strictEqual((yield* eab.find(to.kid)).accounts, 4)
+      assert.strictEqual((yield* eab.find(to.kid)).status, "active")
+    }))
+
+  test("a known key stays bound as it was, whichever credential it comes with", () =>
+    Effect.gen(function*() {
+      const [first, second, key] = [yield* credential(), yield* credential(), acmeKey()]
+      const location = headerOf(yield* bound(first, key), "location")
+      yield* sql("UPDATE accounts SET terms_of_service_agreed = NULL")
+      records.length = 0
+      const contact = ["mailto:changed@corp.example"]
+      const externalAccountBinding = correct(second, key)
+      const again = yield* newAccount(key, { contact, externalAccountBinding })
+      assert.deepStrictEqual([again.status, headerOf(again, "location")], [200, location])
+      assert.deepStrictEqual(yield* kidsOf, [stored(first)])
+      assert.deepStrictEqual(yield* column("SELECT contact FROM accounts"), ["[]"])
+      assert.strictEqual(
+        yield* count("SELECT count(*) FROM accounts WHERE terms_of_service_agreed"),
+        1,
+        "an agreement is recorded all the same"
+      )
+      const [verified] = of("eab_verified")
+      assert.deepStrictEqual(verified?.fields, { kid: second.kid, account_id: location.split("/").at(-1) })
+    }))
+
+  test("an account from before it was turned on stays without a credential", () =>
+    Effect.gen(function*() {
+      const [to, key] = [yield* credential(), acmeKey()]
+      assert.strictEqual((yield* newAccount(key, {}, "open")).status, 201)
+      yield* sql("UPDATE accounts SET profile = 'default'")
+      assert.strictEqual((yield* bound(to, key)).status, 200)
+      assert.strictEqual(yield* count("SELECT count(*) FROM accounts WHERE eab_kid IS NULL"), 1)
+    }))
+
+  test("revoking and deleting a credential leaves the accounts it bound alone", () =>
+    Effect.gen(function*() {
+      const [to, key] = [yield* credential(), acmeKey()]
+      const kid = headerOf(yield* bound(to, key), "location")
+      const order = Effect.flatMap(
+        byAccount(key, kid, "/profile/default/newOrder", { identifiers: [{ type: "dns", value: "a.example" }] }),
+        handled
+      )
+      yield* eab.revoke(operator, to.kid)
+      assert.strictEqual((yield* order).status, 201)
+      records.length = 0
+      yield* refused(yield* bound(to, acmeKey()), [401, "unauthorized"], { reason: "revoked", kid: to.kid })
+      yield* eab.remove(operator, to.kid, "keep")
+      assert.strictEqual((yield* order).status, 201)
+      assert.deepStrictEqual(yield* kidsOf, [stored(to)])
+    }))
+
+  test("terms come first, then contacts, then the binding", () =>
+    Effect.gen(function*() {
+      const [to, key] = [yield* credential(), acmeKey()]
+      const wrong = { contact: ["tel:1"], externalAccountBinding: null, termsOfServiceAgreed: false }
+      const typeOf = (answer: Answer) => [answer.status, bodyOf(answer).type?.split(":").at(-1)]
+      assert.deepStrictEqual(typeOf(yield* newAccount(key, wrong, "strict")), [403, "userActionRequired"])
+      const agreed = { ...wrong, termsOfServiceAgreed: true }
+      assert.deepStrictEqual(typeOf(yield* newAccount(key, agreed, "strict")), [400, "unsupportedContact"])
+      assert.isEmpty(of("eab_rejected"), "a binding is not looked at before its turn")
+      const reachable = { ...agreed, contact: ["mailto:ops@corp.example"] }
+      assert.deepStrictEqual(typeOf(yield* newAccount(key, reachable, "strict")), [400, "malformed"])
+      assert.strictEqual((yield* bound(to, key, "strict")).status, 201)
+    }))
+
+  test("a deactivated account is refused before its binding is looked at", () =>
+    Effect.gen(function*() {
+      const [to, key] = [yield* credential(), acmeKey()]
+      yield* bound(to, key)
+      yield* sql("UPDATE accounts SET status = 'deactivated'")
+      records.length = 0
+      for (const binding of [correct(to, key), null]) {
+        const answer = yield* newAccount(key, { externalAccountBinding: binding })
+        assert.deepStrictEqual([answer.status, bodyOf(answer).detail], [401, "The account is deactivated."])
+      }
+      assert.notIncludeMembers([...eventsOf(records)], ["eab_verified", "eab_rejected"])
+    }))
+
+  test("a binding of the old key is of no use after its rollover", () =>
+    Effect.gen(function*() {
+      const [to, key, next] = [yield* credential(), acmeKey(), acmeKey()]
+      const kid = headerOf(yield* bound(to, key), "location")
+      const target = "/profile/default/keyChange"
+      const inner = signed(next, { jwk: next.jwk, url: urlOf(target) }, { account: kid, oldKey: key.jwk })
+      assert.strictEqual((yield* Effect.flatMap(byAccount(key, kid, target, inner), handled)).status, 200)
+      records.length = 0
+      const answer = yield* newAccount(next, { externalAccountBinding: correct(to, key) })
+      yield* refused(answer, [400, "malformed"], { reason: "malformed" })
+      assert.deepStrictEqual(yield* kidsOf, [stored(to)])
+    }))
+
+  test("many newAccounts of one key at once: one account, one answer 201, bound once", () =>
+    Effect.gen(function*() {
+      const [to, key] = [yield* credential(), acmeKey()]
+      const fibers = yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.fork(bound(to, key)))
+      const statuses = yield* Effect.forEach(fibers, (fiber) => Effect.map(Fiber.join(fiber), ({ status }) => status))
+      assert.sameMembers([...statuses], [201, ...Array<number>(9).fill(200)])
+      assert.deepStrictEqual(yield* kidsOf, [stored(to)])
+      assert.strictEqual(of("eab_verified").length, 10)
+    }))
+
+  test("the loser of an insert race has its binding told of too", () =>
+    Effect.gen(function*() {
+      const [winning, losing, key] = [yield* credential(), yield* credential(), acmeKey()]
+      const location = headerOf(yield* bound(winning, key), "location")
+      records.length = 0
+      const driver = database.driver()
+      let blind = true
+      // The look-up before the insert sees nothing, as it would while the winner is about to commit.
+      const racing: Driver = {
+        ...driver,
+        single: (statement, params) => {
+          const hidden = blind && statement.reads && statement.text.includes("FROM accounts WHERE profile")
+          if (hidden) blind = false
+          return hidden ? Effect.succeed([]) : driver.single(statement, params)
+        }
+      }
+      const answer = yield* Effect.provideService(bound(losing, key), Database, racing)
+      assert.isFalse(blind)
+      assert.deepStrictEqual([answer.status, headerOf(answer, "location")], [200, location])
+      assert.deepStrictEqual(yield* kidsOf, [stored(winning)])
+      assert.deepStrictEqual(of("eab_verified").map(({ fields }) => fields["kid"]), [losing.kid])
+    }))
+})

@@ -1,0 +1,242 @@
+import { it } from "@effect/vitest"
+import { Effect, Fiber, TestClock } from "effect"
+import type { Scope } from "effect"
+import { assert, describe } from "vitest"
+import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { SigningFailed } from "../../../src/services/signing/Signer.ts"
+import { HookFailed } from "../../../src/services/signing/SignerScript.ts"
+import { makeCsr } from "../../support/Csr.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import type { Script, World } from "../../support/Graph.ts"
+import { accountKeyOf, callerAt, configOf, count, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import {
+  acmeKey,
+  at,
+  bodyOf,
+  byAccount,
+  freshNonce,
+  headerOf,
+  posted,
+  requestOf,
+  signed,
+  surfaceOf,
+  urlOf
+} from "../../support/Handle.ts"
+import { issueTo, withForeignSigner, work } from "../../support/Issued.ts"
+
+/* What clients see where the service does not sign itself. */
+
+const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
+const surface = surfaceOf(config)
+const failing = new SigningFailed({ cause: "script_failed", detail: "the HSM is away" })
+
+describe.each(databases)("a profile with a signer that is somebody else on $name", (backend) => {
+  const database = useDatabase(backend)
+  const records: Array<Record> = []
+  const test = (
+    name: string,
+    script: Script,
+    body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>
+  ) =>
+    it.scoped(name, () =>
+      Effect.suspend(() => {
+        records.length = 0
+        return withForeignSigner({ records, seed: name, revoke: () => Effect.void, ...script }, body)
+      }).pipe((self) => database.use(self)))
+
+  const someone = Effect.gen(function*() {
+    const key = acmeKey()
+    const caller = yield* callerAt(profileOf(config), accountKeyOf(key.privateKey))
+    const app = yield* surface
+    const post = (path: string, payload?: object) =>
+      Effect.flatMap(byAccount(key, urlOf(at(`/acct/${caller.accountId}`)), at(path), payload), app.handle)
+    return { caller, post }
+  })
+
+  const holder = Effect.gen(function*() {
+    const { caller, post } = yield* someone
+    const issued = yield* issueTo(caller, ["a.example"])
+    const revoke = post("/revokeCert", { certificate: issued.der.toString("base64url"), reason: 4 })
+    return { issued, revoke }
+  })
+
+  /** Waits, in real time, until as many rows are there. */
+  const rowsAre = (query: string, wanted: number) =>
+    Effect.repeat(Effect.zipRight(Effect.yieldNow(), count(`SELECT count(*) FROM ${query}`)), {
+      until: (found) => found === wanted
+    })
+  const queued = rowsAre("jobs WHERE kind = 'signer_revoke' AND status = 'ready'", 1)
+
+  const isPending = (answer: Answer) => {
+    assert.strictEqual(answer.status, 503)
+    assert.strictEqual(headerOf(answer, "retry-after"), "1")
+    assert.strictEqual(bodyOf(answer).type, "urn:ietf:params:acme:error:serverInternal")
+  }
+
+  test("an order that is being signed asks for more patience than a local CA's", {}, () =>
+    Effect.gen(function*() {
+      const { caller, post } = yield* someone
+      const { id } = yield* orderOf(caller, "a.example")
+      yield* sql("UPDATE authorizations SET status = 'valid'")
+      yield* sql("UPDATE orders SET status = 'ready'")
+      const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
+      const answer = yield* post(`/order/${id}/finalize`, { csr })
+      assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [200, "5"])
+    }))
+
+  test("revokeCert waits for the signer, and then is done", {}, () =>
+    Effect.gen(function*() {
+      const { revoke } = yield* holder
+      const asking = yield* Effect.fork(revoke)
+      yield* queued
+      assert.isTrue((yield* Fiber.poll(asking))._tag === "None")
+      yield* work("signer_revoke")
+      yield* TestClock.adjust("250 millis")
+      assert.strictEqual((yield* Fiber.join(asking)).status, 200)
+      const again = yield* revoke
+      assert.deepStrictEqual([again.status, bodyOf(again).type], [400, "urn:ietf:params:acme:error:alreadyRevoked"])
+    }))
+
+  test(
+    "a key its holder says is known to others: each of its certificates is asked for",
+    {},
+    () =>
+      Effect.gen(function*() {
+        const { caller } = yield* someone
+        const first = yield* issueTo(caller, ["a.example"])
+        yield* issueTo(caller, ["b.example"], first.key)
+        yield* issueTo(caller, ["c.example"])
+        const app = yield* surface
+        const key = acmeKey(first.key)
+        const header = { jwk: key.jwk, url: urlOf(at("/revokeCert")), nonce: yield* freshNonce }
+        const payload = { certificate: first.der.toString("base64url"), reason: 1 }
+        const asking = yield* Effect.fork(app.handle(posted(at("/revokeCert"), signed(key, header, payload))))
+        yield* queued
+        yield* work("key_revoke")
+        yield* work("signer_revoke")
+        yield* TestClock.adjust("250 millis")
+        assert.strictEqual((yield* Fiber.join(asking)).status, 200)
+        assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revocation_reason = 1"), 2)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 2)
+      })
+  )
+
+  test("a second shorter than its own time it says that the revocation goes on", {}, () =>
+    Effect.gen(function*() {
+      const { revoke } = yield* holder
+      const asking = yield* Effect.fork(revoke)
+      yield* queued
+      yield* TestClock.adjust("58750 millis")
+      assert.isTrue((yield* Fiber.poll(asking))._tag === "None")
+      yield* TestClock.adjust("250 millis")
+      isPending(yield* Fiber.join(asking))
+      yield* work("signer_revoke")
+      const again = yield* revoke
+      assert.strictEqual(bodyOf(again).type, "urn:ietf:params:acme:error:alreadyRevoked")
+    }))
+
+  for (
+    const [how, given] of [
+      ["the signer never takes", work("signer_revoke")],
+      ["an operator cancels", sql("UPDATE jobs SET status = 'cancelled' WHERE kind = 'signer_revoke'")]
+    ] as const
+  ) {
+    test(`a revocation ${how} is a failure, and may be asked for anew`, {
+      revoke: () => failing,
+      maxAttempts: 1
+    }, () =>
+      Effect.gen(function*() {
+        const { revoke } = yield* holder
+        const asking = yield* Effect.fork(revoke)
+        yield* queued
+        yield* given
+        yield* TestClock.adjust("250 millis")
+        const answer = yield* Fiber.join(asking)
+        assert.deepStrictEqual(bodyOf(answer), {
+          type: "urn:ietf:params:acme:error:serverInternal",
+          status: 500,
+          detail: "The revocation was given up, and the certificate is not revoked; the server's log has the reason."
+        })
+        assert.isUndefined(answer.headers["retry-after"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL"), 0)
+        const again = yield* Effect.fork(revoke)
+        yield* queued
+        yield* Fiber.interrupt(again)
+      }))
+  }
+
+  test("no more than a quarter of the slots waits; who comes then is told at once, and finds the same job", {
+    server: { request_timeout_ms: 60_000, max_concurrent_requests: 4 }
+  }, () =>
+    Effect.gen(function*() {
+      const { revoke } = yield* holder
+      const asking = yield* Effect.fork(revoke)
+      yield* queued
+      isPending(yield* revoke)
+      yield* work("signer_revoke")
+      yield* TestClock.adjust("250 millis")
+      assert.strictEqual((yield* Fiber.join(asking)).status, 200)
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
+    }))
+
+  const read = (path: string) => Effect.flatMap(surface, (app) => app.handle(requestOf("GET", at(path))))
+  const list = Buffer.from("the list")
+
+  for (
+    const [what, crl, status] of [
+      ["is the one the signer has", Effect.succeed(list), 200],
+      ["is none where the signer has none", Effect.succeed(undefined), 404],
+      ["is none where the signer fails", new HookFailed({ exit: 1, detail: "away" }), 404]
+    ] as const
+  ) {
+    test(`the revocation list ${what}`, { hooks: { crl: () => crl } }, () =>
+      Effect.gen(function*() {
+        const answer = yield* read("/crl")
+        assert.strictEqual(answer.status, status)
+        if (status === 200) {
+          assert.strictEqual(headerOf(answer, "content-type"), "application/pkix-crl")
+          assert.deepStrictEqual(answer.body, list)
+        }
+        for (const path of ["/ca.pem", "/issuer.cer"]) assert.strictEqual((yield* read(path)).status, 404)
+      }))
+  }
+
+  const certIdOf = (leaf: { readonly raw: Buffer; readonly serialNumber: string }) => {
+    const [, identifier = ""] = /0603551d230418301680(?:14)([0-9a-f]{40})/.exec(leaf.raw.toString("hex")) ?? []
+    return [identifier, leaf.serialNumber].map((hex) => Buffer.from(hex, "hex").toString("base64url")).join(".")
+  }
+
+  test("a window the signer suggests is passed on, with why", {
+    hooks: { window: () => Effect.succeed({ start: 0, end: 60, explanationUrl: "https://why.example/" }) }
+  }, () =>
+    Effect.gen(function*() {
+      const { issued } = yield* holder
+      const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
+      assert.strictEqual(headerOf(answer, "retry-after"), "21600")
+      assert.deepStrictEqual(JSON.parse(String(answer.body)), {
+        suggestedWindow: { start: "1970-01-01T00:00:00Z", end: "1970-01-01T00:01:00Z" },
+        explanationURL: "https://why.example/"
+      })
+    }))
+
+  test("where the signer fails the estimate is served, and the log says why", {
+    hooks: { window: () => new HookFailed({ exit: 1, detail: "away" }) }
+  }, () =>
+    Effect.gen(function*() {
+      const { issued } = yield* holder
+      const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
+      assert.deepStrictEqual(Object.keys(JSON.parse(String(answer.body)) as object), ["suggestedWindow"])
+      assert.include(eventsOf(records), "renewal_info_hook_failed")
+    }))
+
+  test("a certificate the service knows to be revoked is not asked about", {
+    hooks: { window: () => Effect.die("was asked") }
+  }, () =>
+    Effect.gen(function*() {
+      const { issued } = yield* holder
+      yield* sql("UPDATE orders SET revoked_at = 1")
+      assert.strictEqual(headerOf(yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`), "retry-after"), "60")
+    }))
+})

@@ -1,0 +1,284 @@
+import { Effect, FastCheck, TestClock } from "effect"
+import { X509Certificate } from "node:crypto"
+import { assert, describe } from "vitest"
+import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { Database } from "../../../src/kernel/sql/Database.ts"
+import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
+import { databases, freshDirectory } from "../../support/Databases.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
+import type { World } from "../../support/Graph.ts"
+import { column, configOf, count, eventsOf, sql } from "../../support/Graph.ts"
+import {
+  acmeKey,
+  at,
+  bodyOf,
+  byAccount,
+  freshNonce,
+  headerOf,
+  posted,
+  register,
+  requestOf,
+  signed,
+  surfaceOf,
+  urlOf
+} from "../../support/Handle.ts"
+import { daySeconds, issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
+import { useWorld } from "../../support/UseWorld.ts"
+
+/* Renewal information and `replaces` (RFC 9773), with docs/attacks.md, "Renewal information". */
+
+const surface = surfaceOf(configOf())
+const validity = 604_800
+
+const base64url = (hex: string): string => Buffer.from(hex, "hex").toString("base64url")
+
+describe.each(databases)("renewal on $name", (backend) => {
+  const { records, test } = useWorld(backend, { startsAt: madeAt })
+
+  const literal = (url: string) => {
+    const id = url.split("/").at(-1) ?? ""
+    return backend.dialect === "sqlite" ? `x'${id.replaceAll("-", "")}'` : `'${id}'`
+  }
+
+  const someone = Effect.gen(function*() {
+    const app = yield* surface
+    const key = acmeKey()
+    const kid = yield* register(app, key)
+    const order = (names: ReadonlyArray<string>, replaces?: unknown) =>
+      Effect.flatMap(
+        byAccount(key, kid, at("/newOrder"), {
+          identifiers: names.map((value) => ({ type: "dns", value })),
+          ...(replaces === undefined ? {} : { replaces })
+        }),
+        app.handle
+      )
+    /** A valid order with a leaf of a CA of its own; the leaf and its certID. */
+    const certified = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {
+      const url = headerOf(yield* order(names), "location")
+      const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))
+      const { chain, notAfter, serial } = yield* issue(issueRequest(names))
+      yield* sql(
+        `UPDATE orders SET status = 'valid', certificate = '${chain}', cert_serial = '${serial}',
+           cert_not_after = ${notAfter} WHERE id = ${literal(url)}`
+      )
+      // The issuer's subjectKeyIdentifier: its OID, and an OCTET STRING around one of 20 octets.
+      const issuer = new X509Certificate(chain.slice(chain.lastIndexOf("-----BEGIN"))).raw.toString("hex")
+      const [, identifier = ""] = /0603551d0e04160414([0-9a-f]{40})/.exec(issuer) ?? []
+      return {
+        url,
+        serial,
+        identifier,
+        leaf: new X509Certificate(chain),
+        certId: `${base64url(identifier)}.${base64url(serial)}`
+      }
+    })
+    return { kid, key, order, certified }
+  })
+
+  const info = (certId: string, profile = "default"): Effect.Effect<Answer, never, Database | World> =>
+    Effect.flatMap(surface, (app) => app.handle(requestOf("GET", `/profile/${profile}/renewalInfo/${certId}`)))
+  const window = (answer: Answer) => {
+    const said = JSON.parse(String(answer.body)) as {
+      readonly suggestedWindow: { readonly start: string; readonly end: string }
+    }
+    const { end, start } = said.suggestedWindow
+    return { start: Date.parse(start) / 1000, end: Date.parse(end) / 1000 }
+  }
+
+  test("suggests from two thirds to three quarters of a certificate's life, to anybody who asks", () =>
+    Effect.gen(function*() {
+      const { certId, leaf } = yield* (yield* someone).certified("a.example")
+      const answer = yield* info(certId)
+      assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [200, "21600"])
+      const [from, to] = [Date.parse(leaf.validFrom) / 1000, Date.parse(leaf.validTo) / 1000]
+      assert.deepStrictEqual(window(answer), {
+        start: from + Math.floor((to - from) * 2 / 3),
+        end: from + Math.floor((to - from) * 3 / 4)
+      })
+    }))
+
+  test("asks for haste once a certificate is revoked: a window that is over", () =>
+    Effect.gen(function*() {
+      const { certId, url } = yield* (yield* someone).certified("a.example")
+      yield* sql(`UPDATE orders SET revoked_at = ${madeAt} WHERE id = ${literal(url)}`)
+      const answer = yield* info(certId)
+      assert.strictEqual(headerOf(answer, "retry-after"), "60")
+      assert.deepStrictEqual(window(answer), { start: madeAt - daySeconds, end: madeAt })
+    }))
+
+  test("takes a serial with more zeros in front for the same certificate", () =>
+    Effect.gen(function*() {
+      const { identifier, serial } = yield* (yield* someone).certified("a.example")
+      assert.strictEqual((yield* info(`${base64url(identifier)}.${base64url(`0000${serial}`)}`)).status, 200)
+    }))
+
+  test("a certID that is none is malformed; one nobody has, of another CA or another profile is not found", () =>
+    Effect.gen(function*() {
+      const { certId, identifier, serial } = yield* (yield* someone).certified("a.example")
+      const odd = [
+        "x",
+        ".",
+        "a.b.c",
+        `${certId}=`,
+        `${certId}.`,
+        `.${base64url(serial)}`,
+        `${base64url(identifier)}.`,
+        "a+b.cd"
+      ]
+      for (const bad of odd) {
+        const answer = yield* info(bad)
+        assert.deepStrictEqual([answer.status, bodyOf(answer).type], [400, "urn:ietf:params:acme:error:malformed"], bad)
+      }
+      const missing = [
+        [`${base64url(identifier)}.${base64url("4242")}`, "default"],
+        [`${base64url("00".repeat(20))}.${base64url(serial)}`, "default"],
+        [certId, "other"]
+      ] as const
+      const answers = yield* Effect.forEach(missing, ([id, profile]) => info(id, profile))
+      assert.deepStrictEqual(answers.map(({ status }) => status), [404, 404, 404])
+      assert.strictEqual(new Set(answers.map((answer) => String(answer.body))).size, 1, "one text for all")
+      const told = records.filter(({ event }) => event === "renewal_info_rejected").map(({ fields }) =>
+        fields["reason"]
+      )
+      assert.deepStrictEqual([...new Set(told)], ["malformed", "unknown"])
+      assert.strictEqual(told.length, odd.length + missing.length)
+    }))
+
+  test("is read with GET and HEAD alone", () =>
+    Effect.gen(function*() {
+      const { certified, key, kid } = yield* someone
+      const { certId } = yield* certified("a.example")
+      const app = yield* surface
+      const answer = yield* Effect.flatMap(byAccount(key, kid, at(`/renewalInfo/${certId}`)), app.handle)
+      assert.deepStrictEqual([answer.status, headerOf(answer, "allow")], [405, "GET, HEAD"])
+      assert.strictEqual((yield* app.handle(requestOf("HEAD", at(`/renewalInfo/${certId}`)))).status, 200)
+    }))
+
+  test("an order says which certificate it replaces, in the one spelling there is", () =>
+    Effect.gen(function*() {
+      const { certified, order } = yield* someone
+      const { certId, identifier, serial } = yield* certified("a.example", "b.example")
+      const answer = yield* order(["b.example", "c.example"], `${base64url(identifier)}.${base64url(`00${serial}`)}`)
+      assert.strictEqual(answer.status, 201, String(answer.body))
+      assert.strictEqual((JSON.parse(String(answer.body)) as { readonly replaces: string }).replaces, certId)
+      assert.deepStrictEqual(yield* column("SELECT replaces FROM orders WHERE replaces IS NOT NULL"), [certId])
+      const told = records.find(({ event }) => event === "order_replaces_accepted")
+      assert.strictEqual(told?.fields["cert_serial"], serial)
+    }))
+
+  test("replaces must name a certificate of the account with a name in common", () =>
+    Effect.gen(function*() {
+      const [mine, other] = [yield* someone, yield* someone]
+      const { certId, identifier } = yield* mine.certified("a.example")
+      const theirs = yield* other.certified("a.example")
+      const cases = [
+        ["no certID", ["a.example"], "malformed"],
+        [`${base64url(identifier)}.${base64url("4242")}`, ["a.example"], "unknown"],
+        [`${base64url("11".repeat(20))}.${certId.split(".")[1]}`, ["a.example"], "key_id_mismatch"],
+        [theirs.certId, ["a.example"], "other_account"],
+        [certId, ["b.example"], "no_shared_identifier"]
+      ] as const
+      const before = yield* count("SELECT count(*) FROM orders")
+      for (const [replaces, names, reason] of cases) {
+        records.length = 0
+        const answer = yield* mine.order(names, replaces)
+        assert.deepStrictEqual(
+          [answer.status, bodyOf(answer).type],
+          [400, "urn:ietf:params:acme:error:malformed"],
+          reason
+        )
+        const told = records.find(({ event }) => event === "order_replaces_rejected")
+        assert.strictEqual(told?.fields["reason"], reason)
+      }
+      assert.strictEqual((yield* mine.order(["a.example"], 7)).status, 400, "a number")
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), before)
+    }))
+
+  test("certIDs of any kind name the one certificate or none, in renewalInfo and replaces alike", () =>
+    Effect.gen(function*() {
+      const { certified, order } = yield* someone
+      const { certId, identifier, serial } = yield* certified("a.example")
+      const piece = FastCheck.constantFrom("", ".", "=", "AA", "A", "-", "_", "+", "/", "%", "\0", "é", "?", "#", " ")
+      const cut = FastCheck.nat({ max: certId.length })
+      const cases = FastCheck.sample(
+        FastCheck.oneof(
+          FastCheck.tuple(cut, cut, piece).map(([from, to, more]) => certId.slice(0, from) + more + certId.slice(to)),
+          FastCheck.tuple(FastCheck.uint8Array({ maxLength: 40 }), FastCheck.uint8Array({ maxLength: 40 })).map((
+            parts
+          ) => parts.map((octets) => Buffer.from(octets).toString("base64url")).join(".")),
+          FastCheck.nat({ max: 30 }).map((zeros) =>
+            `${base64url(identifier)}.${base64url("00".repeat(zeros) + serial)}`
+          ),
+          FastCheck.fullUnicodeString(),
+          FastCheck.nat({ max: 20_000 }).map((length) => `${certId}${"A".repeat(length)}`)
+        ),
+        { numRuns: runsOf(300), seed: seedOf(9773) }
+      )
+      const isThis = (text: string): boolean => {
+        const [first = "", second = "", ...more] = text.split(".")
+        return more.length === 0 && first === base64url(identifier) && /^[\w-]+$/.test(second) &&
+          Buffer.from(second, "base64url").toString("base64url") === second &&
+          Buffer.from(second, "base64url").toString("hex").replace(/^(?:00)+(?=..)/, "") === serial
+      }
+      const seen = new Set<string>()
+      for (const text of cases) {
+        const right = isThis(text)
+        const found = yield* info(text)
+        const replaced = yield* order(["a.example"], text)
+        const said = `${JSON.stringify(text).slice(0, 300)}: ${found.status} ${String(replaced.body)}`
+        assert.include(right ? [200] : [400, 404], found.status, said)
+        assert.include(right ? [201, 409] : [400], replaced.status, said)
+        seen.add(`${found.status} ${replaced.status}`)
+      }
+      assert.includeMembers([...seen], ["200 201", "200 409", "400 400", "404 400"])
+      assert.deepStrictEqual(records.filter(({ level }) => level === "error"), [])
+    }))
+
+  test("20 claims to replace one certificate at once: one is taken, the rest are told with 409 alreadyReplaced", () =>
+    Effect.gen(function*() {
+      const { certified, order } = yield* someone
+      const { certId } = yield* certified("a.example")
+      const answers = yield* Effect.all(Array.from({ length: 20 }, () => order(["a.example"], certId)), {
+        concurrency: "unbounded"
+      })
+      const refused = answers.filter(({ status }) => status !== 201)
+      assert.strictEqual(refused.length, 19)
+      for (const answer of refused) {
+        assert.deepStrictEqual(
+          [answer.status, bodyOf(answer).type],
+          [409, "urn:ietf:params:acme:error:alreadyReplaced"]
+        )
+      }
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE replaces IS NOT NULL"), 1)
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 2, "nothing is left of the rest")
+      assert.isFalse(eventsOf(records).includes("db_statement_failed"))
+    }))
+
+  test("a claim is free again once its order has failed or lapsed", () =>
+    Effect.gen(function*() {
+      const { certified, order } = yield* someone
+      const { certId } = yield* certified("a.example")
+      const first = headerOf(yield* order(["a.example"], certId), "location")
+      assert.strictEqual((yield* order(["a.example"], certId)).status, 409)
+      yield* sql(`UPDATE orders SET status = 'invalid' WHERE id = ${literal(first)}`)
+      const second = headerOf(yield* order(["a.example"], certId), "location")
+      yield* TestClock.adjust(validity * 1000)
+      assert.strictEqual((yield* order(["a.example"], certId)).status, 201)
+      assert.deepStrictEqual(yield* column(`SELECT status FROM orders WHERE id = ${literal(second)}`), ["invalid"])
+    }))
+
+  test("a claim at another profile is another claim", () =>
+    Effect.gen(function*() {
+      const { certified, order } = yield* someone
+      const { certId } = yield* certified("a.example")
+      const app = yield* surface
+      const key = acmeKey()
+      const elsewhere = "/profile/other/newAccount"
+      const header = { jwk: key.jwk, url: urlOf(elsewhere), nonce: yield* freshNonce }
+      const kid = headerOf(yield* app.handle(posted(elsewhere, signed(key, header, {}))), "location")
+      const target = "/profile/other/newOrder"
+      const payload = { identifiers: [{ type: "dns", value: "a.example" }], replaces: certId }
+      assert.strictEqual((yield* Effect.flatMap(byAccount(key, kid, target, payload), app.handle)).status, 400)
+      assert.strictEqual((yield* order(["a.example"], certId)).status, 201)
+    }))
+})

@@ -1,0 +1,783 @@
+import { it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import type { Scope } from "effect"
+import { generateKeyPairSync, sign } from "node:crypto"
+import { assert, describe } from "vitest"
+import type { Answer } from "../../../src/kernel/http/Message.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import * as crl from "../../../src/operations/crl/Crl.ts"
+import { finalize } from "../../../src/operations/order/Finalize.ts"
+import { algorithms, bitString, csrOf, der, int, openssl, seq, spkiOf } from "../../pki/Pki.ts"
+import type { AcmeKey } from "../../support/AcmeSession.ts"
+import { makeCsr } from "../../support/Csr.ts"
+import { databases, freshDirectory, useDatabase } from "../../support/Databases.ts"
+import type { World } from "../../support/Graph.ts"
+import {
+  accountKeyOf,
+  callerAt,
+  column,
+  configOf,
+  count,
+  eventsOf,
+  newPrivateKey,
+  orderOf,
+  profileOf,
+  sql,
+  world
+} from "../../support/Graph.ts"
+import {
+  acmeKey,
+  at,
+  bodyOf,
+  byAccount,
+  freshNonce,
+  headerOf,
+  posted,
+  register,
+  requestOf,
+  signed,
+  surfaceOf,
+  urlOf
+} from "../../support/Handle.ts"
+import { issueTo, profilesIn, work } from "../../support/Issued.ts"
+import { daySeconds, foreignCa, madeAt } from "../../support/LocalCa.ts"
+
+/* revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"), and what is thrown at it. */
+
+const config = configOf()
+const surface = surfaceOf(config)
+const revokeTarget = at("/revokeCert")
+const elsewhere = "/profile/other/revokeCert"
+
+/** How a request is signed. */
+type Signer = { readonly key: AcmeKey; readonly kid?: string }
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url")
+
+/** Suffix of the problem type, or nothing. */
+const typeOf = (answer: Answer): string => answer.status === 200 ? "" : bodyOf(answer).type?.split(":").at(-1) ?? ""
+
+const refusal = (answer: Answer) => ({ status: answer.status, type: typeOf(answer), detail: bodyOf(answer).detail })
+
+const absent = { status: 404, type: "malformed", detail: "This profile has issued no such certificate." }
+
+describe.each(databases)("revokeCert on $name", (backend) => {
+  const database = useDatabase(backend)
+  const records: Array<Record> = []
+
+  /** A test with a CA of its own that a worker has met. */
+  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
+    it.scoped(name, () =>
+      Effect.suspend(() => {
+        records.length = 0
+        const met = Effect.zipRight(crl.initialize, Effect.suspend(body))
+        return Effect.zipRight(
+          TestClock.setTime(madeAt * 1000),
+          Effect.provide(met, world({ records, seed: name, profiles: profilesIn(freshDirectory()) }))
+        )
+      }).pipe((self) => database.use(self)))
+
+  /** A new account, as it signs requests and as the operations know it. */
+  const someone = Effect.fnUntraced(function*(profile = "default") {
+    const key = acmeKey()
+    const app = yield* surface
+    const caller = yield* callerAt(profileOf(config, profile), accountKeyOf(key.privateKey))
+    const kid = profile === "default"
+      ? yield* register(app, key)
+      : urlOf(`/profile/${profile}/acct/${caller.accountId}`)
+    return { key, kid, caller }
+  })
+
+  /** An account with a certificate; the log is emptied. */
+  const holder = Effect.fnUntraced(function*(certificateKey = newPrivateKey()) {
+    const account = yield* someone()
+    const issued = yield* issueTo(account.caller, ["a.example"], certificateKey)
+    records.length = 0
+    return { ...account, issued }
+  })
+
+  const send = Effect.fnUntraced(function*(signer: Signer, payload: object | string, target = revokeTarget) {
+    const app = yield* surface
+    const named = signer.kid === undefined ? { jwk: signer.key.jwk } : { kid: signer.kid }
+    const header = { ...named, url: urlOf(target), nonce: yield* freshNonce }
+    const answer = yield* app.handle(posted(target, signed(signer.key, header, payload)))
+    const fresh = headerOf(answer, "replay-nonce")
+    assert.strictEqual(yield* count(`SELECT count(*) FROM nonces WHERE value = '${fresh}'`), 1, "a nonce that works")
+    if (answer.status !== 200) assert.strictEqual(headerOf(answer, "content-type"), "application/problem+json")
+    return answer
+  })
+
+  const revoke = (signer: Signer, certificate: Uint8Array, reason?: unknown, target?: string) =>
+    send(signer, { certificate: text(certificate), ...(reason === undefined ? {} : { reason }) }, target)
+
+  const stamps = Effect.map(
+    sql("SELECT revoked_at, revocation_reason FROM orders WHERE revoked_at IS NOT NULL"),
+    (rows) =>
+      rows.map(({ revocation_reason, revoked_at }) => [
+        Number(revoked_at),
+        revocation_reason === null ? undefined : Number(revocation_reason)
+      ])
+  )
+
+  const rows = Effect.map(
+    sql("SELECT serial, revoked_at, reason, not_after FROM revocations ORDER BY serial"),
+    (found) =>
+      found.map(({ not_after, reason, revoked_at, serial }) => ({
+        serial,
+        revokedAt: Number(revoked_at),
+        reason: reason === null ? undefined : Number(reason),
+        notAfter: not_after === null ? undefined : Number(not_after)
+      }))
+  )
+
+  const liveJobs = count(
+    "SELECT count(*) FROM jobs WHERE kind = 'local_ca_crl_regenerate' AND status IN ('ready', 'running')"
+  )
+
+  const nothingRevoked = Effect.gen(function*() {
+    assert.deepStrictEqual(yield* stamps, [])
+    assert.deepStrictEqual(yield* rows, [])
+    assert.strictEqual(yield* liveJobs, 0)
+  })
+
+  const listText = Effect.gen(function*() {
+    const app = yield* surface
+    const answer = yield* app.handle(requestOf("GET", at("/crl")))
+    assert.strictEqual(answer.status, 200)
+    return openssl(["crl", "-inform", "DER", "-noout", "-text"], Buffer.from(answer.body ?? "")).toString()
+  })
+
+  const auditRows = Effect.map(
+    sql(
+      `SELECT event, outcome, actor_kind, actor_id, profile, account_id, order_id, cert_serial, identifiers, client_ip,
+      user_agent, request_id, reason, detail FROM audit_log WHERE event LIKE 'certificate_revoke%' ORDER BY id`
+    ),
+    (found) =>
+      found.map((row) => {
+        const read = (json: unknown): unknown => typeof json === "string" ? JSON.parse(json) : json
+        const shown: { readonly [column: string]: unknown } = {
+          ...row,
+          identifiers: read(row["identifiers"]),
+          detail: read(row["detail"])
+        }
+        return shown
+      })
+  )
+
+  describe("authorization", () => {
+    test("the account of the order: 200 without a body, the order stamped, the row and the job written", () =>
+      Effect.gen(function*() {
+        const { caller, issued, key, kid } = yield* holder()
+        const answer = yield* revoke({ key, kid }, issued.der)
+        assert.deepStrictEqual([answer.status, answer.body], [200, undefined])
+        assert.deepStrictEqual(yield* stamps, [[madeAt, undefined]])
+        assert.deepStrictEqual(yield* rows, [{
+          serial: issued.serial,
+          revokedAt: madeAt,
+          reason: undefined,
+          notAfter: madeAt + 90 * daySeconds
+        }])
+        assert.strictEqual(yield* liveJobs, 1)
+        const revoked = records.filter(({ event }) => event === "certificate_revoked")
+        assert.deepStrictEqual(revoked.map(({ fields, level }) => [level, fields]), [
+          ["info", { order_id: issued.orderId, cert_serial: issued.serial, code: undefined }]
+        ])
+        assert.deepStrictEqual(yield* auditRows, [{
+          event: "certificate_revoked",
+          outcome: "success",
+          actor_kind: "acme",
+          actor_id: caller.accountId,
+          profile: "default",
+          account_id: caller.accountId,
+          order_id: issued.orderId,
+          cert_serial: issued.serial,
+          identifiers: ["a.example"],
+          client_ip: "192.0.2.1",
+          user_agent: "test/1",
+          request_id: "request-1",
+          reason: null,
+          detail: { authorized_by: "account" }
+        }])
+        const app = yield* surface
+        const again = yield* app.handle(yield* byAccount(key, kid, at(`/certificate/${issued.orderId}`)))
+        assert.deepStrictEqual([again.status, again.body], [200, issued.chain], "it can still be downloaded")
+      }))
+
+    const keys = [
+      ["P-256", () => newPrivateKey()],
+      ["RSA", () => generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey]
+    ] as const
+    for (const [name, make] of keys) {
+      test(`the certificate's own ${name} key, without an account`, () =>
+        Effect.gen(function*() {
+          const { caller, issued } = yield* holder(make())
+          const answer = yield* revoke({ key: acmeKey(issued.key) }, issued.der, 4)
+          assert.deepStrictEqual([answer.status, answer.body], [200, undefined])
+          assert.deepStrictEqual(yield* stamps, [[madeAt, 4]])
+          const [row] = yield* auditRows
+          assert.deepInclude(row ?? {}, {
+            actor_kind: "acme",
+            actor_id: null,
+            account_id: caller.accountId,
+            order_id: issued.orderId,
+            reason: "4",
+            detail: { authorized_by: "certificate_key" }
+          })
+          assert.deepInclude(records.find(({ event }) => event === "certificate_revoked")?.fields ?? {}, { code: 4 })
+        }))
+    }
+
+    test("the certificate's own key that also has an account signs with its jwk", () =>
+      Effect.gen(function*() {
+        const { issued } = yield* holder()
+        const key = acmeKey(issued.key)
+        const kid = yield* register(yield* surface, key)
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 401, "as an account it is a stranger")
+        assert.strictEqual((yield* revoke({ key }, issued.der)).status, 200)
+      }))
+
+    test("deactivated account: 200; so for one an operator revoked", () =>
+      Effect.gen(function*() {
+        for (const status of ["deactivated", "revoked"]) {
+          const { issued, key, kid } = yield* holder()
+          yield* sql(`UPDATE accounts SET status = '${status}'`)
+          assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200, status)
+          const app = yield* surface
+          assert.strictEqual((yield* app.handle(yield* byAccount(key, kid, at("/newOrder"), {}))).status, 401)
+          yield* sql("UPDATE accounts SET status = 'valid'")
+        }
+      }))
+
+    test("expired certificate: 200", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        yield* TestClock.adjust("91 days")
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200)
+      }))
+
+    test("an account key that was rolled over is nobody's", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        yield* sql(`UPDATE accounts SET pubkey = ${backend.dialect === "sqlite" ? "?" : "$1"}`, [
+          accountKeyOf().spki
+        ])
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 401)
+        assert.strictEqual((yield* revoke({ key }, issued.der)).status, 401)
+        yield* nothingRevoked
+      }))
+  })
+
+  describe("attacks", () => {
+    test("jwk not the certificate's key, kid of another account; revoked or not: 401 unauthorized, identical", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        const stranger = yield* someone()
+        const ask = Effect.gen(function*() {
+          const answers: Array<ReturnType<typeof refusal>> = []
+          for (const signer of [{ key: acmeKey() }, { key: stranger.key }, { key: stranger.key, kid: stranger.kid }]) {
+            for (const reason of [undefined, 1, 7, 99]) {
+              answers.push(refusal(yield* revoke(signer, issued.der, reason)))
+            }
+          }
+          return answers
+        })
+        const before = yield* ask
+        yield* nothingRevoked
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200)
+        const after = yield* ask
+        assert.deepStrictEqual(after, before)
+        assert.strictEqual(new Set(before.map((one) => JSON.stringify(one))).size, 1)
+        assert.deepInclude(before[0] ?? {}, { status: 401, type: "unauthorized" })
+        assert.deepStrictEqual(
+          [
+            ...new Set(
+              (yield* auditRows).filter(({ event }) => event !== "certificate_revoked").map(({ detail, reason }) =>
+                JSON.stringify([reason, detail])
+              )
+            )
+          ],
+          [JSON.stringify(["unauthorized", { cause: "unauthorized" }])]
+        )
+      }))
+
+    test("same key, another certificate; one byte changed; same serial from another CA; absent: 404 malformed, one text", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        const changed = Buffer.from(issued.der)
+        changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
+        // The same names, serial and key under the signature of another CA, and the same serial with a key of one's own.
+        const attacker = newPrivateKey()
+        const twin = (subjectKey: typeof attacker) => {
+          const ca = foreignCa({ name: "Test CA" })
+          const date = (day: number) =>
+            der(
+              0x17,
+              Buffer.from(
+                `${new Date((madeAt + day * daySeconds) * 1000).toISOString().replaceAll(/[-:T]/g, "").slice(2, 14)}Z`
+              )
+            )
+          const tbs = seq(
+            der(0xa0, int(2n)),
+            int(BigInt(`0x${issued.serial}`)),
+            algorithms.ecdsa,
+            seq(),
+            seq(date(0), date(90)),
+            seq(),
+            spkiOf(subjectKey)
+          )
+          return seq(tbs, algorithms.ecdsa, bitString(sign("sha256", tbs, ca.key)))
+        }
+        const neverIssued = Buffer.from(
+          foreignCa({ name: "Elsewhere" }).certificatePem.replaceAll(/-----[^-]+-----|\s/g, ""),
+          "base64"
+        )
+        const own = { key: acmeKey(issued.key) }
+        const cases: ReadonlyArray<readonly [string, Signer, Uint8Array]> = [
+          ["same key, another certificate", own, twin(issued.key)],
+          ["same serial, the attacker's own key", { key: acmeKey(attacker) }, twin(attacker)],
+          ["one byte changed, the account", { key, kid }, changed],
+          ["one byte changed, the key", own, changed],
+          ["absent, the account", { key, kid }, neverIssued],
+          ["absent, a key", { key: acmeKey() }, neverIssued]
+        ]
+        for (const [name, signer, certificate] of cases) {
+          assert.deepStrictEqual(refusal(yield* revoke(signer, certificate)), absent, name)
+        }
+        yield* nothingRevoked
+        const found = yield* auditRows
+        assert.strictEqual(found.length, cases.length)
+        for (const row of found) {
+          assert.deepInclude(row, {
+            event: "certificate_revoke_failed",
+            outcome: "failure",
+            order_id: null,
+            identifiers: [],
+            reason: "malformed",
+            detail: {}
+          })
+        }
+        assert.deepStrictEqual(found[0]?.cert_serial, issued.serial)
+      }))
+
+    test("revokeCert of A's certificate by B, same or other profile: 401, absent", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        const [here, there] = [yield* someone(), yield* someone("other")]
+        assert.strictEqual((yield* revoke(here, issued.der)).status, 401)
+        assert.deepStrictEqual(refusal(yield* revoke(there, issued.der, undefined, elsewhere)), absent)
+        // The right key and the right account are nobody at the wrong profile.
+        assert.deepStrictEqual(
+          refusal(yield* revoke({ key: acmeKey(issued.key) }, issued.der, undefined, elsewhere)),
+          absent
+        )
+        assert.deepInclude(refusal(yield* revoke({ key, kid }, issued.der, undefined, elsewhere)), {
+          status: 400,
+          type: "malformed"
+        })
+        assert.deepInclude(refusal(yield* revoke(there, issued.der)), { status: 400, type: "malformed" })
+        yield* nothingRevoked
+      }))
+
+    test("PEM, trailing DER: 400 malformed, without a row", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        const good = text(issued.der)
+        const bad: ReadonlyArray<unknown> = [
+          text(Buffer.from(issued.leaf.toString())),
+          issued.leaf.toString(),
+          text(Buffer.concat([issued.der, Buffer.alloc(1)])),
+          text(Buffer.concat([issued.der, issued.der])),
+          text(issued.der.subarray(0, -1)),
+          text(csrOf({})),
+          "",
+          "AAAA",
+          `${good}==`,
+          ` ${good}`,
+          issued.der.toString("base64"),
+          undefined,
+          null,
+          7,
+          [good]
+        ]
+        for (const certificate of bad) {
+          const answer = yield* send({ key, kid }, { certificate })
+          assert.deepInclude(refusal(answer), { status: 400, type: "malformed" }, JSON.stringify(certificate))
+        }
+        yield* nothingRevoked
+        assert.deepStrictEqual(yield* auditRows, [])
+        assert.deepStrictEqual(
+          eventsOf(records),
+          bad.filter((one) => typeof one === "string").map(() => "certificate_revoke_rejected")
+        )
+      }))
+
+    test("reason -1, 7, 11, 2^31 / 1.5, \"1\": 400 badRevocationReason naming the code / malformed", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        const codes = [-1, 7, 11, 2 ** 31, -(2 ** 31), 255, Number.MAX_SAFE_INTEGER, 1e20]
+        for (const code of codes) {
+          const said = refusal(yield* revoke({ key, kid }, issued.der, code))
+          assert.deepInclude(said, { status: 400, type: "badRevocationReason" })
+          assert.include(said.detail, String(code))
+        }
+        for (const reason of [1.5, "1", null, true, [1], { code: 1 }]) {
+          const said = refusal(yield* revoke({ key, kid }, issued.der, reason))
+          assert.deepInclude(said, { status: 400, type: "malformed" }, JSON.stringify(reason))
+        }
+        yield* nothingRevoked
+        const found = yield* auditRows
+        assert.strictEqual(found.length, codes.length, "what cannot be read leaves no row")
+        for (const row of found) {
+          assert.deepInclude(row, {
+            order_id: issued.orderId,
+            reason: "badRevocationReason",
+            detail: { cause: "bad_reason" }
+          })
+        }
+      }))
+
+    for (const [reason, word] of [[0], [8], [undefined], [6, "Certificate Hold"], [10, "AA Compromise"]] as const) {
+      test(`reason ${reason ?? "left out"}: accepted and stored; the CRL says ${word ?? "no reasonCode"}`, () =>
+        Effect.gen(function*() {
+          const { issued, key, kid } = yield* holder()
+          assert.strictEqual((yield* revoke({ key, kid }, issued.der, reason)).status, 200)
+          yield* work("local_ca_crl_regenerate")
+          assert.deepStrictEqual(yield* stamps, [[madeAt, reason]])
+          const said = yield* listText
+          assert.include(said.toLowerCase(), `serial number: ${issued.serial}`)
+          if (word === undefined) assert.notInclude(said, "Reason Code")
+          else assert.include(said, word)
+        }))
+    }
+
+    test("20 at once, different reasons: one 200, one reason on order and CRL; the rest alreadyRevoked", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        const other = yield* database.another
+        const codes = [0, 1, 2, 3, 4, 5, 6, 8, 9, 10]
+        const answers = yield* Effect.all(
+          [...codes, ...codes].map((code, index) =>
+            Effect.map(
+              Effect.provideService(
+                revoke(index < 10 ? { key, kid } : { key: acmeKey(issued.key) }, issued.der, code),
+                Database,
+                index % 2 === 0 ? other : database.driver()
+              ),
+              (answer) => [code, answer] as const
+            )
+          ),
+          { concurrency: "unbounded" }
+        )
+        const won = answers.filter(([, { status }]) => status === 200)
+        assert.strictEqual(won.length, 1)
+        assert.strictEqual(answers.filter(([, answer]) => typeOf(answer) === "alreadyRevoked").length, 19)
+        const [code] = won[0] ?? []
+        assert.deepStrictEqual(yield* stamps, [[madeAt, code]])
+        assert.deepStrictEqual((yield* rows).map(({ reason }) => reason), [code])
+        const found = yield* auditRows
+        assert.deepStrictEqual(
+          found.filter(({ event }) => event === "certificate_revoked").map(({ reason }) => reason),
+          [String(code)]
+        )
+        const failed = found.filter(({ event }) => event === "certificate_revoke_failed")
+        assert.strictEqual(failed.length, 19)
+        for (const row of failed) {
+          assert.deepInclude(row, { reason: "alreadyRevoked", detail: { cause: "already_revoked" } })
+        }
+        assert.strictEqual(eventsOf(records).filter((event) => event === "certificate_revoked").length, 1)
+        yield* work("local_ca_crl_regenerate")
+        assert.strictEqual((yield* listText).match(/Serial Number/g)?.length, 1)
+      }))
+
+    test("`jwk` and `kid` both, or neither: malformed, the nonce unspent", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        const app = yield* surface
+        for (const named of [{ jwk: key.jwk, kid }, {}, { kid: 7 }, { jwk: "key" }]) {
+          const nonce = yield* freshNonce
+          const body = signed(key, { ...named, url: urlOf(revokeTarget), nonce }, { certificate: text(issued.der) })
+          const answer = yield* app.handle(posted(revokeTarget, body))
+          assert.deepInclude(refusal(answer), { status: 400, type: "malformed" }, JSON.stringify(named))
+          assert.strictEqual(yield* count(`SELECT count(*) FROM nonces WHERE value = '${nonce}'`), 1)
+        }
+        yield* nothingRevoked
+      }))
+
+    test("the same request twice: the nonce decides, and a new one is told alreadyRevoked", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        const app = yield* surface
+        const header = { kid, url: urlOf(revokeTarget), nonce: yield* freshNonce }
+        const request = posted(revokeTarget, signed(key, header, { certificate: text(issued.der), reason: 1 }))
+        assert.strictEqual((yield* app.handle(request)).status, 200)
+        assert.strictEqual(typeOf(yield* app.handle(request)), "badNonce")
+        assert.deepInclude(refusal(yield* revoke({ key, kid }, issued.der, 1)), {
+          status: 400,
+          type: "alreadyRevoked"
+        })
+        assert.deepStrictEqual(yield* stamps, [[madeAt, 1]])
+      }))
+  })
+
+  test("checks: authorization, then the reason, then whether it is revoked", () =>
+    Effect.gen(function*() {
+      const { issued, key, kid } = yield* holder()
+      const asked = (signer: Signer, reason?: number) => Effect.map(revoke(signer, issued.der, reason), typeOf)
+      assert.strictEqual(yield* asked({ key, kid }), "")
+      assert.strictEqual(yield* asked({ key: acmeKey() }, 7), "unauthorized")
+      assert.strictEqual(yield* asked({ key, kid }, 7), "badRevocationReason")
+      assert.strictEqual(yield* asked({ key, kid }, 1), "alreadyRevoked")
+      const rejected = records.filter(({ event }) => event === "certificate_revoke_rejected")
+      assert.deepStrictEqual(rejected.map(({ fields, level }) => [level, fields]), [
+        ["warn", { cert_serial: issued.serial, reason: "unauthorized" }],
+        ["warn", { cert_serial: issued.serial, reason: "badRevocationReason" }],
+        ["warn", { cert_serial: issued.serial, reason: "alreadyRevoked" }]
+      ])
+      assert.deepStrictEqual(yield* stamps, [[madeAt, undefined]])
+    }))
+
+  test("the stored key decides, not the one in the certificate", () =>
+    Effect.gen(function*() {
+      const { issued } = yield* holder()
+      const stored = newPrivateKey()
+      yield* sql(`UPDATE orders SET cert_pubkey = ${backend.dialect === "sqlite" ? "?" : "$1"}`, [spkiOf(stored)])
+      assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der)).status, 401)
+      assert.strictEqual((yield* revoke({ key: acmeKey(stored) }, issued.der)).status, 200)
+    }))
+
+  test("outsiders cause ten rows a minute; the log has the rest", () =>
+    Effect.gen(function*() {
+      const { issued, key, kid } = yield* holder()
+      const changed = Buffer.from(issued.der)
+      changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
+      const outsider = { key: acmeKey() }
+      const written = count("SELECT count(*) FROM audit_log WHERE event = 'certificate_revoke_failed'")
+      const ask = (times: number) => Effect.replicateEffect(revoke(outsider, changed), times, { discard: true })
+      yield* ask(12)
+      assert.strictEqual(yield* written, 10)
+      assert.strictEqual(eventsOf(records).filter((event) => event === "certificate_revoke_rejected").length, 12)
+      yield* TestClock.adjust("59 seconds")
+      yield* ask(1)
+      assert.strictEqual(yield* written, 10)
+      // Nor is naming a certificate that is stored, as any server shows its own, a way around.
+      yield* revoke(outsider, issued.der)
+      assert.strictEqual(yield* written, 10)
+      // Those who have an account, or the certificate's key, are recorded whatever outsiders do.
+      yield* revoke({ key, kid }, changed)
+      yield* revoke({ key: acmeKey(issued.key) }, issued.der, 99)
+      assert.strictEqual(yield* written, 12)
+      yield* TestClock.adjust("1 second")
+      yield* ask(12)
+      assert.strictEqual(yield* written, 22)
+    }))
+
+  test("a key revoked for compromise by its holder is refused at finalize, whoever brings it", () =>
+    Effect.gen(function*() {
+      const { caller, issued, key, kid } = yield* holder()
+      const another = yield* someone("other")
+      const bring = Effect.fnUntraced(function*(by: typeof caller) {
+        const { id } = yield* orderOf(by, "b.example")
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+        yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
+        return yield* Effect.either(
+          finalize(by, id, text(makeCsr({ names: ["b.example"], key: issued.key }).csr))
+        )
+      })
+      assert.strictEqual((yield* bring(caller))._tag, "Right", "one key may have several certificates")
+      assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
+      assert.strictEqual((yield* bring(another.caller))._tag, "Right", "an account speaks for itself alone")
+      assert.include(JSON.stringify(yield* bring(caller)), "key compromise")
+      const again = yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)
+      assert.strictEqual(typeOf(again), "alreadyRevoked", "which its holder may say nevertheless")
+      for (const by of [caller, another.caller]) {
+        const refused = yield* bring(by)
+        assert.deepInclude(refused._tag === "Left" ? refused.left : {}, { _tag: "BadCsr" })
+        assert.include(JSON.stringify(refused), "key compromise")
+      }
+    }))
+
+  describe("a key that its holder says is known to others", () => {
+    /** Certificates of one key, of two accounts in two profiles; and one of another key. */
+    const shared = Effect.fnUntraced(function*() {
+      const { caller, issued, key, kid } = yield* holder()
+      const elsewhere = yield* someone("other")
+      const others = [
+        yield* issueTo(caller, ["b.example"], issued.key),
+        yield* issueTo(elsewhere.caller, ["c.example"], issued.key)
+      ]
+      const bystander = yield* issueTo(elsewhere.caller, ["d.example"])
+      records.length = 0
+      return { issued, key, kid, others, bystander }
+    })
+    const revoked = Effect.map(rows, (found) => found.map(({ reason, serial }) => `${serial} ${reason}`))
+    const serialsOf = (...all: ReadonlyArray<{ readonly serial: string }>) =>
+      all.map(({ serial }) => `${serial} 1`).sort()
+
+    test("loses all its certificates, in every profile, and no other key does", () =>
+      Effect.gen(function*() {
+        const { issued, others } = yield* shared()
+        assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)).status, 200)
+        assert.deepStrictEqual(yield* revoked, serialsOf(issued), "the others are a job's")
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, serialsOf(issued, ...others))
+        const burnt = records.find(({ event }) => event === "key_burnt")
+        assert.deepInclude(burnt?.fields, { order_id: issued.orderId, scope: "everybody" })
+        const told = records.find(({ event }) => event === "key_certificates_revoked")
+        assert.deepInclude(told?.fields, { count: 2 })
+        const trail = (yield* auditRows).map(({ cert_serial, detail, reason, request_id }) => ({
+          cert_serial,
+          detail,
+          reason,
+          request_id
+        }))
+        assert.sameDeepMembers(
+          trail,
+          [issued, ...others].map(({ serial: cert_serial }) => ({
+            cert_serial,
+            detail: { authorized_by: "certificate_key" },
+            reason: "1",
+            request_id: "request-1"
+          }))
+        )
+        assert.strictEqual(yield* liveJobs, 1, "one list")
+        yield* work()
+        const list = (yield* listText).toLowerCase()
+        for (const { serial } of [issued, ...others]) assert.include(list, serial)
+      }))
+
+    test("also when the certificate was revoked before, for another reason", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid, others } = yield* shared()
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der, 4)).status, 200)
+        const answer = yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)
+        assert.strictEqual(typeOf(answer), "alreadyRevoked")
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, [`${issued.serial} 4`, ...serialsOf(...others)].sort())
+      }))
+
+    test("loses none by the word of an account", () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* shared()
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, serialsOf(issued))
+        assert.deepInclude(records.find(({ event }) => event === "key_burnt")?.fields, { scope: "account" })
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'key_revoke'"), 0)
+      }))
+
+    test("loses none for another reason", () =>
+      Effect.gen(function*() {
+        const { issued } = yield* shared()
+        assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 4)).status, 200)
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, [`${issued.serial} 4`])
+        assert.strictEqual(yield* count("SELECT count(*) FROM burnt_keys"), 0)
+      }))
+
+    test("is left alone by those that have expired", () =>
+      Effect.gen(function*() {
+        const { issued } = yield* shared()
+        yield* TestClock.adjust("91 days")
+        assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)).status, 200)
+        yield* work("key_revoke")
+        assert.deepStrictEqual(yield* revoked, serialsOf(issued))
+      }))
+  })
+
+  test("a key revoked for another reason may be used again", () =>
+    Effect.gen(function*() {
+      const { caller, issued, key, kid } = yield* holder()
+      assert.strictEqual((yield* revoke({ key, kid }, issued.der, 4)).status, 200)
+      assert.notStrictEqual((yield* issueTo(caller, ["a.example"], issued.key)).serial, issued.serial)
+    }))
+
+  test("renewal information says at once that a revoked certificate is to be renewed", () =>
+    Effect.gen(function*() {
+      const { issued, key, kid } = yield* holder()
+      const keyId = openssl(["x509", "-noout", "-ext", "authorityKeyIdentifier"], issued.leaf.toString()).toString()
+        .split("\n")[1]?.replaceAll(/[^0-9A-F]/g, "") ?? ""
+      const certId = `${text(Buffer.from(keyId, "hex"))}.${text(Buffer.from(issued.serial, "hex"))}`
+      const app = yield* surface
+      const ask = app.handle(requestOf("GET", at(`/renewalInfo/${certId}`)))
+      assert.strictEqual(headerOf(yield* ask, "retry-after"), "21600")
+      yield* revoke({ key, kid }, issued.der)
+      assert.strictEqual(headerOf(yield* ask, "retry-after"), "60")
+    }))
+
+  test("an issuer no worker has met: 500 serverInternal, told of, and nothing is revoked", () =>
+    Effect.gen(function*() {
+      const { issued, key, kid } = yield* holder()
+      const [issuer = ""] = yield* column("SELECT issuer FROM crls")
+      yield* sql("DELETE FROM crls")
+      assert.deepInclude(refusal(yield* revoke({ key, kid }, issued.der)), { status: 500, type: "serverInternal" })
+      yield* nothingRevoked
+      assert.deepStrictEqual(records.find(({ event }) => event === "local_ca_issuer_mismatch")?.fields, {
+        order_id: issued.orderId,
+        issuer
+      })
+      const [row] = yield* auditRows
+      assert.deepInclude(row ?? {}, { reason: "serverInternal", detail: { cause: "issuer_mismatch" } })
+      yield* crl.initialize
+      assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200)
+    }))
+
+  for (const table of ["jobs", "revocations"]) {
+    test(`without its row in ${table} it is not revoked at all`, () =>
+      Effect.gen(function*() {
+        const { issued, key, kid } = yield* holder()
+        if (backend.dialect === "sqlite") {
+          yield* sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
+        } else {
+          yield* sql(
+            "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"
+          )
+          yield* sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION broken()`)
+        }
+        const answer = yield* revoke({ key, kid }, issued.der, 1)
+        yield* sql(backend.dialect === "sqlite" ? "DROP TRIGGER broken" : "DROP FUNCTION broken CASCADE")
+        assert.deepInclude(refusal(answer), { status: 500, type: "serverInternal" })
+        yield* nothingRevoked
+        assert.notInclude(eventsOf(records), "certificate_revoked")
+        assert.deepStrictEqual(yield* auditRows, [])
+        assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
+      }))
+  }
+
+  test("two certificates with one serial are told apart by their octets", () =>
+    Effect.gen(function*() {
+      const one = yield* holder()
+      const other = yield* issueTo(one.caller, ["b.example"])
+      yield* sql(`UPDATE orders SET cert_serial = '${one.issued.serial}'`)
+      assert.strictEqual((yield* revoke(one, one.issued.der)).status, 200)
+      assert.deepStrictEqual(
+        yield* column("SELECT identifiers FROM orders WHERE revoked_at IS NOT NULL").pipe(
+          Effect.map((names) => names.map((name) => name.includes("a.example")))
+        ),
+        [true]
+      )
+      assert.notStrictEqual(other.serial, one.issued.serial)
+    }))
+
+  test("requests for the list, the anchor and the issuer mint no nonce and are read only", () =>
+    Effect.gen(function*() {
+      const app = yield* surface
+      const published = [
+        ["/crl", "application/pkix-crl"],
+        ["/ca.pem", "application/x-pem-file"],
+        ["/issuer.cer", "application/pkix-cert"]
+      ] as const
+      for (const [path, type] of published) {
+        assert.strictEqual(app.routeOf(requestOf("GET", at(path))), path)
+        for (const method of ["GET", "HEAD"]) {
+          const answer = yield* app.handle(requestOf(method, at(path)))
+          assert.deepStrictEqual([answer.status, headerOf(answer, "content-type")], [200, type])
+          assert.isUndefined(answer.headers["replay-nonce"])
+        }
+        const answer = yield* app.handle(posted(at(path), "{}"))
+        assert.deepStrictEqual([answer.status, headerOf(answer, "allow")], [405, "GET, HEAD"])
+      }
+      const anchor = yield* app.handle(requestOf("GET", at("/ca.pem")))
+      assert.include(openssl(["x509", "-noout", "-subject"], String(anchor.body)).toString(), "Test CA")
+    }))
+})

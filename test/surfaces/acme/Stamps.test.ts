@@ -1,0 +1,43 @@
+import { it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { configOf, sql, world } from "../../support/Graph.ts"
+import { acmeKey, at, byAccount, headerOf, register, surfaceOf, urlOf } from "../../support/Handle.ts"
+
+/* Addresses and reverse names, stamped where they are kept: accounts, orders, the audit trail. */
+
+describe.each(databases)("who asked, on $name", (backend) => {
+  const database = useDatabase(backend)
+
+  it.effect("is stamped with address and reverse name on account, order and audit row", () =>
+    Effect.gen(function*() {
+      const app = yield* surfaceOf(configOf())
+      const key = acmeKey()
+      const kid = yield* register(app, key)
+      const order = yield* Effect.flatMap(
+        byAccount(key, kid, at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] }),
+        app.handle
+      )
+      assert.strictEqual(order.status, 201)
+      const account = kid.slice(urlOf("").length)
+      yield* Effect.flatMap(byAccount(key, kid, account, { contact: ["mailto:a@b.example"] }), app.handle)
+      const [accountRow] = yield* sql("SELECT created_ip, created_ptr, last_seen_ip, last_seen_ptr FROM accounts")
+      assert.deepStrictEqual({ ...accountRow }, {
+        created_ip: "192.0.2.1",
+        created_ptr: "client.example",
+        last_seen_ip: "192.0.2.1",
+        last_seen_ptr: "client.example"
+      })
+      const [orderRow] = yield* sql("SELECT created_ip, created_ptr FROM orders")
+      assert.deepStrictEqual({ ...orderRow }, { created_ip: "192.0.2.1", created_ptr: "client.example" })
+      const [auditRow] = yield* sql("SELECT client_ip, client_ptr FROM audit_log")
+      assert.deepStrictEqual({ ...auditRow }, { client_ip: "192.0.2.1", client_ptr: "client.example" })
+      // A poll stamps the account once a minute, and is then looked up too.
+      yield* sql("UPDATE accounts SET last_seen_ptr = NULL, last_seen_at = 0")
+      yield* TestClock.adjust("61 seconds")
+      yield* Effect.flatMap(byAccount(key, kid, headerOf(order, "location").slice(urlOf("").length)), app.handle)
+      const [polled] = yield* sql("SELECT last_seen_ptr FROM accounts")
+      assert.strictEqual(polled?.last_seen_ptr, "client.example")
+    }).pipe(Effect.provide(world({ names: { "192.0.2.1": ["client.example"] } })), (self) => database.use(self)))
+})
