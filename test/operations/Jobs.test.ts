@@ -1,4 +1,3 @@
-import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { JobId } from "../../src/kernel/queue/Job.ts"
@@ -9,10 +8,9 @@ import * as jobs from "../../src/operations/Jobs.ts"
 import { jobObject } from "../../src/operations/Objects.ts"
 import { finalize } from "../../src/operations/order/Finalize.ts"
 import { makeCsr } from "../support/Csr.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
-import type { World } from "../support/Graph.ts"
+import { databases } from "../support/Databases.ts"
 import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
-import { withOwnCa, work } from "../support/Issued.ts"
+import { useOwnCa, work } from "../support/Issued.ts"
 import { madeAt } from "../support/LocalCa.ts"
 
 /* What operators do with jobs (docs/jobs.md, "By hand"; docs/decisions/job-outcomes.md, "Giving up"). */
@@ -22,9 +20,7 @@ const operator = { kind: "cli", id: "tester" } as const
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
 
 describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () => database.use(withOwnCa(name, body)))
+  const { database, test } = useOwnCa(backend)
 
   /** An order whose certificate is asked for, and the job that is to sign it. */
   const finalized = Effect.fnUntraced(function*(name = "a.example") {

@@ -1,15 +1,14 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import { problemOf, retryAfter } from "../../src/domain/Problem.ts"
 import type { Database } from "../../src/kernel/sql/Database.ts"
-import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
 import { Metrics } from "../../src/kernel/telemetry/Metrics.ts"
 import * as accounts from "../../src/operations/account/Accounts.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
+import { databases } from "../support/Databases.ts"
 import type { World } from "../support/Graph.ts"
-import { accountKeyOf, callerAt, configOf, count, orderOf, profileOf, sql, world } from "../support/Graph.ts"
+import { accountKeyOf, callerAt, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { useWorld } from "../support/UseWorld.ts"
 
 const limited = (...keys: ReadonlyArray<string>) =>
   profileOf(configOf(`[order]\nmax_identifiers = 3\n[limits]\nwindow_seconds = 600\n${keys.join("\n")}`))
@@ -29,14 +28,7 @@ const limit = (detail: string, seconds: number) => ({
 })
 
 describe.each(databases)("limits on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(1_700_000_000_000), body())
-      }).pipe(Effect.provide(world({ records, seed: name })), (self) => database.use(self)))
+  const { records, test } = useWorld(backend, { startsAt: 1_700_000_000 })
 
   test("are off unless they are set", () =>
     Effect.gen(function*() {

@@ -1,28 +1,19 @@
 import { SqlError } from "@effect/sql/SqlError"
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { Driver } from "../../src/kernel/sql/Database.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
-import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
 import * as samples from "../../src/operations/Samples.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
+import { databases } from "../support/Databases.ts"
 import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql, world } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
+import { useStore } from "../support/UseTests.ts"
 
 const config = configOf()
 const known = { kinds: ["signer_issue", "nonce_sweep"], profiles: ["default", "other"] } as const
 
 describe.each(databases)("samples of the database on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database>) =>
-    it.effect(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(madeAt * 1000), body())
-      }).pipe(Effect.provide(EventLog.layerMemory(records)), (self) => database.use(self)))
+  const { database, records, test } = useStore(backend, { startsAt: madeAt })
 
   const job = (key: string, status: string, runAt: number) => {
     const id = `01234567-89ab-7def-8123-${key.padStart(12, "0")}`

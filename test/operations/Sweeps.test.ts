@@ -20,16 +20,7 @@ import { daySeconds, madeAt } from "../support/LocalCa.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
 describe.each(databases)("periodic work on $name", (backend) => {
-  const { records, test: plain } = useWorld(backend, { startsAt: madeAt })
-  const test = Object.assign(plain, {
-    each:
-      <A extends ReadonlyArray<string>>(cases: ReadonlyArray<A>) =>
-      (name: string, body: (...words: A) => ReturnType<Parameters<typeof plain>[1]>) => {
-        for (const words of cases) {
-          plain(words.reduce((text, word) => text.replace("%s", word), name), () => body(...words))
-        }
-      }
-  })
+  const { records, test } = useWorld(backend, { startsAt: madeAt })
 
   const nonceRow = audit.record({
     event: "crl_number_raised",
@@ -229,25 +220,29 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 1)
     }))
 
-  test.each([
-    ["nonce_reaper_failed", "nonces"],
-    ["http_01_token_reaper_failed", "http01_tokens"],
-    ["order_reaper_failed", "orders"],
-    ["audit_reaper_failed", "audit_log"],
-    ["job_reaper_failed", "jobs"]
-  ])("%s: a sweep that cannot delete from %s says so, and the others go on", (event, table) =>
-    Effect.gen(function*() {
-      yield* old
-      yield* TestClock.adjust("60 days")
-      yield* breakWrites(backend.dialect, { table, operation: "DELETE" })
-      yield* Effect.ensuring(runDue(), mend(backend.dialect))
-      const [failed, ...more] = records.filter((one) => one.event.endsWith("_reaper_failed"))
-      assert.deepStrictEqual([failed?.event, failed?.level, more], [event, "error", []])
-      assert.match(String(failed?.fields["error"]), /planted/)
-      assert.strictEqual(
-        records.filter((one) => one.event.endsWith("_reaper_swept")).length,
-        table === "orders" ? 4 : 5
-      )
-      assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind LIKE '%sweep'"), ["ready"])
-    }))
+  for (
+    const [event, table] of [
+      ["nonce_reaper_failed", "nonces"],
+      ["http_01_token_reaper_failed", "http01_tokens"],
+      ["order_reaper_failed", "orders"],
+      ["audit_reaper_failed", "audit_log"],
+      ["job_reaper_failed", "jobs"]
+    ] as const
+  ) {
+    test(`${event}: a sweep that cannot delete from ${table} says so, and the others go on`, () =>
+      Effect.gen(function*() {
+        yield* old
+        yield* TestClock.adjust("60 days")
+        yield* breakWrites(backend.dialect, { table, operation: "DELETE" })
+        yield* Effect.ensuring(runDue(), mend(backend.dialect))
+        const [failed, ...more] = records.filter((one) => one.event.endsWith("_reaper_failed"))
+        assert.deepStrictEqual([failed?.event, failed?.level, more], [event, "error", []])
+        assert.match(String(failed?.fields["error"]), /planted/)
+        assert.strictEqual(
+          records.filter((one) => one.event.endsWith("_reaper_swept")).length,
+          table === "orders" ? 4 : 5
+        )
+        assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind LIKE '%sweep'"), ["ready"])
+      }))
+  }
 })

@@ -1,17 +1,12 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
-import type { Database } from "../../src/kernel/sql/Database.ts"
-import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
 import * as eab from "../../src/operations/Eab.ts"
 import { finalize } from "../../src/operations/order/Finalize.ts"
 import * as admin from "../../src/operations/order/OrderRecords.ts"
 import { makeCsr } from "../support/Csr.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
-import type { World } from "../support/Graph.ts"
+import { databases } from "../support/Databases.ts"
 import { callerAt, column, configOf, eventsOf, newPrivateKey, orderOf, profileOf, sql } from "../support/Graph.ts"
-import { issueTo, withOwnCa, work } from "../support/Issued.ts"
+import { issueTo, useOwnCa, work } from "../support/Issued.ts"
 
 /* A change and the row of the audit trail that tells of it are one: neither is there without the other. */
 
@@ -19,14 +14,7 @@ const config = configOf()
 const operator = { kind: "cli", id: "olga" } as const
 
 describe.each(databases)("the audit trail on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () => {
-      records.length = 0
-      const logged = Effect.suspend(() => Effect.provide(body(), EventLog.layerMemory(records)))
-      return database.use(withOwnCa(name, () => logged))
-    })
+  const { records, test } = useOwnCa(backend)
 
   /** Runs while no row can be written. */
   const withoutRows = <A, E, R>(body: Effect.Effect<A, E, R>) =>

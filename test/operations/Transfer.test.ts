@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { assert, describe } from "vitest"
 import { Database } from "../../src/kernel/sql/Database.ts"
@@ -13,6 +13,7 @@ import { breakWrites, killedAfter, mend } from "../support/Faults.ts"
 import { isFull } from "../support/Full.ts"
 import { count, migrationsOf, sql } from "../support/Graph.ts"
 import { dump, orders, populate, populatedRows } from "../support/Populated.ts"
+import { useStore } from "../support/UseTests.ts"
 
 const olga = { kind: "cli", id: "olga" } as const
 const now = 1_800_000_000 // long after the populated processes were seen
@@ -28,13 +29,11 @@ const rowsOf = Effect.forEach(everyTable, (name) => count(`SELECT count(*) FROM 
 const isEmpty = Effect.map(rowsOf, (counts) => counts.every((rows) => rows === 0))
 
 describe.each(pairs)("a transfer from $name", ({ source, target }) => {
-  const from = useDatabase(source)
+  const { database: from, test } = useStore(source, { startsAt: now })
   const to = useDatabase(target)
   const run = (progress: (so: Counted) => Effect.Effect<void> = quietly) =>
     Effect.flatMap(known, (names) => transfer.run(olga, to.driver(), names, progress))
   const refused = Effect.flip(run())
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database>) =>
-    it.effect(name, () => Effect.zipRight(TestClock.setTime(now * 1000), from.use(body())))
 
   test("copies every row of every table, and says how many and their digest", () =>
     Effect.gen(function*() {

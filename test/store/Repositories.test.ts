@@ -1,4 +1,3 @@
-import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import type { AccountId, AuthorizationId, ChallengeId } from "../../src/domain/Id.ts"
@@ -7,7 +6,6 @@ import { orderMoves } from "../../src/domain/Order.ts"
 import { JobId } from "../../src/kernel/queue/Job.ts"
 import * as jobs from "../../src/kernel/queue/Jobs.ts"
 import * as workers from "../../src/kernel/queue/Workers.ts"
-import type { Database } from "../../src/kernel/sql/Database.ts"
 import { transaction } from "../../src/kernel/sql/Database.ts"
 import { Entropy } from "../../src/pki/Entropy.ts"
 import * as accounts from "../../src/store/Accounts.ts"
@@ -17,8 +15,9 @@ import * as nonces from "../../src/store/Nonces.ts"
 import * as certificates from "../../src/store/orders/Certificates.ts"
 import * as orders from "../../src/store/orders/Orders.ts"
 import * as burntKeys from "../../src/store/revocation/BurntKeys.ts"
-import { databases, useDatabase } from "../support/Databases.ts"
+import { databases } from "../support/Databases.ts"
 import { column, count, sql } from "../support/Graph.ts"
+import { useStore } from "../support/UseTests.ts"
 
 const uuid = Effect.flatMap(Entropy, ({ uuid }) => uuid)
 const dns = (value: string) => ({ type: "dns" as const, value })
@@ -29,10 +28,8 @@ const authorizationStatuses = ["pending", "valid", "invalid", "deactivated", "ex
 const challengeStatuses = ["pending", "processing", "valid", "invalid"] as const
 
 describe.each(databases)("repositories on $name", (backend) => {
-  const database = useDatabase(backend)
   const { dialect } = backend
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | Entropy>) =>
-    it.effect(name, () => body().pipe((self) => database.use(self), Effect.provide(Entropy.layerSeeded(name))))
+  const { test } = useStore(backend)
 
   let keys = 0
   const addAccount = (profile = "p", pubkey: Uint8Array = Buffer.from(`key ${keys++}`)) =>

@@ -1,11 +1,9 @@
-import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
+import { Effect, Layer } from "effect"
 import type { KeyObject } from "node:crypto"
 import { X509Certificate } from "node:crypto"
 import { join } from "node:path"
 import type { JobKind } from "../../src/kernel/queue/Job.ts"
 import * as Runner from "../../src/kernel/queue/Runner.ts"
-import type { Database } from "../../src/kernel/sql/Database.ts"
 import type { Caller } from "../../src/operations/Caller.ts"
 import * as crl from "../../src/operations/crl/Crl.ts"
 import { finalize } from "../../src/operations/order/Finalize.ts"
@@ -16,10 +14,14 @@ import * as LocalCa from "../../src/services/signing/LocalCa.ts"
 import * as certificates from "../../src/store/orders/Certificates.ts"
 import { handlers } from "../../src/surfaces/jobs/JobHandlers.ts"
 import { makeCsr } from "./Csr.ts"
+import type { Backend } from "./Databases.ts"
 import { freshDirectory } from "./Databases.ts"
-import type { Script, World } from "./Graph.ts"
+import type { Script } from "./Graph.ts"
 import { configOf, count, newPrivateKey, orderOf, sql, world } from "./Graph.ts"
 import { madeAt, settingsIn, signerOf } from "./LocalCa.ts"
+import type { Making } from "./UseTests.ts"
+import { useStore } from "./UseTests.ts"
+import { useWorld } from "./UseWorld.ts"
 
 /* Certificates the service itself has signed and stored, and the jobs that follow them. */
 
@@ -52,22 +54,31 @@ export const work = (...kinds: ReadonlyArray<JobKind>) =>
     }
   }))
 
-/** Runs over a {@link world} with a CA of its own that a worker has met, at {@link madeAt}. */
-export const withOwnCa = <A, E>(seed: string, body: () => Effect.Effect<A, E, Database | World>) =>
-  Effect.zipRight(crl.initialize, Effect.suspend(body)).pipe(
-    Effect.provide(world({ seed, profiles: profilesIn(freshDirectory()) })),
-    (whole) => Effect.zipRight(TestClock.setTime(madeAt * 1000), whole)
-  )
+/** Tests in a world with a CA of its own that a worker has met, from {@link madeAt} on. */
+export const useOwnCa = (backend: Backend) =>
+  useWorld(backend, {
+    startsAt: madeAt,
+    first: () => crl.initialize,
+    script: () => ({ profiles: profilesIn(freshDirectory()) })
+  })
 
-/** Runs over a {@link world} whose signer is somebody else: a CA that no worker has met, revoking as `revoke` does. */
-export const withForeignSigner = <A, E>(
-  script: Omit<Script, "issue" | "profiles">,
-  body: () => Effect.Effect<A, E, Database | World | Scope.Scope>
+/** Tests in a world whose signer is somebody else: a CA that no worker has met, revoking as `revoke` does. */
+export const useForeignSigner = (
+  backend: Backend,
+  { first, revoke = () => Effect.void }: {
+    readonly first?: () => Effect.Effect<void>
+    readonly revoke?: NonNullable<Script["revoke"]>
+  } = {}
 ) =>
-  Effect.flatMap(
-    Effect.provide(LocalCa.make(settingsIn(freshDirectory())), Entropy.layerSeeded("foreign")),
-    ({ issue }) => Effect.provide(Effect.suspend(body), world({ ...script, issue }))
-  ).pipe((whole) => Effect.zipRight(TestClock.setTime(madeAt * 1000), whole))
+  useStore(backend, {
+    ...(first === undefined ? {} : { first }),
+    startsAt: madeAt,
+    layer: ({ name, records, script }: Making<Omit<Script, "issue" | "profiles">>) =>
+      Layer.unwrapEffect(Effect.map(
+        Effect.provide(LocalCa.make(settingsIn(freshDirectory())), Entropy.layerSeeded("foreign")),
+        ({ issue }) => world({ records, seed: name, revoke, ...script, issue })
+      ))
+  })
 
 /** A certificate that is stored here. */
 export interface IssuedHere {

@@ -1,43 +1,21 @@
-import { it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
 import type { Database } from "../../src/kernel/sql/Database.ts"
-import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
 import type { Backend, TestDatabase } from "./Databases.ts"
-import { useDatabase } from "./Databases.ts"
 import type { Script, World } from "./Graph.ts"
 import { world } from "./Graph.ts"
-
-/** A test in a world over a database. */
-export type WorldTest = Effect.Effect<void, unknown, Database | World | Scope.Scope>
+import type { Making, Manner, Tests } from "./UseTests.ts"
+import { useStore } from "./UseTests.ts"
 
 /** What {@link useWorld} gives a describe block. */
-export interface TestWorld {
-  readonly database: TestDatabase
-  /** Takes every log record of the test. */
-  readonly records: Array<Record>
-  /** A test by the name that seeds its chance; `script` is what its world does differently. */
-  readonly test: (name: string, body: () => WorldTest, script?: Script) => void
-}
+export type TestWorld<A, S> = Tests<A, World | Database, S> & { readonly database: TestDatabase }
 
-/**
- * A describe block's database, and tests on it in worlds of their own. They begin at `startsAt`, in epoch seconds, and
- * are run as `around` says.
- */
-export const useWorld = (
+/** Tests over a database, in worlds of their own; `script` is what a world does that the test's own script does not say. */
+export const useWorld = <A = void>(
   backend: Backend,
-  { around = (body) => body, startsAt = 0 }: {
-    readonly around?: (body: WorldTest) => WorldTest
-    readonly startsAt?: number
+  { script, ...manner }: Omit<Manner<A, World, Script, Database>, "layer"> & {
+    readonly script?: (making: Making<Script>) => Script
   } = {}
-): TestWorld => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test: TestWorld["test"] = (name, body, script = {}) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(startsAt * 1000), around(Effect.suspend(body)))
-      }).pipe(Effect.provide(world({ records, seed: name, ...script })), (self) => database.use(self)))
-  return { database, records, test }
-}
+): TestWorld<A, Script> =>
+  useStore(backend, {
+    ...manner,
+    layer: (making) => world({ records: making.records, seed: making.name, ...script?.(making), ...making.script })
+  })

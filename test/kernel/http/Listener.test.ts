@@ -1,4 +1,3 @@
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Queue, Scope, TestClock } from "effect"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"
@@ -11,11 +10,11 @@ import { bind } from "../../../src/kernel/http/Listener.ts"
 import type { Answer, App, Request } from "../../../src/kernel/http/Message.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { Entropy } from "../../../src/pki/Entropy.ts"
 import { serialFrom } from "../../../src/pki/x509/Leaf.ts"
 import { generateTlsPair } from "../../../src/pki/x509/TlsPair.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { talk } from "../../support/Talk.ts"
+import { useTests } from "../../support/UseTests.ts"
 
 /*
  * The listener on loopback sockets, with apps made for one test each. Time is the test's own, so that ten seconds pass
@@ -109,13 +108,14 @@ const makeRecords = () => {
 
 const log = makeRecords()
 
-const test = (name: string, body: () => Effect.Effect<void, unknown, Entropy | Scope.Scope>) =>
-  it.scoped(name, () =>
-    Effect.suspend(() => {
+const { test } = useTests({
+  layer: () => log.layer,
+  first: () =>
+    Effect.sync(() => {
       log.records.length = 0
       log.wanted.spans = false
-      return body()
-    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), log.layer))))
+    })
+})
 
 const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(":") + 1))
 

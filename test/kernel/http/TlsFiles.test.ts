@@ -1,29 +1,19 @@
-import { it } from "@effect/vitest"
-import type { Scope } from "effect"
-import { Effect, Layer, TestClock } from "effect"
+import { Effect, TestClock } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import * as TlsFiles from "../../../src/kernel/http/TlsFiles.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { Entropy } from "../../../src/pki/Entropy.ts"
 import { generateTlsPair } from "../../../src/pki/x509/TlsPair.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
+import { useTests } from "../../support/UseTests.ts"
 
 const start = Date.UTC(2026, 0, 1)
 const daySeconds = 86_400
 
-const records: Array<Record> = []
-
-const test = (name: string, body: (directory: string) => Effect.Effect<void, unknown, Entropy | Scope.Scope>) =>
-  it.scoped(name, () =>
-    Effect.suspend(() => {
-      records.length = 0
-      return Effect.zipRight(TestClock.setTime(start), body(freshDirectory()))
-    }).pipe(Effect.provide(Layer.merge(Entropy.layerSeeded(name), EventLog.layerMemory(records)))))
+/** Every test has a directory of its own. */
+const { records, test } = useTests({ startsAt: start / 1000, first: () => Effect.sync(freshDirectory) })
 
 const settingsIn = (directory: string): TlsFiles.TlsFileSettings => ({
   listener: "acme",

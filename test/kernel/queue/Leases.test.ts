@@ -1,6 +1,4 @@
-import { it } from "@effect/vitest"
-import { Clock, Deferred, Effect, Exit, Layer, TestClock } from "effect"
-import type { Scope } from "effect"
+import { Clock, Deferred, Effect, Exit, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
@@ -9,11 +7,9 @@ import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import * as workers from "../../../src/kernel/queue/Workers.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { Entropy } from "../../../src/pki/Entropy.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import { useQueue } from "../../support/UseQueue.ts"
 
 const done: Outcome<Database> = { _tag: "Done" }
 const day = 86_400
@@ -77,25 +73,7 @@ const second = ({ interruptOverdue, tend }: Steps) =>
   Effect.all([TestClock.adjust("1 second"), tend, interruptOverdue], { discard: true })
 
 describe.each(databases)("leases on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (
-    name: string,
-    body: () => Effect.Effect<void, unknown, Database | Queue | Entropy | Scope.Scope>
-  ) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return Effect.zipRight(TestClock.setTime(100 * day * 1000), body())
-      }).pipe(
-        Effect.provide(
-          Queue.layer({ maxAttempts: () => 5 }).pipe(
-            Layer.provideMerge(Entropy.layerSeeded(name)),
-            Layer.provideMerge(EventLog.layerMemory(records))
-          )
-        ),
-        (self) => database.use(self)
-      ))
+  const { database, records, test } = useQueue(backend, { maxAttempts: 5, startsAt: 100 * day })
 
   const statuses = column("SELECT status FROM jobs ORDER BY dedup_key")
 

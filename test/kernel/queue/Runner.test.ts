@@ -1,6 +1,4 @@
-import { it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, TestClock } from "effect"
-import type { Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Handler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
@@ -10,11 +8,9 @@ import { start } from "../../../src/kernel/queue/Running.ts"
 import * as workers from "../../../src/kernel/queue/Workers.ts"
 import { Database, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { Entropy } from "../../../src/pki/Entropy.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import { useQueue } from "../../support/UseQueue.ts"
 
 type Validate = Handler<"challenge_validate", Database>
 
@@ -75,26 +71,7 @@ const jobRow = Effect.map(
 )
 
 describe.each(databases)("the queue on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (
-    name: string,
-    body: () => Effect.Effect<void, unknown, Database | Queue | Entropy | Scope.Scope>,
-    maxAttempts = 3
-  ) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return body()
-      }).pipe(
-        Effect.provide(
-          Queue.layer({ maxAttempts: () => maxAttempts }).pipe(
-            Layer.provideMerge(Entropy.layerSeeded(name)),
-            Layer.provideMerge(EventLog.layerMemory(records))
-          )
-        ),
-        (self) => database.use(self)
-      ))
+  const { database, records, test } = useQueue(backend)
 
   const pass = (
     runner: { readonly pass: Effect.Effect<void, never, Database>; readonly idle: Effect.Effect<void, unknown> }

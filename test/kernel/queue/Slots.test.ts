@@ -1,6 +1,5 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
-import type { Scope } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { JobId } from "../../../src/kernel/queue/Job.ts"
@@ -13,10 +12,9 @@ import type { Head, Source } from "../../../src/kernel/queue/Slots.ts"
 import * as Slots from "../../../src/kernel/queue/Slots.ts"
 import type { Database } from "../../../src/kernel/sql/Database.ts"
 import { StorageFailed } from "../../../src/kernel/sql/Database.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { Entropy } from "../../../src/pki/Entropy.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { databases } from "../../support/Databases.ts"
 import { column, count } from "../../support/Graph.ts"
+import { useQueue } from "../../support/UseQueue.ts"
 
 const idOf = (index: number) => JobId(`00000000-0000-7000-8000-${String(index).padStart(12, "0")}`)
 
@@ -159,18 +157,7 @@ const options = {
 }
 
 describe.each(databases)("slots on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (name: string, body: Effect.Effect<void, unknown, Database | Queue | Entropy | Scope.Scope>) =>
-    it.scoped(name, () =>
-      body.pipe(
-        Effect.provide(
-          Queue.layer({ maxAttempts: () => 3 }).pipe(
-            Layer.provideMerge(Entropy.layerSeeded(name)),
-            Layer.provideMerge(EventLog.layerMemory([]))
-          )
-        ),
-        (self) => database.use(self)
-      ))
+  const { test } = useQueue(backend)
 
   const of = (
     kind: "challenge_validate" | "signer_issue" | "local_ca_crl_regenerate",
@@ -195,102 +182,105 @@ describe.each(databases)("slots on $name", (backend) => {
 
   test(
     "accounts whose validations hang hold up nobody: lists, signatures, other accounts, other profiles",
-    Effect.gen(function*() {
-      const queue = yield* Queue
-      for (let account = 0; account < 12; account++) {
-        for (let index = 0; index < 32; index++) yield* validate("attacked", `silent ${account}`, index)
-      }
-      const done: Outcome<Database> = { _tag: "Done" }
-      const silent = yield* Deferred.make<void>()
-      const runner = yield* Runner.make(options, [
-        Runner.handler<"challenge_validate", Database>({
-          kind: "challenge_validate",
-          periodic: false,
-          budgetMillis: () => 10_000,
-          run: ({ challenge_id }) =>
-            Effect.as(challenge_id.startsWith("silent") ? Deferred.await(silent) : Effect.void, done),
-          abandon: () => Effect.void
-        }),
-        of("signer_issue", Effect.succeed(done)),
-        of("local_ca_crl_regenerate", Effect.succeed(done))
-      ])
-      yield* runner.pass
-      yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "i", payload: { issuer: "i" } })
-      const payload = { order_id: "o", profile: "attacked", csr: "", client: {} }
-      yield* queue.enqueue({ kind: "signer_issue", dedupKey: "o", payload, share: shareOf("attacked", "honest") })
-      yield* validate("attacked", "honest", 0)
-      yield* validate("other", "honest", 0)
-      const settled = column("SELECT dedup_key FROM jobs WHERE status = 'done' ORDER BY dedup_key")
-      yield* Effect.repeat(Effect.zipRight(runner.pass, settled), { until: ({ length }) => length === 4, times: 200 })
-      assert.deepStrictEqual(yield* settled, ["attacked honest 0", "i", "o", "other honest 0"])
-      yield* Deferred.succeed(silent, undefined)
-      yield* Effect.repeat(Effect.zipRight(runner.pass, runner.idle), {
-        until: () =>
-          Effect.map(Effect.orDie(count("SELECT count(*) FROM jobs WHERE status = 'ready'")), (left) => left === 0)
+    () =>
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        for (let account = 0; account < 12; account++) {
+          for (let index = 0; index < 32; index++) yield* validate("attacked", `silent ${account}`, index)
+        }
+        const done: Outcome<Database> = { _tag: "Done" }
+        const silent = yield* Deferred.make<void>()
+        const runner = yield* Runner.make(options, [
+          Runner.handler<"challenge_validate", Database>({
+            kind: "challenge_validate",
+            periodic: false,
+            budgetMillis: () => 10_000,
+            run: ({ challenge_id }) =>
+              Effect.as(challenge_id.startsWith("silent") ? Deferred.await(silent) : Effect.void, done),
+            abandon: () => Effect.void
+          }),
+          of("signer_issue", Effect.succeed(done)),
+          of("local_ca_crl_regenerate", Effect.succeed(done))
+        ])
+        yield* runner.pass
+        yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "i", payload: { issuer: "i" } })
+        const payload = { order_id: "o", profile: "attacked", csr: "", client: {} }
+        yield* queue.enqueue({ kind: "signer_issue", dedupKey: "o", payload, share: shareOf("attacked", "honest") })
+        yield* validate("attacked", "honest", 0)
+        yield* validate("other", "honest", 0)
+        const settled = column("SELECT dedup_key FROM jobs WHERE status = 'done' ORDER BY dedup_key")
+        yield* Effect.repeat(Effect.zipRight(runner.pass, settled), { until: ({ length }) => length === 4, times: 200 })
+        assert.deepStrictEqual(yield* settled, ["attacked honest 0", "i", "o", "other honest 0"])
+        yield* Deferred.succeed(silent, undefined)
+        yield* Effect.repeat(Effect.zipRight(runner.pass, runner.idle), {
+          until: () =>
+            Effect.map(Effect.orDie(count("SELECT count(*) FROM jobs WHERE status = 'ready'")), (left) => left === 0)
+        })
       })
-    })
   )
 
   test(
     "a thousand orders of one account do not come before the one of another",
-    Effect.gen(function*() {
-      const queue = yield* Queue
-      const order = (account: string, index: number) =>
-        queue.enqueue({
-          kind: "signer_issue",
-          dedupKey: `${account} ${index}`,
-          payload: { order_id: "o", profile: "p", csr: "", client: {} },
-          share: shareOf("p", account)
-        })
-      for (let index = 0; index < 40; index++) yield* order("many", index)
-      const begun: Array<string> = []
-      const turns = yield* Effect.makeSemaphore(4)
-      const gate = yield* Deferred.make<void>()
-      const runner = yield* Runner.make(options, [
-        Runner.handler<"signer_issue", Database>({
-          kind: "signer_issue",
-          periodic: false,
-          budgetMillis: () => 10_000,
-          run: (_, { dedupKey }) =>
-            turns.withPermits(1)(Effect.suspend(() => {
-              begun.push(dedupKey)
-              return Effect.as(begun.length < 4 ? Deferred.await(gate) : Effect.void, { _tag: "Done" } as const)
-            })),
-          abandon: () => Effect.void
-        })
-      ])
-      yield* runner.pass
-      yield* order("one", 0)
-      const waiting = yield* Effect.fork(runner.idle)
-      yield* Deferred.succeed(gate, undefined)
-      yield* Fiber.join(waiting)
-      yield* Effect.repeat(Effect.zipRight(runner.pass, runner.idle), { until: () => begun.includes("one 0") })
-      assert.isBelow(begun.indexOf("one 0"), 8)
-    })
+    () =>
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        const order = (account: string, index: number) =>
+          queue.enqueue({
+            kind: "signer_issue",
+            dedupKey: `${account} ${index}`,
+            payload: { order_id: "o", profile: "p", csr: "", client: {} },
+            share: shareOf("p", account)
+          })
+        for (let index = 0; index < 40; index++) yield* order("many", index)
+        const begun: Array<string> = []
+        const turns = yield* Effect.makeSemaphore(4)
+        const gate = yield* Deferred.make<void>()
+        const runner = yield* Runner.make(options, [
+          Runner.handler<"signer_issue", Database>({
+            kind: "signer_issue",
+            periodic: false,
+            budgetMillis: () => 10_000,
+            run: (_, { dedupKey }) =>
+              turns.withPermits(1)(Effect.suspend(() => {
+                begun.push(dedupKey)
+                return Effect.as(begun.length < 4 ? Deferred.await(gate) : Effect.void, { _tag: "Done" } as const)
+              })),
+            abandon: () => Effect.void
+          })
+        ])
+        yield* runner.pass
+        yield* order("one", 0)
+        const waiting = yield* Effect.fork(runner.idle)
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.join(waiting)
+        yield* Effect.repeat(Effect.zipRight(runner.pass, runner.idle), { until: () => begun.includes("one 0") })
+        assert.isBelow(begun.indexOf("one 0"), 8)
+      })
   )
 
   test(
     "the oldest row of each share is found from share to share, however many there are of one",
-    Effect.gen(function*() {
-      const queue = yield* Queue
-      for (const [share, runAt] of [["b", 3], ["b", 1], ["a", 2], ["", 5], ["c/1", 9], ["a", 4]] as const) {
-        yield* queue.enqueue({
-          kind: "challenge_validate",
-          dedupKey: `${share}${runAt}`,
-          payload: { challenge_id: "c", profile: "p", thumbprint: "t" },
-          share,
-          runAt
-        })
-      }
-      const looked = (from: string, limit: number) =>
-        Effect.map(
-          jobs.heads({ kind: "challenge_validate", from, limit }),
-          (found) => found.map(({ runAt, share }) => [share, runAt])
-        )
-      assert.deepStrictEqual(yield* looked("", 9), [["", 5], ["a", 2], ["b", 1], ["c/1", 9]])
-      assert.deepStrictEqual(yield* looked("a", 2), [["a", 2], ["b", 1]])
-      assert.deepStrictEqual(yield* looked("d", 2), [])
-      assert.deepStrictEqual(yield* jobs.heads({ kind: "signer_issue", from: "", limit: 2 }), [])
-    })
+    () =>
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        for (const [share, runAt] of [["b", 3], ["b", 1], ["a", 2], ["", 5], ["c/1", 9], ["a", 4]] as const) {
+          yield* queue.enqueue({
+            kind: "challenge_validate",
+            dedupKey: `${share}${runAt}`,
+            payload: { challenge_id: "c", profile: "p", thumbprint: "t" },
+            share,
+            runAt
+          })
+        }
+        const looked = (from: string, limit: number) =>
+          Effect.map(
+            jobs.heads({ kind: "challenge_validate", from, limit }),
+            (found) => found.map(({ runAt, share }) => [share, runAt])
+          )
+        assert.deepStrictEqual(yield* looked("", 9), [["", 5], ["a", 2], ["b", 1], ["c/1", 9]])
+        assert.deepStrictEqual(yield* looked("a", 2), [["a", 2], ["b", 1]])
+        assert.deepStrictEqual(yield* looked("d", 2), [])
+        assert.deepStrictEqual(yield* jobs.heads({ kind: "signer_issue", from: "", limit: 2 }), [])
+      })
   )
 })

@@ -1,14 +1,14 @@
 import { it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { int, text } from "../../../src/kernel/sql/Column.ts"
 import { afterCommit, all, Database, run, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { sqlite, useDatabase } from "../../support/Databases.ts"
+import { sqlite } from "../../support/Databases.ts"
 import { column, openDriver, sql } from "../../support/Graph.ts"
+import { onSystemClock, useStore } from "../../support/UseTests.ts"
 
 const insert = statement({
   name: "test_insert",
@@ -74,9 +74,7 @@ const endings: ReadonlyArray<readonly [string, Ending]> = [
 ]
 
 describe("writes of one turn of the event loop on SQLite", () => {
-  const database = useDatabase(sqlite)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | Scope.Scope>) =>
-    it.scopedLive(name, () => database.use(Effect.suspend(body)))
+  const { database, test } = useStore(sqlite, { around: onSystemClock })
 
   const planted = Effect.acquireRelease(
     Effect.forEach(

@@ -11,17 +11,13 @@ import { fields } from "../../../src/kernel/telemetry/EventField.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { emit, enterSpan, EventLog, leaveSpan } from "../../../src/kernel/telemetry/EventLog.ts"
 import { eventsOf } from "../../support/Graph.ts"
+import { useTests } from "../../support/UseTests.ts"
 import { awaited, own, specified } from "./specified.ts"
 
-const test = (name: string, body: (records: Array<Record>) => Effect.Effect<void, unknown, EventLog>) =>
-  it.effect(name, () =>
-    Effect.suspend(() => {
-      const records: Array<Record> = []
-      return Effect.provide(body(records), EventLog.layerMemory(records))
-    }))
+const { records, test } = useTests()
 
 describe("a record", () => {
-  test("has the level and outcome its event is declared with, and the time of its fiber", (records) =>
+  test("has the level and outcome its event is declared with, and the time of its fiber", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_234)
       yield* emit("server_listening", { address: "a", tls: true, base_url: "b" })
@@ -38,7 +34,7 @@ describe("a record", () => {
       assert.deepStrictEqual(records[3]?.fields, { statement: "s", error: "e" })
     }))
 
-  test("of a request is weighed by what it reports", (records) =>
+  test("of a request is weighed by what it reports", () =>
     Effect.gen(function*() {
       for (const [status, isProbe] of [[200, false], [404, false], [499, true], [500, false], [503, true]] as const) {
         yield* emit("request_completed", { status, latency_ms: 1 }, accessWeight(status, isProbe))
@@ -79,7 +75,7 @@ describe("a record", () => {
 })
 
 describe("the facts of a request", () => {
-  test("are on every record of its fiber and of those it starts", (records) =>
+  test("are on every record of its fiber and of those it starts", () =>
     Effect.gen(function*() {
       yield* emit("request_shed", {})
       yield* Effect.fork(Effect.gen(function*() {
@@ -91,7 +87,7 @@ describe("the facts of a request", () => {
       assert.deepStrictEqual(records.map(({ span }) => span["request_id"]), [undefined, "one", "one", undefined])
     }))
 
-  test("are never those of another request served at the same time", (records) =>
+  test("are never those of another request served at the same time", () =>
     Effect.gen(function*() {
       const go = yield* Deferred.make<void>()
       const serve = (request_id: string) =>
@@ -110,7 +106,7 @@ describe("the facts of a request", () => {
       for (const { fields, span } of records) assert.strictEqual(span["request_id"], fields["account_id"] as string)
     }))
 
-  test("are replaced as a whole by the next", (records) =>
+  test("are replaced as a whole by the next", () =>
     Effect.gen(function*() {
       yield* enterSpan({ request_id: "one", profile: "p" })
       yield* emit("request_shed", {})

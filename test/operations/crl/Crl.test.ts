@@ -1,12 +1,10 @@
-import { it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Either, Fiber, TestClock } from "effect"
-import type { Duration, Scope } from "effect"
+import type { Duration } from "effect"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import { Database, transaction } from "../../../src/kernel/sql/Database.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import * as crl from "../../../src/operations/crl/Crl.ts"
 import { keepExported } from "../../../src/operations/crl/CrlExport.ts"
@@ -19,7 +17,7 @@ import { Signers } from "../../../src/services/signing/Signer.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import * as revocations from "../../../src/store/revocation/Revocations.ts"
 import { openssl, opensslOnCrl, pem } from "../../pki/Pki.ts"
-import { databases, freshDirectory, useDatabase } from "../../support/Databases.ts"
+import { databases, freshDirectory } from "../../support/Databases.ts"
 import { breakWrites, mend } from "../../support/Faults.ts"
 import type { World } from "../../support/Graph.ts"
 import { callerAt, column, configOf, count, eventsOf, profileOf, sql, world } from "../../support/Graph.ts"
@@ -27,6 +25,8 @@ import { acmeKey, at, bodyOf, byAccount, headerOf, register, requestOf, surfaceO
 import type { IssuedHere } from "../../support/Issued.ts"
 import { filesIn, issueTo, profilesIn, work } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
+import { onSystemClock, useStore } from "../../support/UseTests.ts"
+import type { Making } from "../../support/UseTests.ts"
 
 /* The life of revocation lists (docs/decisions/revocation-lists.md). */
 
@@ -46,27 +46,17 @@ interface Setting {
 }
 
 describe.each(databases)("revocation lists on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
   let directory = ""
-
-  const test = (
-    name: string,
-    body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>,
-    { ledger, live = false, settings = () => ({}), unmet = false }: Setting = {}
-  ) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        directory = freshDirectory()
-        if (ledger !== undefined) writeFileSync(filesIn(directory).ledger, ledger)
-        const met = Effect.zipRight(unmet ? Effect.void : crl.initialize, Effect.suspend(body))
-        const whole = Effect.provide(
-          met,
-          world({ records, seed: name, profiles: profilesIn(directory, settings(directory)) })
-        )
-        return live ? Effect.withClock(whole, Clock.make()) : Effect.zipRight(TestClock.setTime(madeAt * 1000), whole)
-      }).pipe((self) => database.use(self)))
+  const { database, records, test } = useStore(backend, {
+    startsAt: madeAt,
+    layer: ({ name, records, script }: Making<Setting>) => {
+      directory = freshDirectory()
+      if (script?.ledger !== undefined) writeFileSync(filesIn(directory).ledger, script.ledger)
+      return world({ records, seed: name, profiles: profilesIn(directory, script?.settings?.(directory)) })
+    },
+    first: (script) => script?.unmet === true ? Effect.void : crl.initialize,
+    around: (whole, script) => script?.live === true ? onSystemClock(whole) : whole
+  })
 
   const seconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
   const said = (event: string) => records.filter((record) => record.event === event).map(({ fields }) => fields)

@@ -1,15 +1,12 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { OrderId } from "../../../src/domain/Id.ts"
-import type { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import * as expiring from "../../../src/operations/order/Expiring.ts"
 import { namedLeafOf } from "../../../src/pki/x509/CertId.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
-import { issueTo, withOwnCa } from "../../support/Issued.ts"
+import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
 /* What ends soon, and what has taken its place (docs/decisions/expiring.md). */
@@ -17,9 +14,7 @@ import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 const config = configOf()
 
 describe.each(databases)("certificates that end soon on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () => database.use(withOwnCa(name, body)))
+  const { test } = useOwnCa(backend)
 
   const update = (id: OrderId, set: string) => {
     const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`

@@ -1,26 +1,21 @@
-import { it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { settledJob } from "../../../src/kernel/queue/Waits.ts"
-import type { Database } from "../../../src/kernel/sql/Database.ts"
 import * as crl from "../../../src/operations/crl/Crl.ts"
 import * as crls from "../../../src/operations/crl/CrlRecords.ts"
 import * as orders from "../../../src/operations/order/OrderRecords.ts"
 import { Signers } from "../../../src/services/signing/Signer.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
 import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../../support/Graph.ts"
-import { issueTo, withOwnCa, work } from "../../support/Issued.ts"
+import { issueTo, useOwnCa, work } from "../../support/Issued.ts"
 import { madeAt } from "../../support/LocalCa.ts"
 
 const config = configOf()
 const operator = { kind: "cli", id: "tester" } as const
 
 describe.each(databases)("orders in the operator's hands on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.effect(name, () => database.use(withOwnCa(name, body)))
+  const { test } = useOwnCa(backend)
 
   const revoke = (id: string, reason?: number) => orders.revoke(config, operator, id, reason)
   const failures = Effect.map(

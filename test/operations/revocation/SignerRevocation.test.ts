@@ -1,15 +1,11 @@
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, FiberId, TestClock } from "effect"
 import { assert, describe } from "vitest"
-import type { Database } from "../../../src/kernel/sql/Database.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import * as jobs from "../../../src/operations/Jobs.ts"
 import * as orders from "../../../src/operations/order/OrderRecords.ts"
 import { SigningFailed } from "../../../src/services/signing/Signer.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, count, eventsOf, profileOf, sql } from "../../support/Graph.ts"
-import { issueTo, withForeignSigner, work } from "../../support/Issued.ts"
+import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
 /* signer_revoke (docs/decisions/job-outcomes.md, "Signing"): the signer is asked first, the order is stamped after. */
 
@@ -18,25 +14,20 @@ const operator = { kind: "cli", id: "tester" } as const
 const failing = new SigningFailed({ cause: "script_failed", detail: "the HSM is away" })
 
 describe.each(databases)("revocation by another signer on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
   const asked: Array<{ readonly leaf: Buffer; readonly reason: number | undefined }> = []
   let answer: Effect.Effect<void, SigningFailed> = Effect.void
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World>) =>
-    it.scoped(name, () => {
-      records.length = 0
-      asked.length = 0
-      answer = Effect.void
-      return database.use(withForeignSigner({
-        records,
-        seed: name,
-        revoke: (leaf, reason) =>
-          Effect.suspend(() => {
-            asked.push({ leaf: Buffer.from(leaf), reason })
-            return answer
-          })
-      }, body))
-    })
+  const { records, test } = useForeignSigner(backend, {
+    first: () =>
+      Effect.sync(() => {
+        asked.length = 0
+        answer = Effect.void
+      }),
+    revoke: (leaf, reason) =>
+      Effect.suspend(() => {
+        asked.push({ leaf: Buffer.from(leaf), reason })
+        return answer
+      })
+  })
 
   const issued = Effect.flatMap(callerAt(profileOf(config)), (caller) => issueTo(caller, ["a.example"]))
   const revoke = (id: string, reason?: number) => orders.revoke(config, operator, id, reason)

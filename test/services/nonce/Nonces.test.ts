@@ -1,7 +1,5 @@
 import { SqlError } from "@effect/sql/SqlError"
-import { it } from "@effect/vitest"
 import { Context, Deferred, Effect, Either, Exit, Fiber, Layer, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import { Database, StorageFailed } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
@@ -9,8 +7,9 @@ import { sweepNonces } from "../../../src/operations/Sweeps.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
 import { Nonces } from "../../../src/services/nonce/Nonces.ts"
 import * as rows from "../../../src/store/Nonces.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { databases } from "../../support/Databases.ts"
 import { column, count, sql } from "../../support/Graph.ts"
+import { useStore } from "../../support/UseTests.ts"
 
 const ttlSeconds = 300
 const margin = ttlSeconds / 10
@@ -53,15 +52,7 @@ const withoutTable = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   )
 
 describe.each(databases)("nonces on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (
-    name: string,
-    body: (nonces: Nonces["Type"]) => Effect.Effect<void, unknown, Database | Scope.Scope>
-  ) =>
-    it.scoped(
-      name,
-      () => database.use(Effect.flatMap(Effect.suspend(() => noncesOver(database.driver())), body))
-    )
+  const { database, test } = useStore(backend, { first: () => Effect.flatMap(Database, noncesOver) })
 
   describe("issue", () => {
     test("gives everybody who asks at once a nonce of his own, which is stored", (nonces) =>

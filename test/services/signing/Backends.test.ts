@@ -1,6 +1,4 @@
-import { it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
-import type { Scope } from "effect"
 import { X509Certificate } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -9,8 +7,6 @@ import { Scripts } from "../../../src/kernel/host/Scripts.ts"
 import { DnsUpdate } from "../../../src/kernel/net/DnsUpdate.ts"
 import { Resolver } from "../../../src/kernel/net/Resolver.ts"
 import { Web } from "../../../src/kernel/net/Web.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
 import type { SigningProfile } from "../../../src/services/signing/Backends.ts"
 import * as Backends from "../../../src/services/signing/Backends.ts"
@@ -19,6 +15,7 @@ import { Signers } from "../../../src/services/signing/Signer.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { issueRequest, settingsIn, signerOf } from "../../support/LocalCa.ts"
+import { useTests } from "../../support/UseTests.ts"
 
 const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ name, signer: signerOf(local_ca) })
 
@@ -39,15 +36,8 @@ const signersOf = (
     Context.get(Signers)
   )
 
-const test = (
-  name: string,
-  body: (directory: string, records: Array<Record>) => Effect.Effect<void, unknown, Scope.Scope>
-) =>
-  it.scoped(name, () =>
-    Effect.suspend(() => {
-      const records: Array<Record> = []
-      return Effect.provide(body(freshDirectory(), records), EventLog.layerMemory(records))
-    }))
+/** Every test has a directory of its own. */
+const { records, test } = useTests({ first: () => Effect.sync(freshDirectory) })
 
 /** Settings with a directory of their own below another. */
 const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSettings> = {}) => {
@@ -59,7 +49,7 @@ const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSet
 describe("the backends of the profiles", () => {
   test(
     "are one where the sections are alike: one CA, made and loaded once",
-    (directory, records) =>
+    (directory) =>
       Effect.gen(function*() {
         const signers = yield* signersOf([
           profile("a", settingsIn(directory)),
@@ -116,7 +106,7 @@ describe("the backends of the profiles", () => {
 
   test(
     "are none at all where one cannot be made, and the log names the profile and why",
-    (directory, records) =>
+    (directory) =>
       Effect.gen(function*() {
         const sound = settingsBelow(directory, "sound")
         const broken = settingsBelow(directory, "broken")
@@ -131,7 +121,7 @@ describe("the backends of the profiles", () => {
       })
   )
 
-  test("without a profile are none, and nothing is written", (directory, records) =>
+  test("without a profile are none, and nothing is written", (directory) =>
     Effect.gen(function*() {
       const signers = yield* signersOf([])
       yield* Effect.flip(signers.of("default"))

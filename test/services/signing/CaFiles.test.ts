@@ -6,9 +6,6 @@ import { once } from "node:events"
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe } from "vitest"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { Entropy } from "../../../src/pki/Entropy.ts"
 import type { CaFileSettings } from "../../../src/services/signing/CaFiles.ts"
 import { generateIfAbsent, isSuppliedRoot, loadForSigning } from "../../../src/services/signing/CaFiles.ts"
 import { ecKey } from "../../pki/Pki.ts"
@@ -16,23 +13,13 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, keyPem, madeAt, settingsIn } from "../../support/LocalCa.ts"
+import { useTests } from "../../support/UseTests.ts"
 
-/** Runs in 2026 with a directory of its own. */
-const test = (
-  name: string,
-  body: (
-    settings: CaFileSettings,
-    records: Array<Record>
-  ) => Effect.Effect<void, unknown, Entropy>
-) =>
-  it.effect(name, () =>
-    Effect.suspend(() => {
-      const records: Array<Record> = []
-      return Effect.zipRight(TestClock.setTime(madeAt * 1000), body(settingsIn(freshDirectory()), records)).pipe(
-        Effect.provide(Entropy.layer),
-        Effect.provide(EventLog.layerMemory(records))
-      )
-    }))
+/** Every test is given settings with a directory of their own. */
+const { records, test } = useTests({
+  startsAt: madeAt,
+  first: () => Effect.sync(() => settingsIn(freshDirectory()))
+})
 
 const read = (path: string): string => readFileSync(path, "utf8")
 const modeOf = (path: string): number => statSync(path).mode & 0o777
@@ -55,10 +42,7 @@ const refusalOf = (settings: CaFileSettings) =>
   Effect.map(Effect.flip(loadForSigning(settings)), ({ message }) => message)
 
 describe("a CA that is not there yet", () => {
-  test("is made once: the key for nobody else to read, the certificate for everybody, whatever the umask", (
-    settings,
-    records
-  ) =>
+  test("is made once: the key for nobody else to read, the certificate for everybody, whatever the umask", (settings) =>
     Effect.gen(function*() {
       const umask = process.umask(0o777)
       const made = yield* Effect.ensuring(
@@ -134,7 +118,7 @@ describe("a CA that is not there yet", () => {
       }
     }))
 
-  test("is made by one of many fibers that try at once, whole", (settings, records) =>
+  test("is made by one of many fibers that try at once, whole", (settings) =>
     Effect.gen(function*() {
       const tries = yield* Effect.replicateEffect(Effect.either(generateIfAbsent(settings)), 12, {
         concurrency: "unbounded"
@@ -179,7 +163,7 @@ describe("a CA that is not there yet", () => {
 })
 
 describe("a CA that is there", () => {
-  test("is told of when others may read its key, and only then", (settings, records) =>
+  test("is told of when others may read its key, and only then", (settings) =>
     Effect.gen(function*() {
       const ca = foreignCa({ name: "Root" })
       for (const [index, mode] of [0o600, 0o400, 0o640, 0o604, 0o644].entries()) {

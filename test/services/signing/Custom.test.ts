@@ -184,7 +184,8 @@ describe("the hook issue", () => {
 })
 
 describe("the chain a program prints", () => {
-  const test = (name: string, check: string, body: () => Effect.Effect<string, unknown, never>) =>
+  /** What a program prints is refused by this check, and so is logged. */
+  const refused = (name: string, check: string, body: () => Effect.Effect<string, unknown, never>) =>
     it.effect(name, () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(madeAt * 1000)
@@ -205,52 +206,68 @@ describe("the chain a program prints", () => {
     return { ...request, csr: Either.getOrThrow(parseCsr(csr)) }
   }
 
-  test("nothing at all", "undecodable", () => Effect.succeed(""))
-  test("garbage", "undecodable", () => Effect.succeed("\0\u{fffd}garbage\n"))
-  test("text before the chain", "undecodable", () => Effect.map(chainFor(request), (chain) => `Certificate:\n${chain}`))
-  test("a block that is no certificate", "undecodable", () => Effect.succeed(pem("CERTIFICATE", Buffer.from("no DER"))))
-  test("a private key behind the chain", "undecodable", () =>
+  refused("nothing at all", "undecodable", () => Effect.succeed(""))
+  refused("garbage", "undecodable", () => Effect.succeed("\0\u{fffd}garbage\n"))
+  refused(
+    "text before the chain",
+    "undecodable",
+    () => Effect.map(chainFor(request), (chain) => `Certificate:\n${chain}`)
+  )
+  refused(
+    "a block that is no certificate",
+    "undecodable",
+    () => Effect.succeed(pem("CERTIFICATE", Buffer.from("no DER")))
+  )
+  refused("a private key behind the chain", "undecodable", () =>
     Effect.map(
       chainFor(request),
       (chain) => chain + newPrivateKey().export({ type: "pkcs8", format: "pem" }).toString()
     ))
-  test("a certificate for another key", "key", () => chainFor(another()))
-  test("a certificate for fewer names", "names", () => chainFor({ ...request, names: ["a.example"] }))
-  test("a certificate for more names", "names", () => chainFor({ ...request, names: [...request.names, "c.example"] }))
-  test(
+  refused("a certificate for another key", "key", () => chainFor(another()))
+  refused("a certificate for fewer names", "names", () => chainFor({ ...request, names: ["a.example"] }))
+  refused(
+    "a certificate for more names",
+    "names",
+    () => chainFor({ ...request, names: [...request.names, "c.example"] })
+  )
+  refused(
     "a certificate that is not valid yet",
     "validity",
     () => chainFor({ ...request, notBefore: madeAt + daySeconds, notAfter: undefined })
   )
-  test("the leaf behind its issuer", "key", () =>
+  refused("the leaf behind its issuer", "key", () =>
     Effect.map(chainFor(request), (chain) => {
       const [leaf = "", issuer = ""] = chain.split(/(?<=-----END CERTIFICATE-----\n)/)
       return issuer + leaf
     }))
-  test("an issuer that did not sign the leaf", "sequence", () =>
+  refused("an issuer that did not sign the leaf", "sequence", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* chainFor(request), yield* chainFor(request)]
       const [leaf = ""] = one.split(/(?<=-----END CERTIFICATE-----\n)/)
       return leaf + (two.split(/(?<=-----END CERTIFICATE-----\n)/)[1] ?? "")
     }))
-  test("what OpenSSL makes of a request for a CA that the program believes", "authority", () =>
-    Effect.gen(function*() {
-      const directory = freshDirectory()
-      const [certificate, key, csr] = [join(directory, "ca.pem"), join(directory, "ca.key"), join(directory, "csr")]
-      makeCa(certificate, key, "Believes")
-      const wanted = [
-        sanOf(...request.names.map((name) => dns(name))),
-        ext("2.5.29.19", hexed("30030101ff"), true),
-        ext("2.5.29.15", hexed("03020204"), true)
-      ]
-      writeFileSync(csr, csrOf({ subject: seq(cn(utf8("The Bank"))), extensions: wanted }))
-      const files = ["-in", csr, "-inform", "DER", "-CA", certificate, "-CAkey", key]
-      const leaf = openssl(["x509", "-req", ...files, "-copy_extensions", "copyall", "-set_serial", "5"]).toString()
-      // OpenSSL begins it now.
-      yield* TestClock.setTime(Date.now())
-      return leaf
-    }))
-  test("a hundred certificates", "sequence", () =>
+  refused(
+    "what OpenSSL makes of a request for a CA that the program believes",
+    "authority",
+    () =>
+      Effect.gen(function*() {
+        const directory = freshDirectory()
+        const [certificate, key, csr] = [join(directory, "ca.pem"), join(directory, "ca.key"), join(directory, "csr")]
+        makeCa(certificate, key, "Believes")
+        const wanted = [
+          sanOf(...request.names.map((name) => dns(name))),
+          ext("2.5.29.19", hexed("30030101ff"), true),
+          ext("2.5.29.15", hexed("03020204"), true)
+        ]
+        writeFileSync(csr, csrOf({ subject: seq(cn(utf8("The Bank"))), extensions: wanted }))
+        const files = ["-in", csr, "-inform", "DER", "-CA", certificate, "-CAkey", key]
+        const leaf = openssl(["x509", "-req", ...files, "-copy_extensions", "copyall", "-set_serial", "5"]).toString()
+        // OpenSSL begins it now.
+        yield* TestClock.setTime(Date.now())
+        return leaf
+      })
+  )
+  refused("a hundred certificates", "sequence", () =>
     Effect.map(chainFor(request), (chain) => {
       const [, issuer = ""] = chain.split(/(?<=-----END CERTIFICATE-----\n)/)
       return chain + issuer.repeat(98)

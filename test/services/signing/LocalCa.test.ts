@@ -16,19 +16,13 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, requestedKey, settingsIn } from "../../support/LocalCa.ts"
+import { useTests } from "../../support/UseTests.ts"
 
-const test = (
-  name: string,
-  body: (settings: LocalCaSettings, records: Array<Record>) => Effect.Effect<void, unknown, Entropy>
-) =>
-  it.effect(name, () =>
-    Effect.suspend(() => {
-      const records: Array<Record> = []
-      return Effect.zipRight(TestClock.setTime(madeAt * 1000), body(settingsIn(freshDirectory()), records)).pipe(
-        Effect.provide(Entropy.layer),
-        Effect.provide(EventLog.layerMemory(records))
-      )
-    }))
+/** Every test is given settings with a directory of their own. */
+const { records, test } = useTests({
+  startsAt: madeAt,
+  first: () => Effect.sync(() => settingsIn(freshDirectory()))
+})
 
 const certificatesOf = ({ chain }: Issued) =>
   (chain.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/g) ?? []).map((text) =>
@@ -50,7 +44,7 @@ const names = ["a.example.com", "*.b.example.com"]
 describe("a leaf", () => {
   test(
     "has the key and names asked for, its own serial, and the end that is told",
-    (settings, records) =>
+    (settings) =>
       Effect.gen(function*() {
         const signer = yield* LocalCa.make(settings)
         const issued = yield* signer.issue(issueRequest(names))
@@ -179,7 +173,7 @@ describe("the validity of a leaf", () => {
 
   test(
     "ends with the CA, of which there is word when it is loaded, and not before",
-    (settings, records) =>
+    (settings) =>
       Effect.gen(function*() {
         const caEnd = madeAt + 100 * daySeconds
         supply(settings, foreignCa({ name: settings.subject.common_name, notAfter: caEnd }))
@@ -194,7 +188,7 @@ describe("the validity of a leaf", () => {
       })
   )
 
-  test("is never had of a CA that has expired since it was loaded", (settings, records) =>
+  test("is never had of a CA that has expired since it was loaded", (settings) =>
     Effect.gen(function*() {
       const caEnd = madeAt + daySeconds
       supply(settings, foreignCa({ name: "Root", notAfter: caEnd }))
@@ -213,7 +207,7 @@ describe("the validity of a leaf", () => {
 describe("a CA", () => {
   test(
     "that was supplied and is a root is told of, a generated one and an intermediate are not",
-    (settings, records) =>
+    (settings) =>
       Effect.gen(function*() {
         const root = foreignCa({ name: "Corporate Root" })
         const intermediate = foreignCa({ name: "Issuing CA", issuer: root })
@@ -232,7 +226,7 @@ describe("a CA", () => {
 
   test(
     "is known by its key: renewed under the same one it is the same issuer",
-    (settings, records) =>
+    (settings) =>
       Effect.gen(function*() {
         const first = foreignCa({ name: "Root" })
         const issuers: Array<unknown> = []
@@ -265,7 +259,7 @@ describe("a CA", () => {
       }
     }))
 
-  test("tells which check a leaf fails, and hands none out", (settings, records) =>
+  test("tells which check a leaf fails, and hands none out", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
       // A key with something behind it, which no CSR that was read would have.
@@ -277,7 +271,7 @@ describe("a CA", () => {
       assert.deepStrictEqual(told, [{ order_id: "order", check: "der" }])
     }))
 
-  test("shows nothing of its key in records and failures", (settings, records) =>
+  test("shows nothing of its key in records and failures", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
       yield* signer.issue(issueRequest(names))

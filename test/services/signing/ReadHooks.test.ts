@@ -1,4 +1,3 @@
-import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FiberId, Layer, TestClock } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -7,14 +6,14 @@ import type { ScriptOutcome, ScriptRequest } from "../../../src/kernel/host/Scri
 import type { ScriptFailed } from "../../../src/kernel/host/Scripts.ts"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
 import { makeTurns } from "../../../src/kernel/net/Turns.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
 import { ReadHooks } from "../../../src/services/signing/ReadHooks.ts"
 import type { CustomSettings } from "../../../src/services/signing/SignerScript.ts"
 import { openssl } from "../../pki/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { settingsIn, signerOf } from "../../support/LocalCa.ts"
+import { useTests } from "../../support/UseTests.ts"
+import type { Making } from "../../support/UseTests.ts"
 
 /* The hooks crl and renewal_info (docs/signers.md, "A program"), asked while a client waits. */
 
@@ -40,24 +39,28 @@ const exits = (exit: number, stdout: Uint8Array | string = ""): ScriptOutcome =>
   stderr: Buffer.alloc(0)
 })
 
-const test = (
-  name: string,
-  custom: Partial<CustomSettings>,
-  script: (request: ScriptRequest, times: number) => Effect.Effect<ScriptOutcome, ScriptFailed>,
-  body: (seen: ReadonlyArray<ScriptRequest>, records: ReadonlyArray<Record>) => Effect.Effect<void, unknown, ReadHooks>
-) =>
-  it.effect(name, () => {
-    const [seen, records] = [new Array<ScriptRequest>(), new Array<Record>()]
-    const scripts = Scripts.layerScripted((request) => script(request, seen.push(request)))
-    const { local_ca } = signerOf(settingsIn(freshDirectory()))
-    return Effect.provide(
-      body(seen, records),
-      Layer.provideMerge(
-        Layer.provide(ReadHooks.layer([profile("p", custom), { name: "own", signer: signerOf(local_ca) }]), scripts),
-        EventLog.layerMemory(records)
-      )
+/** What the operator's script of a test is set to, and does. */
+interface Scripted {
+  readonly custom?: Partial<CustomSettings>
+  readonly answers: (request: ScriptRequest, times: number) => Effect.Effect<ScriptOutcome, ScriptFailed>
+}
+
+/** What the script of a test was asked. */
+const seen: Array<ScriptRequest> = []
+
+const { records, test } = useTests({
+  layer: ({ script }: Making<Scripted>) => {
+    seen.length = 0
+    const scripts = Scripts.layerScripted((request) =>
+      script?.answers(request, seen.push(request)) ?? Effect.die("none")
     )
-  })
+    const { local_ca } = signerOf(settingsIn(freshDirectory()))
+    return Layer.provide(
+      ReadHooks.layer([profile("p", script?.custom), { name: "own", signer: signerOf(local_ca) }]),
+      scripts
+    )
+  }
+})
 
 const crlOf = (name: string) => Effect.flatMap(ReadHooks, ({ crl }) => crl(name))
 const windowOf = (name: string, of: Uint8Array = leaf) => Effect.flatMap(ReadHooks, ({ window }) => window(name, of))
@@ -83,31 +86,23 @@ const opensslCrl = (version: 1 | 2): Buffer => {
 describe("the hook crl", () => {
   for (const version of [1, 2] as const) {
     const der = opensslCrl(version)
-    test(
-      `a list of version ${version} is handed on as it is, and for a minute`,
-      {},
-      () => Effect.succeed(exits(0, der)),
-      (seen) =>
-        Effect.gen(function*() {
-          assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), der)
-          const [asked] = seen
-          assert.deepInclude(asked, { env: { ACME_SIGNER_HOOK: "crl" }, stdin: `{"hook":"crl"}`, path: "sign" })
-          yield* TestClock.adjust("59 seconds")
-          yield* crlOf("p")
-          assert.lengthOf(seen, 1)
-          yield* TestClock.adjust("2 seconds")
-          yield* crlOf("p")
-          assert.lengthOf(seen, 2)
-        })
-    )
+    test(`a list of version ${version} is handed on as it is, and for a minute`, () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), der)
+        const [asked] = seen
+        assert.deepInclude(asked, { env: { ACME_SIGNER_HOOK: "crl" }, stdin: `{"hook":"crl"}`, path: "sign" })
+        yield* TestClock.adjust("59 seconds")
+        yield* crlOf("p")
+        assert.lengthOf(seen, 1)
+        yield* TestClock.adjust("2 seconds")
+        yield* crlOf("p")
+        assert.lengthOf(seen, 2)
+      }), { answers: () => Effect.succeed(exits(0, der)) })
   }
 
-  test(
-    "nothing printed is no list",
-    {},
-    () => Effect.succeed(exits(0)),
-    () => Effect.map(crlOf("p"), (der) => assert.isUndefined(der))
-  )
+  test("nothing printed is no list", () => Effect.map(crlOf("p"), (der) => assert.isUndefined(der)), {
+    answers: () => Effect.succeed(exits(0))
+  })
 
   for (
     const [what, answer] of [
@@ -118,54 +113,46 @@ describe("the hook crl", () => {
       ["exit 3, which is reserved for issue", exits(3)]
     ] as const
   ) {
-    test(
-      `${what} is a failure, and asked again after some seconds`,
-      {},
-      () => Effect.succeed(answer),
-      (seen) =>
-        Effect.gen(function*() {
-          yield* Effect.flip(crlOf("p"))
-          yield* Effect.flip(crlOf("p"))
-          assert.lengthOf(seen, 1)
-          yield* TestClock.adjust("6 seconds")
-          yield* Effect.flip(crlOf("p"))
-          assert.lengthOf(seen, 2)
-        })
-    )
+    test(`${what} is a failure, and asked again after some seconds`, () =>
+      Effect.gen(function*() {
+        yield* Effect.flip(crlOf("p"))
+        yield* Effect.flip(crlOf("p"))
+        assert.lengthOf(seen, 1)
+        yield* TestClock.adjust("6 seconds")
+        yield* Effect.flip(crlOf("p"))
+        assert.lengthOf(seen, 2)
+      }), { answers: () => Effect.succeed(answer) })
   }
 
   test(
     "is not run unless the script is said to have it, nor for a profile with another signer",
-    {
-      supports_crl: false,
-      supports_renewal_info: false
-    },
-    () => Effect.die("never run"),
     () =>
       Effect.gen(function*() {
         for (const name of ["p", "own", "nobody"]) {
           assert.isUndefined(yield* crlOf(name))
           assert.isUndefined(yield* windowOf(name))
         }
-      })
+      }),
+    {
+      custom: {
+        supports_crl: false,
+        supports_renewal_info: false
+      },
+      answers: () => Effect.die("never run")
+    }
   )
 
-  test(
-    "whoever asks at once waits for one run",
-    {},
-    () => Effect.delay(Effect.succeed(exits(0)), "1 second"),
-    (seen) =>
-      Effect.gen(function*() {
-        const asking = yield* Effect.fork(Effect.all(Array.from({ length: 50 }, () => crlOf("p")), { concurrency: 50 }))
-        yield* TestClock.adjust("1 second")
-        yield* Fiber.join(asking)
-        assert.lengthOf(seen, 1)
-      })
-  )
+  test("whoever asks at once waits for one run", () =>
+    Effect.gen(function*() {
+      const asking = yield* Effect.fork(Effect.all(Array.from({ length: 50 }, () => crlOf("p")), { concurrency: 50 }))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(asking)
+      assert.lengthOf(seen, 1)
+    }), { answers: () => Effect.delay(Effect.succeed(exits(0)), "1 second") })
 })
 
 describe("a client that goes away", () => {
-  const goes = (ask: Effect.Effect<unknown, unknown, ReadHooks>) => (seen: ReadonlyArray<ScriptRequest>) =>
+  const goes = (ask: Effect.Effect<unknown, unknown, ReadHooks>) => () =>
     Effect.gen(function*() {
       const first = yield* Effect.fork(ask)
       yield* TestClock.adjust("500 millis")
@@ -178,8 +165,8 @@ describe("a client that goes away", () => {
     })
   const slowly = (printed: string) => () => Effect.delay(Effect.succeed(exits(0, printed)), "1 second")
 
-  test("from a list leaves the others their answer, and the program running", {}, slowly(""), goes(crlOf("p")))
-  test("from a window likewise", {}, slowly("100 200"), goes(windowOf("p")))
+  test("from a list leaves the others their answer, and the program running", goes(crlOf("p")), { answers: slowly("") })
+  test("from a window likewise", goes(windowOf("p")), { answers: slowly("100 200") })
 })
 
 describe("the hook renewal_info", () => {
@@ -198,19 +185,14 @@ describe("the hook renewal_info", () => {
       ["100 200 no-url", { start: 100, end: 200, explanationUrl: undefined }]
     ] as const
   ) {
-    test(
-      `${JSON.stringify(printed)} is understood`,
-      {},
-      () => Effect.succeed(exits(0, printed)),
-      (seen) =>
-        Effect.gen(function*() {
-          assert.deepStrictEqual(yield* windowOf("p"), window)
-          assert.deepInclude(seen[0], {
-            env: { ACME_SIGNER_HOOK: "renewal_info" },
-            stdin: JSON.stringify({ hook: "renewal_info", cert_der_base64: leaf.toString("base64") })
-          })
+    test(`${JSON.stringify(printed)} is understood`, () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* windowOf("p"), window)
+        assert.deepInclude(seen[0], {
+          env: { ACME_SIGNER_HOOK: "renewal_info" },
+          stdin: JSON.stringify({ hook: "renewal_info", cert_der_base64: leaf.toString("base64") })
         })
-    )
+      }), { answers: () => Effect.succeed(exits(0, printed)) })
   }
 
   for (
@@ -225,40 +207,22 @@ describe("the hook renewal_info", () => {
       "100 999999999999"
     ]
   ) {
-    test(
-      `${JSON.stringify(printed)} is a failure`,
-      {},
-      () => Effect.succeed(exits(0, printed)),
-      () => Effect.asVoid(Effect.flip(windowOf("p")))
-    )
+    test(`${JSON.stringify(printed)} is a failure`, () => Effect.asVoid(Effect.flip(windowOf("p"))), {
+      answers: () => Effect.succeed(exits(0, printed))
+    })
   }
 
-  test(
-    "a failure is logged once, with what the script said",
-    {},
-    () => Effect.succeed(exits(7, "away")),
-    (_, records) =>
-      Effect.gen(function*() {
-        yield* Effect.flip(windowOf("p"))
-        yield* Effect.flip(windowOf("p"))
-        assert.deepStrictEqual(eventsOf(records), ["signer_script_failed"])
-        assert.deepInclude(records[0]?.fields, { hook: "renewal_info", exit_code: 7, error: "away" })
-      })
-  )
+  test("a failure is logged once, with what the script said", () =>
+    Effect.gen(function*() {
+      yield* Effect.flip(windowOf("p"))
+      yield* Effect.flip(windowOf("p"))
+      assert.deepStrictEqual(eventsOf(records), ["signer_script_failed"])
+      assert.deepInclude(records[0]?.fields, { hook: "renewal_info", exit_code: 7, error: "away" })
+    }), { answers: () => Effect.succeed(exits(7, "away")) })
 
   test(
     "the same certificate is asked about once a minute, and no more than four programs run at once",
-    {},
-    ({ turns }, times) =>
-      (turns ?? makeTurns(99)).take(Effect.gen(function*() {
-        running++
-        most = Math.max(most, running)
-        if (times >= 4) yield* Deferred.succeed(four, undefined)
-        yield* Deferred.await(go)
-        running--
-        return exits(0, "100 200")
-      })),
-    (seen) =>
+    () =>
       Effect.gen(function*() {
         const leaves = Array.from({ length: 40 }, (_, index) => Buffer.of(index % 20))
         const asking = yield* Effect.fork(Effect.forEach(leaves, (of) => windowOf("p", of), { concurrency: 40 }))
@@ -268,7 +232,18 @@ describe("the hook renewal_info", () => {
         assert.deepStrictEqual([seen.length, most], [20, 4])
         yield* Effect.forEach(leaves, (of) => windowOf("p", of))
         assert.lengthOf(seen, 20)
-      })
+      }),
+    {
+      answers: ({ turns }, times) =>
+        (turns ?? makeTurns(99)).take(Effect.gen(function*() {
+          running++
+          most = Math.max(most, running)
+          if (times >= 4) yield* Deferred.succeed(four, undefined)
+          yield* Deferred.await(go)
+          running--
+          return exits(0, "100 200")
+        }))
+    }
   )
   let [running, most] = [0, 0]
   const [four, go] = [Deferred.unsafeMake<void>(FiberId.none), Deferred.unsafeMake<void>(FiberId.none)]

@@ -1,18 +1,15 @@
-import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Database } from "../../../src/kernel/sql/Database.ts"
 import * as relayTokens from "../../../src/operations/order/RelayTokens.ts"
 import * as http01Tokens from "../../../src/store/upstream/Http01Tokens.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
+import { databases } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"
+import { useStore } from "../../support/UseTests.ts"
 
 /* Key authorizations of the relay's http01 strategy, for whoever serves them. */
 
 describe.each(databases)("tokens of the relay on $name", (backend) => {
-  const database = useDatabase(backend)
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database>) =>
-    it.effect(name, () => database.use(body()))
+  const { test } = useStore(backend)
 
   const put = (token: string, expiresAt: number, keyAuthorization = `${token}.thumbprint`) =>
     http01Tokens.put({ token, keyAuthorization, now: 100, expiresAt })

@@ -1,19 +1,17 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import { configOf, count, sql, world } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
+import { configOf, count, sql } from "../../support/Graph.ts"
 import { acmeKey, at, bodyOf, byAccount, register, surfaceOf, urlOf } from "../../support/Handle.ts"
+import { useWorld } from "../../support/UseWorld.ts"
 
 /* What RFC 8555 lets clients send, or tells them to expect, and what those in use rely on. */
 
 const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(body)) as A
 
 describe.each(databases)("a client in use, on $name", (backend) => {
-  const database = useDatabase(backend)
-
   /** A new account; what it posts is answered with its status and its body. */
   const someone = Effect.gen(function*() {
     const app = yield* surfaceOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01", "tls-alpn-01"]\n`))
@@ -23,11 +21,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       Effect.flatMap(byAccount(key, kid, url.slice(urlOf("").length), payload), app.handle)
     return { kid, post }
   })
-  type Someone = Effect.Effect.Success<typeof someone>
-  type Needs = Effect.Effect.Context<typeof someone> | Effect.Effect.Context<ReturnType<Someone["post"]>>
-
-  const test = (name: string, body: (client: Someone) => Effect.Effect<void, unknown, Needs>) =>
-    it.effect(name, () => Effect.flatMap(someone, body).pipe(Effect.provide(world()), (self) => database.use(self)))
+  const { test } = useWorld(backend, { first: () => someone })
 
   test("sends its whole account back, status and all: the contacts are updated", ({ kid, post }) =>
     Effect.gen(function*() {

@@ -1,13 +1,9 @@
-import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
-import type { Database } from "../../../src/kernel/sql/Database.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { makeCsr } from "../../support/Csr.ts"
-import { databases, freshDirectory, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
+import { databases, freshDirectory } from "../../support/Databases.ts"
 import { column, configOf, count, sql, world } from "../../support/Graph.ts"
 import {
   acmeKey,
@@ -25,33 +21,26 @@ import {
 } from "../../support/Handle.ts"
 import { policiesOf } from "../../support/Policies.ts"
 import { shellScript } from "../../support/Script.ts"
+import { onSystemClock, useStore } from "../../support/UseTests.ts"
+import type { Making } from "../../support/UseTests.ts"
 
 /* The filter where requests meet it: at every request of a profile, at newOrder and at finalize. */
 
 const urn = "urn:ietf:params:acme:error:"
 
 describe.each(databases)("the filter on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
+  /** Every test is under a policy, and is given its surface. */
+  let config = configOf()
+  const { records, test } = useStore(backend, {
+    layer: ({ name, records, script = "" }: Making<string | (() => string)>) => {
+      config = configOf(typeof script === "string" ? script : script())
+      return world({ records, seed: name, policies: Layer.fresh(policiesOf(config)) })
+    },
+    first: () => surfaceOf(config),
+    around: onSystemClock
+  })
 
-  /** A test under a policy, whose surface it is given. */
-  const test = (
-    name: string,
-    toml: string | (() => string),
-    body: (
-      surface: Effect.Effect.Success<ReturnType<typeof surfaceOf>>
-    ) => Effect.Effect<void, unknown, Database | World>
-  ) =>
-    it.scopedLive(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        const config = configOf(typeof toml === "string" ? toml : toml())
-        return Effect.flatMap(surfaceOf(config), body).pipe(
-          Effect.provide(world({ records, seed: name, policies: Layer.fresh(policiesOf(config)) }))
-        )
-      }).pipe((self) => database.use(self)))
-
-  type Surface = Parameters<Parameters<typeof test>[2]>[0]
+  type Surface = Effect.Effect.Success<ReturnType<typeof surfaceOf>>
 
   const someone = (surface: Surface, ip = "192.0.2.1") =>
     Effect.gen(function*() {
@@ -96,7 +85,6 @@ filter.rule.inside = { when = "office", then = "allow" }
 `
   test(
     "the connection stage: every request under the prefix, whatever the method",
-    internal,
     (surface) =>
       Effect.gen(function*() {
         const from = (clientIp: string, method: string, path: string) =>
@@ -123,12 +111,12 @@ filter.rule.inside = { when = "office", then = "allow" }
           rule: undefined,
           check: "lists"
         })
-      })
+      }),
+    internal
   )
 
   test(
     "a POST that is refused has a fresh nonce and leaves that of the request unspent",
-    internal,
     (surface) =>
       Effect.gen(function*() {
         const key = acmeKey()
@@ -140,12 +128,12 @@ filter.rule.inside = { when = "office", then = "allow" }
         assert.isString(headerOf(answer, "replay-nonce"))
         assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
         assert.strictEqual((yield* surface.handle({ ...posted(target, body), clientIp: "192.0.2.1" })).status, 201)
-      })
+      }),
+    internal
   )
 
   test(
     "a profile that does not filter, paths outside every profile, /health: never refused",
-    internal,
     (surface) =>
       Effect.gen(function*() {
         const from = (path: string) => surface.handle(requestOf("GET", path, { clientIp: "203.0.113.1" }))
@@ -153,7 +141,8 @@ filter.rule.inside = { when = "office", then = "allow" }
         assert.strictEqual((yield* from("/profile/none/directory")).status, 404)
         assert.strictEqual((yield* from("/profile/default")).status, 404)
         assert.strictEqual((yield* from("/profile/other/directory")).status, 403)
-      })
+      }),
+    internal
   )
 
   const names = `filter.rules = ["names"]
@@ -162,7 +151,6 @@ filter.rule.names = { when = "own", then = "allow" }
 `
   test(
     "newOrder: one name refused is a problem about it, several are a compound, and nothing is written",
-    names,
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -192,62 +180,47 @@ filter.rule.names = { when = "own", then = "allow" }
         })
         assert.deepStrictEqual(logged("order_rejected").map(({ reason }) => reason), ["rejectedIdentifier", "compound"])
         assert.strictEqual((yield* order("a.example")).status, 201)
-      })
+      }),
+    names
   )
 
-  test(
-    "newOrder: the answer about many names is no longer for each than for one",
-    names,
-    (surface) =>
-      Effect.gen(function*() {
-        const { order } = yield* someone(surface)
-        const long = Array.from({ length: 100 }, (_, index) => `${`${"x".repeat(60)}.`.repeat(3)}n${index}.evil`)
-        const answer = yield* order(...long)
-        assert.strictEqual(bodyOf(answer).subproblems?.length, 100)
-        assert.isBelow(String(answer.body).length, 4 * long.join().length)
-      })
-  )
+  test("newOrder: the answer about many names is no longer for each than for one", (surface) =>
+    Effect.gen(function*() {
+      const { order } = yield* someone(surface)
+      const long = Array.from({ length: 100 }, (_, index) => `${`${"x".repeat(60)}.`.repeat(3)}n${index}.evil`)
+      const answer = yield* order(...long)
+      assert.strictEqual(bodyOf(answer).subproblems?.length, 100)
+      assert.isBelow(String(answer.body).length, 4 * long.join().length)
+    }), names)
 
   const messages = `filter.rules = ["no"]
 filter.default = "allow"
 filter.check.evil = { type = "identifiers", allow = ["*.evil"] }
 filter.rule.no = { when = "evil", then = "deny", message = "ask <the> \\"owner\\"" }
 `
-  test(
-    "a rule's message is shown verbatim, about no name in particular",
-    messages,
-    (surface) =>
-      Effect.gen(function*() {
-        const { order } = yield* someone(surface)
-        assert.deepStrictEqual(bodyOf(yield* order("a.evil")), {
-          type: `${urn}rejectedIdentifier`,
-          status: 403,
-          detail: "ask <the> \"owner\""
-        })
-        assert.deepInclude(logged("filter_denied")[0] ?? {}, { rule: "no", check: undefined })
+  test("a rule's message is shown verbatim, about no name in particular", (surface) =>
+    Effect.gen(function*() {
+      const { order } = yield* someone(surface)
+      assert.deepStrictEqual(bodyOf(yield* order("a.evil")), {
+        type: `${urn}rejectedIdentifier`,
+        status: 403,
+        detail: "ask <the> \"owner\""
       })
-  )
+      assert.deepInclude(logged("filter_denied")[0] ?? {}, { rule: "no", check: undefined })
+    }), messages)
 
-  test(
-    "a refusal without message and failing check has a text of its own",
-    messages.replace(/, message = .*\}/, " }"),
-    (surface) =>
-      Effect.gen(function*() {
-        const { order } = yield* someone(surface)
-        assert.strictEqual(bodyOf(yield* order("a.evil")).detail, "request refused by policy")
-      })
-  )
+  test("a refusal without message and failing check has a text of its own", (surface) =>
+    Effect.gen(function*() {
+      const { order } = yield* someone(surface)
+      assert.strictEqual(bodyOf(yield* order("a.evil")).detail, "request refused by policy")
+    }), messages.replace(/, message = .*\}/, " }"))
 
-  test(
-    "mode warn logs and lets pass",
-    messages.replace("deny\"", "deny\", mode = \"warn\""),
-    (surface) =>
-      Effect.gen(function*() {
-        const { order } = yield* someone(surface)
-        assert.strictEqual((yield* order("a.evil")).status, 201)
-        assert.deepStrictEqual(logged("filter_rule_warned"), [{ profile: "default", stage: "identifiers", rule: "no" }])
-      })
-  )
+  test("mode warn logs and lets pass", (surface) =>
+    Effect.gen(function*() {
+      const { order } = yield* someone(surface)
+      assert.strictEqual((yield* order("a.evil")).status, 201)
+      assert.deepStrictEqual(logged("filter_rule_warned"), [{ profile: "default", stage: "identifiers", rule: "no" }])
+    }), messages.replace("deny\"", "deny\", mode = \"warn\""))
 
   const lost = `filter.rules = ["r"]
 filter.check.gone = { type = "custom", script_path = "/nowhere", stages = ["identifiers"] }
@@ -255,7 +228,6 @@ filter.rule.r = { when = "gone", then = "allow" }
 `
   test(
     "undecided at newOrder is 500 serverInternal, with the cause in the log alone",
-    lost,
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -266,19 +238,16 @@ filter.rule.r = { when = "gone", then = "allow" }
           { profile: "default", stage: "identifiers", rule: "r", check: "gone", error: "could not be started: ENOENT" }
         ])
         assert.isString(headerOf(answer, "replay-nonce"))
-      })
+      }),
+    lost
   )
 
-  test(
-    "undecided at the connection is 500 serverInternal",
-    lost.replace("\"identifiers\"", "\"connection\""),
-    (surface) =>
-      Effect.gen(function*() {
-        const answer = yield* surface.handle(requestOf("GET", at("/directory")))
-        assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
-        assert.deepInclude(logged("filter_undecided")[0] ?? {}, { stage: "connection", check: "gone" })
-      })
-  )
+  test("undecided at the connection is 500 serverInternal", (surface) =>
+    Effect.gen(function*() {
+      const answer = yield* surface.handle(requestOf("GET", at("/directory")))
+      assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
+      assert.deepInclude(logged("filter_undecided")[0] ?? {}, { stage: "connection", check: "gone" })
+    }), lost.replace("\"identifiers\"", "\"connection\""))
 
   const atCsr = (verdict: string) => () => {
     const path = shellScript(`test "$ACME_FILTER_STAGE" != CSR || { echo "not $ACME_FILTER_IDENTIFIERS"; ${verdict}; }`)
@@ -287,66 +256,50 @@ filter.check.late = { type = "custom", script_path = "${path}", stages = ["ident
 filter.rule.r = { when = "late", then = "allow" }
 `
   }
-  test(
-    "finalize: refused is badCSR, audited, and the order stays ready",
-    atCsr("exit 1"),
-    (surface) =>
-      Effect.gen(function*() {
-        const { ready } = yield* someone(surface)
-        const { finalize, status } = yield* ready("a.example")
-        const answer = yield* finalize(makeCsr({ names: ["a.example"], commonNames: ["A host"] }).csr)
-        assert.deepStrictEqual(bodyOf(answer), {
-          type: `${urn}badCSR`,
-          status: 400,
-          detail: "not a.example,A host"
-        })
-        assert.strictEqual(yield* status, "ready")
-        assert.deepStrictEqual(yield* audited, [
-          { event: "certificate_issue_failed", reason: "badCSR", cause: "filter_denied", error: "not a.example,A host" }
-        ])
-        assert.deepStrictEqual(logged("order_finalize_rejected").map(({ reason }) => reason), ["filter"])
-        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+  test("finalize: refused is badCSR, audited, and the order stays ready", (surface) =>
+    Effect.gen(function*() {
+      const { ready } = yield* someone(surface)
+      const { finalize, status } = yield* ready("a.example")
+      const answer = yield* finalize(makeCsr({ names: ["a.example"], commonNames: ["A host"] }).csr)
+      assert.deepStrictEqual(bodyOf(answer), {
+        type: `${urn}badCSR`,
+        status: 400,
+        detail: "not a.example,A host"
       })
-  )
+      assert.strictEqual(yield* status, "ready")
+      assert.deepStrictEqual(yield* audited, [
+        { event: "certificate_issue_failed", reason: "badCSR", cause: "filter_denied", error: "not a.example,A host" }
+      ])
+      assert.deepStrictEqual(logged("order_finalize_rejected").map(({ reason }) => reason), ["filter"])
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+    }), atCsr("exit 1"))
 
-  test(
-    "finalize: undecided is 500, audited, and the order stays ready",
-    atCsr("sleep 1000"),
-    (surface) =>
-      Effect.gen(function*() {
-        const { ready } = yield* someone(surface)
-        const { finalize, status } = yield* ready("a.example")
-        const answer = yield* finalize(makeCsr({ names: ["a.example"] }).csr)
-        assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
-        assert.strictEqual(yield* status, "ready")
-        assert.deepStrictEqual(yield* audited, [{
-          event: "certificate_issue_failed",
-          reason: "serverInternal",
-          cause: "filter_undecided",
-          error: "did not end within 2000 ms"
-        }])
-      })
-  )
+  test("finalize: undecided is 500, audited, and the order stays ready", (surface) =>
+    Effect.gen(function*() {
+      const { ready } = yield* someone(surface)
+      const { finalize, status } = yield* ready("a.example")
+      const answer = yield* finalize(makeCsr({ names: ["a.example"] }).csr)
+      assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
+      assert.strictEqual(yield* status, "ready")
+      assert.deepStrictEqual(yield* audited, [{
+        event: "certificate_issue_failed",
+        reason: "serverInternal",
+        cause: "filter_undecided",
+        error: "did not end within 2000 ms"
+      }])
+    }), atCsr("sleep 1000"))
 
-  test("finalize: what passes is issued", names, (surface) =>
+  test("finalize: what passes is issued", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize, status } = yield* ready("a.example")
       assert.strictEqual((yield* finalize(makeCsr({ names: ["a.example"] }).csr)).status, 200)
       assert.strictEqual(yield* status, "processing")
-    }))
+    }), names)
 
   let ran = ""
   test(
     "comma or newline in a name, or names no script can be started with: badCSR before any script starts",
-    () => {
-      ran = join(freshDirectory(), "ran")
-      const path = shellScript(`test "$ACME_FILTER_STAGE" = newOrder || touch ${ran}`)
-      return `filter.rules = ["r"]
-filter.check.late = { type = "custom", script_path = "${path}", stages = ["identifiers"] }
-filter.rule.r = { when = "late", then = "allow" }
-`
-    },
     (surface) =>
       Effect.gen(function*() {
         const { ready } = yield* someone(surface)
@@ -360,48 +313,57 @@ filter.rule.r = { when = "late", then = "allow" }
         const longest = makeCsr({ names: ["a.example"], commonNames: ["x".repeat(129_990)] }).csr
         assert.strictEqual((yield* finalize(longest)).status, 200)
         assert.isTrue(existsSync(ran))
-      })
+      }),
+    () => {
+      ran = join(freshDirectory(), "ran")
+      const path = shellScript(`test "$ACME_FILTER_STAGE" = newOrder || touch ${ran}`)
+      return `filter.rules = ["r"]
+filter.check.late = { type = "custom", script_path = "${path}", stages = ["identifiers"] }
+filter.rule.r = { when = "late", then = "allow" }
+`
+    }
   )
 
-  test("free text with a comma is fine where no script is", names, (surface) =>
+  test("free text with a comma is fine where no script is", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize } = yield* ready("a.example")
       const { csr } = makeCsr({ names: ["a.example"], commonNames: ["Example, Inc."] })
       assert.strictEqual((yield* finalize(csr)).status, 200)
-    }))
+    }), names)
 
   const labelled = `eab.enabled = true
 filter.rules = ["team"]
 filter.check.team = { type = "eab", allow = ["team-*"] }
 filter.rule.team = { when = "team", then = "allow" }
 `
-  test(
-    "an eab check reads the credential of the account, until it is deleted",
-    labelled,
-    (surface) =>
-      Effect.gen(function*() {
-        const key = acmeKey()
-        const kid = backend.dialect === "sqlite" ? `x'${"0".repeat(31)}1'` : `'\\x${"0".repeat(31)}1'`
-        yield* sql(`INSERT INTO eab_keys (kid, secret, label, profile, status, created_at)
+  test("an eab check reads the credential of the account, until it is deleted", (surface) =>
+    Effect.gen(function*() {
+      const key = acmeKey()
+      const kid = backend.dialect === "sqlite" ? `x'${"0".repeat(31)}1'` : `'\\x${"0".repeat(31)}1'`
+      yield* sql(`INSERT INTO eab_keys (kid, secret, label, profile, status, created_at)
         VALUES (${kid}, ${backend.dialect === "sqlite" ? "x'00'" : "'\\x00'"}, 'Team-a', NULL, 'revoked', 0)`)
-        const open = yield* surfaceOf(configOf())
-        const account = yield* register(open, key)
-        const order = Effect.flatMap(
-          byAccount(key, account, at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] }),
-          surface.handle
-        )
-        assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
-        yield* sql(`UPDATE accounts SET eab_kid = ${kid}`)
-        assert.strictEqual((yield* order).status, 201)
-        yield* sql("UPDATE eab_keys SET label = 'other'")
-        assert.strictEqual(bodyOf(yield* order).detail, "the account's credential is not allowed")
-        yield* sql("DELETE FROM eab_keys")
-        assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
-      })
-  )
+      const open = yield* surfaceOf(configOf())
+      const account = yield* register(open, key)
+      const order = Effect.flatMap(
+        byAccount(key, account, at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] }),
+        surface.handle
+      )
+      assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
+      yield* sql(`UPDATE accounts SET eab_kid = ${kid}`)
+      assert.strictEqual((yield* order).status, 201)
+      yield* sql("UPDATE eab_keys SET label = 'other'")
+      assert.strictEqual(bodyOf(yield* order).detail, "the account's credential is not allowed")
+      yield* sql("DELETE FROM eab_keys")
+      assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
+    }), labelled)
 
-  test("a check runs once for all the rules of a stage", () => {
+  test("a check runs once for all the rules of a stage", (surface) =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 200)
+      // The second run fails, as the file says.
+      assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 403)
+    }), () => {
     const file = join(freshDirectory(), "runs")
     const path = shellScript(`echo x >> ${file}; test $(wc -l < ${file}) -lt 2`)
     return `filter.rules = ["a", "b", "c"]
@@ -410,38 +372,29 @@ filter.rule.a = { when = "not once", then = "deny" }
 filter.rule.b = { when = "not once and not once", then = "deny" }
 filter.rule.c = { when = "once", then = "allow" }
 `
-  }, (surface) =>
-    Effect.gen(function*() {
-      assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 200)
-      // The second run fails, as the file says.
-      assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 403)
-    }))
+  })
 
   const proxied = `filter.trusted_proxies = ["10.0.0.0/8"]
 [profiles.other.filter]
 trusted_proxies = []
 `
-  test(
-    "the client's address is resolved for each profile, and process-wide elsewhere",
-    proxied,
-    (surface) =>
-      Effect.sync(() => {
-        const of = (target: string, forwarded: string) =>
-          surface.clientIpOf(
-            requestOf("GET", target, { clientIp: "10.0.0.1", headers: { "x-forwarded-for": forwarded } })
-          )
-        assert.strictEqual(of(at("/directory"), "203.0.113.7"), "203.0.113.7")
-        assert.strictEqual(of("/health", "203.0.113.7"), "203.0.113.7")
-        assert.strictEqual(of("/profile/other/directory", "203.0.113.7"), "10.0.0.1")
-      })
-  )
+  test("the client's address is resolved for each profile, and process-wide elsewhere", (surface) =>
+    Effect.sync(() => {
+      const of = (target: string, forwarded: string) =>
+        surface.clientIpOf(
+          requestOf("GET", target, { clientIp: "10.0.0.1", headers: { "x-forwarded-for": forwarded } })
+        )
+      assert.strictEqual(of(at("/directory"), "203.0.113.7"), "203.0.113.7")
+      assert.strictEqual(of("/health", "203.0.113.7"), "203.0.113.7")
+      assert.strictEqual(of("/profile/other/directory", "203.0.113.7"), "10.0.0.1")
+    }), proxied)
 
-  test("it is what stored columns and audit rows hold", names, (surface) =>
+  test("it is what stored columns and audit rows hold", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface, "203.0.113.7")
       const { finalize } = yield* ready("a.example")
       yield* finalize(Buffer.from("x"))
       assert.deepStrictEqual(yield* column("SELECT client_ip FROM audit_log"), ["203.0.113.7"])
       assert.deepStrictEqual(yield* column("SELECT created_ip FROM orders"), ["203.0.113.7"])
-    }))
+    }), names)
 })

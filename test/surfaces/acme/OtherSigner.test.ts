@@ -1,15 +1,10 @@
-import { it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
-import type { Scope } from "effect"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
-import type { Database } from "../../../src/kernel/sql/Database.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { SigningFailed } from "../../../src/services/signing/Signer.ts"
 import { HookFailed } from "../../../src/services/signing/SignerScript.ts"
 import { makeCsr } from "../../support/Csr.ts"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import type { Script, World } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
 import { accountKeyOf, callerAt, configOf, count, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import {
   acmeKey,
@@ -24,7 +19,7 @@ import {
   surfaceOf,
   urlOf
 } from "../../support/Handle.ts"
-import { issueTo, withForeignSigner, work } from "../../support/Issued.ts"
+import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
 /* What clients see where the service does not sign itself. */
 
@@ -33,18 +28,7 @@ const surface = surfaceOf(config)
 const failing = new SigningFailed({ cause: "script_failed", detail: "the HSM is away" })
 
 describe.each(databases)("a profile with a signer that is somebody else on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-  const test = (
-    name: string,
-    script: Script,
-    body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>
-  ) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        return withForeignSigner({ records, seed: name, revoke: () => Effect.void, ...script }, body)
-      }).pipe((self) => database.use(self)))
+  const { records, test } = useForeignSigner(backend)
 
   const someone = Effect.gen(function*() {
     const key = acmeKey()
@@ -75,7 +59,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     assert.strictEqual(bodyOf(answer).type, "urn:ietf:params:acme:error:serverInternal")
   }
 
-  test("an order that is being signed asks for more patience than a local CA's", {}, () =>
+  test("an order that is being signed asks for more patience than a local CA's", () =>
     Effect.gen(function*() {
       const { caller, post } = yield* someone
       const { id } = yield* orderOf(caller, "a.example")
@@ -86,7 +70,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [200, "5"])
     }))
 
-  test("revokeCert waits for the signer, and then is done", {}, () =>
+  test("revokeCert waits for the signer, and then is done", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
       const asking = yield* Effect.fork(revoke)
@@ -99,31 +83,27 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       assert.deepStrictEqual([again.status, bodyOf(again).type], [400, "urn:ietf:params:acme:error:alreadyRevoked"])
     }))
 
-  test(
-    "a key its holder says is known to others: each of its certificates is asked for",
-    {},
-    () =>
-      Effect.gen(function*() {
-        const { caller } = yield* someone
-        const first = yield* issueTo(caller, ["a.example"])
-        yield* issueTo(caller, ["b.example"], first.key)
-        yield* issueTo(caller, ["c.example"])
-        const app = yield* surface
-        const key = acmeKey(first.key)
-        const header = { jwk: key.jwk, url: urlOf(at("/revokeCert")), nonce: yield* freshNonce }
-        const payload = { certificate: first.der.toString("base64url"), reason: 1 }
-        const asking = yield* Effect.fork(app.handle(posted(at("/revokeCert"), signed(key, header, payload))))
-        yield* queued
-        yield* work("key_revoke")
-        yield* work("signer_revoke")
-        yield* TestClock.adjust("250 millis")
-        assert.strictEqual((yield* Fiber.join(asking)).status, 200)
-        assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revocation_reason = 1"), 2)
-        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 2)
-      })
-  )
+  test("a key its holder says is known to others: each of its certificates is asked for", () =>
+    Effect.gen(function*() {
+      const { caller } = yield* someone
+      const first = yield* issueTo(caller, ["a.example"])
+      yield* issueTo(caller, ["b.example"], first.key)
+      yield* issueTo(caller, ["c.example"])
+      const app = yield* surface
+      const key = acmeKey(first.key)
+      const header = { jwk: key.jwk, url: urlOf(at("/revokeCert")), nonce: yield* freshNonce }
+      const payload = { certificate: first.der.toString("base64url"), reason: 1 }
+      const asking = yield* Effect.fork(app.handle(posted(at("/revokeCert"), signed(key, header, payload))))
+      yield* queued
+      yield* work("key_revoke")
+      yield* work("signer_revoke")
+      yield* TestClock.adjust("250 millis")
+      assert.strictEqual((yield* Fiber.join(asking)).status, 200)
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revocation_reason = 1"), 2)
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 2)
+    }))
 
-  test("a second shorter than its own time it says that the revocation goes on", {}, () =>
+  test("a second shorter than its own time it says that the revocation goes on", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
       const asking = yield* Effect.fork(revoke)
@@ -143,10 +123,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       ["an operator cancels", sql("UPDATE jobs SET status = 'cancelled' WHERE kind = 'signer_revoke'")]
     ] as const
   ) {
-    test(`a revocation ${how} is a failure, and may be asked for anew`, {
-      revoke: () => failing,
-      maxAttempts: 1
-    }, () =>
+    test(`a revocation ${how} is a failure, and may be asked for anew`, () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
         const asking = yield* Effect.fork(revoke)
@@ -164,22 +141,29 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
         const again = yield* Effect.fork(revoke)
         yield* queued
         yield* Fiber.interrupt(again)
-      }))
+      }), {
+      revoke: () => failing,
+      maxAttempts: 1
+    })
   }
 
-  test("no more than a quarter of the slots waits; who comes then is told at once, and finds the same job", {
-    server: { request_timeout_ms: 60_000, max_concurrent_requests: 4 }
-  }, () =>
-    Effect.gen(function*() {
-      const { revoke } = yield* holder
-      const asking = yield* Effect.fork(revoke)
-      yield* queued
-      isPending(yield* revoke)
-      yield* work("signer_revoke")
-      yield* TestClock.adjust("250 millis")
-      assert.strictEqual((yield* Fiber.join(asking)).status, 200)
-      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
-    }))
+  test(
+    "no more than a quarter of the slots waits; who comes then is told at once, and finds the same job",
+    () =>
+      Effect.gen(function*() {
+        const { revoke } = yield* holder
+        const asking = yield* Effect.fork(revoke)
+        yield* queued
+        isPending(yield* revoke)
+        yield* work("signer_revoke")
+        yield* TestClock.adjust("250 millis")
+        assert.strictEqual((yield* Fiber.join(asking)).status, 200)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
+      }),
+    {
+      server: { request_timeout_ms: 60_000, max_concurrent_requests: 4 }
+    }
+  )
 
   const read = (path: string) => Effect.flatMap(surface, (app) => app.handle(requestOf("GET", at(path))))
   const list = Buffer.from("the list")
@@ -191,7 +175,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       ["is none where the signer fails", new HookFailed({ exit: 1, detail: "away" }), 404]
     ] as const
   ) {
-    test(`the revocation list ${what}`, { hooks: { crl: () => crl } }, () =>
+    test(`the revocation list ${what}`, () =>
       Effect.gen(function*() {
         const answer = yield* read("/crl")
         assert.strictEqual(answer.status, status)
@@ -200,7 +184,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
           assert.deepStrictEqual(answer.body, list)
         }
         for (const path of ["/ca.pem", "/issuer.cer"]) assert.strictEqual((yield* read(path)).status, 404)
-      }))
+      }), { hooks: { crl: () => crl } })
   }
 
   const certIdOf = (leaf: { readonly raw: Buffer; readonly serialNumber: string }) => {
@@ -208,9 +192,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     return [identifier, leaf.serialNumber].map((hex) => Buffer.from(hex, "hex").toString("base64url")).join(".")
   }
 
-  test("a window the signer suggests is passed on, with why", {
-    hooks: { window: () => Effect.succeed({ start: 0, end: 60, explanationUrl: "https://why.example/" }) }
-  }, () =>
+  test("a window the signer suggests is passed on, with why", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder
       const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
@@ -219,24 +201,26 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
         suggestedWindow: { start: "1970-01-01T00:00:00Z", end: "1970-01-01T00:01:00Z" },
         explanationURL: "https://why.example/"
       })
-    }))
+    }), {
+    hooks: { window: () => Effect.succeed({ start: 0, end: 60, explanationUrl: "https://why.example/" }) }
+  })
 
-  test("where the signer fails the estimate is served, and the log says why", {
-    hooks: { window: () => new HookFailed({ exit: 1, detail: "away" }) }
-  }, () =>
+  test("where the signer fails the estimate is served, and the log says why", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder
       const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
       assert.deepStrictEqual(Object.keys(JSON.parse(String(answer.body)) as object), ["suggestedWindow"])
       assert.include(eventsOf(records), "renewal_info_hook_failed")
-    }))
+    }), {
+    hooks: { window: () => new HookFailed({ exit: 1, detail: "away" }) }
+  })
 
-  test("a certificate the service knows to be revoked is not asked about", {
-    hooks: { window: () => Effect.die("was asked") }
-  }, () =>
+  test("a certificate the service knows to be revoked is not asked about", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder
       yield* sql("UPDATE orders SET revoked_at = 1")
       assert.strictEqual(headerOf(yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`), "retry-after"), "60")
-    }))
+    }), {
+    hooks: { window: () => Effect.die("was asked") }
+  })
 })

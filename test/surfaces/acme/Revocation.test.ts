@@ -1,18 +1,14 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { Scope } from "effect"
 import { generateKeyPairSync, sign } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
-import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import * as crl from "../../../src/operations/crl/Crl.ts"
 import { finalize } from "../../../src/operations/order/Finalize.ts"
 import { algorithms, bitString, csrOf, der, int, openssl, seq, spkiOf } from "../../pki/Pki.ts"
 import type { AcmeKey } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"
-import { databases, freshDirectory, useDatabase } from "../../support/Databases.ts"
-import type { World } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
 import {
   accountKeyOf,
   callerAt,
@@ -23,8 +19,7 @@ import {
   newPrivateKey,
   orderOf,
   profileOf,
-  sql,
-  world
+  sql
 } from "../../support/Graph.ts"
 import {
   acmeKey,
@@ -40,7 +35,7 @@ import {
   surfaceOf,
   urlOf
 } from "../../support/Handle.ts"
-import { issueTo, profilesIn, work } from "../../support/Issued.ts"
+import { issueTo, useOwnCa, work } from "../../support/Issued.ts"
 import { daySeconds, foreignCa, madeAt } from "../../support/LocalCa.ts"
 
 /* revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"), and what is thrown at it. */
@@ -63,20 +58,7 @@ const refusal = (answer: Answer) => ({ status: answer.status, type: typeOf(answe
 const absent = { status: 404, type: "malformed", detail: "This profile has issued no such certificate." }
 
 describe.each(databases)("revokeCert on $name", (backend) => {
-  const database = useDatabase(backend)
-  const records: Array<Record> = []
-
-  /** A test with a CA of its own that a worker has met. */
-  const test = (name: string, body: () => Effect.Effect<void, unknown, Database | World | Scope.Scope>) =>
-    it.scoped(name, () =>
-      Effect.suspend(() => {
-        records.length = 0
-        const met = Effect.zipRight(crl.initialize, Effect.suspend(body))
-        return Effect.zipRight(
-          TestClock.setTime(madeAt * 1000),
-          Effect.provide(met, world({ records, seed: name, profiles: profilesIn(freshDirectory()) }))
-        )
-      }).pipe((self) => database.use(self)))
+  const { database, records, test } = useOwnCa(backend)
 
   /** A new account, as it signs requests and as the operations know it. */
   const someone = Effect.fnUntraced(function*(profile = "default") {

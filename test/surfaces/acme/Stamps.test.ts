@@ -1,16 +1,16 @@
-import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
-import { databases, useDatabase } from "../../support/Databases.ts"
-import { configOf, sql, world } from "../../support/Graph.ts"
+import { databases } from "../../support/Databases.ts"
+import { configOf, sql } from "../../support/Graph.ts"
 import { acmeKey, at, byAccount, headerOf, register, surfaceOf, urlOf } from "../../support/Handle.ts"
+import { useWorld } from "../../support/UseWorld.ts"
 
 /* Addresses and reverse names, stamped where they are kept: accounts, orders, the audit trail. */
 
 describe.each(databases)("who asked, on $name", (backend) => {
-  const database = useDatabase(backend)
+  const { test } = useWorld(backend)
 
-  it.effect("is stamped with address and reverse name on account, order and audit row", () =>
+  test("is stamped with address and reverse name on account, order and audit row", () =>
     Effect.gen(function*() {
       const app = yield* surfaceOf(configOf())
       const key = acmeKey()
@@ -39,5 +39,5 @@ describe.each(databases)("who asked, on $name", (backend) => {
       yield* Effect.flatMap(byAccount(key, kid, headerOf(order, "location").slice(urlOf("").length)), app.handle)
       const [polled] = yield* sql("SELECT last_seen_ptr FROM accounts")
       assert.strictEqual(polled?.last_seen_ptr, "client.example")
-    }).pipe(Effect.provide(world({ names: { "192.0.2.1": ["client.example"] } })), (self) => database.use(self)))
+    }), { names: { "192.0.2.1": ["client.example"] } })
 })

@@ -1,0 +1,11 @@
+import { Queue } from "../../src/kernel/queue/Queue.ts"
+import type { Backend } from "./Databases.ts"
+import { useStore } from "./UseTests.ts"
+
+/** Tests of the queue over a database. */
+export const useQueue = (backend: Backend, { maxAttempts = 3, startsAt = 0 } = {}) =>
+  useStore(backend, {
+    startsAt,
+    layer: ({ script = maxAttempts }: { readonly script: number | undefined }) =>
+      Queue.layer({ maxAttempts: () => script })
+  })

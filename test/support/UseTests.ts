@@ -1,0 +1,91 @@
+import { it } from "@effect/vitest"
+import { Clock, Effect, Layer, TestClock } from "effect"
+import type { Scope } from "effect"
+import type { Database } from "../../src/kernel/sql/Database.ts"
+import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../src/pki/Entropy.ts"
+import type { Backend, TestDatabase } from "./Databases.ts"
+import { useDatabase } from "./Databases.ts"
+
+/* The one way tests that are effects are written: every file has its own services, and all run them alike. */
+
+/** What every test has: chance that its name seeds, and a log that keeps its records. */
+export type Given = Entropy | EventLog | Scope.Scope
+
+/** What the services of a test are made from. */
+export interface Making<S> {
+  readonly name: string
+  /** Takes every log record. */
+  readonly records: Array<Record>
+  /** What this test does differently. */
+  readonly script: S | undefined
+}
+
+/** How the tests of a block are run; `O` is what they find there without services of their own. */
+export interface Manner<A, R, S, O> {
+  /** Services beside those every test has. */
+  readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy | EventLog>
+  /** Where the test's clock begins, in epoch seconds. */
+  readonly startsAt?: number
+  /** Comes first in every test; what it gives is what the body is given. */
+  readonly first?: (script: S | undefined) => Effect.Effect<A, unknown, NoInfer<R | O> | Given>
+  /** Runs a whole test, with the making of its services. */
+  readonly around?: (
+    whole: Effect.Effect<void, unknown, O | Scope.Scope>,
+    script: S | undefined
+  ) => Effect.Effect<void, unknown, O | Scope.Scope>
+}
+
+/** What {@link useTests} gives a describe block or a file. */
+export interface Tests<A, R, S> {
+  /** Every log record of the test that runs. */
+  readonly records: Array<Record>
+  /** A test by the name that seeds its chance; `script` is what it does differently. */
+  readonly test: (name: string, body: (given: A) => Effect.Effect<void, unknown, R | Given>, script?: S) => void
+}
+
+/** Has a test run on the system's clock, for what waits outside its process. */
+export const onSystemClock = <A, E, R>(whole: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.withClock(whole, Clock.make())
+
+const testsIn = <A, R, S, O>(
+  place: (whole: Effect.Effect<void, unknown, O | Scope.Scope>) => Effect.Effect<void, unknown, Scope.Scope>,
+  { around = (whole) => whole, first, layer, startsAt = 0 }: Manner<A, R, S, O>
+): Tests<A, R | O, S> => {
+  const records: Array<Record> = []
+  // Who leaves these out has no type for them either: R is then never, and A void.
+  const own = layer ?? ((): Layer.Layer<R> => Layer.empty as unknown as Layer.Layer<R>)
+  const before: (script: S | undefined) => Effect.Effect<A, unknown, R | O | Given> = first ??
+    ((): Effect.Effect<A> => Effect.void as unknown as Effect.Effect<A>)
+  return {
+    records,
+    test: (name, body, script) =>
+      it.scoped(name, () =>
+        Effect.suspend(() => {
+          records.length = 0
+          const services = Layer.provideMerge(
+            own({ name, records, script }),
+            Layer.merge(Entropy.layerSeeded(name), EventLog.layerMemory(records))
+          )
+          const whole: Effect.Effect<void, unknown, O | Scope.Scope> = Effect.provide(
+            Effect.flatMap(Effect.suspend(() => before(script)), body),
+            services
+          )
+          return Effect.zipRight(TestClock.setTime(startsAt * 1000), place(around(whole, script)))
+        }))
+  }
+}
+
+/** Tests without a database. */
+export const useTests = <A = void, R = never, S = undefined>(manner: Manner<A, R, S, never> = {}): Tests<A, R, S> =>
+  testsIn((whole) => whole, manner)
+
+/** Tests over a database that a describe block shares. */
+export const useStore = <A = void, R = never, S = undefined>(
+  backend: Backend,
+  manner: Manner<A, R, S, Database> = {}
+): Tests<A, R | Database, S> & { readonly database: TestDatabase } => {
+  const database = useDatabase(backend)
+  return { database, ...testsIn(database.use, manner) }
+}
