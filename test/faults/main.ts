@@ -1,4 +1,5 @@
 import { inspect } from "node:util"
+import { inParallel } from "../support/InParallel.ts"
 import type { PostgresCluster } from "../support/Postgres.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import { faults } from "./faults.ts"
@@ -55,17 +56,6 @@ const play = async (
   }
 }
 
-/** Runs `work` on all items, a few at a time, and answers in the order of the items. */
-const inParallel = async <A, B>(items: ReadonlyArray<A>, work: (item: A) => Promise<B>): Promise<ReadonlyArray<B>> => {
-  const results: Array<B> = []
-  const left = items.entries()
-  const worker = async () => {
-    for (const [index, item] of left) results[index] = await work(item)
-  }
-  await Promise.all(Array.from({ length: width }, worker))
-  return results
-}
-
 const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const options = readOptions(words)
   const runs = chosen(faults, options).flatMap((fault) => fault.databases.map((database) => ({ fault, database })))
@@ -73,7 +63,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   let shared: Promise<PostgresCluster> | undefined
   const cluster = () => (shared ??= startPostgres())
   try {
-    const rows = await inParallel(runs, ({ database, fault }) => play(fault, database, options, cluster))
+    const rows = await inParallel(runs, width, ({ database, fault }) => play(fault, database, options, cluster))
     const passed = rows.filter(hasPassed).length
     const failed = rows.filter((row) => row.notRun === undefined && !hasPassed(row)).length
     const text = options.json

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { inParallel } from "../support/InParallel.ts"
 import { freePort } from "../support/Ports.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import type { Server } from "../support/Server.ts"
@@ -141,17 +142,6 @@ const drive = async (
   }
 }
 
-/** Runs `work` on all items, a few at a time, and answers in the order of the items. */
-const inParallel = async <A, B>(items: ReadonlyArray<A>, work: (item: A) => Promise<B>): Promise<ReadonlyArray<B>> => {
-  const results: Array<B> = []
-  const left = items.entries()
-  const worker = async () => {
-    for (const [index, item] of left) results[index] = await work(item)
-  }
-  await Promise.all(Array.from({ length: width }, worker))
-  return results
-}
-
 const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const isChosen = (name: string) => words.length === 0 || words.some((word) => name.includes(word))
   const chosen = clients.filter(({ name }) => isChosen(name))
@@ -176,7 +166,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
     const nameServer = await startNameServer()
     try {
       const runs = chosen.flatMap((client) => databases.map((database) => ({ client, database })))
-      const driven = (await inParallel(runs, async ({ client, database }) => {
+      const driven = (await inParallel(runs, width, async ({ client, database }) => {
         const url = database === "SQLite" ? undefined : await cluster.createDatabase()
         return drive(client, database, url, nameServer, client !== uacme || trusts)
       })).flat()

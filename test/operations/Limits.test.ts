@@ -4,10 +4,9 @@ import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import { problemOf, retryAfter } from "../../src/domain/Problem.ts"
 import type { Database } from "../../src/kernel/sql/Database.ts"
 import { Metrics } from "../../src/kernel/telemetry/Metrics.ts"
-import * as accounts from "../../src/operations/account/Accounts.ts"
 import { databases } from "../support/Databases.ts"
 import type { World } from "../support/Graph.ts"
-import { accountKeyOf, callerAt, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { accountKeyOf, callerAt, configOf, count, orderOf, profileOf, registerKey, sql } from "../support/Graph.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
 const limited = (...keys: ReadonlyArray<string>) =>
@@ -108,17 +107,7 @@ describe.each(databases)("limits on $name", (backend) => {
   test("new accounts of a network: neighbours count, others do not, and who has an account finds it", () =>
     Effect.gen(function*() {
       const profile = limited("accounts_per_network = 2")
-      const register = (ip: string, key = accountKeyOf()) =>
-        accounts.register({
-          profile,
-          key,
-          contact: [],
-          termsOfServiceAgreed: true,
-          onlyReturnExisting: false,
-          binding: undefined,
-          url: "",
-          client: { ip }
-        })
+      const register = (ip: string, key = accountKeyOf()) => registerKey(profile, key, { ip })
       const key = accountKeyOf()
       yield* register("192.0.2.1", key)
       yield* TestClock.adjust("1 second")

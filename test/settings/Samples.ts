@@ -64,6 +64,18 @@ const milliseconds = [1, 2147483647] as const
 const port = [1, 65535] as const
 const atLeast = (least: number) => [least, 2147483647] as const
 
+/** What challenges may not reach unless it is allowed, as the documents give it. */
+export const deniedByDefault: ReadonlyArray<string> = [
+  "0.0.0.0/8",
+  "169.254.0.0/16",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+  "::/128",
+  "fe80::/10",
+  "ff00::/8",
+  "fd00:ec2::254/128"
+]
+
 /** Ranges and defaults as the documents give them. */
 export const integers: Record<string, { readonly initial: number; readonly range: readonly [number, number] }> = {
   "database.pool_max": { initial: 10, range: [1, 1000] },
@@ -242,16 +254,7 @@ export const others: Record<string, TextSamples> = {
     good: [["http-01"], ["dns-01"], ["tls-alpn-01", "http-01", "dns-01"]],
     bad: [[], ["http-02"], ["http-01", "http-01"], ["dns-persist-01"]]
   },
-  "challenge.denied_addresses": addresses([
-    "0.0.0.0/8",
-    "169.254.0.0/16",
-    "224.0.0.0/4",
-    "255.255.255.255/32",
-    "::/128",
-    "fe80::/10",
-    "ff00::/8",
-    "fd00:ec2::254/128"
-  ]),
+  "challenge.denied_addresses": addresses(deniedByDefault),
   "challenge.allowed_addresses": addresses([]),
   "dns.resolver": {
     initial: "",

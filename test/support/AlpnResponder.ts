@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
 import * as Tls from "node:tls"
 import { algorithms, bitString, cn, der, dns, ecKey, ext, int, oid, pem, sanOf, seq, spkiOf, utf8 } from "../pki/Pki.ts"
+import { pending } from "./Pending.ts"
 
 export const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 
@@ -90,14 +91,6 @@ export interface AlpnResponder {
   readonly asked: Promise<void>
   /** Resolves once a connection has closed. */
   readonly closed: Promise<void>
-}
-
-const pending = () => {
-  let resolve: () => void = () => {}
-  const promise = new Promise<void>((settle) => {
-    resolve = settle
-  })
-  return { promise, resolve }
 }
 
 export interface ResponderOptions {

@@ -55,3 +55,20 @@ export const killedAfter = (driver: Driver, statements: number) =>
       }
     }
   })
+
+/**
+ * A driver whose first look-up of this text sees nothing, as it would while a winner is about to commit; whether that
+ * has been.
+ */
+export const blindOnce = (driver: Driver, text: string) => {
+  let blind = true
+  const racing: Driver = {
+    ...driver,
+    single: (statement, params) => {
+      const hidden = blind && statement.reads && statement.text.includes(text)
+      if (hidden) blind = false
+      return hidden ? Effect.succeed([]) : driver.single(statement, params)
+    }
+  }
+  return { driver: racing, wasBlind: () => !blind }
+}

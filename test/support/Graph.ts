@@ -179,9 +179,9 @@ export const accountKeyOf = (key: KeyObject = newPrivateKey()): AccountKey =>
 /** The sender of requests made without a socket. */
 export const sender: ClientFacts = { ip: "192.0.2.1", user_agent: "test/1", request_id: "request-1" }
 
-/** A new account at a profile, as its own caller. */
-export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key: AccountKey = accountKeyOf()) {
-  const { account } = yield* accounts.register({
+/** Asks for an account with nothing but a key. */
+export const registerKey = (profile: ProfileConfig, key: AccountKey, client: ClientFacts = sender) =>
+  accounts.register({
     profile,
     key,
     contact: [],
@@ -189,8 +189,12 @@ export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key:
     onlyReturnExisting: false,
     binding: undefined,
     url: "",
-    client: sender
+    client
   })
+
+/** A new account at a profile, as its own caller. */
+export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key: AccountKey = accountKeyOf()) {
+  const { account } = yield* registerKey(profile, key)
   const caller: Caller = {
     profile,
     accountId: account.id,

@@ -4,6 +4,7 @@ import { once } from "node:events"
 import type { AddressInfo, Server, Socket } from "node:net"
 import { createServer } from "node:net"
 import * as Tls from "node:tls"
+import { pending } from "./Pending.ts"
 
 /** A server on a loopback address that speaks raw bytes. */
 export interface RawServer {
@@ -16,14 +17,6 @@ export interface RawServer {
   readonly asked: Promise<void>
   /** Resolves once a connection that was open has closed. */
   readonly closed: Promise<void>
-}
-
-const pending = () => {
-  let resolve: () => void = () => {}
-  const promise = new Promise<void>((settle) => {
-    resolve = settle
-  })
-  return { promise, resolve }
 }
 
 /** Calls `reply` once a connection has sent a whole request head. With `tls`, over TLS of these options. */

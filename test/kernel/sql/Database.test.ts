@@ -4,35 +4,15 @@ import { statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { reclaim, running } from "../../../src/kernel/queue/JobLeases.ts"
-import { int, text } from "../../../src/kernel/sql/Column.ts"
+import { text } from "../../../src/kernel/sql/Column.ts"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import { afterCommit, all, Database, run, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { bump, insert, read } from "../../subsystems/db/NonceStatements.ts"
 import { databases, freshDirectory, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf, openDriver, sql } from "../../support/Graph.ts"
-
-const insert = statement({
-  name: "test_insert",
-  params: { value: text() },
-  row: {},
-  sql: () => "INSERT INTO nonces (value, created_at) VALUES (:value, 0)"
-})
-
-const bump = statement({
-  name: "test_bump",
-  params: { value: text() },
-  row: { createdAt: int },
-  sql: () => `UPDATE nonces SET created_at = created_at + 1 WHERE value = :value RETURNING created_at AS "createdAt"`
-})
-
-const read = statement({
-  name: "test_read",
-  params: { value: text() },
-  row: { createdAt: int },
-  sql: () => `SELECT created_at AS "createdAt" FROM nonces WHERE value = :value`
-})
 
 const touch = statement({
   name: "test_touch",

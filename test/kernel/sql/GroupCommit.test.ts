@@ -6,16 +6,10 @@ import { afterCommit, all, Database, run, StorageFailed, transaction } from "../
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { bump, insert, read } from "../../subsystems/db/NonceStatements.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { column, openDriver, sql } from "../../support/Graph.ts"
 import { onSystemClock, useStore } from "../../support/UseTests.ts"
-
-const insert = statement({
-  name: "test_insert",
-  params: { value: text() },
-  row: {},
-  sql: () => "INSERT INTO nonces (value, created_at) VALUES (:value, 0)"
-})
 
 const insertOrRollback = statement({
   name: "test_insert_or_rollback",
@@ -29,20 +23,6 @@ const setTo = statement({
   params: { value: text(), to: int },
   row: {},
   sql: () => "UPDATE nonces SET created_at = :to WHERE value = :value"
-})
-
-const bump = statement({
-  name: "test_bump",
-  params: { value: text() },
-  row: { createdAt: int },
-  sql: () => `UPDATE nonces SET created_at = created_at + 1 WHERE value = :value RETURNING created_at AS "createdAt"`
-})
-
-const read = statement({
-  name: "test_read",
-  params: { value: text() },
-  row: { createdAt: int },
-  sql: () => `SELECT created_at AS "createdAt" FROM nonces WHERE value = :value`
 })
 
 const everything = statement({

@@ -10,6 +10,7 @@ import * as stored from "../../../src/store/Accounts.ts"
 import * as burntKeys from "../../../src/store/revocation/BurntKeys.ts"
 import { rsaSpki } from "../../pki/Pki.ts"
 import { databases } from "../../support/Databases.ts"
+import { blindOnce } from "../../support/Faults.ts"
 import {
   accountKeyOf,
   callerAt,
@@ -92,25 +93,15 @@ describe.each(databases)("accounts on $name", (backend) => {
   test("the loser of an insert race is answered with the winner", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
-      const driver = database.driver()
-      let blind = true
-      // The look-up before the insert sees nothing, as it would while the winner is about to commit.
-      const racing: Driver = {
-        ...driver,
-        single: (statement, params) => {
-          const hidden = blind && statement.reads && statement.text.includes("FROM accounts WHERE profile")
-          if (hidden) blind = false
-          return hidden ? Effect.succeed([]) : driver.single(statement, params)
-        }
-      }
+      const racing = blindOnce(database.driver(), "FROM accounts WHERE profile")
       const winner = yield* accounts.register(registration({ key }))
-      const loser = yield* Effect.provideService(accounts.register(registration({ key })), Database, racing)
-      assert.isFalse(blind)
+      const loser = yield* Effect.provideService(accounts.register(registration({ key })), Database, racing.driver)
+      assert.isTrue(racing.wasBlind())
       assert.deepStrictEqual([loser.created, loser.account.id], [false, winner.account.id])
       yield* sql("UPDATE accounts SET status = 'deactivated'")
-      blind = true
+      const again = blindOnce(database.driver(), "FROM accounts WHERE profile")
       const refused = yield* Effect.flip(
-        Effect.provideService(accounts.register(registration({ key })), Database, racing)
+        Effect.provideService(accounts.register(registration({ key })), Database, again.driver)
       )
       assert.strictEqual(refused._tag, "Unauthorized", "the status counts on this branch too")
     }))

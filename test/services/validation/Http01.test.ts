@@ -13,6 +13,7 @@ import type { Record as LogRecord } from "../../../src/kernel/telemetry/EventLog
 import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
 import type { ChallengePolicy } from "../../../src/services/validation/Attempt.ts"
 import { Validator } from "../../../src/services/validation/Validator.ts"
+import { deniedByDefault } from "../../settings/Samples.ts"
 import { unasked } from "../../support/DnsAnswerer.ts"
 import { runsOf, seedOf } from "../../support/Fuzz.ts"
 
@@ -28,16 +29,7 @@ const nameOf = (text: string): DnsName => {
 const defaults: ChallengePolicy = {
   timeout_ms: 5000,
   allow_loopback: true,
-  denied_addresses: [
-    "0.0.0.0/8",
-    "169.254.0.0/16",
-    "224.0.0.0/4",
-    "255.255.255.255/32",
-    "::/128",
-    "fe80::/10",
-    "ff00::/8",
-    "fd00:ec2::254/128"
-  ],
+  denied_addresses: deniedByDefault,
   allowed_addresses: [],
   http_01: { port: 80, https_port: 443, follow_redirects: true, max_redirects: 5, max_response_bytes: 4096 },
   tls_alpn_01: { port: 443 }

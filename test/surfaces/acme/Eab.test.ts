@@ -3,13 +3,13 @@ import { generateKeyPairSync, randomBytes } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
-import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import * as eab from "../../../src/operations/Eab.ts"
 import type { AcmeKey, DirectoryBody, FlattenedJws } from "../../support/AcmeSession.ts"
 import type { Credential } from "../../support/Binding.ts"
 import { bindingOf } from "../../support/Binding.ts"
 import { databases } from "../../support/Databases.ts"
+import { blindOnce } from "../../support/Faults.ts"
 import type { World } from "../../support/Graph.ts"
 import { column, configOf, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
@@ -508,19 +508,9 @@ describe.each(databases)("external account binding on $name", (backend) => {
       const [winning, losing, key] = [yield* credential(), yield* credential(), acmeKey()]
       const location = headerOf(yield* bound(winning, key), "location")
       records.length = 0
-      const driver = database.driver()
-      let blind = true
-      // The look-up before the insert sees nothing, as it would while the winner is about to commit.
-      const racing: Driver = {
-        ...driver,
-        single: (statement, params) => {
-          const hidden = blind && statement.reads && statement.text.includes("FROM accounts WHERE profile")
-          if (hidden) blind = false
-          return hidden ? Effect.succeed([]) : driver.single(statement, params)
-        }
-      }
-      const answer = yield* Effect.provideService(bound(losing, key), Database, racing)
-      assert.isFalse(blind)
+      const racing = blindOnce(database.driver(), "FROM accounts WHERE profile")
+      const answer = yield* Effect.provideService(bound(losing, key), Database, racing.driver)
+      assert.isTrue(racing.wasBlind())
       assert.deepStrictEqual([answer.status, headerOf(answer, "location")], [200, location])
       assert.deepStrictEqual(yield* kidsOf, [stored(winning)])
       assert.deepStrictEqual(of("eab_verified").map(({ fields }) => fields["kid"]), [losing.kid])

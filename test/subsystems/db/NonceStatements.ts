@@ -1,0 +1,28 @@
+import { int, text } from "../../../src/kernel/sql/Column.ts"
+import { statement } from "../../../src/kernel/sql/Statement.ts"
+
+/* Statements on the table `nonces`, which has the fewest columns: for tests of what any statement meets. */
+
+/** Adds a row. */
+export const insert = statement({
+  name: "test_insert",
+  params: { value: text() },
+  row: {},
+  sql: () => "INSERT INTO nonces (value, created_at) VALUES (:value, 0)"
+})
+
+/** Counts a row's time up, and gives it. */
+export const bump = statement({
+  name: "test_bump",
+  params: { value: text() },
+  row: { createdAt: int },
+  sql: () => `UPDATE nonces SET created_at = created_at + 1 WHERE value = :value RETURNING created_at AS "createdAt"`
+})
+
+/** Reads a row. */
+export const read = statement({
+  name: "test_read",
+  params: { value: text() },
+  row: { createdAt: int },
+  sql: () => `SELECT created_at AS "createdAt" FROM nonces WHERE value = :value`
+})

@@ -1,0 +1,8 @@
+/** A promise, and what resolves it. */
+export const pending = () => {
+  let resolve: () => void = () => {}
+  const promise = new Promise<void>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
+}
