@@ -99,3 +99,17 @@ export const byAccount = (
   payload?: object | string
 ): Effect.Effect<Request, never, Nonces> =>
   Effect.map(freshNonce, (nonce) => posted(target, signed(key, { kid, url: urlOf(target), nonce }, payload)))
+
+/** A new account, and what answers its requests; `more` is what each of them has besides. */
+export const newClient = <R>(app: App<R>, more: Partial<Request> = {}) =>
+  Effect.gen(function*() {
+    const key = acmeKey()
+    const kid = yield* register(app, key)
+    /** By target or by absolute URL. */
+    const send = (to: string, payload?: object | string) =>
+      Effect.flatMap(
+        byAccount(key, kid, to.startsWith("/") ? to : to.slice(urlOf("").length), payload),
+        (request) => app.handle({ ...request, ...more })
+      )
+    return { key, kid, send }
+  })

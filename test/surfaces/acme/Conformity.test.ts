@@ -4,7 +4,7 @@ import type { Answer } from "../../../src/kernel/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
 import { databases } from "../../support/Databases.ts"
 import { configOf, count, sql } from "../../support/Graph.ts"
-import { acmeKey, at, bodyOf, byAccount, register, surfaceOf, urlOf } from "../../support/Handle.ts"
+import { at, bodyOf, newClient, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 /* What RFC 8555 lets clients send, or tells them to expect, and what those in use rely on. */
@@ -15,11 +15,8 @@ describe.each(databases)("a client in use, on $name", (backend) => {
   /** A new account; what it posts is answered with its status and its body. */
   const someone = Effect.gen(function*() {
     const app = yield* surfaceOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01", "tls-alpn-01"]\n`))
-    const key = acmeKey()
-    const kid = yield* register(app, key)
-    const post = (url: string, payload?: object | string) =>
-      Effect.flatMap(byAccount(key, kid, url.slice(urlOf("").length), payload), app.handle)
-    return { kid, post }
+    const { kid, send } = yield* newClient(app)
+    return { kid, post: send }
   })
   const { test } = useWorld(backend, { first: () => someone })
 

@@ -12,6 +12,7 @@ import {
   byAccount,
   freshNonce,
   headerOf,
+  newClient,
   posted,
   register,
   requestOf,
@@ -44,13 +45,8 @@ describe.each(databases)("the filter on $name", (backend) => {
 
   const someone = (surface: Surface, ip = "192.0.2.1") =>
     Effect.gen(function*() {
-      const key = acmeKey()
-      const kid = yield* register(surface, key)
-      const post = (path: string, payload?: object) =>
-        Effect.flatMap(
-          byAccount(key, kid, at(path), payload),
-          (request) => surface.handle({ ...request, clientIp: ip })
-        )
+      const { send } = yield* newClient(surface, { clientIp: ip })
+      const post = (path: string, payload?: object) => send(at(path), payload)
       const order = (...names: ReadonlyArray<string>) =>
         post("/newOrder", { identifiers: names.map((value) => ({ type: "dns", value })) })
       const ready = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { databases } from "../../support/Databases.ts"
 import { column, configOf, sql } from "../../support/Graph.ts"
-import { acmeKey, at, bodyOf, byAccount, headerOf, register, surfaceOf, urlOf } from "../../support/Handle.ts"
+import { at, bodyOf, headerOf, newClient, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 /* The list of an account's orders (RFC 8555 section 7.1.2.1). */
@@ -13,10 +13,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
   const { test } = useWorld(backend)
 
   const someone = Effect.gen(function*() {
-    const app = yield* surface
-    const key = acmeKey()
-    const kid = yield* register(app, key)
-    const send = (target: string, payload?: object) => Effect.flatMap(byAccount(key, kid, target, payload), app.handle)
+    const { kid, send } = yield* Effect.flatMap(surface, (app) => newClient(app))
     const order = (name: string) =>
       Effect.map(
         send(at("/newOrder"), { identifiers: [{ type: "dns", value: name }] }),

@@ -15,8 +15,8 @@ import {
   byAccount,
   freshNonce,
   headerOf,
+  newClient,
   posted,
-  register,
   requestOf,
   signed,
   surfaceOf,
@@ -41,17 +41,12 @@ describe.each(databases)("renewal on $name", (backend) => {
   }
 
   const someone = Effect.gen(function*() {
-    const app = yield* surface
-    const key = acmeKey()
-    const kid = yield* register(app, key)
+    const { key, kid, send } = yield* Effect.flatMap(surface, (app) => newClient(app))
     const order = (names: ReadonlyArray<string>, replaces?: unknown) =>
-      Effect.flatMap(
-        byAccount(key, kid, at("/newOrder"), {
-          identifiers: names.map((value) => ({ type: "dns", value })),
-          ...(replaces === undefined ? {} : { replaces })
-        }),
-        app.handle
-      )
+      send(at("/newOrder"), {
+        identifiers: names.map((value) => ({ type: "dns", value })),
+        ...(replaces === undefined ? {} : { replaces })
+      })
     /** A valid order with a leaf of a CA of its own; the leaf and its certID. */
     const certified = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {
       const url = headerOf(yield* order(names), "location")
