@@ -10,7 +10,7 @@ import { afterCommit, all, Database, run, StorageFailed, transaction } from "../
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { bump, insert, read } from "../../subsystems/db/NonceStatements.ts"
+import { bump, insert, read } from "../../store/NonceStatements.ts"
 import { databases, freshDirectory, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf, openDriver, sql } from "../../support/Graph.ts"
 

@@ -6,7 +6,7 @@ import { afterCommit, all, Database, run, StorageFailed, transaction } from "../
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { enterSpan, EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
-import { bump, insert, read } from "../../subsystems/db/NonceStatements.ts"
+import { bump, insert, read } from "../../store/NonceStatements.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { column, openDriver, sql } from "../../support/Graph.ts"
 import { onSystemClock, useStore } from "../../support/UseTests.ts"

@@ -217,7 +217,8 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
           body: Effect.succeed(edited(good, changes))
         }))
       })
-      assert.includeMembers([...statuses.keys()], [400, 401])
+      // Whether one of them leaves a JWS whose signature alone is wrong is up to the random octets of the signature.
+      assert.include([...statuses.keys()], 400)
     }))
 
   test("header members of any kind, properly signed", () =>
