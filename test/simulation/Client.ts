@@ -1,187 +1,55 @@
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { X509Certificate } from "node:crypto"
-import type { Answer, Request } from "../../src/kernel/http/Message.ts"
 import type { AcmeKey, AuthorizationBody, OrderBody } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
-import { posted, requestOf, signed, urlOf } from "../support/Handle.ts"
+import { signed, urlOf } from "../support/Handle.ts"
 import { accountKeyNamed } from "./Keys.ts"
-import type { Ledger } from "./Ledger.ts"
-import type { Random } from "./Random.ts"
-import type { World } from "./World.ts"
-
-/** What a client has around it. */
-export interface Surroundings {
-  readonly name: string
-  readonly random: Random
-  readonly world: World
-  readonly ledger: Ledger
-  /** Sends a request to some process; nothing when no answer came. */
-  readonly send: (request: Request) => Effect.Effect<Answer | undefined>
-  readonly note: (line: string) => void
-  readonly violated: (what: string) => void
-  /** How often it repeats requests, hangs up and forgets. */
-  readonly mischief: number
-  /** The certificate of the CA, PEM. */
-  readonly ca: string
-}
+import { idOf, jsonOf, pathOf, patience, Session } from "./Session.ts"
 
 const hosts = ["a", "b", "c", "d", "e"].map((letter) => `${letter}.example.org`)
-const patience = 60
-const idOf = (url: string): string => url.split("/").at(-1) ?? ""
-const pathOf = (url: string): string => new URL(url).pathname
-const jsonOf = <A>(answer: Answer): A => JSON.parse(String(answer.body)) as A
 const serialOf = (certificate: X509Certificate): string => certificate.serialNumber.toLowerCase().replace(/^0+/, "")
 
 /** A client that orders, proves, finalizes, revokes, and does now and then what it should not. */
-export class Client {
-  readonly #at: Surroundings
-  readonly #profile: string
-  #key: AcmeKey
-  #kid: string | undefined
-  #keys = 0
-  #nonce: string | undefined
+export class Client extends Session {
   readonly #certificates: Array<{ readonly order: string; readonly der: Buffer; readonly key: AcmeKey }> = []
-
-  constructor(surroundings: Surroundings) {
-    this.#at = surroundings
-    this.#profile = surroundings.random.pick(["default", "other"])
-    this.#key = this.#nextKey()
-  }
-
-  #nextKey(): AcmeKey {
-    return accountKeyNamed(`${this.#at.name}/${this.#keys++}`)
-  }
-
-  #target(path: string): string {
-    return `/profile/${this.#profile}${path}`
-  }
-
-  readonly #pause = (least: number, most: number) =>
-    Effect.suspend(() => Effect.sleep(this.#at.random.between(least, most)))
-
-  /** What an answer says of nonces, whoever it is for. */
-  #heard(answer: Answer | undefined): void {
-    const { ledger, violated } = this.#at
-    const nonce = answer?.headers["replay-nonce"]
-    if (typeof nonce !== "string") return
-    if (ledger.nonces.has(nonce)) violated(`the nonce ${nonce} was handed out twice`)
-    ledger.nonces.add(nonce)
-    this.#nonce = nonce
-  }
-
-  private readonly freshNonce = Effect.gen(this, function*() {
-    for (let tries = 0; tries < patience; tries++) {
-      const kept = this.#nonce
-      this.#nonce = undefined
-      if (kept !== undefined) return kept
-      this.#heard(yield* this.#at.send(requestOf("HEAD", this.#target("/newNonce"))))
-      if (this.#nonce === undefined) yield* this.#pause(200, 2000)
-    }
-    return undefined
-  })
-
-  /** One request, by whom it says; nothing when nobody answered. */
-  #once(request: Request, nonce: string) {
-    const { ledger, mischief, note, random, send, violated } = this.#at
-    const judged = Effect.map(send(request), (answer) => {
-      if (answer === undefined) return undefined
-      this.#heard(answer)
-      const isStale = String(answer.body).includes("acme:error:badNonce")
-      note(`${this.#at.name} ${request.path.replace(/[^/]{20,}/, "*")} ${answer.status}${isStale ? " badNonce" : ""}`)
-      // A refusal may have come before the nonce was looked at.
-      if (answer.status < 300) {
-        if (ledger.spent.has(nonce)) violated(`the nonce ${nonce} was accepted twice`)
-        ledger.spent.add(nonce)
-      }
-      return answer
-    })
-    if (random.chance(mischief)) {
-      // The same bytes twice: whatever the second is told, it is not the first over again.
-      return Effect.map(Effect.all([judged, judged], { concurrency: 2 }), ([one, other]) => {
-        const isGood = (answer: Answer | undefined) => answer !== undefined && answer.status < 300
-        return isGood(one) ? one : isGood(other) ? other : one ?? other
-      })
-    }
-    if (random.chance(mischief)) {
-      return Effect.map(Effect.timeoutOption(judged, random.between(0, 40)), Option.getOrUndefined)
-    }
-    return judged
-  }
-
-  /** A signed request, until it is answered by something other than a lost connection, a stale nonce or a 5xx. */
-  #post(
-    path: string,
-    payload: object | undefined,
-    by: { readonly key: AcmeKey; readonly kid: string | undefined } = { key: this.#key, kid: this.#kid }
-  ): Effect.Effect<Answer | undefined> {
-    return Effect.gen(this, function*() {
-      for (let tries = 0; tries < patience; tries++) {
-        const nonce = yield* this.freshNonce
-        if (nonce === undefined) return undefined
-        const header = by.kid === undefined ? { jwk: by.key.jwk } : { kid: by.kid }
-        const body = signed(by.key, { ...header, url: urlOf(path), nonce }, payload)
-        const answer = yield* this.#once(posted(path, body), nonce)
-        if (answer !== undefined && answer.status < 500 && !String(answer.body).includes("acme:error:badNonce")) {
-          if (answer.status < 300 && by.kid !== undefined && this.#at.ledger.deactivated.has(idOf(by.kid))) {
-            this.#at.violated(`the deactivated account ${by.kid} was served at ${path}`)
-          }
-          return answer
-        }
-        yield* this.#pause(100, 3000)
-      }
-      return undefined
-    })
-  }
-
-  private readonly register = Effect.gen(this, function*() {
-    const answer = yield* this.#post(this.#target("/newAccount"), { termsOfServiceAgreed: true }, {
-      key: this.#key,
-      kid: undefined
-    })
-    const location = answer?.headers["location"]
-    if (answer === undefined || answer.status > 201 || typeof location !== "string") return false
-    this.#kid = location
-    this.#at.ledger.accounts.add(idOf(location))
-    return true
-  })
 
   readonly #prove = (authorizationUrl: string) =>
     Effect.gen(this, function*() {
-      const { mischief, random, world } = this.#at
-      const answer = yield* this.#post(pathOf(authorizationUrl), undefined)
+      const { mischief, random, world } = this.at
+      const answer = yield* this.post(pathOf(authorizationUrl), undefined)
       if (answer?.status !== 200) return
       const { challenges, identifier, status } = jsonOf<AuthorizationBody>(answer)
       if (status !== "pending") return
       const chosen = random.chance(mischief) ? challenges : [random.pick(challenges)]
       for (const { token, type, url } of chosen) {
         const isRight = !random.chance(mischief)
-        const right = `${token}.${this.#key.thumbprint}`
+        const right = `${token}.${this.key.thumbprint}`
         if (isRight || random.chance(0.5)) {
-          const keyAuthorization = isRight ? right : `${token}.${this.#nextKey().thumbprint}`
+          const keyAuthorization = isRight ? right : `${token}.${this.nextKey().thumbprint}`
           world.provide(type, token, { name: identifier.value, keyAuthorization, isRight })
         }
-        yield* this.#post(pathOf(url), {})
+        yield* this.post(pathOf(url), {})
       }
-      if (random.chance(mischief / 2)) yield* this.#post(pathOf(authorizationUrl), { status: "deactivated" })
+      if (random.chance(mischief / 2)) yield* this.post(pathOf(authorizationUrl), { status: "deactivated" })
     })
 
   readonly #until = (orderUrl: string, statuses: ReadonlyArray<string>) =>
     Effect.gen(this, function*() {
       for (let tries = 0; tries < patience; tries++) {
-        const answer = yield* this.#post(pathOf(orderUrl), undefined)
+        const answer = yield* this.post(pathOf(orderUrl), undefined)
         if (answer?.status !== 200) return undefined
         const order = jsonOf<OrderBody>(answer)
         if (statuses.includes(order.status)) return order
-        yield* this.#pause(200, 4000)
+        yield* this.pause(200, 4000)
       }
       return undefined
     })
 
   readonly #order = Effect.gen(this, function*() {
-    const { ledger, mischief, random } = this.#at
+    const { ledger, mischief, random } = this.at
     const names = hosts.filter(() => random.chance(0.3))
     if (names.length === 0) names.push(random.pick(hosts))
-    const answer = yield* this.#post(this.#target("/newOrder"), {
+    const answer = yield* this.post(this.target("/newOrder"), {
       identifiers: names.map((value) => ({ type: "dns", value }))
     })
     const url = answer?.headers["location"]
@@ -193,35 +61,35 @@ export class Client {
     if (random.chance(mischief / 2)) return
     const proved = yield* this.#until(url, ["ready", "invalid"])
     if (proved?.status !== "ready") return
-    if (random.chance(mischief / 2)) yield* this.#post(pathOf(random.pick(authorizations)), { status: "deactivated" })
+    if (random.chance(mischief / 2)) yield* this.post(pathOf(random.pick(authorizations)), { status: "deactivated" })
 
     const keys = [accountKeyNamed(`leaf/${random.below(40)}`), accountKeyNamed(`leaf/${random.below(40)}`)]
     const ask = (key: AcmeKey) =>
       Effect.map(
-        this.#post(pathOf(finalize), {
+        this.post(pathOf(finalize), {
           csr: makeCsr({ names, key: key.privateKey }).csr.toString("base64url")
         }),
         (answer) => {
           if (answer?.status !== 200) return
-          if (ledger.finalized.has(id)) this.#at.violated(`the order ${id} was finalized twice`)
+          if (ledger.finalized.has(id)) this.at.violated(`the order ${id} was finalized twice`)
           ledger.finalized.add(id)
         }
       )
     const asking = random.chance(mischief * 2) ? keys : keys.slice(0, 1)
     // What proved the names may be withdrawn while the certificate is being signed.
     const withdrawing = random.chance(mischief)
-      ? Effect.zipRight(this.#pause(0, 20), this.#post(pathOf(random.pick(authorizations)), { status: "deactivated" }))
+      ? Effect.zipRight(this.pause(0, 20), this.post(pathOf(random.pick(authorizations)), { status: "deactivated" }))
       : Effect.void
     yield* Effect.all([Effect.forEach(asking, ask, { concurrency: 2 }), withdrawing], { concurrency: 2 })
     if (random.chance(mischief / 2)) return
     const ended = yield* this.#until(url, ["valid", "invalid"])
     if (ended?.certificate === undefined) return
-    const handed = yield* this.#post(pathOf(ended.certificate), undefined)
+    const handed = yield* this.post(pathOf(ended.certificate), undefined)
     if (handed?.status === 200) this.#receive(id, names, keys, String(handed.body))
   })
 
   #receive(id: string, names: ReadonlyArray<string>, keys: ReadonlyArray<AcmeKey>, chain: string): void {
-    const { ca, ledger, violated } = this.#at
+    const { ca, ledger, violated } = this.at
     const leaf = new X509Certificate(chain)
     const serial = serialOf(leaf)
     const known = ledger.certificates.get(id)
@@ -237,15 +105,15 @@ export class Client {
   }
 
   readonly #revoke = Effect.gen(this, function*() {
-    const { ledger, random } = this.#at
+    const { ledger, random } = this.at
     if (this.#certificates.length === 0) return
     const { der, key } = random.pick(this.#certificates)
     const serial = serialOf(new X509Certificate(der))
     const revoke = (by: { readonly key: AcmeKey; readonly kid: string | undefined } | undefined) => {
       const payload = { certificate: der.toString("base64url"), ...(random.chance(0.5) ? { reason: 4 } : {}) }
-      return Effect.map(this.#post(this.#target("/revokeCert"), payload, by), (answer) => {
+      return Effect.map(this.post(this.target("/revokeCert"), payload, by), (answer) => {
         if (answer?.status !== 200) return
-        if (ledger.revoked.has(serial)) this.#at.violated(`the certificate ${serial} was revoked twice`)
+        if (ledger.revoked.has(serial)) this.at.violated(`the certificate ${serial} was revoked twice`)
         ledger.revoked.add(serial)
       })
     }
@@ -254,38 +122,38 @@ export class Client {
   })
 
   private readonly rollKey = Effect.gen(this, function*() {
-    const [before, after] = [this.#key, this.#nextKey()]
-    const path = this.#target("/keyChange")
-    const inner = signed(after, { jwk: after.jwk, url: urlOf(path) }, { account: this.#kid, oldKey: before.jwk })
-    const answer = yield* this.#post(path, JSON.parse(inner) as object)
+    const [before, after] = [this.key, this.nextKey()]
+    const path = this.target("/keyChange")
+    const inner = signed(after, { jwk: after.jwk, url: urlOf(path) }, { account: this.kid, oldKey: before.jwk })
+    const answer = yield* this.post(path, JSON.parse(inner) as object)
     // Whoever was not told may have either key: the new one is tried, and stays when it is the account's.
-    const probe = yield* this.#post(this.#target("/newAccount"), { onlyReturnExisting: true }, {
+    const probe = yield* this.post(this.target("/newAccount"), { onlyReturnExisting: true }, {
       key: after,
       kid: undefined
     })
-    if (probe?.status === 200) this.#key = after
+    if (probe?.status === 200) this.key = after
     else if (answer?.status === 200 && probe !== undefined) {
-      this.#at.violated("a key change that was answered is undone")
+      this.at.violated("a key change that was answered is undone")
     }
     if (answer?.status !== 200 || probe?.status !== 200) return
-    const old = yield* this.#post(this.#target("/newAccount"), { onlyReturnExisting: true }, {
+    const old = yield* this.post(this.target("/newAccount"), { onlyReturnExisting: true }, {
       key: before,
       kid: undefined
     })
-    if (old?.status === 200) this.#at.violated("the key an account had before is still its key")
+    if (old?.status === 200) this.at.violated("the key an account had before is still its key")
   })
 
   private readonly deactivate = Effect.gen(this, function*() {
-    const kid = this.#kid ?? ""
-    const answer = yield* this.#post(pathOf(kid), { status: "deactivated" })
-    if (answer?.status === 200) this.#at.ledger.deactivated.add(idOf(kid))
-    yield* this.#post(this.#target("/newOrder"), { identifiers: [{ type: "dns", value: hosts[0] }] })
-    yield* this.#post(pathOf(kid), undefined)
+    const kid = this.kid ?? ""
+    const answer = yield* this.post(pathOf(kid), { status: "deactivated" })
+    if (answer?.status === 200) this.at.ledger.deactivated.add(idOf(kid))
+    yield* this.post(this.target("/newOrder"), { identifiers: [{ type: "dns", value: hosts[0] }] })
+    yield* this.post(pathOf(kid), undefined)
   })
 
   /** Its whole life: some orders and what comes to its mind between them. */
   readonly life: Effect.Effect<void> = Effect.gen(this, function*() {
-    const { random } = this.#at
+    const { random } = this.at
     if (!(yield* this.register)) return
     const errands = random.between(2, 6)
     for (let done = 0; done < errands; done++) {
@@ -294,7 +162,7 @@ export class Client {
       } else yield* this.#order
       if (random.chance(0.5)) yield* this.#revoke
       if (random.chance(0.15)) yield* this.rollKey
-      yield* this.#pause(0, 3000)
+      yield* this.pause(0, 3000)
     }
     if (random.chance(0.2)) yield* this.deactivate
   })

@@ -1,0 +1,150 @@
+import { Effect, Option } from "effect"
+import type { Answer, Request } from "../../src/kernel/http/Message.ts"
+import type { AcmeKey } from "../support/AcmeSession.ts"
+import { posted, requestOf, signed, urlOf } from "../support/Handle.ts"
+import { accountKeyNamed } from "./Keys.ts"
+import type { Ledger } from "./Ledger.ts"
+import type { Random } from "./Random.ts"
+import type { World } from "./World.ts"
+
+/** What a client has around it. */
+export interface Surroundings {
+  readonly name: string
+  readonly random: Random
+  readonly world: World
+  readonly ledger: Ledger
+  /** Sends a request to some process; nothing when no answer came. */
+  readonly send: (request: Request) => Effect.Effect<Answer | undefined>
+  readonly note: (line: string) => void
+  readonly violated: (what: string) => void
+  /** How often it repeats requests, hangs up and forgets. */
+  readonly mischief: number
+  /** The certificate of the CA, PEM. */
+  readonly ca: string
+}
+
+/** How often whatever is not answered is asked again. */
+export const patience = 60
+/** The id at the end of a URL. */
+export const idOf = (url: string): string => url.split("/").at(-1) ?? ""
+/** The path of a URL. */
+export const pathOf = (url: string): string => new URL(url).pathname
+/** The body of an answer. */
+export const jsonOf = <A>(answer: Answer): A => JSON.parse(String(answer.body)) as A
+
+/** An account and its signed requests: nonces, repeats, and answers that are lost. */
+export class Session {
+  protected readonly at: Surroundings
+  readonly #profile: string
+  protected key: AcmeKey
+  protected kid: string | undefined
+  #keys = 0
+  #nonce: string | undefined
+
+  constructor(surroundings: Surroundings) {
+    this.at = surroundings
+    this.#profile = surroundings.random.pick(["default", "other"])
+    this.key = this.nextKey()
+  }
+
+  /** A key it has not had before. */
+  protected nextKey(): AcmeKey {
+    return accountKeyNamed(`${this.at.name}/${this.#keys++}`)
+  }
+
+  /** Where its profile has something. */
+  protected target(path: string): string {
+    return `/profile/${this.#profile}${path}`
+  }
+
+  /** Waits, between so many milliseconds. */
+  protected readonly pause = (least: number, most: number) =>
+    Effect.suspend(() => Effect.sleep(this.at.random.between(least, most)))
+
+  /** What an answer says of nonces, whoever it is for. */
+  #heard(answer: Answer | undefined): void {
+    const { ledger, violated } = this.at
+    const nonce = answer?.headers["replay-nonce"]
+    if (typeof nonce !== "string") return
+    if (ledger.nonces.has(nonce)) violated(`the nonce ${nonce} was handed out twice`)
+    ledger.nonces.add(nonce)
+    this.#nonce = nonce
+  }
+
+  private readonly freshNonce = Effect.gen(this, function*() {
+    for (let tries = 0; tries < patience; tries++) {
+      const kept = this.#nonce
+      this.#nonce = undefined
+      if (kept !== undefined) return kept
+      this.#heard(yield* this.at.send(requestOf("HEAD", this.target("/newNonce"))))
+      if (this.#nonce === undefined) yield* this.pause(200, 2000)
+    }
+    return undefined
+  })
+
+  /** One request, by whom it says; nothing when nobody answered. */
+  #once(request: Request, nonce: string) {
+    const { ledger, mischief, note, random, send, violated } = this.at
+    const judged = Effect.map(send(request), (answer) => {
+      if (answer === undefined) return undefined
+      this.#heard(answer)
+      const isStale = String(answer.body).includes("acme:error:badNonce")
+      note(`${this.at.name} ${request.path.replace(/[^/]{20,}/, "*")} ${answer.status}${isStale ? " badNonce" : ""}`)
+      // A refusal may have come before the nonce was looked at.
+      if (answer.status < 300) {
+        if (ledger.spent.has(nonce)) violated(`the nonce ${nonce} was accepted twice`)
+        ledger.spent.add(nonce)
+      }
+      return answer
+    })
+    if (random.chance(mischief)) {
+      // The same bytes twice: whatever the second is told, it is not the first over again.
+      return Effect.map(Effect.all([judged, judged], { concurrency: 2 }), ([one, other]) => {
+        const isGood = (answer: Answer | undefined) => answer !== undefined && answer.status < 300
+        return isGood(one) ? one : isGood(other) ? other : one ?? other
+      })
+    }
+    if (random.chance(mischief)) {
+      return Effect.map(Effect.timeoutOption(judged, random.between(0, 40)), Option.getOrUndefined)
+    }
+    return judged
+  }
+
+  /** A signed request, until it is answered by something other than a lost connection, a stale nonce or a 5xx. */
+  protected post(
+    path: string,
+    payload: object | undefined,
+    by: { readonly key: AcmeKey; readonly kid: string | undefined } = { key: this.key, kid: this.kid }
+  ): Effect.Effect<Answer | undefined> {
+    return Effect.gen(this, function*() {
+      for (let tries = 0; tries < patience; tries++) {
+        const nonce = yield* this.freshNonce
+        if (nonce === undefined) return undefined
+        const header = by.kid === undefined ? { jwk: by.key.jwk } : { kid: by.kid }
+        const body = signed(by.key, { ...header, url: urlOf(path), nonce }, payload)
+        const answer = yield* this.#once(posted(path, body), nonce)
+        if (answer !== undefined && answer.status < 500 && !String(answer.body).includes("acme:error:badNonce")) {
+          if (answer.status < 300 && by.kid !== undefined && this.at.ledger.deactivated.has(idOf(by.kid))) {
+            this.at.violated(`the deactivated account ${by.kid} was served at ${path}`)
+          }
+          return answer
+        }
+        yield* this.pause(100, 3000)
+      }
+      return undefined
+    })
+  }
+
+  /** Has an account, if it is given one. */
+  protected readonly register = Effect.gen(this, function*() {
+    const answer = yield* this.post(this.target("/newAccount"), { termsOfServiceAgreed: true }, {
+      key: this.key,
+      kid: undefined
+    })
+    const location = answer?.headers["location"]
+    if (answer === undefined || answer.status > 201 || typeof location !== "string") return false
+    this.kid = location
+    this.at.ledger.accounts.add(idOf(location))
+    return true
+  })
+}
