@@ -1,7 +1,10 @@
 import { fromBER } from "asn1js"
 import { CertificateRevocationList } from "pkijs"
 import type { Ledger } from "./Ledger.ts"
+import { lostIn, snapshotOf } from "./Loss.ts"
 import type { Row, Store } from "./Store.ts"
+import type { Known } from "./Tables.ts"
+import { authorizationMoves, bare, challengeMoves, id, orderMoves, queries, uuid } from "./Tables.ts"
 
 /*
  * What must hold whatever happens. After each commit the tables are compared with what they were before it; at the end,
@@ -14,44 +17,6 @@ interface Fact {
   /** The order, or the account. */
   readonly subject: string
 }
-
-type Known = Map<string, Row>
-
-const orderMoves: { readonly [from: string]: ReadonlyArray<string> } = {
-  pending: ["ready", "invalid"],
-  ready: ["pending", "processing", "invalid"],
-  processing: ["valid", "invalid"],
-  valid: [],
-  invalid: []
-}
-const challengeMoves: { readonly [from: string]: ReadonlyArray<string> } = {
-  pending: ["processing", "valid", "invalid"],
-  processing: ["valid", "invalid"],
-  valid: [],
-  invalid: []
-}
-const authorizationMoves: { readonly [from: string]: ReadonlyArray<string> } = {
-  pending: ["valid", "invalid", "deactivated", "expired"],
-  valid: ["deactivated", "expired", "revoked"],
-  invalid: [],
-  deactivated: [],
-  expired: [],
-  revoked: []
-}
-
-const id = (column: string) => `lower(hex(${column}))`
-const uuid = (hex: string): string =>
-  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
-const bare = (serial: unknown): string => String(serial).toLowerCase().replace(/^0+/, "")
-
-const queries = {
-  orders: `SELECT ${id("id")} AS id, ${id("account_id")} AS account, status, cert_serial, revoked_at, revocation_reason,
-    certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
-  challenges: `SELECT ${id("id")} AS id, token, status FROM challenges`,
-  authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,
-  accounts: `SELECT ${id("id")} AS id, status, hex(pubkey) AS pubkey FROM accounts`,
-  crls: `SELECT issuer AS id, crl_number, hex(der) AS der FROM crls`
-} as const
 
 /** See above; `violated` is told of each thing that is wrong. */
 export class Judge {
@@ -126,6 +91,22 @@ export class Judge {
       })
     }
     if (["orders", "challenges", "jobs"].some((table) => written.has(table))) this.#checkWork()
+  }
+
+  /** Holds the database to what clients were told, over a power cut that `cut` makes. */
+  outlives(cut: () => void): void {
+    const before = snapshotOf(this.#store())
+    cut()
+    const after = snapshotOf(this.#store())
+    for (const lost of lostIn(before, after, this.#ledger)) this.#violated(lost)
+    // What is gone is not known of any more; what was swept before has been there.
+    for (const table of ["orders", "challenges", "authorizations", "accounts", "crls"] as const) {
+      for (const key of before[table].keys()) {
+        const row = after[table].get(key)
+        if (row === undefined) this.#known[table].delete(key)
+        else this.#known[table].set(key, row)
+      }
+    }
   }
 
   #orderChanged(row: Row, before: Row | undefined, fact: (event: string, subject: unknown) => void): void {

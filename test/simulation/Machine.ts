@@ -26,6 +26,8 @@ export class Process {
   /** Milliseconds its clock is ahead of the machine's. */
   skew = 0
   isAlive = true
+  /** Milliseconds a wait of its own lasts longer than it asked for. */
+  lateness: () => number = () => 0
   /** Until when, by the machine's clock, it is stopped. */
   stoppedUntil = 0
   readonly tasks: Array<() => void> = []
@@ -57,7 +59,9 @@ export class Process {
       currentTimeNanos: Effect.sync(nanos),
       // A clock that is set does not change how long a wait is.
       sleep: (duration) =>
-        Effect.async((resume) => machine.after(Duration.toMillis(duration), () => resume(Effect.void)))
+        Effect.async((resume) =>
+          machine.after(Duration.toMillis(duration) + this.lateness(), () => resume(Effect.void))
+        )
     }
   }
 

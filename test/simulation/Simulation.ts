@@ -9,14 +9,17 @@ import { generateIfAbsent } from "../../src/services/signing/CaFiles.ts"
 import { configOf } from "../support/Graph.ts"
 import { madeAt, settingsIn, signerOf } from "../support/LocalCa.ts"
 import { Client } from "./Client.ts"
+import { Delays } from "./Delays.ts"
+import { Flood } from "./Flood.ts"
 import { Judge } from "./Judge.ts"
 import { Ledger } from "./Ledger.ts"
-import type { Process } from "./Machine.ts"
 import { Machine } from "./Machine.ts"
 import type { Installation, Member } from "./Member.ts"
 import { startMember } from "./Member.ts"
 import { Random } from "./Random.ts"
+import type { Surroundings } from "./Session.ts"
 import { openStore } from "./Store.ts"
+import { climateOf, Weather } from "./Weather.ts"
 import { World } from "./World.ts"
 
 /* One seed, from the first process started to the last job done. */
@@ -43,6 +46,10 @@ const topologies: ReadonlyArray<ReadonlyArray<string>> = [
 const mostSteps = 2_000_000
 const restMillis = 6 * 3_600_000
 const daySeconds = 86_400
+/** At the end the service is looked at for so long at least. */
+const calmMillis = 50_000
+/** Validations of a flood for each worker, which has sixteen slots then. */
+const floodOf = 20
 
 /** Makes the CA every simulation signs with; the folder it is in. */
 export const makeCa = async (): Promise<string> => {
@@ -62,21 +69,6 @@ const rolesOf = (text: string) => {
   return roles.right
 }
 
-/** What a seed's weather is like: how often each thing goes wrong. */
-const climateOf = (random: Random) => {
-  const rate = (worst: number) => random.chance(0.4) ? 0 : worst * random.fraction()
-  return {
-    statement: rate(0.02),
-    undone: rate(0.02),
-    unheard: rate(0.02),
-    /** Between two steps. */
-    event: rate(1 / 2000),
-    malice: rate(0.2),
-    mischief: rate(0.3),
-    longestRun: random.pick([30, 300, 3000])
-  }
-}
-
 const records: ReadonlyArray<Record["event"]> = ["request_handler_panicked", "job_run_panicked"]
 
 /** Runs a seed. `trace` is told what happens. */
@@ -88,65 +80,39 @@ export const simulate = async (
   const random = (stream: string) => new Random(seed, stream)
   const climate = climateOf(random("climate"))
   const machine = new Machine({ now: (madeAt + daySeconds) * 1000, random: random("order"), trace })
-  const faults: { [fault: string]: number } = {}
   const violations: Array<string> = []
-  let isHealed = false
   const violated = (what: string) => {
     violations.push(what)
     machine.note(`VIOLATED ${what}`)
   }
-  const struck = (fault: string, process: Process | undefined): void => {
-    faults[fault] = (faults[fault] ?? 0) + 1
-    machine.note(`${process?.name ?? "machine"} ${fault}`)
-  }
-
   const directory = mkdtempSync(join(tmpdir(), "acme-simulation-"))
   for (const file of ["ca.pem", "ca.key"]) copyFileSync(join(caDirectory, file), join(directory, file))
   const world = new World(machine, random("world"), climate.malice)
   const ledger = new Ledger()
-  const weather = random("weather")
-  const lastMishap = new Map<Process, number>()
-  // Whoever stands still, or waits for somebody who does with the database in his hands, runs out of time.
-  let stalledUntil = 0
-  const stalls = (millis: number) => {
-    stalledUntil = Math.max(stalledUntil, machine.now + millis + 30_000)
-  }
-  const strikes = (rate: number) => !isHealed && rate > 0 && weather.chance(rate)
-  const mishap = (fault: string, process: Process) => {
-    lastMishap.set(process, machine.steps)
-    struck(fault, process)
-  }
+  const members = new Map<number, Member>()
+  const weather: Weather = new Weather({
+    climate,
+    machine,
+    random: random("weather"),
+    members: () => [...members.values()].filter(({ process }) => process.isAlive),
+    cutPower: () => {
+      for (const { process } of members.values()) process.kill()
+      judge.outlives(() => machine.note(`${store.cut((limit) => cuts.below(limit))} commits are gone`))
+    }
+  })
+  const cuts = random("cuts")
 
   const scope = await Effect.runPromise(Scope.make())
   const judge: Judge = new Judge({ store: () => store, ledger, shown: world.shown, violated })
-  const store = await Effect.runPromise(Scope.extend(
-    openStore({
-      statement: (process) => {
-        if (!strikes(climate.statement)) return false
-        mishap("statement", process)
-        return true
-      },
-      commit: (process) => {
-        for (const fault of ["undone", "unheard"] as const) {
-          if (!strikes(climate[fault])) continue
-          mishap(`commit ${fault}`, process)
-          return fault
-        }
-        return undefined
-      }
-    }, (written) => judge.committed(written)),
-    scope
-  ))
-
   const settings = random("settings")
-  const installation: Installation = {
-    seed,
-    config: configOf(`
+  const mostConcurrent = settings.pick([1, 2, 8])
+  const config = configOf(`
 [challenge]
 enabled = ["http-01", "dns-01"]
+${climate.isFlooded ? "timeout_ms = 30000\nmax_in_flight_per_account = 0" : ""}
 [jobs]
 poll_interval_ms = ${settings.pick([500, 1000, 5000])}
-max_concurrent = ${settings.pick([1, 2, 8])}
+max_concurrent = ${climate.isFlooded ? 1 : mostConcurrent}
 max_attempts = ${settings.pick([2, 3, 5])}
 retry_base_seconds = ${settings.pick([1, 5, 30])}
 lease_seconds = 30
@@ -154,7 +120,15 @@ lease_seconds = 30
 retention_days = 0
 [nonce]
 ttl_seconds = ${settings.pick([30, 300])}
-`),
+`)
+  const store = await Effect.runPromise(Scope.extend(
+    openStore(config.database.sqlite.synchronous, weather, (written) => judge.committed(written)),
+    scope
+  ))
+  const delays = new Delays(store, violated)
+  const installation: Installation = {
+    seed,
+    config,
     profiles: ["default", "other"].map((name) => ({ name, signer: signerOf(settingsIn(directory)) })),
     store,
     world,
@@ -165,25 +139,28 @@ ttl_seconds = ${settings.pick([30, 300])}
   }
 
   // The processes, each started again when it has ended.
-  const members = new Map<number, Member>()
+  const restarts = random("restarts")
   let started = 0
   const start = (place: number, roles: string): void => {
     const process = machine.spawn(`${roles}.${place}.${started++}`, climate.longestRun)
+    process.skew = weather.hostSkew
+    process.lateness = weather.lateness
     process.onKilled.add(() => {
       machine.note(`${process.name} ended`)
-      machine.after(weather.between(100, 8000), () => start(place, roles))
+      machine.after(restarts.between(100, 8000), () => start(place, roles))
     })
     members.set(place, startMember(installation, process, rolesOf(roles)))
   }
-  settings.pick(topologies).forEach((roles, place) => start(place, roles))
+  const topology = settings.pick(topologies)
+  topology.forEach((roles, place) => start(place, roles))
 
   const clients = machine.spawn("clients", 3000)
   let atWork = 0
   const crowd = random("crowd")
-  for (let count = crowd.between(1, 4); count > 0; count--) {
-    const own = random(`client ${count}`)
-    const client = new Client({
-      name: `client-${count}`,
+  const surroundingsOf = (name: string): Surroundings => {
+    const own = random(name)
+    return {
+      name,
       random: own,
       world,
       ledger,
@@ -198,65 +175,43 @@ ttl_seconds = ${settings.pick([30, 300])}
           const member = own.pick(serving)
           const begun = machine.steps
           return Effect.tap(member.request(request), (answer) => {
-            // A failure that nothing caused is the service's own.
-            const isExcused = machine.now <= stalledUntil || (lastMishap.get(member.process) ?? -1) >= begun - 2000
-            if (answer !== undefined && answer.status >= 500 && !isExcused) {
+            if (answer !== undefined && answer.status >= 500 && !weather.excuses(member.process, begun)) {
               violated(`${member.process.name} answered ${answer.status} to ${request.path}: ${String(answer.body)}`)
             }
           })
         })
-    })
+    }
+  }
+  const live = (life: Effect.Effect<void>) => {
     atWork++
-    clients.fork(client.life).addObserver((exit) => {
+    clients.fork(life).addObserver((exit) => {
       atWork--
       if (Exit.isFailure(exit)) violated(`a client failed: ${String(exit.cause)}`)
     })
   }
-
-  const between = () => {
-    if (isHealed || climate.event === 0 || !weather.chance(climate.event)) return
-    const living = [...members.values()].filter(({ process }) => process.isAlive)
-    if (living.length === 0) return
-    const member = weather.pick(living)
-    const { process } = member
-    switch (weather.pick(["kill", "kill", "stop", "terminate", "skew", "leap"])) {
-      case "kill":
-        struck("killed", process)
-        return process.kill()
-      case "stop":
-        struck("stopped", process)
-        process.stoppedUntil = machine.now + weather.between(100, 200_000)
-        return stalls(process.stoppedUntil - machine.now)
-      case "terminate":
-        struck("terminated", process)
-        return member.terminate()
-      case "skew":
-        struck("clock skewed", process)
-        process.skew = weather.between(-300_000, 300_000)
-        return
-      case "leap":
-        if (!weather.chance(0.2)) return
-        struck("time leapt", undefined)
-        machine.pass(weather.pick([60, 3600, daySeconds, 4 * daySeconds]) * 1000)
-        return stalls(0)
-    }
+  for (let count = crowd.between(1, 4); count > 0; count--) live(new Client(surroundingsOf(`client-${count}`)).life)
+  if (climate.isFlooded) {
+    const workers = topology.filter((roles) => roles.includes("worker")).length
+    live(new Flood(surroundingsOf("flood"), workers * floodOf).life)
   }
 
-  let checkedAt = machine.now
+  const between = () => {
+    delays.look(machine.now, () => weather.calmClock())
+    weather.between()
+  }
+
+  let [checkedAt, calmUntil] = [machine.now, 0]
   const isOver = () => {
     if (violations.length > 0 || machine.steps >= mostSteps) return true
-    if (!isHealed) {
+    if (!weather.isHealed) {
       if (atWork > 0) return false
-      isHealed = true
+      weather.heal()
       world.malice = 0
       checkedAt = machine.now
-      for (const { process } of members.values()) {
-        process.skew = 0
-        process.stoppedUntil = 0
-      }
+      calmUntil = machine.now + calmMillis
       machine.note("clients are done, and nothing goes wrong any more")
     }
-    if (machine.now - checkedAt < 1000) return false
+    if (machine.now - checkedAt < 1000 || machine.now < calmUntil) return false
     checkedAt = machine.now
     restUntil ??= machine.now + restMillis
     if (machine.now >= restUntil) return true
@@ -298,7 +253,7 @@ ttl_seconds = ${settings.pick([30, 300])}
     steps: machine.steps,
     acknowledged: ledger.acknowledged,
     certificates: ledger.certificates.size,
-    faults,
+    faults: weather.faults,
     violations
   }
 }

@@ -8,6 +8,7 @@ import { makeGroupCommit } from "../../src/kernel/sql/GroupCommit.ts"
 import * as Migrations from "../../src/kernel/sql/Migrations.ts"
 import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
 import { migrationsOf } from "../support/Graph.ts"
+import { Disk, syncsCommits } from "./Disk.ts"
 import type { Process } from "./Machine.ts"
 
 /*
@@ -24,6 +25,8 @@ export interface Mishaps {
   readonly statement: (process: Process) => boolean
   /** `undone`: nothing was committed, and the process is told so. `unheard`: all was, and the process is told otherwise. */
   readonly commit: (process: Process) => "undone" | "unheard" | undefined
+  /** The order in which rows come that no statement asked for in any. */
+  readonly arrange: <A>(rows: ReadonlyArray<A>) => ReadonlyArray<A>
 }
 
 interface Turn {
@@ -45,8 +48,15 @@ const tablesWritten = (text: string): ReadonlyArray<string> => {
   return found
 }
 
+// What a write returns comes in no order, whatever order it found its rows in.
+const isOrdered = (text: string): boolean => /\bORDER BY\b/.test(text) && !/\bRETURNING\b/.test(text)
+
 /** The database, migrated. */
 export interface Store {
+  /** Whether somebody has written what is not committed yet. */
+  readonly isInTransaction: () => boolean
+  /** Cuts the power under it, once nobody is left who has a connection; answers how many transactions that took back. */
+  readonly cut: (below: (limit: number) => number) => number
   /** Rows, as nobody's statement. */
   readonly rows: (text: string) => ReadonlyArray<Row>
   /** What a process reaches the database by. */
@@ -58,12 +68,13 @@ export interface Store {
  * wrote to.
  */
 export const openStore = (
+  synchronous: Sqlite.SqliteOptions["synchronous"],
   mishaps: Mishaps,
   committed: (written: ReadonlySet<string>) => void
 ): Effect.Effect<Store, never, Scope.Scope> =>
   Effect.gen(function*() {
     const opened = Context.get(
-      yield* Effect.orDie(Layer.build(Sqlite.layer({ path: ":memory:", synchronous: "normal" }))),
+      yield* Effect.orDie(Layer.build(Sqlite.layer({ path: ":memory:", synchronous }))),
       Database
     )
     yield* Effect.orDie(Effect.provideService(
@@ -79,6 +90,7 @@ export const openStore = (
         throw new Error(`${text}: ${String(cause)}`)
       })
 
+    const disk = new Disk(real, syncsCommits(synchronous))
     let holder: Process | undefined
     let inTransaction = false
     let written = new Set<string>()
@@ -108,7 +120,8 @@ export const openStore = (
         Effect.suspend(() => {
           if (mishaps.statement(process)) return planted
           for (const table of tablesWritten(text)) written.add(table)
-          return perform(text, params)
+          const done = perform(text, params)
+          return isOrdered(text) ? done : Exit.map(done, mishaps.arrange)
         })
       const connection: Connection = Object.assign(Object.create(real) as Connection, {
         execute: statement,
@@ -133,7 +146,10 @@ export const openStore = (
           if (mishap === "undone") return planted
           const done = perform("COMMIT", [])
           inTransaction = false
-          if (Exit.isSuccess(done)) committed(written)
+          if (Exit.isSuccess(done)) {
+            disk.committed()
+            committed(written)
+          }
           return mishap === undefined ? Effect.asVoid(done) : planted
         })
       return Effect.map(makeGroupCommit({ exclusive, begin, commit }), ({ join }): Driver => ({
@@ -154,5 +170,5 @@ export const openStore = (
         connections: opened.connections
       }))
     }
-    return { rows, driverOf }
+    return { rows, driverOf, isInTransaction: () => inTransaction, cut: (below) => disk.cut(below) }
   })

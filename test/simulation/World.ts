@@ -18,6 +18,10 @@ interface Proof {
   readonly isRight: boolean
 }
 
+/** Names under it are asked for in vain: their servers are silent for longer than anybody waits. */
+export const stuckZone = "flood.example.org"
+const stuckMillis = 120_000
+
 const hostAddress = "203.0.113.10"
 const strangerAddress = "203.0.113.66"
 
@@ -51,9 +55,10 @@ export class World {
     }
   }
 
-  #slowly<A, E>(answer: () => Effect.Effect<A, E>): Effect.Effect<A, E> {
+  #slowly<A, E>(answer: () => Effect.Effect<A, E>, name = ""): Effect.Effect<A, E> {
     return Effect.suspend(() => {
-      const millis = this.#random.chance(this.malice) ? this.#random.between(500, 20_000) : this.#random.between(1, 30)
+      const usual = this.#random.chance(this.malice) ? this.#random.between(500, 20_000) : this.#random.between(1, 30)
+      const millis = name.endsWith(stuckZone) ? stuckMillis : usual
       return Effect.zipRight(
         Effect.async<void>((resume) => this.#machine.after(millis, () => resume(Effect.void))),
         Effect.suspend(answer)
@@ -73,7 +78,7 @@ export class World {
           const parsed = parseAddress(text)
           return parsed._tag === "Some" ? [parsed.value] : []
         }))
-      })
+      }, name)
     return Layer.mergeAll(
       Layer.succeed(Resolver, {
         addresses,
@@ -86,7 +91,7 @@ export class World {
             const records = this.#txt.get(name) ?? []
             for (const { isRight, token } of records) if (isRight) this.shown.add(token)
             return Effect.succeed(records.map(({ text }) => text))
-          })
+          }, name)
       }),
       HttpGet.layerScripted(({ address, host, path }) =>
         this.#slowly(() => {

@@ -1,0 +1,103 @@
+import type { Connection } from "@effect/sql/SqlConnection"
+import { Context, Effect, Exit, Layer } from "effect"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import type { SqliteOptions } from "../../src/kernel/sql/Sqlite.ts"
+import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
+
+/*
+ * What a power cut leaves of the database. A commit that is synced is there, and whatever was committed before it; of
+ * commits that are not, the last ones are gone. Whether they are synced is not decided here: the service's own layer is
+ * asked, over a file.
+ */
+
+/** Commits between two checkpoints, which sync: more than these are never lost. */
+const mostUnsynced = 30
+
+const full = 2
+
+const inFolder = <A>(use: (folder: string) => A): A => {
+  const folder = mkdtempSync(join(tmpdir(), "acme-simulation-"))
+  try {
+    return use(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const known = new Map<string, boolean>()
+
+/** Whether each commit to a file is synced, as the service opens it with this setting. */
+export const syncsCommits = (synchronous: SqliteOptions["synchronous"]): boolean => {
+  const asked = known.get(synchronous) ?? inFolder((folder) =>
+    Effect.runSync(Effect.scoped(Effect.gen(function*() {
+      const layer = Sqlite.layer({ path: join(folder, "acme.db"), synchronous })
+      const opened = Context.get(yield* Layer.build(layer), Database)
+      const [row] = yield* opened.exclusive((connection) => connection.execute("PRAGMA synchronous", [], undefined))
+      return Number((row as { readonly synchronous: unknown }).synchronous) >= full
+    })))
+  )
+  known.set(synchronous, asked)
+  return asked
+}
+
+/** The disk under a database in memory, whose connection this is. */
+export class Disk {
+  readonly #connection: Connection & { readonly export?: Effect.Effect<Uint8Array, unknown> }
+  readonly #isSynced: boolean
+  /** The database as it was last synced, and after each commit since. */
+  readonly #states: Array<Uint8Array> = []
+
+  constructor(connection: Connection, isSynced: boolean) {
+    this.#connection = connection
+    this.#isSynced = isSynced
+    this.committed()
+  }
+
+  /** A transaction was committed. */
+  committed(): void {
+    if (this.#isSynced) return
+    if (this.#connection.export === undefined) throw new Error("the connection cannot be copied")
+    this.#states.push(Effect.runSync(Effect.orDie(this.#connection.export)))
+    if (this.#states.length > mostUnsynced) this.#states.shift()
+  }
+
+  /** The power is cut: takes back some of the last commits, none that was synced; answers how many. */
+  cut(below: (limit: number) => number): number {
+    const unsynced = this.#states.length - 1
+    if (unsynced < 1) return 0
+    const left = below(unsynced)
+    const state = this.#states[left]
+    this.#states.length = left + 1
+    if (state !== undefined) this.#restore(state)
+    return unsynced - left
+  }
+
+  #all(text: string): ReadonlyArray<{ readonly [column: string]: unknown }> {
+    const exit = Effect.runSyncExit(this.#connection.execute(text, [], undefined))
+    return Exit.getOrElse(exit, (cause) => {
+      throw new Error(`${text}: ${String(cause)}`)
+    }) as ReadonlyArray<{ readonly [column: string]: unknown }>
+  }
+
+  // Row by row into the connection everybody has; triggers that keep rows as they are stand aside meanwhile.
+  #restore(state: Uint8Array): void {
+    inFolder((folder) => {
+      const path = join(folder, "past.db")
+      writeFileSync(path, state)
+      const triggers = this.#all("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+      for (const { name } of triggers) this.#all(`DROP TRIGGER ${String(name)}`)
+      this.#all("PRAGMA foreign_keys = OFF")
+      this.#all(`ATTACH '${path}' AS past`)
+      for (const { name } of this.#all("SELECT name FROM past.sqlite_master WHERE type = 'table'")) {
+        this.#all(`DELETE FROM main.${String(name)}`)
+        this.#all(`INSERT INTO main.${String(name)} SELECT * FROM past.${String(name)}`)
+      }
+      this.#all("DETACH past")
+      this.#all("PRAGMA foreign_keys = ON")
+      for (const { sql } of triggers) this.#all(String(sql))
+    })
+  }
+}

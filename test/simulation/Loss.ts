@@ -1,0 +1,62 @@
+import type { Ledger } from "./Ledger.ts"
+import type { Row, Store } from "./Store.ts"
+import type { Known } from "./Tables.ts"
+import { bare, queries } from "./Tables.ts"
+
+/* What a power cut took away of what clients were told. */
+
+/** The tables that are judged, and the nonces that are good still. */
+export type Snapshot = { readonly [table in keyof typeof queries]: Known } & { readonly nonces: ReadonlySet<string> }
+
+const byId = (rows: ReadonlyArray<Row>): Known => new Map(rows.map((row) => [String(row["id"]), row]))
+
+/** The database as it is. */
+export const snapshotOf = ({ rows }: Store): Snapshot => ({
+  orders: byId(rows(queries.orders)),
+  challenges: byId(rows(queries.challenges)),
+  authorizations: byId(rows(queries.authorizations)),
+  accounts: byId(rows(queries.accounts)),
+  crls: byId(rows(queries.crls)),
+  nonces: new Set(rows("SELECT value FROM nonces").map(({ value }) => String(value)))
+})
+
+const hex = (one: string) => one.replaceAll("-", "").toLowerCase()
+const decided = ["processing", "valid", "invalid"]
+
+/** Answers that the database was true to before a cut and is no longer; each in a sentence. */
+export const lostIn = (before: Snapshot, after: Snapshot, ledger: Ledger): ReadonlyArray<string> => {
+  const held = (is: (of: Snapshot) => boolean) => !is(before) || is(after)
+  const lost: Array<string> = []
+  const hold = (what: string, is: (of: Snapshot) => boolean) => {
+    if (!held(is)) lost.push(`${what} is lost with the power`)
+  }
+  for (const account of ledger.accounts) hold(`the account ${account}`, ({ accounts }) => accounts.has(hex(account)))
+  for (const account of ledger.deactivated) {
+    hold(
+      `the end of the account ${account}`,
+      ({ accounts }) => accounts.get(hex(account))?.["status"] === "deactivated"
+    )
+  }
+  for (const order of ledger.orders.keys()) hold(`the order ${order}`, ({ orders }) => orders.has(hex(order)))
+  for (const order of ledger.finalized) {
+    hold(
+      `the finalize of the order ${order}`,
+      ({ orders }) => decided.includes(String(orders.get(hex(order))?.["status"]))
+    )
+  }
+  for (const [order, serial] of ledger.certificates) {
+    hold(`the certificate ${serial}`, ({ orders }) => bare(orders.get(hex(order))?.["cert_serial"]) === serial)
+  }
+  for (const serial of ledger.revoked) {
+    hold(
+      `the revocation of ${serial}`,
+      ({ orders }) =>
+        [...orders.values()].some((row) => row["revoked_at"] !== null && bare(row["cert_serial"]) === serial)
+    )
+  }
+  // A nonce that was taken is good for nothing any more.
+  for (const nonce of ledger.spent) {
+    if (!before.nonces.has(nonce) && after.nonces.has(nonce)) lost.push(`the nonce ${nonce} is good once more`)
+  }
+  return lost
+}

@@ -1,0 +1,49 @@
+import type { Row } from "./Store.ts"
+
+/* What the judge knows of the tables: how their rows may move, and how they are read. */
+
+/** Rows by id. */
+export type Known = Map<string, Row>
+
+/** The states an order may go to, from each. */
+export const orderMoves: { readonly [from: string]: ReadonlyArray<string> } = {
+  pending: ["ready", "invalid"],
+  ready: ["pending", "processing", "invalid"],
+  processing: ["valid", "invalid"],
+  valid: [],
+  invalid: []
+}
+/** The same for challenges. */
+export const challengeMoves: { readonly [from: string]: ReadonlyArray<string> } = {
+  pending: ["processing", "valid", "invalid"],
+  processing: ["valid", "invalid"],
+  valid: [],
+  invalid: []
+}
+/** The same for authorizations. */
+export const authorizationMoves: { readonly [from: string]: ReadonlyArray<string> } = {
+  pending: ["valid", "invalid", "deactivated", "expired"],
+  valid: ["deactivated", "expired", "revoked"],
+  invalid: [],
+  deactivated: [],
+  expired: [],
+  revoked: []
+}
+
+/** A column of 16 octets, as text. */
+export const id = (column: string) => `lower(hex(${column}))`
+/** The same as in a URL. */
+export const uuid = (hex: string): string =>
+  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+/** A serial number, however it was written. */
+export const bare = (serial: unknown): string => String(serial).toLowerCase().replace(/^0+/, "")
+
+/** Reads all that is judged of a table. */
+export const queries = {
+  orders: `SELECT ${id("id")} AS id, ${id("account_id")} AS account, status, cert_serial, revoked_at, revocation_reason,
+    certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
+  challenges: `SELECT ${id("id")} AS id, token, status FROM challenges`,
+  authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,
+  accounts: `SELECT ${id("id")} AS id, status, hex(pubkey) AS pubkey FROM accounts`,
+  crls: `SELECT issuer AS id, crl_number, hex(der) AS der FROM crls`
+} as const

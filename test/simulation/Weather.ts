@@ -1,0 +1,203 @@
+import type { Machine, Process } from "./Machine.ts"
+import type { Random } from "./Random.ts"
+import type { Mishaps } from "./Store.ts"
+
+/* What goes wrong, when, and what that excuses. */
+
+const daySeconds = 86_400
+const hourSeconds = 3600
+
+/** After a fault: what was under way is found, taken back and begun again. */
+const recoveryMillis = 30_000
+/** The first processes are ready. */
+const startMillis = 3000
+/** Whoever is asked to stop drains first. */
+const drainMillis = 35_000
+/** The longest a wait is late. */
+const latestMillis = 2000
+
+/** What a seed's weather is like: how often each thing goes wrong. */
+export const climateOf = (random: Random) => {
+  const rate = (worst: number) => random.chance(0.4) ? 0 : worst * random.fraction()
+  const climate = {
+    statement: rate(0.02),
+    undone: rate(0.02),
+    unheard: rate(0.02),
+    /** Between two steps. */
+    event: rate(1 / 2000),
+    malice: rate(0.2),
+    mischief: rate(0.3),
+    longestRun: random.pick([30, 300, 3000]),
+    /** An account has more validations than there are slots. */
+    isFlooded: random.chance(0.25),
+    isUnordered: random.chance(0.5),
+    late: random.chance(0.7) ? 0 : 0.3 * random.fraction()
+  }
+  // What delays everybody tells nothing of who waits for whom.
+  const isCalm = climate.isFlooded && random.chance(0.6)
+  return isCalm ? { ...climate, statement: 0, undone: 0, unheard: 0, event: 0 } : climate
+}
+
+/** A process that may be struck. */
+interface Struck {
+  readonly process: Process
+  readonly terminate: () => void
+}
+
+/** See above. */
+export class Weather implements Mishaps {
+  readonly faults: { [fault: string]: number } = {}
+  /** Milliseconds the clock of the host, and so of whatever starts on it, is ahead. */
+  hostSkew = 0
+  isHealed = false
+  readonly #climate: ReturnType<typeof climateOf>
+  readonly #machine: Machine
+  readonly #random: Random
+  readonly #members: () => ReadonlyArray<Struck>
+  readonly #cutPower: () => void
+  readonly #lastMishap = new Map<Process, number>()
+  // Whoever stands still, or waits for somebody who does with the database in his hands, runs out of time.
+  #stalledUntil = 0
+  #troubledUntil: number
+
+  constructor(given: {
+    readonly climate: ReturnType<typeof climateOf>
+    readonly machine: Machine
+    readonly random: Random
+    /** Who lives. */
+    readonly members: () => ReadonlyArray<Struck>
+    readonly cutPower: () => void
+  }) {
+    this.#climate = given.climate
+    this.#machine = given.machine
+    this.#random = given.random
+    this.#members = given.members
+    this.#cutPower = given.cutPower
+    this.#troubledUntil = given.machine.now + startMillis
+  }
+
+  #struck(fault: string, process: Process | undefined, millis = 0): void {
+    this.faults[fault] = (this.faults[fault] ?? 0) + 1
+    this.#machine.note(`${process?.name ?? "machine"} ${fault}`)
+    this.#troubledUntil = Math.max(this.#troubledUntil, this.#machine.now + millis + recoveryMillis)
+  }
+
+  #strikes(rate: number): boolean {
+    return !this.isHealed && rate > 0 && this.#random.chance(rate)
+  }
+
+  #mishap(fault: string, process: Process): void {
+    this.#lastMishap.set(process, this.#machine.steps)
+    this.#struck(fault, process)
+  }
+
+  readonly statement = (process: Process): boolean => {
+    if (!this.#strikes(this.#climate.statement)) return false
+    this.#mishap("statement", process)
+    return true
+  }
+
+  readonly commit = (process: Process): "undone" | "unheard" | undefined => {
+    for (const fault of ["undone", "unheard"] as const) {
+      if (!this.#strikes(this.#climate[fault])) continue
+      this.#mishap(`commit ${fault}`, process)
+      return fault
+    }
+    return undefined
+  }
+
+  readonly arrange = <A>(rows: ReadonlyArray<A>): ReadonlyArray<A> => {
+    if (!this.#climate.isUnordered || this.isHealed || rows.length < 2) return rows
+    this.faults["rows shuffled"] = (this.faults["rows shuffled"] ?? 0) + 1
+    const left = [...rows]
+    return rows.flatMap(() => left.splice(this.#random.below(left.length), 1))
+  }
+
+  /** Milliseconds the next wait of a process is late. */
+  readonly lateness = (): number => {
+    if (!this.#strikes(this.#climate.late)) return 0
+    this.faults["wait late"] = (this.faults["wait late"] ?? 0) + 1
+    return this.#random.between(1, latestMillis)
+  }
+
+  /** What all clocks say, in milliseconds; undefined while they differ, or something was wrong that may delay whatever there is. */
+  calmClock(): number | undefined {
+    if (this.#machine.now < this.#troubledUntil) return undefined
+    const isOne = this.#members().every(({ process }) => process.skew === this.hostSkew)
+    return isOne ? this.#machine.now + this.hostSkew : undefined
+  }
+
+  /** Whether a failure may have been caused; one that nothing caused is the service's own. */
+  excuses(process: Process, begun: number): boolean {
+    return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 2000
+  }
+
+  #stalls(millis: number): void {
+    this.#stalledUntil = Math.max(this.#stalledUntil, this.#machine.now + millis + recoveryMillis)
+  }
+
+  #jump(process: Process): void {
+    const millis = this.#random.pick([600, hourSeconds, 6 * hourSeconds, daySeconds]) * 1000
+    const isAhead = this.#random.chance(0.5)
+    // Never before the certificate of the CA begins.
+    const set = (skew: number) => Math.max(-daySeconds * 1000, Math.min(daySeconds * 1000, skew))
+    const jumped = (skew: number) => set(isAhead ? skew + millis : skew - millis)
+    const isHost = this.#random.chance(0.5)
+    this.#struck(`clock jumped ${isAhead ? "ahead" : "back"}`, isHost ? undefined : process)
+    if (!isHost) process.skew = jumped(process.skew)
+    else {
+      this.hostSkew = jumped(this.hostSkew)
+      for (const member of this.#members()) member.process.skew = this.hostSkew
+    }
+  }
+
+  /** Between two steps: now and then something happens to somebody. */
+  readonly between = (): void => {
+    if (!this.#strikes(this.#climate.event)) return
+    const living = this.#members()
+    if (living.length === 0) return
+    const member = this.#random.pick(living)
+    const { process } = member
+    switch (this.#random.pick(["kill", "kill", "stop", "terminate", "skew", "leap", "jump", "jump", "cut"])) {
+      case "kill":
+        this.#struck("killed", process)
+        return process.kill()
+      case "stop": {
+        const millis = this.#random.between(100, 200_000)
+        this.#struck("stopped", process, millis)
+        process.stoppedUntil = this.#machine.now + millis
+        return this.#stalls(millis)
+      }
+      case "terminate":
+        this.#struck("terminated", process, drainMillis)
+        return member.terminate()
+      case "skew":
+        this.#struck("clock skewed", process)
+        process.skew = this.#random.between(-300_000, 300_000)
+        return
+      case "jump":
+        return this.#jump(process)
+      case "cut":
+        this.#struck("power cut", undefined)
+        // Then nobody sees the clock being set: what is started finds it right.
+        if (this.#random.chance(0.5)) this.hostSkew = 0
+        return this.#cutPower()
+      case "leap":
+        if (!this.#random.chance(0.2)) return
+        this.#machine.pass(this.#random.pick([60, hourSeconds, daySeconds, 4 * daySeconds]) * 1000)
+        this.#struck("time leapt", undefined)
+        return this.#stalls(0)
+    }
+  }
+
+  /** From now on nothing goes wrong, and every clock is right. */
+  heal(): void {
+    this.isHealed = true
+    this.hostSkew = 0
+    this.#troubledUntil = this.#machine.now + recoveryMillis
+    for (const { process } of this.#members()) {
+      process.skew = 0
+      process.stoppedUntil = 0
+    }
+  }
+}

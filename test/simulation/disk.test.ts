@@ -1,0 +1,50 @@
+import { Effect, Exit, Scope } from "effect"
+import { afterEach, describe, expect, it } from "vitest"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import { sql } from "../support/OpenDatabase.ts"
+import { syncsCommits } from "./Disk.ts"
+import { Machine } from "./Machine.ts"
+import { Random } from "./Random.ts"
+import { openStore } from "./Store.ts"
+
+const mishaps = {
+  statement: () => false,
+  commit: () => undefined,
+  arrange: <A>(rows: ReadonlyArray<A>) => rows
+}
+
+describe("the disk of a simulation", () => {
+  let scope: Scope.CloseableScope | undefined
+  afterEach(() => scope && Effect.runPromise(Scope.close(scope, Exit.void)))
+
+  /** Three accounts' nonces, each committed alone, then a cut; how many commits it took back, and what is left. */
+  const afterCut = async (synchronous: "normal" | "full") => {
+    scope = await Effect.runPromise(Scope.make())
+    const store = await Effect.runPromise(Scope.extend(openStore(synchronous, mishaps, () => {}), scope))
+    const machine = new Machine({ now: 0, random: new Random("disk", "order") })
+    const process = machine.spawn("only", 3000)
+    const writing = process.fork(Effect.scoped(Effect.flatMap(store.driverOf(process), (driver) =>
+      Effect.forEach(
+        ["a", "b", "c"],
+        (value) => sql(`INSERT INTO nonces (value, created_at) VALUES ('${value}', 0)`),
+        { discard: true }
+      ).pipe(Effect.provideService(Database, driver)))))
+    await machine.run(() => writing.unsafePoll() !== null, () => {})
+    expect(Exit.isSuccess(await Effect.runPromise(writing.await))).toBe(true)
+    process.kill()
+    const gone = store.cut(() => 1)
+    return { gone, left: store.rows("SELECT value FROM nonces ORDER BY value").map(({ value }) => value) }
+  }
+
+  it("keeps what was committed with full", async () => {
+    expect(await afterCut("full")).toEqual({ gone: 0, left: ["a", "b", "c"] })
+  })
+
+  it("loses the last commits with normal", async () => {
+    expect(await afterCut("normal")).toEqual({ gone: 2, left: ["a"] })
+  })
+
+  it("asks the service's own layer how it commits", () => {
+    expect([syncsCommits("full"), syncsCommits("normal")]).toEqual([true, false])
+  })
+})
