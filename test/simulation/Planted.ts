@@ -88,6 +88,24 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     file: "src/surfaces/acme/Signed.ts",
     guard: "  yield* refuseUnlessValid(account)\n",
     without: ""
+  },
+  {
+    name: "commits are not synced, whatever is asked for",
+    file: "src/kernel/sql/Sqlite.ts",
+    guard: "set(`synchronous = ${options.synchronous}`)",
+    without: "set(\"synchronous = normal\")"
+  },
+  {
+    name: "jobs that a clock ahead has dated stay where they are",
+    file: "src/kernel/queue/Runner.ts",
+    guard: "Effect.suspend(() => Times.correct(reach, options.retry_max_seconds))",
+    without: "Effect.succeed(reach === undefined ? 1 : 0)"
+  },
+  {
+    name: "all slots go to whoever came first",
+    file: "src/kernel/queue/Job.ts",
+    guard: "firstCome: slots / 4,",
+    without: "firstCome: slots,"
   }
 ]
 
