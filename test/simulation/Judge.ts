@@ -24,6 +24,7 @@ export class Judge {
   readonly #ledger: Ledger
   readonly #shown: ReadonlySet<string>
   readonly #violated: (what: string) => void
+  readonly #lapsedBefore: () => number
   readonly #known: { readonly [table in keyof typeof queries]: Known } = {
     orders: new Map(),
     challenges: new Map(),
@@ -38,11 +39,14 @@ export class Judge {
     readonly ledger: Ledger
     readonly shown: ReadonlySet<string>
     readonly violated: (what: string) => void
+    /** Orders of this epoch second or earlier are past their expiry, by the clock that is furthest ahead. */
+    readonly lapsedBefore: () => number
   }) {
     this.#store = options.store
     this.#ledger = options.ledger
     this.#shown = options.shown
     this.#violated = options.violated
+    this.#lapsedBefore = options.lapsedBefore
   }
 
   #moved(
@@ -123,7 +127,10 @@ export class Judge {
       }
       if (row["has_certificate"] !== 1) this.#violated(`the order ${name} is valid without a certificate`)
     }
-    if (row["status"] === "invalid" && row["has_error"] !== 1) {
+    // An order that nobody finished lapses by the sweep, and has nothing to say but its age.
+    const isLapsed = (before?.["status"] === "pending" || before?.["status"] === "ready") &&
+      Number(row["created_at"]) <= this.#lapsedBefore()
+    if (row["status"] === "invalid" && before?.["status"] !== "invalid" && row["has_error"] !== 1 && !isLapsed) {
       this.#violated(`the order ${name} is invalid for no reason`)
     }
     if (before === undefined) return

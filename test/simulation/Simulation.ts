@@ -103,7 +103,13 @@ export const simulate = async (
   const cuts = random("cuts")
 
   const scope = await Effect.runPromise(Scope.make())
-  const judge: Judge = new Judge({ store: () => store, ledger, shown: world.shown, violated })
+  const judge: Judge = new Judge({
+    store: () => store,
+    ledger,
+    shown: world.shown,
+    violated,
+    lapsedBefore: () => Math.floor(weather.latestClock() / 1000) - config.order.validity_seconds
+  })
   const settings = random("settings")
   const mostConcurrent = settings.pick([1, 2, 8])
   const config = configOf(`

@@ -40,7 +40,9 @@ export const bare = (serial: unknown): string => String(serial).toLowerCase().re
 
 /** Reads all that is judged of a table. */
 export const queries = {
-  orders: `SELECT ${id("id")} AS id, ${id("account_id")} AS account, status, cert_serial, revoked_at, revocation_reason,
+  orders: `SELECT ${id("id")} AS id, ${
+    id("account_id")
+  } AS account, status, cert_serial, revoked_at, revocation_reason, created_at,
     certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
   challenges: `SELECT ${id("id")} AS id, token, status FROM challenges`,
   authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,

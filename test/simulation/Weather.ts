@@ -127,6 +127,11 @@ export class Weather implements Mishaps {
     return isOne ? this.#machine.now + this.hostSkew : undefined
   }
 
+  /** What the clock says that is furthest ahead, in milliseconds. */
+  latestClock(): number {
+    return this.#machine.now + Math.max(this.hostSkew, ...this.#members().map(({ process }) => process.skew))
+  }
+
   /** Whether a failure may have been caused; one that nothing caused is the service's own. */
   excuses(process: Process, begun: number): boolean {
     return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 2000
