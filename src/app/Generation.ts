@@ -145,9 +145,14 @@ const acmeSurface = Effect.fnUntraced(function*(
     maxConnections,
     serving: {
       app: {
-        ...app,
-        handle: (request) => counted(Effect.provide(app.handle(request), services)),
-        late: (request) => counted(Effect.provide(app.late(request), services))
+        route: (received) => {
+          const routed = app.route(received)
+          return {
+            ...routed,
+            handle: (request) => counted(Effect.provide(routed.handle(request), services)),
+            late: (request) => counted(Effect.provide(routed.late(request), services))
+          }
+        }
       },
       isCounted: true,
       isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { KeyObject } from "node:crypto"
 import * as Admission from "../../src/kernel/http/Admission.ts"
-import type { Answer, App, Request } from "../../src/kernel/http/Message.ts"
+import type { Answer, App, Request, Routed } from "../../src/kernel/http/Message.ts"
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
@@ -18,8 +18,17 @@ export const surfaceOf = ({ filter, profiles, server }: Config, slots = 100) =>
   Effect.gen(function*() {
     const admission = yield* Admission.make({ slots, waitMillis: server.admission_wait_ms })
     const endpoints = new Map(profiles.map((profile) => [profile.name, new Endpoint(profile, server.base_url)]))
-    return acme.make(endpoints, { admission, policies: yield* Policies, proxies: filter })
+    return asked(acme.make(endpoints, { admission, policies: yield* Policies, proxies: filter }))
   })
+
+/** An app that can be asked without a listener. */
+export type Asked<R> = App<R> & Pick<Routed<R>, "handle" | "late">
+
+const asked = <R>(app: App<R>): Asked<R> => ({
+  ...app,
+  handle: (request) => app.route(request).handle(request),
+  late: (request) => app.route(request).late(request)
+})
 
 /** The base URL of the profile `default`, where nothing else is configured. */
 export const defaultBase = "http://localhost:3000/profile/default"
@@ -83,7 +92,7 @@ export const freshNonce: Effect.Effect<string, never, Nonces> = Effect.flatMap(
 )
 
 /** Registers a key; the account's URL. */
-export const register = <R>(surface: App<R>, key: AcmeKey): Effect.Effect<string, never, R | Nonces> =>
+export const register = <R>(surface: Asked<R>, key: AcmeKey): Effect.Effect<string, never, R | Nonces> =>
   Effect.gen(function*() {
     const target = at("/newAccount")
     const header = { jwk: key.jwk, url: urlOf(target), nonce: yield* freshNonce }
@@ -101,7 +110,7 @@ export const byAccount = (
   Effect.map(freshNonce, (nonce) => posted(target, signed(key, { kid, url: urlOf(target), nonce }, payload)))
 
 /** A new account, and what answers its requests; `more` is what each of them has besides. */
-export const newClient = <R>(app: App<R>, more: Partial<Request> = {}) =>
+export const newClient = <R>(app: Asked<R>, more: Partial<Request> = {}) =>
   Effect.gen(function*() {
     const key = acmeKey()
     const kid = yield* register(app, key)

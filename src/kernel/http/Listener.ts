@@ -19,7 +19,7 @@ import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
 import { bareAnswer, hasOneHost, readHead, unmapped, write } from "./Head.ts"
-import type { Answer, App, Request } from "./Message.ts"
+import type { Answer, App, Request, Routed } from "./Message.ts"
 import { unmatched } from "./Message.ts"
 
 /** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
@@ -170,14 +170,18 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           return read !== undefined && isProxy(read) ? undefined : peerOf(address)
         }
 
-        const answered = (one: InFlight, request: Request): Effect.Effect<Answer | undefined, never, R> =>
-          Effect.flatMap(Effect.exit(Effect.interruptible(app.handle(request))), (exit) => {
+        const answered = (
+          one: InFlight,
+          { handle, late }: Routed<R>,
+          request: Request
+        ): Effect.Effect<Answer | undefined, never, R> =>
+          Effect.flatMap(Effect.exit(Effect.interruptible(handle(request))), (exit) => {
             if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
             // This fiber stays interrupted, so the late answer is made by one of its own.
             if (one.ending === "late") {
               return Effect.zipRight(
                 emit("request_deadline_exceeded", {}),
-                Effect.flatMap(Effect.fork(Effect.interruptible(app.late(request))), Fiber.join)
+                Effect.flatMap(Effect.fork(Effect.interruptible(late(request))), Fiber.join)
               )
             }
             return Cause.isInterruptedOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
@@ -192,10 +196,11 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               (peer) => bodies.read(message, response, limits, peer)
             )
             const received = yield* readHead(message, entropy, body)
+            const routed = app.route(received)
+            const { clientIp, pattern, profile } = routed
             // What anybody calls his requests is not what the log and the audit trail find them by.
-            const isNamed = received.givenId !== undefined && app.isProxied(received)
+            const isNamed = received.givenId !== undefined && routed.isProxied()
             const id = isNamed ? received.givenId : received.id
-            const clientIp = app.clientIpOf(received)
             const request = { ...received, id, clientIp }
             yield* FiberRef.set(currentPeer, shareOf(clientIp))
             yield* enterSpan({
@@ -205,9 +210,9 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               method: request.method,
               uri: request.target.slice(0, 512),
               version: `HTTP/${message.httpVersion}`,
-              profile: app.profileOf(request)
+              profile
             })
-            const answer = yield* answered(one, request)
+            const answer = yield* answered(one, routed, request)
             const now = yield* Clock.currentTimeMillis
             const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
             if (sent) {
@@ -217,7 +222,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             }
             const status = sent ? answer.status : 499
             if (isCounted) {
-              const labels = { profile: app.profileOf(request) ?? "none", route: app.routeOf(request), status }
+              const labels = { profile: profile ?? "none", route: pattern, status }
               yield* count((metrics) => metrics.requestFinished(labels, (now - startedAt) / 1000))
             }
             yield* accessLine(status, now - startedAt, isProbe(request))

@@ -13,10 +13,7 @@ export interface Request {
   /** The target up to its query. */
   readonly path: string
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
-  /**
-   * Address of the connection's peer, IPv4 unwrapped from its mapped form; once the app has been asked, that of the
-   * client ({@link App.clientIpOf}).
-   */
+  /** Address of the connection's peer, IPv4 unwrapped from its mapped form; once it is routed, {@link Routed.clientIp}. */
   readonly clientIp: string
   readonly userAgent: string | undefined
   /** Reads the body, up to the listener's bound in octets and seconds. */
@@ -30,19 +27,25 @@ export interface Answer {
   readonly body?: string | Uint8Array
 }
 
-/** What a listener serves. */
-export interface App<R> {
+/** Where a request has arrived, found once for all that asks: its answer, its records and its metrics. */
+export interface Routed<R> {
+  /** The profile it is for, named in every record written while it is handled. */
+  readonly profile: string | undefined
+  /** The pattern of the route it matches, or {@link unmatched}. */
+  readonly pattern: string
+  /** The address of whoever sent it: that of the peer, or what a trusted proxy says. */
+  readonly clientIp: string
+  /** Whether the peer is a proxy whose word is taken. */
+  readonly isProxied: () => boolean
+  /** Its answer; the request names the client by then. */
   readonly handle: (request: Request) => Effect.Effect<Answer, never, R>
   /** The answer when `handle` ran into the whole-request deadline and was interrupted. */
   readonly late: (request: Request) => Effect.Effect<Answer, never, R>
-  /** The profile a request is for, named in every record written while it is handled. */
-  readonly profileOf: (request: Request) => string | undefined
-  /** The pattern of the route a request matches, or {@link unmatched}. */
-  readonly routeOf: (request: Request) => string
-  /** The address of whoever sent a request: that of the peer, or what a trusted proxy says. */
-  readonly clientIpOf: (request: Request) => string
-  /** Whether the peer is a proxy whose word is taken; asked before {@link App.clientIpOf} has been. */
-  readonly isProxied: (request: Request) => boolean
+}
+
+/** What a listener serves: it is asked once for each request, with what the head says. */
+export interface App<R> {
+  readonly route: (received: Request) => Routed<R>
 }
 
 /** The route of a request that matches none. */

@@ -13,7 +13,7 @@ import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
 import type { ProblemDocument } from "../../domain/Problem.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
 import type { Admission } from "../../kernel/http/Admission.ts"
-import type { Answer, App, Request } from "../../kernel/http/Message.ts"
+import type { Answer, App, Request, Routed } from "../../kernel/http/Message.ts"
 import { header, unmatched, withHeaders } from "../../kernel/http/Message.ts"
 import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
@@ -45,13 +45,22 @@ const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
 
 const prefix = "/profile/"
 
+/** A path of a profile: what stands behind `/profile/<name>`, and the route it matches, if any. */
+interface Place {
+  readonly endpoint: Endpoint
+  readonly rest: string
+  readonly target: ReturnType<typeof match>
+}
+
 /** Splits a raw path; `undefined` for anything outside `/profile/<name>/`. */
-const reached = (endpoints: ReadonlyMap<string, Endpoint>, path: string) => {
+const placeOf = (endpoints: ReadonlyMap<string, Endpoint>, path: string): Place | undefined => {
   if (!path.startsWith(prefix)) return undefined
   const end = path.indexOf("/", prefix.length)
   if (end < 0) return undefined
   const endpoint = endpoints.get(path.slice(prefix.length, end))
-  return endpoint === undefined ? undefined : { endpoint, rest: path.slice(end) }
+  if (endpoint === undefined) return undefined
+  const rest = path.slice(end)
+  return { endpoint, rest, target: match(rest) }
 }
 
 const joseType = /^application\/jose\+json\s*(?:;|$)/i
@@ -89,7 +98,7 @@ export const make = (
   const proxiedElsewhere = fromTrusted(proxies)
   const routed = (
     request: Request,
-    at: ReturnType<typeof reached>,
+    at: Place | undefined,
     body: Buffer | undefined
   ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
     if (at === undefined) return new NoSuchPath()
@@ -105,24 +114,23 @@ export const make = (
 
   const answered = (
     request: Request,
-    at: NonNullable<ReturnType<typeof reached>>,
+    { endpoint, target }: Place,
     body: Buffer | undefined
   ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
-    const target = match(at.rest)
     if (target === undefined) return new NoSuchPath()
     const { id, route } = target
-    if (body !== undefined && route.post !== undefined) return route.post({ endpoint: at.endpoint, request, body, id })
+    if (body !== undefined && route.post !== undefined) return route.post({ endpoint, request, body, id })
     const read = request.method === "GET"
       ? route.get
       : request.method === "HEAD"
       ? route.head ?? route.get
       : undefined
-    return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read({ endpoint: at.endpoint, id })
+    return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read({ endpoint, id })
   }
 
   const respond = (
     request: Request,
-    at: ReturnType<typeof reached>
+    at: Place | undefined
   ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
     const admitted = (body: Buffer | undefined) => admission.admit(Effect.suspend(() => routed(request, at, body)))
     if (request.method !== "POST") return admitted(undefined)
@@ -134,7 +142,7 @@ export const make = (
 
   const dressed = (
     request: Request,
-    at: ReturnType<typeof reached>,
+    at: Place | undefined,
     answer: Answer
   ): Effect.Effect<Answer, never, Nonces> => {
     const given = answer.headers.link
@@ -151,14 +159,8 @@ export const make = (
     })
   }
 
-  const handle = (request: Request): Effect.Effect<Answer, never, Needs | Nonces> => {
-    const root = rootRoutes.get(request.path)
-    if (root !== undefined) return Effect.succeed(root(request))
-    if (respondsForRelay && request.path.startsWith(tokenPrefix)) {
-      return onlyRead(request, () => tokenAnswer(request.path.slice(tokenPrefix.length), admission))
-    }
-    const at = reached(endpoints, request.path)
-    return respond(request, at).pipe(
+  const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> =>
+    respond(request, at).pipe(
       Effect.catchAll((error) =>
         Effect.succeed(problemAnswer(isAcmeError(error) ? error : new ServerInternal({}), at?.endpoint))
       ),
@@ -170,20 +172,36 @@ export const make = (
       ),
       Effect.flatMap((answer) => dressed(request, at, answer))
     )
+
+  /** Where the path leads outside every profile. */
+  const elsewhere = (path: string): Pick<Routed<Needs | Nonces>, "pattern" | "handle"> => {
+    const root = rootRoutes.get(path)
+    if (root !== undefined) return { pattern: path, handle: (request) => Effect.succeed(root(request)) }
+    if (respondsForRelay && path.startsWith(tokenPrefix)) {
+      const token = path.slice(tokenPrefix.length)
+      const pattern = `${tokenPrefix}{token}`
+      return { pattern, handle: (request) => onlyRead(request, () => tokenAnswer(token, admission)) }
+    }
+    return { pattern: unmatched, handle: (request) => handled(request, undefined) }
   }
 
+  const late = new DeadlineExceeded()
+
   return {
-    handle,
-    late: (request) => dressed(request, reached(endpoints, request.path), problemAnswer(new DeadlineExceeded())),
-    profileOf: (request) => reached(endpoints, request.path)?.endpoint.profile.name,
-    routeOf: ({ path }) => {
-      if (rootRoutes.has(path)) return path
-      if (respondsForRelay && path.startsWith(tokenPrefix)) return `${tokenPrefix}{token}`
-      const at = reached(endpoints, path)
-      return at === undefined ? unmatched : match(at.rest)?.pattern ?? unmatched
-    },
-    clientIpOf: (request) => (reached(endpoints, request.path)?.endpoint.clientAddress ?? addressElsewhere)(request),
-    isProxied: (request) => (reached(endpoints, request.path)?.endpoint.isProxied ?? proxiedElsewhere)(request)
+    route: (received) => {
+      const at = placeOf(endpoints, received.path)
+      const { pattern, handle } = at === undefined
+        ? elsewhere(received.path)
+        : { pattern: at.target?.pattern ?? unmatched, handle: (request: Request) => handled(request, at) }
+      return {
+        profile: at?.endpoint.profile.name,
+        pattern,
+        clientIp: (at?.endpoint.clientAddress ?? addressElsewhere)(received),
+        isProxied: () => (at?.endpoint.isProxied ?? proxiedElsewhere)(received),
+        handle,
+        late: (request) => dressed(request, at, problemAnswer(late))
+      }
+    }
   }
 }
 

@@ -8,16 +8,18 @@ const path = "/metrics"
 
 /** GET and HEAD /metrics, and nothing else. No credential is asked for: reaching the port is the permission. */
 export const make = <R>(scrape: Effect.Effect<string, never, R>): App<R> => ({
-  handle: (request): Effect.Effect<Answer, never, R> => {
-    if (request.path !== path) return Effect.succeed({ status: 404, headers: {} })
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      return Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } })
-    }
-    return Effect.map(scrape, (body) => ({ status: 200, headers: { "content-type": contentType }, body }))
-  },
-  late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } }),
-  profileOf: () => undefined,
-  routeOf: ({ path: asked }) => asked === path ? path : unmatched,
-  clientIpOf: ({ clientIp }) => clientIp,
-  isProxied: () => false
+  route: ({ clientIp, path: asked }) => ({
+    profile: undefined,
+    pattern: asked === path ? path : unmatched,
+    clientIp,
+    isProxied: () => false,
+    handle: ({ method }): Effect.Effect<Answer, never, R> => {
+      if (asked !== path) return Effect.succeed({ status: 404, headers: {} })
+      if (method !== "GET" && method !== "HEAD") {
+        return Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } })
+      }
+      return Effect.map(scrape, (body) => ({ status: 200, headers: { "content-type": contentType }, body }))
+    },
+    late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } })
+  })
 })

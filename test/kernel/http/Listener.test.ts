@@ -7,7 +7,7 @@ import { assert, describe } from "vitest"
 import { problemOf } from "../../../src/domain/Problem.ts"
 import type { Serving, SocketOptions } from "../../../src/kernel/http/Listener.ts"
 import { bind } from "../../../src/kernel/http/Listener.ts"
-import type { Answer, App, Request } from "../../../src/kernel/http/Message.ts"
+import type { Answer, App, Request, Routed } from "../../../src/kernel/http/Message.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
 import { serialFrom } from "../../../src/pki/x509/Leaf.ts"
@@ -36,19 +36,28 @@ const settings: Settings = {
 
 const sweep = "250 millis"
 
-const appOf = (handle: App<never>["handle"], more: Partial<App<never>> = {}): App<never> => ({
+type Handle = Routed<never>["handle"]
+
+/** An app that handles every request alike; `more` is what it says of one besides. */
+const appOf = (
+  handle: Handle,
+  more: (received: Request) => Partial<Routed<never>> = () => ({})
+): App<never> & { readonly handle: Handle } => ({
   handle,
-  late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" }, body: "late" }),
-  profileOf: () => undefined,
-  routeOf: ({ path }) => path,
-  clientIpOf: ({ clientIp }) => clientIp,
-  isProxied: () => true,
-  ...more
+  route: (received) => ({
+    handle,
+    late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" }, body: "late" }),
+    profile: undefined,
+    pattern: received.path,
+    clientIp: received.clientIp,
+    isProxied: () => true,
+    ...more(received)
+  })
 })
-const says = (body: string): App<never> => appOf(() => Effect.succeed({ status: 200, headers: {}, body }))
+const says = (body: string) => appOf(() => Effect.succeed({ status: 200, headers: {}, body }))
 
 /** Answers what the reading of the body came to. */
-const reads: App<never> = appOf(({ body }) =>
+const reads = appOf(({ body }) =>
   Effect.match(body, {
     onFailure: (error): Answer => ({ status: problemOf(error).status, headers: {}, body: error._tag }),
     onSuccess: (bytes): Answer => ({ status: 200, headers: {}, body: `${bytes.length}` })
@@ -152,7 +161,7 @@ const isHardened = (said: string) => {
 describe("the access record", () => {
   test("is one for each request, inside the span of its facts", () =>
     Effect.gen(function*() {
-      const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), { profileOf: () => "default" })
+      const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ profile: "default" }))
       const { port } = yield* serving(app)
       const client = yield* talk(port)
       yield* client.send(get("/a?b=c", "X-Request-Id: one\r\n"))
@@ -195,12 +204,13 @@ describe("the access record", () => {
   test("and handlers name the client the app makes out, and the app is asked once", () =>
     Effect.gen(function*() {
       let asked = 0
-      const app = appOf(({ clientIp }) => Effect.succeed({ status: 200, headers: {}, body: clientIp }), {
-        clientIpOf: ({ clientIp, headers }) => {
+      const app = appOf(
+        ({ clientIp }) => Effect.succeed({ status: 200, headers: {}, body: clientIp }),
+        ({ clientIp, headers }) => {
           asked++
-          return `${String(headers["x-forwarded-for"])} by ${clientIp}`
+          return { clientIp: `${String(headers["x-forwarded-for"])} by ${clientIp}` }
         }
-      })
+      )
       const { port } = yield* serving(app)
       const client = yield* talk(port)
       yield* client.send(get("/", `X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-For: 203.0.113.8\r\n${once}`))
@@ -364,7 +374,10 @@ describe("the answer", () => {
 
   test("names the request itself where nobody's word is taken, and logs what the client called it beside that", () =>
     Effect.gen(function*() {
-      const app = appOf(({ id }) => Effect.succeed({ status: 200, headers: {}, body: id }), { isProxied: () => false })
+      const app = appOf(
+        ({ id }) => Effect.succeed({ status: 200, headers: {}, body: id }),
+        () => ({ isProxied: () => false })
+      )
       const { port } = yield* serving(app)
       const said = yield* exchange(port, get("/", `X-Request-Id: trace-7\r\n${once}`))
       const id = headOf(said).headers.get("x-request-id") ?? ""
@@ -523,11 +536,10 @@ describe("the bodies of many", () => {
       const forwarded = ({ clientIp, headers }: Pick<Request, "clientIp" | "headers">) =>
         String(headers["x-forwarded-for"] ?? clientIp)
       const { port } = yield* serving(
-        {
-          ...reads,
-          handle: (request) => Effect.zipRight(Queue.offer(begun, undefined), reads.handle(request)),
-          clientIpOf: forwarded
-        },
+        appOf(
+          (request) => Effect.zipRight(Queue.offer(begun, undefined), reads.handle(request)),
+          (received) => ({ clientIp: forwarded(received) })
+        ),
         { maxBodies: 4, maxConnections: 20, isProxy: ({ text }) => text === "127.0.0.9" }
       )
       const open = () => talk(port, () => connect({ port, host: "127.0.0.1", localAddress: openFrom }))

@@ -377,9 +377,9 @@ trusted_proxies = []
   test("the client's address is resolved for each profile, and process-wide elsewhere", (surface) =>
     Effect.sync(() => {
       const of = (target: string, forwarded: string) =>
-        surface.clientIpOf(
+        surface.route(
           requestOf("GET", target, { clientIp: "10.0.0.1", headers: { "x-forwarded-for": forwarded } })
-        )
+        ).clientIp
       assert.strictEqual(of(at("/directory"), "203.0.113.7"), "203.0.113.7")
       assert.strictEqual(of("/health", "203.0.113.7"), "203.0.113.7")
       assert.strictEqual(of("/profile/other/directory", "203.0.113.7"), "10.0.0.1")
