@@ -5,6 +5,7 @@ import { baseName, DnsName, isWildcard } from "../domain/Identifier.ts"
 import { expiresAt, statusShown } from "../domain/Order.ts"
 import type { JobRecord } from "../kernel/queue/JobRecords.ts"
 import type * as workers from "../kernel/queue/Workers.ts"
+import { rfc3339 } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Credential } from "../store/eab/EabKeys.ts"
 import type { ChallengeRecord } from "../store/orders/OrderDetail.ts"
@@ -21,7 +22,6 @@ import { validityOf } from "./order/OrderRecords.ts"
  */
 
 /** RFC 3339, UTC, whole seconds. */
-const time = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
 
 /** `{ [name]: value }`, or nothing: absent members are omitted. */
 const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
@@ -33,12 +33,12 @@ export const credentialObject = ({ accounts, createdAt, kid, label, profile, sta
   ...member("label", label),
   ...member("profile", profile),
   status,
-  createdAt: time(createdAt),
+  createdAt: rfc3339(createdAt),
   accounts
 })
 
 const timeMember = <K extends string>(name: K, at: number | undefined) =>
-  member(name, at === undefined || at < 0 ? undefined : time(at))
+  member(name, at === undefined || at < 0 ? undefined : rfc3339(at))
 
 /** An order, without its PEM. */
 export const orderObject = (config: Config, order: OrderRecord, now: number) => {
@@ -49,8 +49,8 @@ export const orderObject = (config: Config, order: OrderRecord, now: number) => 
     accountId: order.accountId,
     status: statusShown(order, validity, now),
     identifiers: order.identifiers,
-    createdAt: time(order.createdAt),
-    expires: time(expiresAt(order.createdAt, validity)),
+    createdAt: rfc3339(order.createdAt),
+    expires: rfc3339(expiresAt(order.createdAt, validity)),
     url: `${config.server.base_url}/profile/${order.profile}/order/${order.id}`,
     ...timeMember("notBefore", order.notBefore),
     ...timeMember("notAfter", order.notAfter),
@@ -72,7 +72,7 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
   accountId: order.accountId,
   ...member("certSerial", order.certSerial),
   identifiers: order.identifiers.map(({ value }) => value),
-  notAfter: time(notAfter),
+  notAfter: rfc3339(notAfter),
   daysRemaining,
   ...member(
     "supersededBy",
@@ -101,15 +101,15 @@ export const jobObject = (job: JobRecord) => ({
   dedupKey: job.dedupKey,
   payload: payloadShown(job.payload),
   status: job.status,
-  runAt: time(job.runAt),
+  runAt: rfc3339(job.runAt),
   attempts: job.attempts,
   maxAttempts: job.maxAttempts,
   ...timeMember("deadline", job.deadline),
   ...timeMember("leaseUntil", job.leaseUntil),
   ...member("leaseOwner", job.leaseOwner),
   ...member("lastError", job.lastError),
-  createdAt: time(job.createdAt),
-  updatedAt: time(job.updatedAt)
+  createdAt: rfc3339(job.createdAt),
+  updatedAt: rfc3339(job.updatedAt)
 })
 
 /** A relayed order: what it is at the upstream, and here. Remote text is as it came. */
@@ -123,7 +123,7 @@ export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, 
     identifiers: order.identifiers,
     status: order.status,
     localStatus: statusShown({ status, createdAt }, validity, now),
-    localExpires: time(expiresAt(createdAt, validity)),
+    localExpires: rfc3339(expiresAt(createdAt, validity)),
     ...member("upstreamOrderUrl", order.upstreamOrderUrl),
     ...member("upstreamFinalizeUrl", order.upstreamFinalizeUrl),
     ...member("upstreamCertificateUrl", order.upstreamCertificateUrl),
@@ -132,8 +132,8 @@ export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, 
     ...member("clientIp", order.clientIp),
     ...member("clientPtr", order.clientPtr),
     ...member("userAgent", order.userAgent),
-    createdAt: time(order.createdAt),
-    updatedAt: time(order.updatedAt)
+    createdAt: rfc3339(order.createdAt),
+    updatedAt: rfc3339(order.updatedAt)
   }
 }
 
@@ -147,8 +147,8 @@ export const workerObject = (
   owner: worker.owner,
   roles: worker.roles.split(","),
   version: worker.version,
-  startedAt: time(worker.startedAt),
-  lastSeenAt: time(worker.lastSeenAt),
+  startedAt: rfc3339(worker.startedAt),
+  lastSeenAt: rfc3339(worker.lastSeenAt),
   stale: now - worker.lastSeenAt > staleAfterSeconds
 })
 
@@ -162,7 +162,7 @@ const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validi
       id,
       identifier: { type: first.identifier.type, value: baseName(name) },
       status: authorizationShown({ status: first.authzStatus, createdAt: first.createdAt }, validity, now),
-      expires: time(expiresAt(first.createdAt, validity)),
+      expires: rfc3339(expiresAt(first.createdAt, validity)),
       ...(isWildcard(name) ? { wildcard: true } : {}),
       challenges: offered.map(({ error, id, status, type, validatedAt }) => ({
         id,
@@ -194,8 +194,8 @@ export const crlObject = ({ ca, entries, issuer, profiles, state, stored, unlist
     subject: ca.subject,
     sha256: ca.sha256,
     keyType: ca.keyType,
-    notBefore: time(ca.notBefore),
-    notAfter: time(ca.notAfter)
+    notBefore: rfc3339(ca.notBefore),
+    notAfter: rfc3339(ca.notAfter)
   }),
   profiles,
   ...member("crlNumber", stored?.crlNumber),

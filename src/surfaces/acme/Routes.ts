@@ -3,7 +3,10 @@ import type { AcmeError } from "../../domain/AcmeError.ts"
 import type { Answer } from "../../kernel/http/Message.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import type { Endpoint } from "./Endpoint.ts"
-import * as handlers from "./Handlers.ts"
+import * as accounts from "./handlers/Accounts.ts"
+import * as authorizations from "./handlers/Authorizations.ts"
+import * as certificates from "./handlers/Certificates.ts"
+import * as orders from "./handlers/Orders.ts"
 import type { BySomeAccount, BySomeKey, BySomeone, Payload, Posted } from "./Signed.ts"
 import { byEither, byJwk, byKid, optional, postAsGet, raw, typed } from "./Signed.ts"
 
@@ -46,21 +49,21 @@ const nonce = (status: number): Effect.Effect<Answer> =>
 const table = {
   "/directory": { get: directory, post: kid(postAsGet, directory) },
   "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: kid(postAsGet, () => nonce(204)) },
-  "/newAccount": { post: jwk(typed(handlers.NewAccount), handlers.newAccount) },
-  "/acct/{id}": { post: kid(optional(handlers.AccountUpdate), handlers.account) },
-  "/acct/{id}/orders": { post: kid(postAsGet, handlers.ordersOfAccount) },
-  "/keyChange": { post: kid(raw, handlers.keyChange) },
-  "/newOrder": { post: kid(typed(handlers.NewOrder), handlers.newOrder) },
-  "/renewalInfo/{id}": { get: handlers.renewalInformation },
-  "/order/{id}": { post: kid(postAsGet, handlers.order) },
-  "/order/{id}/finalize": { post: kid(typed(handlers.Finalize), handlers.finalizeOrder) },
-  "/authz/{id}": { post: kid(optional(handlers.AuthorizationUpdate), handlers.authorization) },
-  "/chall/{id}": { post: kid(optional(handlers.Trigger), handlers.challenge) },
-  "/certificate/{id}": { post: kid(postAsGet, handlers.certificate) },
-  "/revokeCert": { post: either(typed(handlers.RevokeCert), handlers.revocation) },
-  "/crl": { get: handlers.crl },
-  "/ca.pem": { get: handlers.caPem },
-  "/issuer.cer": { get: handlers.issuerCertificate }
+  "/newAccount": { post: jwk(typed(accounts.NewAccount), accounts.newAccount) },
+  "/acct/{id}": { post: kid(optional(accounts.AccountUpdate), accounts.account) },
+  "/acct/{id}/orders": { post: kid(postAsGet, accounts.ordersOfAccount) },
+  "/keyChange": { post: kid(raw, accounts.keyChange) },
+  "/newOrder": { post: kid(typed(orders.NewOrder), orders.newOrder) },
+  "/renewalInfo/{id}": { get: certificates.renewalInformation },
+  "/order/{id}": { post: kid(postAsGet, orders.order) },
+  "/order/{id}/finalize": { post: kid(typed(orders.Finalize), orders.finalizeOrder) },
+  "/authz/{id}": { post: kid(optional(authorizations.AuthorizationUpdate), authorizations.authorization) },
+  "/chall/{id}": { post: kid(optional(authorizations.Trigger), authorizations.challenge) },
+  "/certificate/{id}": { post: kid(postAsGet, orders.certificate) },
+  "/revokeCert": { post: either(typed(certificates.RevokeCert), certificates.revocation) },
+  "/crl": { get: certificates.crl },
+  "/ca.pem": { get: certificates.caPem },
+  "/issuer.cer": { get: certificates.issuerCertificate }
 }
 
 type NeedsOf<T> = {

@@ -3,12 +3,10 @@ import type { Challenge } from "../../domain/Challenge.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
 import { expiresAt, statusShown } from "../../domain/Order.ts"
+import { rfc3339 } from "../../kernel/Time.ts"
 import type { AuthorizationView } from "../../operations/authorization/Authorizations.ts"
 import type { OrderView } from "../../operations/order/Orders.ts"
 import type { Endpoint } from "./Endpoint.ts"
-
-/** RFC 3339, UTC, from epoch seconds. */
-export const time = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
 
 /** `{ [name]: value }`, or nothing: absent members are omitted, never null or empty. */
 const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
@@ -30,10 +28,10 @@ export const orderObject = (endpoint: Endpoint, order: OrderView, now: number) =
   const status = statusShown(order, validity, now)
   return {
     status,
-    expires: time(expiresAt(order.createdAt, validity)),
+    expires: rfc3339(expiresAt(order.createdAt, validity)),
     identifiers: order.identifiers,
-    ...member("notBefore", order.notBefore === undefined ? undefined : time(order.notBefore)),
-    ...member("notAfter", order.notAfter === undefined ? undefined : time(order.notAfter)),
+    ...member("notBefore", order.notBefore === undefined ? undefined : rfc3339(order.notBefore)),
+    ...member("notAfter", order.notAfter === undefined ? undefined : rfc3339(order.notAfter)),
     ...member("error", order.error),
     authorizations: order.authorizationIds.map(endpoint.authorization),
     finalize: endpoint.finalize(order.id),
@@ -48,7 +46,7 @@ export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "
   url: endpoint.challenge(challenge.id),
   status: challenge.status,
   token: challenge.token,
-  ...member("validated", challenge.validatedAt === undefined ? undefined : time(challenge.validatedAt)),
+  ...member("validated", challenge.validatedAt === undefined ? undefined : rfc3339(challenge.validatedAt)),
   ...member("error", challenge.error)
 })
 
@@ -64,7 +62,7 @@ export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView)
   return {
     identifier: { type: view.identifier.type, value: baseName(name) },
     status: view.status,
-    expires: time(expiresAt(view.createdAt, endpoint.profile.order.validity_seconds)),
+    expires: rfc3339(expiresAt(view.createdAt, endpoint.profile.order.validity_seconds)),
     challenges: challengesShown(view).map((challenge) => challengeObject(endpoint, challenge)),
     ...(isWildcard(name) ? { wildcard: true } : {})
   }

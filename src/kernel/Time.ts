@@ -1,0 +1,22 @@
+/* Times as RFC 3339 writes them: on the wire, in listings and in answers. */
+
+/** Whole epoch seconds as an RFC 3339 time in UTC, without a fraction. */
+export const rfc3339 = (epochSeconds: number): string =>
+  new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
+
+// RFC 3339 allows lower case, any offset and a leap second; the runtime's parser takes all but the last, and days and
+// hours that do not exist as well.
+const form =
+  /^(\d{4})-(\d{2})-(\d{2})[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+
+/** Epoch seconds of an RFC 3339 time that can be written as one in UTC; `undefined` for any other text. */
+export const parseRfc3339 = (text: string): number | undefined => {
+  const [, year, month, day] = form.exec(text)?.map(Number) ?? []
+  if (year === undefined || month === undefined || day === undefined) return undefined
+  const date = new Date(0)
+  date.setUTCFullYear(year, month - 1, day)
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
+  const millis = Date.parse(text.toUpperCase())
+  const written = new Date(millis).getUTCFullYear()
+  return Number.isNaN(millis) || written < 0 || written > 9999 ? undefined : Math.floor(millis / 1000)
+}

@@ -1,0 +1,90 @@
+import { Effect, Schema } from "effect"
+import { Malformed, Unauthorized } from "../../../domain/AcmeError.ts"
+import { isId, OrderId } from "../../../domain/Id.ts"
+import type { Answer } from "../../../kernel/http/Message.ts"
+import { json } from "../../../kernel/http/Message.ts"
+import * as accounts from "../../../operations/account/Accounts.ts"
+import { rollOver } from "../../../operations/account/KeyChange.ts"
+import * as orders from "../../../operations/order/Orders.ts"
+import type { BySomeAccount, BySomeKey } from "../Signed.ts"
+import { urlOf } from "../Signed.ts"
+import { accountObject } from "../Wire.ts"
+
+/* Accounts. Wire shapes stand next to the handlers that read them; unknown members are ignored. */
+
+export const NewAccount = Schema.Struct({
+  contact: Schema.optional(Schema.Array(Schema.String)),
+  termsOfServiceAgreed: Schema.optional(Schema.Boolean),
+  onlyReturnExisting: Schema.optional(Schema.Boolean),
+  externalAccountBinding: Schema.optional(Schema.Unknown)
+})
+
+/** RFC 8555 section 7.3. */
+export const newAccount = (signed: BySomeKey<typeof NewAccount.Type>) => {
+  const { client, endpoint, key, payload } = signed
+  return Effect.map(
+    accounts.register({
+      profile: endpoint.profile,
+      key,
+      client,
+      contact: payload.contact ?? [],
+      termsOfServiceAgreed: payload.termsOfServiceAgreed === true,
+      onlyReturnExisting: payload.onlyReturnExisting === true,
+      binding: payload.externalAccountBinding,
+      url: urlOf(signed)
+    }),
+    ({ account, created }): Answer =>
+      json(created ? 201 : 200, accountObject(endpoint, account), { location: endpoint.account(account.id) })
+  )
+}
+
+export const AccountUpdate = Schema.Struct({
+  contact: Schema.optional(Schema.Array(Schema.String)),
+  status: Schema.optional(Schema.String)
+})
+
+/**
+ * RFC 8555 sections 7.3.2 and 7.3.6: an empty payload reads; the status an account has is ignored; `deactivated` with
+ * `contact` only deactivates.
+ */
+export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof AccountUpdate.Type | undefined>) {
+  const { caller, endpoint, id, payload } = signed
+  if (id !== caller.accountId) return yield* notTheSigner
+  const status = payload?.status
+  // Only valid accounts get this far; clients send the whole object back, status and all.
+  if (status !== undefined && status !== "valid" && status !== "deactivated") {
+    return yield* new Malformed({ detail: "status: the only one an account can be set to is deactivated." })
+  }
+  const after = status === "deactivated"
+    ? yield* accounts.deactivate(caller, signed.account)
+    : payload?.contact === undefined
+    ? signed.account
+    : yield* accounts.updateContact(caller, signed.account, payload.contact)
+  return json(200, accountObject(endpoint, after), { location: endpoint.account(after.id) })
+})
+
+const notTheSigner = new Unauthorized({ detail: "This is not the URL of the signing account." })
+
+/** RFC 8555 section 7.1.2.1: `cursor` in the query goes on behind an order. */
+export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
+  const { caller, endpoint, id, request } = signed
+  if (id !== caller.accountId) return yield* notTheSigner
+  const cursor = new URLSearchParams(request.target.slice(request.path.length)).get("cursor")
+  if (cursor !== null && !isId(cursor)) return yield* new Malformed({ detail: "The cursor is not one of this list's." })
+  const { ids, next } = yield* orders.list(caller, cursor === null ? undefined : OrderId(cursor))
+  const more = next === undefined ? {} : { link: `<${endpoint.orders(id)}?cursor=${next}>;rel="next"` }
+  return json(200, { orders: ids.map(endpoint.order) }, more)
+})
+
+/** RFC 8555 section 7.3.5. */
+export const keyChange = (signed: BySomeAccount<Buffer>) => {
+  const { caller, endpoint, payload } = signed
+  return Effect.map(
+    rollOver(caller, signed.account, {
+      inner: payload,
+      url: urlOf(signed),
+      accountUrl: endpoint.account(caller.accountId)
+    }),
+    (after) => json(200, accountObject(endpoint, after), { location: endpoint.account(after.id) })
+  )
+}

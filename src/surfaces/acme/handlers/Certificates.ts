@@ -1,0 +1,64 @@
+import { Effect, Schema } from "effect"
+import type { Answer } from "../../../kernel/http/Message.ts"
+import { json } from "../../../kernel/http/Message.ts"
+import { rfc3339 } from "../../../kernel/Time.ts"
+import { anchor, issuerCertificate as issuerOf, revocationList } from "../../../operations/crl/Publications.ts"
+import { renewalInfo } from "../../../operations/order/Renewal.ts"
+import { revokeCert } from "../../../operations/revocation/RevokeCert.ts"
+import type { Endpoint } from "../Endpoint.ts"
+import type { BySomeone } from "../Signed.ts"
+
+/* Certificates that are out: their revocation, their renewal, and what their issuer publishes. */
+
+// Any whole number is a code, if mostly a bad one.
+const Code = Schema.Number.pipe(Schema.filter((code) => Number.isInteger(code) || "not a whole number"))
+
+export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optional(Code) })
+
+/** RFC 8555 section 7.6. */
+export const revocation = ({ client, endpoint, payload, signer }: BySomeone<typeof RevokeCert.Type>) =>
+  Effect.as(
+    revokeCert({
+      profile: endpoint.profile.name,
+      backend: endpoint.profile.signer.backend,
+      signer,
+      certificate: payload.certificate,
+      reason: payload.reason,
+      client
+    }),
+    { status: 200, headers: {} } satisfies Answer
+  )
+
+/** The revocation list of the profile's CA, DER. */
+export const crl = ({ endpoint }: { readonly endpoint: Endpoint }) =>
+  Effect.map(
+    revocationList(endpoint.profile.name),
+    (body): Answer => ({ status: 200, headers: { "content-type": "application/pkix-crl" }, body })
+  )
+
+/** What the profile's clients are to trust, PEM. */
+export const caPem = ({ endpoint }: { readonly endpoint: Endpoint }) =>
+  Effect.map(
+    anchor(endpoint.profile.name),
+    (body): Answer => ({ status: 200, headers: { "content-type": "application/x-pem-file" }, body })
+  )
+
+/** The certificate of the profile's CA, DER: for those who look for the issuer of a leaf. */
+export const issuerCertificate = ({ endpoint }: { readonly endpoint: Endpoint }) =>
+  Effect.map(
+    issuerOf(endpoint.profile.name),
+    (body): Answer => ({ status: 200, headers: { "content-type": "application/pkix-cert" }, body })
+  )
+
+const retryAfterSeconds = { usual: "21600", revoked: "60" }
+
+/** RFC 9773 section 4: public, for whoever knows the certificate. */
+export const renewalInformation = ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) =>
+  Effect.map(
+    renewalInfo(endpoint.profile.name, id),
+    ({ end, explanationUrl, isRevoked, start }) =>
+      json(200, {
+        suggestedWindow: { start: rfc3339(start), end: rfc3339(end) },
+        ...(explanationUrl === undefined ? {} : { explanationURL: explanationUrl })
+      }, { "retry-after": isRevoked ? retryAfterSeconds.revoked : retryAfterSeconds.usual })
+  )

@@ -1,0 +1,75 @@
+import { Effect, ParseResult, Schema } from "effect"
+import { OrderId } from "../../../domain/Id.ts"
+import { statusShown } from "../../../domain/Order.ts"
+import type { Answer } from "../../../kernel/http/Message.ts"
+import { json } from "../../../kernel/http/Message.ts"
+import { parseRfc3339, rfc3339 } from "../../../kernel/Time.ts"
+import { currentSeconds } from "../../../operations/Caller.ts"
+import { finalize } from "../../../operations/order/Finalize.ts"
+import type { OrderView } from "../../../operations/order/Orders.ts"
+import * as orders from "../../../operations/order/Orders.ts"
+import type { Endpoint } from "../Endpoint.ts"
+import type { BySomeAccount } from "../Signed.ts"
+import { orderObject } from "../Wire.ts"
+import { recordId } from "./RecordId.ts"
+
+/** A local CA signs in milliseconds; whoever else signs takes longer. */
+const processingRetryAfter = ({ profile }: Endpoint): string => profile.signer.backend === "local_ca" ? "1" : "5"
+
+const Timestamp = Schema.transformOrFail(Schema.String, Schema.Int, {
+  strict: true,
+  decode: (text, _, ast) => {
+    const seconds = parseRfc3339(text)
+    return seconds === undefined
+      ? ParseResult.fail(new ParseResult.Type(ast, text, "not an RFC 3339 time"))
+      : ParseResult.succeed(seconds)
+  },
+  encode: (seconds) => ParseResult.succeed(rfc3339(seconds))
+})
+
+export const NewOrder = Schema.Struct({
+  identifiers: Schema.Array(Schema.Struct({ type: Schema.String, value: Schema.String })),
+  notBefore: Schema.optional(Timestamp),
+  notAfter: Schema.optional(Timestamp),
+  replaces: Schema.optional(Schema.String)
+})
+
+const orderAnswer = (status: number, endpoint: Endpoint, order: OrderView): Effect.Effect<Answer> =>
+  Effect.map(currentSeconds, (now) => {
+    const shown = statusShown(order, endpoint.profile.order.validity_seconds, now)
+    return json(status, orderObject(endpoint, order, now), {
+      location: endpoint.order(order.id),
+      ...(shown === "processing" ? { "retry-after": processingRetryAfter(endpoint) } : {})
+    })
+  })
+
+/** RFC 8555 section 7.4. */
+export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof NewOrder.Type>) =>
+  Effect.flatMap(
+    orders.create(caller, {
+      identifiers: payload.identifiers,
+      notBefore: payload.notBefore,
+      notAfter: payload.notAfter,
+      replaces: payload.replaces
+    }),
+    (order) => orderAnswer(201, endpoint, order)
+  )
+
+/** RFC 8555 section 7.1.3. */
+export const order = Effect.fnUntraced(function*({ caller, endpoint, id }: BySomeAccount<undefined>) {
+  return yield* orderAnswer(200, endpoint, yield* orders.find(caller, yield* recordId(OrderId, id)))
+})
+
+export const Finalize = Schema.Struct({ csr: Schema.String })
+
+/** RFC 8555 section 7.4, second half. */
+export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof Finalize.Type>) {
+  const { caller, endpoint, id, payload } = signed
+  return yield* orderAnswer(200, endpoint, yield* finalize(caller, yield* recordId(OrderId, id), payload.csr))
+})
+
+/** RFC 8555 section 7.4.2: one chain, whatever is accepted. */
+export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAccount<undefined>) {
+  const body = yield* orders.certificate(caller, yield* recordId(OrderId, id))
+  return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer
+})
