@@ -36,7 +36,7 @@ const queueUp = async (databaseUrl: string, directory: string, rounds: number): 
     `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
      ${numbers} SELECT ${id}, 'challenge_validate', 'queued-' || n,
        '{"challenge_id":"' || ${text} || '","profile":"default","thumbprint":"t"}', 'ready',
-       ${now} - n / ${perSecond} + CASE WHEN n > ${dueOf(rounds)} THEN ${laterSeconds} ELSE 0 END, 0, 5, ${now}, ${now}
+       ${now} + CASE WHEN n > ${dueOf(rounds)} THEN ${laterSeconds} ELSE -n / ${perSecond} END, 0, 5, ${now}, ${now}
      FROM numbers`
   )
   // As autovacuum does within a minute; a plan made before it knows of no backlog.
