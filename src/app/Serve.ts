@@ -2,6 +2,8 @@ import { Cause, Clock, Effect, Fiber, Layer, Ref } from "effect"
 import { hostname } from "node:os"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
+import { Resolver } from "../kernel/net/Resolver.ts"
+import { Web } from "../kernel/net/Web.ts"
 import * as Owner from "../kernel/queue/Owner.ts"
 import * as Presence from "../kernel/queue/Presence.ts"
 import { start } from "../kernel/queue/Running.ts"
@@ -16,7 +18,7 @@ import { advise } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
-import type * as Graph from "./Graph.ts"
+import * as Graph from "./Graph.ts"
 import * as Listeners from "./Listeners.ts"
 import type { Surroundings } from "./Reload.ts"
 import { reload } from "./Reload.ts"
@@ -65,6 +67,27 @@ export interface Run {
   readonly load: Surroundings["load"]
   readonly enforce: Surroundings["enforce"]
 }
+
+/** Where spans go, if anywhere: loaded only then. */
+const traces = ({ config, process: { version } }: Run): Layer.Layer<never> => {
+  const { endpoint, sample_percent } = config.tracing
+  if (endpoint === "") return Layer.empty
+  return Layer.unwrapEffect(Effect.map(
+    Effect.zip(Web, Effect.promise(() => import("../kernel/telemetry/Otlp.ts"))),
+    ([web, otlp]) => otlp.layer({ send: spansTo(new URL(endpoint), web), version, samplePercent: sample_percent })
+  )).pipe(Layer.provide(Graph.web(config, version)), Layer.provide(Resolver.layer(config.dns.resolver)))
+}
+
+const mostAnswered = 4096
+
+const spansTo = (url: URL, web: Web["Type"]) => (body: string) =>
+  Effect.flatMap(
+    Effect.mapError(
+      web.send({ method: "POST", url, headers: { "Content-Type": "application/json" }, body, maxBytes: mostAnswered }),
+      ({ detail }) => ({ message: detail })
+    ),
+    ({ status }) => status < 300 ? Effect.void : Effect.fail({ message: `the collector answered ${status}` })
+  )
 
 const startRunner = Effect.fnUntraced(function*(
   config: Config,
@@ -134,4 +157,7 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept> 
     const elapsed_ms = (yield* Clock.currentTimeMillis) - begun
     yield* emit("server_shutdown_completed", { requests_cut, jobs_released, elapsed_ms })
     if (Cause.isCause(ended)) return yield* Effect.failCause(ended)
-  })).pipe(Effect.catchTag("StorageFailed", hostError))
+  })).pipe(
+    Effect.catchTag("StorageFailed", hostError),
+    Effect.provide(traces(run))
+  )

@@ -15,6 +15,11 @@ const differing = (key: string, before: unknown, after: unknown): ReadonlyArray<
     ? []
     : [key]
 
-/** Keys that a reload would change and must not: all of `database.*` (docs/decisions/configuration.md, "Frozen keys"). */
-export const frozenChanges = (before: Config, after: Config): ReadonlyArray<string> =>
-  differing("database", before.database, after.database)
+/**
+ * Keys that a reload would change and must not: all of `database.*` and `tracing.*` (docs/decisions/configuration.md, "Frozen
+ * keys").
+ */
+export const frozenChanges = (before: Config, after: Config): ReadonlyArray<string> => [
+  ...differing("database", before.database, after.database),
+  ...differing("tracing", before.tracing, after.tracing)
+]

@@ -10,7 +10,8 @@ import {
   orEmpty,
   path,
   proxyUrl,
-  resolver
+  resolver,
+  serviceUrl
 } from "../kernel/config/Form.ts"
 import type { Names, Node } from "../kernel/config/Key.ts"
 import {
@@ -219,6 +220,14 @@ export const Table = Schema.Struct({
     target: word("stdout", { offered: ["stdout", "stderr"] }, "Where the log goes."),
     ansi: flag(true, "Colours, on a terminal and without json_format."),
     span_events: word("none", { offered: ["none", "close", "full"] }, "Records about the beginning and end of spans.")
+  }),
+  tracing: Schema.Struct({
+    endpoint: text(
+      "",
+      orEmpty(serviceUrl),
+      "Where spans of requests and jobs are sent: the URL of a collector that takes OTLP over HTTP in JSON. Empty: none are made."
+    ),
+    sample_percent: integer(100, { min: 0, max: 100 }, "Of a hundred requests and jobs, how many are traced.")
   }),
   jobs: Schema.Struct({
     poll_interval_ms: milliseconds(1000, "How often scheduled work is looked for."),

@@ -115,7 +115,8 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "jobs.retry_base_seconds": { initial: 30, range: atLeast(1) },
   "jobs.retry_max_seconds": { initial: 3600, range: atLeast(1) },
   "jobs.lease_seconds": { initial: 300, range: atLeast(1) },
-  "jobs.retention_days": { initial: 7, range: atLeast(0) }
+  "jobs.retention_days": { initial: 7, range: atLeast(0) },
+  "tracing.sample_percent": { initial: 100, range: [0, 100] }
 }
 
 /** Defaults of the booleans. */
@@ -380,5 +381,6 @@ export const others: Record<string, TextSamples> = {
     bad: ["", "acme_svc=loud", "info,,warn", "=info", "a=b=c"]
   },
   "logging.target": oneOf("stdout", ["stdout", "stderr"]),
-  "logging.span_events": oneOf("none", ["none", "close", "full"])
+  "logging.span_events": oneOf("none", ["none", "close", "full"]),
+  "tracing.endpoint": serviceUrl
 }

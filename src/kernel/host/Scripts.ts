@@ -1,6 +1,7 @@
 import { Context, Data, Effect, Layer } from "effect"
 import { spawn } from "node:child_process"
 import type { Readable } from "node:stream"
+import { traced } from "../telemetry/Tracing.ts"
 import { codeOf, exhausted, isExhaustion } from "./Exhausted.ts"
 
 /** One run of a program. */
@@ -140,11 +141,16 @@ export class Scripts extends Context.Tag("acme/kernel/host/Scripts")<Scripts, {
   /** Runs them. */
   static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
     run: (request) =>
-      (request.turns?.take(start(request)) ?? start(request)).pipe(Effect.timeoutFail({
-        duration: request.timeoutMillis,
-        onTimeout: () =>
-          new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })
-      }))
+      traced(
+        "script",
+        () => ({ path: request.path }),
+        (request.turns?.take(start(request)) ?? start(request)).pipe(Effect.timeoutFail({
+          duration: request.timeoutMillis,
+          onTimeout: () =>
+            new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })
+        })),
+        ({ exit }) => ({ exit })
+      )
   })
 
   /** Answers from a function, which sees every request. */

@@ -12,6 +12,7 @@ import { currentPeer } from "../net/Turns.ts"
 import { accessWeight } from "../telemetry/Event.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { count } from "../telemetry/Metrics.ts"
+import { traced } from "../telemetry/Tracing.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
 import type { BindFailed, TlsSettings } from "./BoundSocket.ts"
@@ -212,7 +213,12 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               version: `HTTP/${message.httpVersion}`,
               profile
             })
-            const answer = yield* answered(one, routed, request)
+            const answer = yield* traced(
+              `${request.method} ${pattern}`,
+              () => ({ "http.route": pattern, "acme.profile": profile, request_id: request.id }),
+              answered(one, routed, request),
+              (given) => ({ "http.response.status_code": given?.status })
+            )
             const now = yield* Clock.currentTimeMillis
             const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
             if (sent) {

@@ -1,6 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import type * as Net from "node:net"
 import { codeOf } from "../host/Exhausted.ts"
+import { traced } from "../telemetry/Tracing.ts"
 import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
 import { direct, secure, sni, TlsFailed } from "./Connect.ts"
 
@@ -51,7 +52,11 @@ export class AlpnPeer extends Context.Tag("acme/kernel/net/AlpnPeer")<AlpnPeer, 
   static readonly layer = (dialer: Dialer = direct): Layer.Layer<AlpnPeer> =>
     Layer.succeed(this, {
       meet: (request) =>
-        Effect.scoped(Effect.flatMap(dialer(request, "https", request.name), (socket) => shake(socket, request)))
+        traced(
+          "validation handshake",
+          () => ({ "server.address": request.name }),
+          Effect.scoped(Effect.flatMap(dialer(request, "https", request.name), (socket) => shake(socket, request)))
+        )
     })
 
   /** Answers from a function, which sees every request. */

@@ -2,6 +2,7 @@ import { Context, Data, Effect, Layer } from "effect"
 import * as Http from "node:http"
 import type * as Net from "node:net"
 import { codeOf } from "../host/Exhausted.ts"
+import { traced } from "../telemetry/Tracing.ts"
 import type { ConnectRequest, Dialer } from "./Connect.ts"
 import { ConnectFailed, direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
 
@@ -118,10 +119,15 @@ export class HttpGet extends Context.Tag("acme/kernel/net/HttpGet")<HttpGet, {
   static readonly layer = (version: string, dialer: Dialer = direct): Layer.Layer<HttpGet> =>
     Layer.succeed(this, {
       get: (request) =>
-        Effect.scoped(Effect.flatMap(
-          dialer(request, request.secure ? "https" : "http", request.host.replace(/:[0-9]+$/, "")),
-          (socket) => exchange(socket, request, `acme-svc/${version}`)
-        ))
+        traced(
+          "validation GET",
+          () => ({ "server.address": request.host }),
+          Effect.scoped(Effect.flatMap(
+            dialer(request, request.secure ? "https" : "http", request.host.replace(/:[0-9]+$/, "")),
+            (socket) => exchange(socket, request, `acme-svc/${version}`)
+          )),
+          ({ status }) => ({ "http.response.status_code": status })
+        )
     })
 
   /** Answers from a function, which sees every request. */

@@ -1,6 +1,7 @@
 import { Array, Context, Data, Deferred, Effect, Layer, Option } from "effect"
 import * as Dns from "node:dns"
 import { exhaustion, isExhaustion } from "../host/Exhausted.ts"
+import { traced } from "../telemetry/Tracing.ts"
 import type { Comparable, IpAddress, Nameserver } from "./Address.ts"
 import { familyOf, parseAddress, parseNameserver, pointerName } from "./Address.ts"
 
@@ -132,7 +133,14 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
     if (records.length === 0 && (yield* isLoop(name))) return yield* new ResolveFailed({ name, code: "alias loop" })
     return records.map((strings) => strings.join(""))
   })
-  return { addresses, timedAddresses, pointers, texts }
+  const asked = (type: string, name: string) => <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    traced(`DNS ${type}`, () => ({ "dns.question.name": name }), self)
+  return {
+    addresses: (name) => asked("A, AAAA", name)(addresses(name)),
+    timedAddresses: (name, family) => asked(family === 4 ? "A" : "AAAA", name)(timedAddresses(name, family)),
+    pointers: (ip) => asked("PTR", ip.text)(pointers(ip)),
+    texts: (name) => asked("TXT", name)(texts(name))
+  }
 }
 
 /** The DNS as validators, policy checks and reports see it. */

@@ -3,6 +3,7 @@ import type { Scope } from "effect"
 import * as Http from "node:http"
 import type * as Net from "node:net"
 import * as Tls from "node:tls"
+import { traced } from "../telemetry/Tracing.ts"
 import { ignore, sni } from "./Connect.ts"
 import type { ForwardProxy, ProxyOf } from "./Proxy.ts"
 import { noProxies } from "./Proxy.ts"
@@ -176,11 +177,16 @@ export class Web extends Context.Tag("acme/kernel/net/Web")<Web, {
         const trusted = makeTrusted()
         return {
           send: (request) =>
-            Effect.scoped(Effect.flatMap(
-              reached(request, proxyOf),
-              (connection): Effect.Effect<WebAnswer, WebFailed, Scope.Scope> =>
-                exchange(connection, request, `acme-svc/${version}`, trusted)
-            )).pipe(Effect.provideService(Resolver, resolver))
+            traced(
+              `${request.method} ${request.url.protocol}`,
+              () => ({ "server.address": request.url.hostname }),
+              Effect.scoped(Effect.flatMap(
+                reached(request, proxyOf),
+                (connection): Effect.Effect<WebAnswer, WebFailed, Scope.Scope> =>
+                  exchange(connection, request, `acme-svc/${version}`, trusted)
+              )).pipe(Effect.provideService(Resolver, resolver)),
+              ({ status }) => ({ "http.response.status_code": status })
+            )
         }
       })
     )

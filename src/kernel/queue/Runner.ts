@@ -3,6 +3,7 @@ import { Entropy } from "../../pki/Entropy.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
+import { traced } from "../telemetry/Tracing.ts"
 import type { AnyHandler, Handler, Outcome } from "./Handler.ts"
 import type { BackoffPolicy, Job, JobKind } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
@@ -164,7 +165,10 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
     const attempt = (job: Job, heldAt: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
         Effect.ensuring(
-          Effect.zipRight(enterSpan({ job_id: job.id, job_kind: job.kind }), attempted(job, startedAt, heldAt)),
+          Effect.zipRight(
+            enterSpan({ job_id: job.id, job_kind: job.kind }),
+            traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), attempted(job, startedAt, heldAt))
+          ),
           leaveSpan(startedAt)
         ))
 

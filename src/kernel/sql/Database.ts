@@ -2,6 +2,7 @@ import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Context, Data, Effect, Exit } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
+import { tracedWithin } from "../telemetry/Tracing.ts"
 import type { Columns, Dialect, ValuesOf } from "./Column.ts"
 import type { Compiled, Statement } from "./Statement.ts"
 import { decode, encode } from "./Statement.ts"
@@ -115,25 +116,29 @@ export const all = <P extends Columns, R extends Columns>(
     const compiled = statement.compiled[driver.dialect]
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
-    return Effect.matchEffect(
-      transaction === undefined
-        ? driver.single(compiled, values)
-        : transaction.connection.execute(compiled.text, values, undefined),
-      {
-        onFailure: failed(driver, statement.name),
-        onSuccess: (raw) => {
-          const result = raw.map((row) =>
-            decode(statement, row as { readonly [column: string]: unknown }, driver.dialect)
-          )
-          const elapsed = performance.now() - started
-          return elapsed < slowAfterMillis
-            ? Effect.succeed(result)
-            : Effect.as(
-              emit("db_statement_slow", { statement: statement.name, elapsed_ms: Math.round(elapsed) }),
-              result
+    return tracedWithin(
+      statement.name,
+      () => ({ "db.system": driver.dialect }),
+      Effect.matchEffect(
+        transaction === undefined
+          ? driver.single(compiled, values)
+          : transaction.connection.execute(compiled.text, values, undefined),
+        {
+          onFailure: failed(driver, statement.name),
+          onSuccess: (raw) => {
+            const result = raw.map((row) =>
+              decode(statement, row as { readonly [column: string]: unknown }, driver.dialect)
             )
+            const elapsed = performance.now() - started
+            return elapsed < slowAfterMillis
+              ? Effect.succeed(result)
+              : Effect.as(
+                emit("db_statement_slow", { statement: statement.name, elapsed_ms: Math.round(elapsed) }),
+                result
+              )
+          }
         }
-      }
+      )
     )
   })
 
@@ -163,7 +168,7 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
     const services = fiber.currentContext.unsafeMap
     if (services.has(Transaction.key)) return body
     const driver: Driver = services.get(Database.key)
-    return Effect.uninterruptible(attempts(driver, body, transactionAttempts))
+    return Effect.uninterruptible(tracedWithin("transaction", () => ({}), attempts(driver, body, transactionAttempts)))
   })
 
 const isTransient = (error: unknown) => error instanceof StorageFailed && error.transient

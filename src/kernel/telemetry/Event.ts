@@ -227,6 +227,10 @@ export const events = {
   worker_presence_failed: warn("error"),
   worker_presence_swept: debug("rows_removed"),
 
+  // traces
+  trace_export_failed: warn("count", "error"),
+  trace_spans_dropped: warn("count"),
+
   // sweeps
   nonce_reaper_swept: debug("rows_removed"),
   http_01_token_reaper_swept: debug("rows_removed"),

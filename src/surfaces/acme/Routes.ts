@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import type { Answer } from "../../kernel/http/Message.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import { traced } from "../../kernel/telemetry/Tracing.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import * as accounts from "./handlers/Accounts.ts"
 import * as authorizations from "./handlers/Authorizations.ts"
@@ -27,17 +28,27 @@ export interface Route<R> {
   readonly post?: (posted: Posted) => Effect.Effect<Answer, Failure, R>
 }
 
+/** Who asks is made out, and what he asks for is done. */
+const operated = <S, E, E2, R, R2>(
+  signed: Effect.Effect<S, E, R>,
+  handle: (signed: S) => Effect.Effect<Answer, E2, R2>
+) =>
+  Effect.flatMap(
+    traced("authenticate", () => ({}), signed),
+    (request) => traced("operate", () => ({}), Effect.suspend(() => handle(request)))
+  )
+
 const kid =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Answer, E, R>) =>
-  (posted: Posted) => Effect.flatMap(byKid(posted, read), handle)
+  (posted: Posted) => operated(byKid(posted, read), handle)
 
 const jwk =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
-  (posted: Posted) => Effect.flatMap(byJwk(posted, read), handle)
+  (posted: Posted) => operated(byJwk(posted, read), handle)
 
 const either =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeone<P>) => Effect.Effect<Answer, E, R>) =>
-  (posted: Posted) => Effect.flatMap(byEither(posted, read), handle)
+  (posted: Posted) => operated(byEither(posted, read), handle)
 
 const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
   Effect.succeed({ status: 200, headers: { "content-type": "application/json" }, body: endpoint.directory })

@@ -1,0 +1,183 @@
+import { Cause, Effect, Exit, Layer, Option, Schedule, Tracer } from "effect"
+import type { Context } from "effect"
+import { emit } from "./EventLog.ts"
+import { tracing } from "./Tracing.ts"
+
+/*
+ * Spans as a collector takes them: OTLP over HTTP, in JSON. Written here, because the packages that do it bring thirty others
+ * and a client of their own, which would go past the service's proxies.
+ */
+
+/** How spans are exported. */
+export interface OtlpOptions {
+  /** Hands a body of JSON to the collector. */
+  readonly send: (body: string) => Effect.Effect<void, { readonly message: string }>
+  /** `service.version` of the resource. */
+  readonly version: string
+  /** Of a hundred requests and jobs, how many have their spans exported. */
+  readonly samplePercent: number
+}
+
+/** Spans that wait to be sent, at most; more are dropped, and told of. */
+const mostWaiting = 8192
+const batchSize = 512
+const flushEvery = "2 seconds"
+const sendWithin = "10 seconds"
+const closeWithin = "3 seconds"
+
+const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
+const statuses = { ok: 1, error: 2 } as const
+
+// Ids are to be different, and need be no secret.
+const hex = (octets: number): string => {
+  let text = ""
+  while (text.length < 2 * octets) text += Math.floor(Math.random() * 0x1_0000_0000).toString(16).padStart(8, "0")
+  return text
+}
+
+class OtlpSpan implements Tracer.Span {
+  readonly _tag = "Span"
+  readonly spanId = hex(8)
+  readonly traceId: string
+  readonly sampled: boolean
+  readonly attributes = new Map<string, unknown>()
+  readonly links: Array<Tracer.SpanLink>
+  status: Tracer.SpanStatus
+
+  readonly name: string
+  readonly parent: Option.Option<Tracer.AnySpan>
+  readonly context: Context.Context<never>
+  readonly kind: Tracer.SpanKind
+  readonly #ended: (span: OtlpSpan) => void
+
+  constructor(
+    name: string,
+    parent: Option.Option<Tracer.AnySpan>,
+    context: Context.Context<never>,
+    links: ReadonlyArray<Tracer.SpanLink>,
+    startTime: bigint,
+    kind: Tracer.SpanKind,
+    isSampled: () => boolean,
+    ended: (span: OtlpSpan) => void
+  ) {
+    this.name = name
+    this.parent = parent
+    this.context = context
+    this.kind = kind
+    this.#ended = ended
+    const above = Option.getOrUndefined(parent)
+    this.traceId = above?.traceId ?? hex(16)
+    this.sampled = above?.sampled ?? isSampled()
+    this.links = [...links]
+    this.status = { _tag: "Started", startTime }
+  }
+
+  end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
+    this.status = { _tag: "Ended", startTime: this.status.startTime, endTime, exit }
+    if (this.sampled) this.#ended(this)
+  }
+
+  attribute(key: string, value: unknown): void {
+    this.attributes.set(key, value)
+  }
+
+  event(): void {
+    // what happens within a span is in the log, under the same request or job
+  }
+
+  addLinks(links: ReadonlyArray<Tracer.SpanLink>): void {
+    this.links.push(...links)
+  }
+}
+
+const valueOf = (value: unknown) =>
+  typeof value === "boolean"
+    ? { boolValue: value }
+    : typeof value === "number"
+    ? Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value }
+    : { stringValue: String(value) }
+
+const attributesOf = (values: Iterable<readonly [string, unknown]>) =>
+  [...values].filter(([, value]) => value !== undefined).map(([key, value]) => ({ key, value: valueOf(value) }))
+
+/** The kind of a failure and no more of it: a text may hold what does not belong into a trace. */
+const statusOf = (exit: Exit.Exit<unknown, unknown>) => {
+  if (Exit.isSuccess(exit)) return { code: statuses.ok }
+  if (Cause.isInterruptedOnly(exit.cause)) return { code: statuses.error, message: "interrupted" }
+  const failure: unknown = Option.getOrUndefined(Cause.failureOption(exit.cause))
+  const isTagged = typeof failure === "object" && failure !== null && "_tag" in failure
+  return { code: statuses.error, message: isTagged ? String(failure._tag) : "defect" }
+}
+
+const spanOf = (span: OtlpSpan) => {
+  const { parent, status } = span
+  if (status._tag === "Started") return undefined
+  return {
+    traceId: span.traceId,
+    spanId: span.spanId,
+    ...(Option.isSome(parent) ? { parentSpanId: parent.value.spanId } : {}),
+    name: span.name,
+    kind: kinds[span.kind],
+    startTimeUnixNano: String(status.startTime),
+    endTimeUnixNano: String(status.endTime),
+    attributes: attributesOf(span.attributes),
+    status: statusOf(status.exit)
+  }
+}
+
+const bodyOf = (spans: ReadonlyArray<OtlpSpan>, version: string): string =>
+  JSON.stringify({
+    resourceSpans: [{
+      resource: {
+        attributes: attributesOf(Object.entries({ "service.name": "acme-svc", "service.version": version }))
+      },
+      scopeSpans: [{ scope: { name: "acme-svc", version }, spans: spans.map(spanOf) }]
+    }]
+  })
+
+/** Makes spans and exports them while its scope lives; what is left is sent at its end, within three seconds. */
+export const layer = (options: OtlpOptions): Layer.Layer<never> =>
+  Layer.unwrapScoped(Effect.gen(function*() {
+    let waiting: Array<OtlpSpan> = []
+    let dropped = 0
+    const isSampled = () => Math.random() * 100 < options.samplePercent
+    const ended = (span: OtlpSpan) => {
+      if (waiting.length < mostWaiting) waiting.push(span)
+      else dropped++
+    }
+    const send = Effect.suspend(() => {
+      const batch = waiting.slice(0, batchSize)
+      waiting = waiting.slice(batchSize)
+      return Effect.matchEffect(
+        Effect.timeoutFail(options.send(bodyOf(batch, options.version)), {
+          duration: sendWithin,
+          onTimeout: () => ({ message: "no answer in time" })
+        }),
+        {
+          onSuccess: () => Effect.void,
+          onFailure: ({ message }) => {
+            dropped += batch.length
+            return emit("trace_export_failed", { count: batch.length, error: message })
+          }
+        }
+      )
+    })
+    const flush = Effect.suspend(() => {
+      const lost = dropped
+      dropped = 0
+      const told = lost === 0 ? Effect.void : emit("trace_spans_dropped", { count: lost })
+      return Effect.zipRight(
+        told,
+        Effect.whileLoop({ while: () => waiting.length > 0, body: () => send, step: () => {} })
+      )
+    })
+    // What exporting does is no part of what is traced.
+    yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(Effect.interruptible(flush), closeWithin)))
+    yield* Effect.forkScoped(Effect.repeat(flush, Schedule.spaced(flushEvery)))
+    const tracer = Tracer.make({
+      span: (name, parent, context, links, startTime, kind) =>
+        new OtlpSpan(name, parent, context, links, startTime, kind, isSampled, ended),
+      context: (run) => run()
+    })
+    return Layer.merge(Layer.setTracer(tracer), tracing)
+  }))
