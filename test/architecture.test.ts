@@ -85,17 +85,20 @@ describe("src", () => {
     assert.deepStrictEqual(across.map(show), [])
   })
 
-  it("lets no room import one that imports it", () => {
-    const uses = new Map<string, Set<string>>()
-    for (const { file, of } of imports) {
-      const [from, to] = [roomOf(file), roomOf(of)]
-      if (isPackage(of) || from === undefined || to === undefined || from === to) continue
-      uses.set(from, (uses.get(from) ?? new Set()).add(to))
+  it.each([["room", roomOf], ["file", (path: string) => path]] as const)(
+    "lets no %s import one that imports it",
+    (_, placeOf) => {
+      const uses = new Map<string, Set<string>>()
+      for (const { file, of } of imports) {
+        const [from, to] = [placeOf(file), placeOf(of)]
+        if (isPackage(of) || from === undefined || to === undefined || from === to) continue
+        uses.set(from, (uses.get(from) ?? new Set()).add(to))
+      }
+      const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
+        [...uses.get(from) ?? []].some((next) => next === to || (!seen.has(next) && reaches(next, to, seen.add(next))))
+      assert.deepStrictEqual([...uses.keys()].filter((place) => reaches(place, place)), [])
     }
-    const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
-      [...uses.get(from) ?? []].some((next) => next === to || (!seen.has(next) && reaches(next, to, seen.add(next))))
-    assert.deepStrictEqual([...uses.keys()].filter((room) => reaches(room, room)), [])
-  })
+  )
 
   it("meets the runtime and every package in the rooms made for it", () => {
     const outside = imports.filter(({ file, of }) => {

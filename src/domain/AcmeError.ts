@@ -3,12 +3,7 @@ import type { BodyTooLarge, BodyTooSlow, Shed } from "../kernel/http/Refused.ts"
 import type { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "../pki/jose/Refused.ts"
 import type { LimitName } from "./Limit.ts"
 import type { OrderStatus } from "./Order.ts"
-
-/** The wire's identifier object. */
-export interface Identifier {
-  readonly type: string
-  readonly value: string
-}
+import type { Identifier } from "./ProblemDocument.ts"
 
 /** A failure with a sentence for the client. */
 export interface Detailed {

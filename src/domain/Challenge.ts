@@ -1,5 +1,5 @@
 import type { AuthorizationId, ChallengeId } from "./Id.ts"
-import type { ProblemDocument } from "./Problem.ts"
+import type { ProblemDocument } from "./ProblemDocument.ts"
 
 /** RFC 8555 section 8, RFC 8737. The schema knows all three; a profile offers those its build validates. */
 export type ChallengeType = "http-01" | "dns-01" | "tls-alpn-01"

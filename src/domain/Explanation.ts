@@ -1,6 +1,7 @@
 import type { ChallengeFailed, IssuanceFailed } from "./AcmeError.ts"
 import type { IssueFailureCause } from "./Audit.ts"
-import type { ProblemDocument, ProblemTypeOf } from "./Problem.ts"
+import type { ProblemTypeOf } from "./Problem.ts"
+import type { ProblemDocument } from "./ProblemDocument.ts"
 
 /** Why an order failed, in plain words. */
 export interface Explanation {

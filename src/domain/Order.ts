@@ -1,5 +1,5 @@
 import type { AccountId, OrderId } from "./Id.ts"
-import type { ProblemDocument } from "./Problem.ts"
+import type { ProblemDocument } from "./ProblemDocument.ts"
 
 /** RFC 8555 section 7.1.6. */
 export type OrderStatus = "pending" | "ready" | "processing" | "valid" | "invalid"

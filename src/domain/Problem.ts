@@ -1,21 +1,7 @@
 import { signatureAlgorithms } from "../pki/jose/Jws.ts"
-import type { AcmeError, Detailed, Identifier } from "./AcmeError.ts"
+import type { AcmeError, Detailed } from "./AcmeError.ts"
 import { limitSentences } from "./Limit.ts"
-
-/**
- * RFC 7807 and RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. What is about this
- * server and not about ACME has no type (docs/decisions/acme-surface.md, "Problem types").
- */
-export interface ProblemDocument {
-  readonly type?: string
-  readonly status: number
-  readonly detail: string
-  readonly identifier?: Identifier
-  readonly algorithms?: ReadonlyArray<string>
-  readonly subproblems?: ReadonlyArray<
-    { readonly type: string; readonly detail: string; readonly identifier: Identifier }
-  >
-}
+import type { Identifier, ProblemDocument } from "./ProblemDocument.ts"
 
 interface Row<E> {
   /** Suffix of the URN of RFC 8555 section 6.7; absent where it has none that fits. */

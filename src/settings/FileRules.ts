@@ -1,6 +1,6 @@
 import * as nodePath from "node:path"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
-import type { Finding, Subject } from "./Rules.ts"
+import type { Finding, Subject } from "./Finding.ts"
 
 /** The process-wide sections, then those of each profile, each with the beginning of its keys. */
 export const scopes = (

@@ -7,7 +7,7 @@ import { labelGlob, pathGlob, textGlob } from "../domain/policy/Glob.ts"
 import { wholeRegex } from "../domain/policy/Regex.ts"
 import { parseCidr } from "../kernel/net/Address.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
-import type { Finding, Subject } from "./Rules.ts"
+import type { Finding, Subject } from "./Finding.ts"
 
 /** What is refused of the policy of one profile, and what its inventory's backend needs. */
 

@@ -1,6 +1,6 @@
 import { Redacted } from "effect"
 import { isInZone } from "../kernel/net/Zone.ts"
-import type { Finding, Subject } from "./Rules.ts"
+import type { Finding, Subject } from "./Finding.ts"
 
 /** What a relay cannot do without, and what contradicts itself. */
 export const relayFindings = ({ config, written }: Subject): ReadonlyArray<Finding> =>

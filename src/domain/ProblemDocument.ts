@@ -1,0 +1,20 @@
+/** The wire's identifier object. */
+export interface Identifier {
+  readonly type: string
+  readonly value: string
+}
+
+/**
+ * RFC 7807 and RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. What is about this
+ * server and not about ACME has no type (docs/decisions/acme-surface.md, "Problem types").
+ */
+export interface ProblemDocument {
+  readonly type?: string
+  readonly status: number
+  readonly detail: string
+  readonly identifier?: Identifier
+  readonly algorithms?: ReadonlyArray<string>
+  readonly subproblems?: ReadonlyArray<
+    { readonly type: string; readonly detail: string; readonly identifier: Identifier }
+  >
+}
