@@ -104,7 +104,7 @@ const wordsOf = (words: { readonly [word: string]: Words }, word: string | undef
 const suffixOf = ({ type = "" }: ProblemDocument): string => type.slice(type.lastIndexOf(":") + 1)
 
 /** The explanation of an `invalid` order; undefined when nothing is recorded of its failure. */
-export const explain = ({ cause, challengeErrors, orderError, requestId }: Evidence): Explanation | undefined => {
+export const explainEnd = ({ cause, challengeErrors, orderError, requestId }: Evidence): Explanation | undefined => {
   const [challengeError] = challengeErrors
   const found = challengeError ?? orderError
   if (found === undefined) return undefined

@@ -66,4 +66,4 @@ export const explain = Effect.fnUntraced(function*(profile: ProfileConfig, suppo
 })
 
 /** What {@link explain} found. */
-export type Explanation = Effect.Effect.Success<ReturnType<typeof explain>>
+export type PolicyExplanation = Effect.Effect.Success<ReturnType<typeof explain>>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as errors from "../../src/domain/AcmeError.ts"
 import type { Evidence } from "../../src/domain/Explanation.ts"
-import { explain } from "../../src/domain/Explanation.ts"
+import { explainEnd } from "../../src/domain/Explanation.ts"
 import { problemOf } from "../../src/domain/Problem.ts"
 
 const plain = "The service has no plainer words for this."
@@ -32,12 +32,12 @@ const ofChallenge = [
 describe("why an order failed", () => {
   it("has plain words, and a next step, for every failure that is stored with one", () => {
     for (const error of ofOrder) {
-      const found = explain({ ...evidence, orderError: problemOf(error) })
+      const found = explainEnd({ ...evidence, orderError: problemOf(error) })
       assert.notStrictEqual(found?.summary ?? plain, plain, error._tag)
     }
     for (const error of ofChallenge) {
       const problem = problemOf(error)
-      const found = explain({ ...evidence, orderError: problem, challengeErrors: [problem] })
+      const found = explainEnd({ ...evidence, orderError: problem, challengeErrors: [problem] })
       assert.notStrictEqual(found?.summary ?? plain, plain, error._tag)
     }
   })
@@ -51,19 +51,19 @@ describe("why an order failed", () => {
     ["toString", new errors.IssuanceAbandoned(), /could not be issued here/],
     [undefined, new errors.IssuanceAbandoned(), /could not be issued here/]
   ])("goes by the cause %s where there is one", (cause, error, words) => {
-    const found = explain({ ...evidence, orderError: problemOf(error), cause })
+    const found = explainEnd({ ...evidence, orderError: problemOf(error), cause })
     assert.match(found?.summary ?? "", words)
     assert.match(found?.nextStep ?? "", /\.$/)
   })
 
   it("names the request, and shows what another version stored as it is", () => {
     const orderError = { type: "urn:ietf:params:acme:error:of_tomorrow", status: 400, detail }
-    assert.deepStrictEqual(explain({ ...evidence, orderError, requestId: "r" }), {
+    assert.deepStrictEqual(explainEnd({ ...evidence, orderError, requestId: "r" }), {
       summary: plain,
       nextStep: "The problem document is all that is known.",
       problemType: "of_tomorrow",
       requestId: "r"
     })
-    assert.isUndefined(explain(evidence))
+    assert.isUndefined(explainEnd(evidence))
   })
 })

@@ -5,13 +5,13 @@ import { evaluate } from "./Condition.ts"
 export type Stage = "connection" | "identifiers"
 
 /** What a rule whose condition is true says, and what is said when none is. */
-export type Effect = "allow" | "deny"
+export type Ruling = "allow" | "deny"
 
 /** A rule in force. */
 export interface Rule {
   readonly name: string
   readonly when: Condition
-  readonly then: Effect
+  readonly then: Ruling
   readonly mode: "enforce" | "warn"
   /** Shown to the client when the rule refuses; empty for none. */
   readonly message: string
@@ -19,7 +19,7 @@ export interface Rule {
 
 /** How a stage ends. */
 export interface Judgement {
-  readonly answer: Effect | "undecided"
+  readonly answer: Ruling | "undecided"
   /** The rule that decided, or for `undecided` the first one that might have; `undefined` when none did. */
   readonly rule: Rule | undefined
   /** Rules in mode `warn` whose condition was true. */
@@ -30,7 +30,7 @@ export interface Judgement {
  * The six steps of docs/decisions/policy.md, "Three answers". `rules` are those that apply at the stage, in order, at least
  * one. They are judged anew with one verdict more until no verdict is needed.
  */
-export const judge = (rules: ReadonlyArray<Rule>, otherwise: Effect, known: Known): Judgement | Needs => {
+export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Known): Judgement | Needs => {
   const warned: Array<string> = []
   const undecided: Array<Rule> = []
   let decided: Rule | undefined

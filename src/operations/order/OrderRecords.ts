@@ -2,7 +2,7 @@ import { Clock, Data, Effect } from "effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyRevoked, ServerInternal } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
-import { explain } from "../../domain/Explanation.ts"
+import { explainEnd } from "../../domain/Explanation.ts"
 import { isId, OrderId } from "../../domain/Id.ts"
 import { statusShown } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
@@ -52,7 +52,7 @@ export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" |
   const shown = statusShown(order, validityOf(config, order.profile), now)
   const failure = shown === "invalid" ? yield* orderDetail.failureOf(order.id) : undefined
   const explanation = shown === "invalid"
-    ? explain({
+    ? explainEnd({
       orderError: order.error,
       challengeErrors: challenges.flatMap(({ error }) => error === undefined ? [] : [error]),
       cause: failure?.detail.cause,

@@ -7,7 +7,7 @@ import { encodePem } from "../asn1/Pem.ts"
 import {
   extension,
   type LeafNotSigned,
-  makeSigner,
+  makeCaKey,
   relativeName,
   signCertificate,
   subjectKeyIdentifier,
@@ -75,7 +75,7 @@ export const generateCa = Effect.fnUntraced(function*(options: {
   readonly serial: Uint8Array
 }): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
   const { privateKey, spki } = yield* generateKey(options.keyType)
-  const signer = yield* makeSigner(privateKey)
+  const signer = yield* makeCaKey(privateKey)
   const name = encodeSubject(options.subject)
   const notBefore = Math.floor(options.now) - BACKDATE_SECONDS
   const der = yield* signCertificate(signer, {

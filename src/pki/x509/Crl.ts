@@ -4,7 +4,7 @@ import type { DerFault } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, time, unsigned } from "../asn1/DerWriter.ts"
 import type { LeafNotSigned, UnsupportedIssuer } from "./Leaf.ts"
-import { extension, makeSigner } from "./Leaf.ts"
+import { extension, makeCaKey } from "./Leaf.ts"
 import { serialText } from "./Serial.ts"
 
 /** Certificate revocation lists (RFC 5280 section 5; docs/decisions/revocation-lists.md). */
@@ -67,7 +67,7 @@ export const makeCrlSigner = (issuer: {
   readonly keyIdentifier: Uint8Array
   readonly privateKey: KeyObject
 }): Either.Either<CrlSigner, UnsupportedIssuer> =>
-  Either.map(makeSigner(issuer.privateKey), (signer) => {
+  Either.map(makeCaKey(issuer.privateKey), (signer) => {
     const authority = extension(AUTHORITY_KEY_IDENTIFIER, false, sequence(element(0x80, issuer.keyIdentifier)))
     return ({ entries, nextUpdate, number, thisUpdate }) => {
       const isEmpty = entries.every(({ length }) => length === 0)

@@ -40,7 +40,7 @@ export class LeafNotSigned extends Data.TaggedError("LeafNotSigned")<{ readonly 
 export class UnsupportedIssuer extends Data.TaggedError("UnsupportedIssuer")<{ readonly detail: string }> {}
 
 /** A CA key with the one algorithm it signs with. */
-export interface Signer {
+export interface CaKey {
   /** DER AlgorithmIdentifier of every signature. */
   readonly algorithm: Uint8Array
   readonly sign: (data: Uint8Array) => Effect.Effect<Uint8Array, LeafNotSigned>
@@ -53,7 +53,7 @@ const ALGORITHMS = {
 }
 
 /** The signature row of the profile for a private key: P-256 and RSA with SHA-256, P-384 with SHA-384. */
-export const makeSigner = (privateKey: KeyObject): Either.Either<Signer, UnsupportedIssuer> => {
+export const makeCaKey = (privateKey: KeyObject): Either.Either<CaKey, UnsupportedIssuer> => {
   const family = privateKey.asymmetricKeyType
   const curve = privateKey.asymmetricKeyDetails?.namedCurve
   if (family === "ec" && curve === "prime256v1") return Either.right(inlineSigner(privateKey, ALGORITHMS.p256))
@@ -65,13 +65,13 @@ export const makeSigner = (privateKey: KeyObject): Either.Either<Signer, Unsuppo
 type Algorithm = (typeof ALGORITHMS)[keyof typeof ALGORITHMS]
 
 // A P-256 signature costs less than handing it to another thread would.
-const inlineSigner = (key: KeyObject, { digest, identifier }: Algorithm): Signer => ({
+const inlineSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
   algorithm: identifier,
   sign: (data) => Effect.try({ try: () => sign(digest, data, key), catch: (cause) => new LeafNotSigned({ cause }) })
 })
 
 // RSA takes hundreds of microseconds, P-384 as many: they would hold up every other request.
-const pooledSigner = (key: KeyObject, { digest, identifier }: Algorithm): Signer => ({
+const pooledSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
   algorithm: identifier,
   sign: (data) =>
     Effect.async((resume) =>
@@ -115,7 +115,7 @@ const VERSION_3 = element(0xa0, unsigned(Uint8Array.of(2)))
 
 /** A signed v3 certificate as DER (RFC 5280 section 4.1). */
 export const signCertificate = (
-  signer: Signer,
+  signer: CaKey,
   fields: CertificateFields
 ): Effect.Effect<Uint8Array, LeafNotSigned> => {
   const signed = sequence(
@@ -201,7 +201,7 @@ export const makeLeafIssuer = (issuer: {
   readonly caIssuerUrls: ReadonlyArray<string>
 }): Either.Either<LeafIssuer, UnsupportedIssuer> =>
   Either.gen(function*() {
-    const signer = yield* makeSigner(issuer.privateKey)
+    const signer = yield* makeCaKey(issuer.privateKey)
     const certificate = yield* Either.mapLeft(
       readCertificate(issuer.issuerCertDer),
       (fault) => new UnsupportedIssuer({ detail: `a certificate that is not decodable: ${fault.detail}` })

@@ -9,7 +9,7 @@ import {
   DIGITAL_SIGNATURE,
   dnsName,
   type LeafNotSigned,
-  makeSigner,
+  makeCaKey,
   relativeName,
   SERVER_AUTH,
   signCertificate,
@@ -32,7 +32,7 @@ export const generateTlsPair = Effect.fnUntraced(function*(options: {
   readonly serial: Uint8Array
 }): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
   const { privateKey, spki } = yield* generateKey("ecdsa-p256")
-  const signer = yield* makeSigner(privateKey)
+  const signer = yield* makeCaKey(privateKey)
   const host = options.host.replace(/^\[(.*)\]$/, "$1")
   // A CN holds 64 characters; an issuer, which this name is too, must not be empty.
   const name = sequence(relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")))

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import * as pkijs from "pkijs"
 import { assert, beforeAll } from "vitest"
 import type { LeafRequest } from "../../../src/pki/x509/Leaf.ts"
-import { keyIdentifier, makeSigner, serialFrom, validityWindow } from "../../../src/pki/x509/Leaf.ts"
+import { keyIdentifier, makeCaKey, serialFrom, validityWindow } from "../../../src/pki/x509/Leaf.ts"
 import { lintLeaf } from "../../../src/pki/x509/Lint.ts"
 import { CA_URLS, CRL_URLS, DAY, makeCa, newSerial, NOW, requestOf, type TestCa } from "../Ca.ts"
 import { ecKey, openssl, pem, rsaKey, spkiOf, withDirectory } from "../Pki.ts"
@@ -194,7 +194,7 @@ describe("parts", () => {
   it("other keys sign nothing", () => {
     for (
       const { privateKey } of [generateKeyPairSync("ed25519"), generateKeyPairSync("ec", { namedCurve: "P-521" })]
-    ) assert.isTrue(Either.isLeft(makeSigner(privateKey)))
+    ) assert.isTrue(Either.isLeft(makeCaKey(privateKey)))
   })
 })
 

@@ -1,4 +1,4 @@
-import type { Explanation } from "../../operations/Explain.ts"
+import type { PolicyExplanation } from "../../operations/Explain.ts"
 import type { PolicyView } from "../../services/policy/View.ts"
 import { renderDetail } from "./Detail.ts"
 import { renderTable } from "./TextTable.ts"
@@ -20,10 +20,11 @@ export const renderPolicy = (view: PolicyView): string =>
     ...view.warnings.map((warning) => `Warning: ${warning}.`)
   ].join("\n\n")
 
-const askedLine = ({ check, error, reason, type, verdict }: Explanation["stages"][number]["asked"][number]): string =>
-  `  ${check} (${type}): ${[verdict, reason ?? error].filter((part) => part !== undefined).join(", ")}`
+const askedLine = (
+  { check, error, reason, type, verdict }: PolicyExplanation["stages"][number]["asked"][number]
+): string => `  ${check} (${type}): ${[verdict, reason ?? error].filter((part) => part !== undefined).join(", ")}`
 
-const stageLines = ({ asked, detail, outcome, rule, stage, warned }: Explanation["stages"][number]) => [
+const stageLines = ({ asked, detail, outcome, rule, stage, warned }: PolicyExplanation["stages"][number]) => [
   `${stage}: ${outcome} by ${rule === undefined ? "filter.default" : `rule ${rule}`}${
     detail === undefined ? "" : `: ${detail}`
   }`,
@@ -32,7 +33,7 @@ const stageLines = ({ asked, detail, outcome, rule, stage, warned }: Explanation
 ]
 
 /** `filter explain`: every stage, what was asked there, and what was really run. */
-export const renderExplanation = ({ outcome, profile, ran, stages }: Explanation): string =>
+export const renderExplanation = ({ outcome, profile, ran, stages }: PolicyExplanation): string =>
   [
     `Profile ${profile}: ${outcome}.`,
     ...stages.length === 0 ? ["No rule applies."] : stages.flatMap(stageLines),
