@@ -62,8 +62,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "a revocation that came while a list was signed is not looked for",
     file: "src/operations/crl/Crl.ts",
-    guard: ", ifJoined: enqueue(crl) }",
-    without: " }"
+    guard: "Done({ ifJoined: enqueue(crl) })",
+    without: "Done()"
   },
   {
     name: "a certificate is revoked again",

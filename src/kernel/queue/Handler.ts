@@ -31,6 +31,24 @@ export type Outcome<R> =
   /** Periodic work: due again at an epoch second, attempts from zero. */
   | { readonly _tag: "Reschedule"; readonly at: number; readonly error?: string }
 
+/** It is done, with what is to be written in the transaction that says so. */
+export const Done = <R = never>(
+  writes: Omit<Extract<Outcome<R>, { readonly _tag: "Done" }>, "_tag"> = {}
+): Outcome<R> => ({ _tag: "Done", ...writes })
+
+/** Another attempt may succeed. */
+export const Retry = (error: string, bounds: RetryBounds = {}): Outcome<never> => ({ _tag: "Retry", error, ...bounds })
+
+/** No other attempt can succeed. */
+export const Failed = (error: string): Outcome<never> => ({ _tag: "Failed", error })
+
+/** Due again at an epoch second; an error is kept on the row until then. */
+export const Reschedule = (at: number, error?: string): Outcome<never> => ({
+  _tag: "Reschedule",
+  at,
+  ...(error === undefined ? {} : { error })
+})
+
 /** What the runner knows of a kind. */
 export interface Handler<K extends JobKind, R> {
   readonly kind: K

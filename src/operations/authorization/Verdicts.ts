@@ -15,7 +15,7 @@ import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName } from "../../domain/Identifier.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
-import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Done, Reschedule, Retry } from "../../kernel/queue/Handler.ts"
 import type { PayloadOf } from "../../kernel/queue/Job.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
@@ -107,15 +107,13 @@ export const validate = Effect.fnUntraced(function*(
   profiles: ReadonlyMap<string, ProfileConfig>,
   payload: PayloadOf<"challenge_validate">
 ) {
-  type Ended = Outcome<Database>
-  const done: Ended = { _tag: "Done" }
   const profile = profiles.get(payload.profile)
   if (profile === undefined) {
-    return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+    return Retry(`profile ${payload.profile} is not mounted here`)
   }
   const id = makeChallengeId(payload.challenge_id)
   const challenge = yield* authorizations.findForValidation(id, profile.name)
-  if (challenge === undefined || challenge.status !== "processing") return done
+  if (challenge === undefined || challenge.status !== "processing") return Done()
   const validator = yield* Validator
   const startedAt = yield* Clock.currentTimeMillis
   const name = baseName(DnsName.make(challenge.identifier.value, { disableValidation: true }))
@@ -130,18 +128,18 @@ export const validate = Effect.fnUntraced(function*(
   if (verdict._tag === "Right") {
     const elapsed_ms = (yield* Clock.currentTimeMillis) - startedAt
     const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
-    return { _tag: "Done", commit: commitAccepted(challenge, now, told) } satisfies Ended
+    return Done({ commit: commitAccepted(challenge, now, told) })
   }
   if (verdict.left._tag === "ChallengePostponed") {
     const { detail } = verdict.left
     yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
-    return { _tag: "Reschedule", at: now + postponedSeconds, error: detail } satisfies Ended
+    return Reschedule(now + postponedSeconds, detail)
   }
   const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
   const { http_01, tls_alpn_01 } = profile.challenge
   const { port } = challenge.type === "http-01" ? http_01 : tls_alpn_01
   const shown = shownToClient({ name, port }, verdict.left)
-  return { _tag: "Done", commit: commitRefused(challenge, shown, told) } satisfies Ended
+  return Done({ commit: commitRefused(challenge, shown, told) })
 })
 
 /** The queue gave the validation up: challenge, authorization and order `invalid`. */

@@ -1,5 +1,5 @@
 import { Data, Effect, Either } from "effect"
-import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Done, Retry } from "../../kernel/queue/Handler.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { aside, transaction, turn } from "../../kernel/sql/Database.ts"
@@ -130,12 +130,11 @@ const passes = 5
  * enqueues: the list may or may not name it.
  */
 export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer: string }) {
-  type Ended = Outcome<Database | Queue>
   const { issuer } = payload
   const { crlIssuers } = yield* Signers
   const crl = crlIssuers.find(({ id }) => id === issuer)
   if (crl === undefined) {
-    return { _tag: "Retry", error: `no profile here signs with the CA ${issuer}` } satisfies Ended
+    return Retry(`no profile here signs with the CA ${issuer}`)
   }
   for (let pass = 0; pass < passes; pass++) {
     const ended = yield* Effect.either(publish(crl, yield* crls.findHead(issuer)))
@@ -143,12 +142,12 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
       if (ended.left._tag === "StorageFailed") return yield* ended.left
       const error = ended.left.message
       yield* emit("local_ca_crl_initialization_failed", { issuer, error })
-      return { _tag: "Retry", error } satisfies Ended
+      return Retry(error)
     }
     if (!ended.right) continue
-    return { _tag: "Done", ifJoined: enqueue(crl) } satisfies Ended
+    return Done({ ifJoined: enqueue(crl) })
   }
-  return { _tag: "Retry", error: "other workers stored their lists first" } satisfies Ended
+  return Retry("other workers stored their lists first")
 })
 
 /** Whether the stored list is past half of its validity, lacks a revocation that is recorded, or is of a time to come. */

@@ -1,10 +1,9 @@
 import { Clock, Effect, Either } from "effect"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
-import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { deadlinePassed } from "../../kernel/queue/Settlement.ts"
-import type { Database } from "../../kernel/sql/Database.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { reopenCsr } from "../../pki/x509/Csr.ts"
@@ -21,16 +20,14 @@ type Payload = PayloadOf<"signer_issue">
  * every authorization valid, before signing and again in the write that stores the certificate.
  */
 export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
-  type Ended = Outcome<Database>
-  const done: Ended = { _tag: "Done" }
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
-  if (order === undefined || order.status !== "processing") return done
+  if (order === undefined || order.status !== "processing") return Done()
   if (order.accountStatus !== "valid" || order.unvalidated > 0) {
-    return { _tag: "Done", commit: withdrawn(payload, order) } satisfies Ended
+    return Done({ commit: withdrawn(payload, order) })
   }
   const csr = reopenCsr(Buffer.from(payload.csr, "base64url"))
-  if (Either.isLeft(csr)) return { _tag: "Done", commit: rejected(payload, order, csr.left.detail) } satisfies Ended
+  if (Either.isLeft(csr)) return Done({ commit: rejected(payload, order, csr.left.detail) })
   const names = order.identifiers.map(({ value }) => value)
   const signers = yield* Signers
   const signed = yield* Effect.either(
@@ -44,12 +41,12 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if (signed._tag === "Left") {
     switch (signed.left._tag) {
       case "CsrRejected":
-        return { _tag: "Done", commit: rejected(payload, order, signed.left.detail) } satisfies Ended
+        return Done({ commit: rejected(payload, order, signed.left.detail) })
       case "ProfileNotMounted":
-        return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+        return Retry(`profile ${payload.profile} is not mounted here`)
       case "SigningFailed":
         yield* emit("order_finalize_issuance_failed", { order_id: id, error: signed.left.detail })
-        return { _tag: "Retry", error: `${signed.left.cause}: ${signed.left.detail}` } satisfies Ended
+        return Retry(`${signed.left.cause}: ${signed.left.detail}`)
     }
   }
   // The order ended meanwhile: what it would have had is nobody's.
@@ -57,7 +54,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const { discarded = Effect.void, serial } = signed.right
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
     yield* discarded
-    return { _tag: "Failed", error: deadlinePassed } satisfies Ended
+    return Failed(deadlinePassed)
   }
   const commit = Effect.flatMap(
     stored(payload, job, order, csr.right, signed.right),
@@ -72,7 +69,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     Effect.orElseSucceed(isStored, () => false),
     (isStored) => isStored ? Effect.void : discarded
   )
-  return { _tag: "Done", commit, discarded: unlessStored } satisfies Ended
+  return Done({ commit, discarded: unlessStored })
 })
 
 /** What the audit trail calls the end of a job by its last error: a failed signing says it in its first word. */

@@ -6,7 +6,7 @@ import {
   UpstreamTooSlow
 } from "../../domain/AcmeError.ts"
 import { OrderId } from "../../domain/Id.ts"
-import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { deadlinePassed } from "../../kernel/queue/Settlement.ts"
 import { Database, StorageFailed, transaction } from "../../kernel/sql/Database.ts"
@@ -80,30 +80,27 @@ const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<Storag
  * what attempts take and the waits between them, not what passes while no process has the job.
  */
 export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
-  type Ended = Outcome<Database>
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
   const row = yield* upstreamOrders.find(id)
-  if (order === undefined || row === undefined) return { _tag: "Done" } satisfies Ended
+  if (order === undefined || row === undefined) return Done()
   const issuance = issuanceOf(payload, row)
   const endUpstream = (status: "valid" | "invalid", error?: string) =>
     Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
   const endUnauthorized = endUpstream("invalid", "authority withdrawn")
   if (order.status !== "processing") {
     const commit = order.status === "valid" ? endUpstream("valid") : endUpstream("invalid", "the order has ended")
-    return { _tag: "Done", commit } satisfies Ended
+    return Done({ commit })
   }
   if (order.accountStatus !== "valid" || order.unvalidated > 0) {
-    return { _tag: "Done", commit: Effect.zipRight(withdrawn(issuance, order), endUnauthorized) } satisfies Ended
+    return Done({ commit: Effect.zipRight(withdrawn(issuance, order), endUnauthorized) })
   }
-  const refused = (detail: string): Ended => ({
-    _tag: "Done",
-    commit: Effect.zipRight(rejected(issuance, order, detail), endUpstream("invalid", detail))
-  })
+  const refused = (detail: string) =>
+    Done({ commit: Effect.zipRight(rejected(issuance, order, detail), endUpstream("invalid", detail)) })
   const csr = reopenCsr(row.csr)
   if (Either.isLeft(csr)) return refused(csr.left.detail)
   const now = yield* currentSeconds
-  if ((yield* transaction(upstreamOrders.start(id, now))) === undefined) return { _tag: "Done" } satisfies Ended
+  if ((yield* transaction(upstreamOrders.start(id, now))) === undefined) return Done()
   const database = yield* Database
   const names = order.identifiers.map(({ value }) => value)
   const request = { orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter }
@@ -121,13 +118,13 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     // The order ended meanwhile: what it would have had is nobody's.
     const millis = yield* Clock.currentTimeMillis
     if (job.deadline !== undefined && millis >= job.deadline * 1000) {
-      return { _tag: "Failed", error: deadlinePassed } satisfies Ended
+      return Failed(deadlinePassed)
     }
     const commit = Effect.flatMap(
       stored(issuance, job, order, csr.right, relayed.right),
       (isStored) => isStored ? endUpstream("valid") : endUnauthorized
     )
-    return { _tag: "Done", commit } satisfies Ended
+    return Done({ commit })
   }
   const failure = relayed.left
   switch (failure._tag) {
@@ -136,14 +133,14 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     case "CsrRejected":
       return refused(failure.detail)
     case "ProfileNotMounted":
-      return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+      return Retry(`profile ${payload.profile} is not mounted here`)
     case "SigningFailed": {
       const { again, cause, detail, problemType } = failure
       yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
       const isName = problemType === "rejectedIdentifier" ? "rejectedIdentifier: " : ""
       const error = `${cause}: ${isName}${detail}`
       const isOver = cause === "upstream_refused" || cause === "poll_timeout"
-      return (isOver ? { _tag: "Failed", error } : { _tag: "Retry", error, ...again }) satisfies Ended
+      return isOver ? Failed(error) : Retry(error, again)
     }
   }
 })

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { OrderId } from "../../domain/Id.ts"
-import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Done } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { awaitStoring } from "../../kernel/sql/Lock.ts"
@@ -46,5 +46,5 @@ export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: Payload
     if (page.length < pageSize) break
   }
   if (revoked > 0) yield* emit("key_certificates_revoked", { key_fp: fingerprint(key), job_id: job.id, count: revoked })
-  return { _tag: "Done" } satisfies Outcome<never>
+  return Done()
 })

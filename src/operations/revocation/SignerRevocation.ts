@@ -3,10 +3,9 @@ import { ServerInternal } from "../../domain/AcmeError.ts"
 import type { AuditRow, RevokeFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
 import { problemType } from "../../domain/Problem.ts"
-import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { JobId } from "../../kernel/queue/Job.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
-import type { Database } from "../../kernel/sql/Database.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { readStoredChain } from "../../pki/x509/Chain.ts"
@@ -56,11 +55,10 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
  * signer is asked again.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
-  type Ended = Outcome<Database>
   const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
-  if (order === undefined || order.revokedAt !== undefined) return { _tag: "Done" } satisfies Ended
+  if (order === undefined || order.revokedAt !== undefined) return Done()
   const leaf = order.certificate === undefined ? undefined : readStoredChain(order.certificate)?.leaf
-  if (leaf === undefined) return { _tag: "Failed", error: "the order has no certificate" } satisfies Ended
+  if (leaf === undefined) return Failed("the order has no certificate")
   const signers = yield* Signers
   const asked = yield* Effect.either(Effect.flatMap(
     signers.of(payload.profile),
@@ -68,13 +66,13 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       revoke?.(leaf, payload.reason) ??
         new SigningFailed({ cause: "signer_failed", detail: "the profile's signer now is not the one that issued" })
   ))
-  if (asked._tag === "Right") return { _tag: "Done", commit: stamp(payload, order) } satisfies Ended
+  if (asked._tag === "Right") return Done({ commit: stamp(payload, order) })
   if (asked.left._tag === "ProfileNotMounted") {
-    return { _tag: "Retry", error: `profile ${payload.profile} is not mounted here` } satisfies Ended
+    return Retry(`profile ${payload.profile} is not mounted here`)
   }
   const { cause, detail } = asked.left
   yield* emit("certificate_revoke_signer_failed", { order_id: order.id, job_id: job.id, error: detail })
-  return { _tag: "Retry", error: `${cause}: ${detail}` } satisfies Ended
+  return Retry(`${cause}: ${detail}`)
 })
 
 /** Who gave a revocation up, where it was not the queue. */

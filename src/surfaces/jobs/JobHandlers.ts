@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import type { AnyHandler, Outcome } from "../../kernel/queue/Handler.ts"
+import type { AnyHandler } from "../../kernel/queue/Handler.ts"
+import { Done, Reschedule, Retry } from "../../kernel/queue/Handler.ts"
 import type { Queue } from "../../kernel/queue/Queue.ts"
 import { handler } from "../../kernel/queue/Runner.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
@@ -55,13 +56,11 @@ const sweep = (budgetSeconds: number, { everySeconds, failure, idle = false, kin
     reachSeconds: everySeconds,
     budgetMillis: () => budgetSeconds * 1000,
     run: () =>
-      idle ? Effect.succeed({ _tag: "Done" } satisfies Outcome<Needs>) : Effect.gen(function*() {
+      idle ? Effect.succeed(Done()) : Effect.gen(function*() {
         const error = yield* Effect.match(run, { onSuccess: () => undefined, onFailure: ({ message }) => message })
-        if (error === undefined) {
-          return { _tag: "Reschedule", at: (yield* currentSeconds) + everySeconds } satisfies Outcome<Needs>
-        }
+        if (error === undefined) return Reschedule((yield* currentSeconds) + everySeconds)
         if (failure !== undefined) yield* emit(failure, { error })
-        return { _tag: "Retry", error, atMost: everySeconds } satisfies Outcome<Needs>
+        return Retry(error, { atMost: everySeconds })
       }),
     abandon: () => Effect.void
   })

@@ -74,7 +74,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       assert.strictEqual(joined, first)
       // The job ends, and leaves what it lacks to a successor.
       yield* sql("UPDATE jobs SET status = 'done' WHERE status = 'running'")
-      if (outcome._tag === "Done") yield* outcome.ifJoined
+      if (outcome._tag === "Done") yield* outcome.ifJoined ?? Effect.void
       const waiting = yield* Effect.fork(settledJob(joined, 30_000))
       yield* TestClock.adjust("1 second")
       assert.isTrue((yield* Fiber.poll(waiting))._tag === "None")
