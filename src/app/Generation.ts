@@ -5,7 +5,8 @@ import type { Roles } from "../domain/Role.ts"
 import * as Admission from "../kernel/http/Admission.ts"
 import * as TlsFiles from "../kernel/http/TlsFiles.ts"
 import { makeAddressSet } from "../kernel/net/Address.ts"
-import type { AnyHandler, Commit, Outcome } from "../kernel/queue/Handler.ts"
+import type { AnyHandler } from "../kernel/queue/Handler.ts"
+import { jobKinds } from "../kernel/queue/Job.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
@@ -72,40 +73,18 @@ const makeUses = () => {
   }
 }
 
-/** The handlers with the services of their generation: the runner needs to know of none of them. */
-const provided = <S, R>(
-  known: ReadonlyArray<AnyHandler<S | R>>,
-  services: Context.Context<S>,
+/** Handlers whose attempts count as uses of their generation: it stays open until the last has ended. */
+const counting = <R>(
+  known: ReadonlyArray<AnyHandler<R>>,
   counted: ReturnType<typeof makeUses>["counted"]
-): ReadonlyArray<AnyHandler<Exclude<S | R, S>>> => {
-  type Left = Exclude<S | R, S>
-  const give = <A, E>(self: Effect.Effect<A, E, S | R>): Effect.Effect<A, E, Left> => Effect.provide(self, services)
-  const commit = (self: Commit<S | R> | undefined): Commit<Left> | undefined => self && give(self)
-  const ended = (outcome: Outcome<S | R>): Outcome<Left> => {
-    if (outcome._tag !== "Done") return outcome
-    const [during, ifJoined] = [commit(outcome.commit), commit(outcome.ifJoined)]
-    const discarded = outcome.discarded && give(outcome.discarded)
-    return {
-      _tag: "Done",
-      ...(during && { commit: during }),
-      ...(ifJoined && { ifJoined }),
-      ...(discarded && { discarded })
-    }
-  }
-  return known.map((one) => ({
-    kind: one.kind,
-    reachSeconds: one.reachSeconds,
-    periodic: one.periodic,
+): ReadonlyArray<AnyHandler<R>> =>
+  known.map((one) => ({
+    ...one,
     prepare: (job) => {
       const prepared = one.prepare(job)
-      return prepared && {
-        budgetMillis: prepared.budgetMillis,
-        run: counted(give(Effect.map(prepared.run, ended))),
-        abandon: (error) => give(prepared.abandon(error))
-      }
+      return prepared && { ...prepared, run: counted(prepared.run) }
     }
   }))
-}
 
 const acmeSurface = Effect.fnUntraced(function*(
   config: Config,
@@ -178,7 +157,7 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
   const sample = yield* samples.make({
-    kinds: handlers(config).map(({ kind }) => kind),
+    kinds: jobKinds,
     profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name)
   })
   const scrape = Effect.gen(function*() {
@@ -244,13 +223,14 @@ export const build = (
         ? yield* acmeSurface(config, process, before, uses.counted)
         : undefined
       const signers = working && (yield* Effect.provide(Signers, working))
+      const known = working === undefined ? [] : yield* Effect.provide(handlers(config), working)
       return {
         config,
         surfaces: [
           ...(serving === undefined ? [] : [serving.surface]),
           ...yield* metricsSurface(config, working !== undefined)
         ],
-        handlers: working === undefined ? [] : provided(handlers(config), working, uses.counted),
+        handlers: counting(known, uses.counted),
         signers: working,
         before: { signers: signers?.bySection, issuers: serving?.issuers.bySection },
         close,

@@ -106,7 +106,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       )
       const runner = yield* Runner.make(
         { ...config.jobs, owner: "host:1:a" },
-        handlers(config).filter(({ kind }) => kind === "audit_sweep")
+        (yield* handlers(config)).filter(({ kind }) => kind === "audit_sweep")
       )
       yield* runner.enqueuePeriodic()
       yield* sql("ALTER TABLE audit_log RENAME TO audit_log_away")
@@ -140,7 +140,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       const kinds = ["audit_sweep", "job_retention_sweep"] as const
       for (const kind of kinds) yield* queue.enqueue({ kind, dedupKey: periodicKey, payload: {} })
       const unwanted = configOf("[audit]\nretention_days = 0\n[jobs]\nretention_days = 0")
-      const runner = yield* Runner.make({ ...unwanted.jobs, owner: "host:1:a" }, handlers(unwanted))
+      const runner = yield* Runner.make({ ...unwanted.jobs, owner: "host:1:a" }, yield* handlers(unwanted))
       yield* runner.pass
       yield* runner.idle
       const statuses = column("SELECT status FROM jobs WHERE kind IN ('audit_sweep', 'job_retention_sweep')")
@@ -148,7 +148,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       yield* runner.enqueuePeriodic()
       assert.deepStrictEqual(yield* statuses, ["done", "done"])
       const wanted = configOf("[audit]\nretention_days = 1")
-      runner.retune(wanted.jobs, handlers(wanted))
+      runner.retune(wanted.jobs, yield* handlers(wanted))
       yield* runner.enqueuePeriodic()
       assert.deepStrictEqual((yield* statuses).toSorted(), ["done", "done", "ready", "ready"])
       yield* runner.pass
@@ -168,7 +168,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
 
   /** One run of each sweep that is due. */
   const runDue = Effect.fnUntraced(function*(config: Config = everything) {
-    const runner = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, handlers(config))
+    const runner = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, yield* handlers(config))
     yield* runner.enqueuePeriodic()
     yield* runner.pass
     yield* runner.idle

@@ -109,7 +109,10 @@ export const startMember = (installation: Installation, process: Process, roles:
     )
     yield* recover(config)
     yield* Effect.provide(crl.initialize, services)
-    return yield* Effect.provide(start({ ...config.jobs, owner }, handlers(config)), services)
+    return yield* Effect.provide(
+      Effect.flatMap(handlers(config), (known) => start({ ...config.jobs, owner }, known)),
+      services
+    )
   })
 
   const life = Effect.scoped(Effect.gen(function*() {

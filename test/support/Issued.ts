@@ -40,7 +40,7 @@ const config = configOf()
 /** Runs the jobs of some kinds that are due, until none is. */
 export const work = (...kinds: ReadonlyArray<JobKind>) =>
   Effect.scoped(Effect.gen(function*() {
-    const wanted = handlers(config).filter(({ kind, periodic }) =>
+    const wanted = (yield* handlers(config)).filter(({ kind, periodic }) =>
       kinds.length === 0 ? !periodic : kinds.includes(kind)
     )
     const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, wanted)

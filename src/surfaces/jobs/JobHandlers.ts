@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import type { AnyHandler } from "../../kernel/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../kernel/queue/Handler.ts"
 import type { Queue } from "../../kernel/queue/Queue.ts"
@@ -15,12 +15,12 @@ import * as keyRevocation from "../../operations/revocation/KeyRevocation.ts"
 import * as signerRevocation from "../../operations/revocation/SignerRevocation.ts"
 import * as passes from "../../operations/Sweeps.ts"
 import type { Entropy } from "../../pki/Entropy.ts"
-import type { Signers } from "../../services/signing/Signer.ts"
-import type { Validator } from "../../services/validation/Validator.ts"
+import { Signers } from "../../services/signing/Signer.ts"
+import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 
-/** What the handlers ask of a worker. */
-export type Needs = Database | Entropy | Queue | Signers | Validator
+/** What the handlers ask of the process; what belongs to a configuration they have from where they are made. */
+type Needs = Database | Entropy | Queue
 
 const daySeconds = 86_400
 const validationMarginMillis = 5000
@@ -42,7 +42,7 @@ interface Sweep {
   readonly failure?: ReaperFailed
   /** Nothing to sweep: the job ends without another, and none is enqueued. */
   readonly idle?: boolean
-  readonly run: Effect.Effect<void, StorageFailed, Database | Queue | Signers>
+  readonly run: Effect.Effect<void, StorageFailed, Database | Queue>
 }
 
 /**
@@ -76,14 +76,17 @@ const signingBudget = (profile: ProfileConfig | undefined): number =>
 const relayBudget = (profile: ProfileConfig | undefined): number =>
   (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
 
-/** Every kind this build runs: kind → operation. */
-export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
+/** Every kind this build runs: kind → operation, with the signers and the validator of its configuration. */
+export const handlers = Effect.fnUntraced(function*(config: Config) {
+  // These alone: an attempt has everything else from the runner.
+  const services = Context.make(Signers, yield* Signers).pipe(Context.add(Validator, yield* Validator))
+  const within = Effect.provide(services)
   const profiles = new Map(config.profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
   const budgetOf = (timeout: number): number => timeout + validationMarginMillis
   const longestRelay = Math.max(0, ...[...profiles.values()].map(({ signer }) => signer.relay.poll_timeout_secs))
   const { audit, jobs, nonce } = config
   const sweeps: ReadonlyArray<Sweep> = [
-    { kind: "local_ca_crl_sweep", everySeconds: daySeconds, idle: profiles.size === 0, run: crl.sweep },
+    { kind: "local_ca_crl_sweep", everySeconds: daySeconds, idle: profiles.size === 0, run: within(crl.sweep) },
     {
       kind: "nonce_sweep",
       everySeconds: Math.max(30, Math.floor(nonce.ttl_seconds / 2)),
@@ -113,20 +116,20 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       run: passes.sweepJobs(jobs.retention_days)
     }
   ]
-  return [
+  const known: ReadonlyArray<AnyHandler<Needs>> = [
     handler<"challenge_validate", Needs>({
       kind: "challenge_validate",
       periodic: false,
       budgetMillis: ({ profile }) =>
         budgetOf(profiles.get(profile)?.challenge.timeout_ms ?? config.challenge.timeout_ms),
-      run: (payload) => verdicts.validate(profiles, payload),
+      run: (payload) => within(verdicts.validate(profiles, payload)),
       abandon: verdicts.abandon
     }),
     handler<"signer_issue", Needs>({
       kind: "signer_issue",
       periodic: false,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
-      run: issuance.issue,
+      run: (payload, job) => within(issuance.issue(payload, job)),
       abandon: (payload, error) => issuance.abandon(payload, error)
     }),
     handler<"signer_relay_issue", Needs>({
@@ -134,14 +137,14 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       periodic: false,
       reachSeconds: longestRelay,
       budgetMillis: ({ profile }) => relayBudget(profiles.get(profile)),
-      run: relaying.relay,
+      run: (payload, job) => within(relaying.relay(payload, job)),
       abandon: (payload, error) => relaying.abandon(payload, error)
     }),
     handler<"signer_revoke", Needs>({
       kind: "signer_revoke",
       periodic: false,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
-      run: signerRevocation.revoke,
+      run: (payload, job) => within(signerRevocation.revoke(payload, job)),
       abandon: (payload, error, { id }) => signerRevocation.abandon(payload, error, id)
     }),
     handler<"key_revoke", Needs>({
@@ -155,9 +158,10 @@ export const handlers = (config: Config): ReadonlyArray<AnyHandler<Needs>> => {
       kind: "local_ca_crl_regenerate",
       periodic: false,
       budgetMillis: () => localCaBudgetMillis,
-      run: crl.regenerate,
+      run: (payload) => within(crl.regenerate(payload)),
       abandon: () => Effect.void // the daily sweep and the next revocation enqueue again
     }),
     ...sweeps.map((one) => sweep(config.jobs.lease_seconds, one))
   ]
-}
+  return known
+})

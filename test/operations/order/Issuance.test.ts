@@ -58,7 +58,10 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   const { database, records, test } = useWorld(backend)
 
   const runner = Effect.suspend(() =>
-    Runner.make({ ...config.jobs, owner: "host:1:a" }, handlers(config).filter(({ periodic }) => !periodic))
+    Effect.flatMap(
+      handlers(config),
+      (known) => Runner.make({ ...config.jobs, owner: "host:1:a" }, known.filter(({ periodic }) => !periodic))
+    )
   )
 
   /** Runs whatever is due until nothing is. */
@@ -469,11 +472,11 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             yield* bothTriggered
             const { idle, pass } = yield* Runner.make(
               { ...config.jobs, max_concurrent: 1, owner: "host:1:a" },
-              handlers(config)
+              yield* handlers(config)
             )
             const other = yield* database.another
             const second = yield* Effect.provideService(
-              Runner.make({ ...config.jobs, max_concurrent: 1, owner: "host:2:b" }, handlers(config)),
+              Runner.make({ ...config.jobs, max_concurrent: 1, owner: "host:2:b" }, yield* handlers(config)),
               Database,
               other
             )
@@ -606,7 +609,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
         yield* challenges.trigger(caller, id)
         const parked = { ...config, profiles: config.profiles.filter(({ name }) => name !== "default") }
-        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "o" }, handlers(parked))
+        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "o" }, yield* handlers(parked))
         yield* pass
         yield* idle
         assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
@@ -990,7 +993,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             yield* first.pass
             yield* Deferred.await(entered)
             yield* TestClock.adjust("2 minutes")
-            const second = yield* Runner.make({ ...config.jobs, owner: "host:2:b" }, handlers(config))
+            const second = yield* Runner.make({ ...config.jobs, owner: "host:2:b" }, yield* handlers(config))
             yield* second.pass
             yield* Effect.orDie(second.idle)
             yield* Deferred.succeed(go, undefined)
@@ -1049,7 +1052,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
           const { idle, pass } = yield* runner
-          const second = yield* Runner.make({ ...config.jobs, owner: "host:2:b" }, handlers(config))
+          const second = yield* Runner.make({ ...config.jobs, owner: "host:2:b" }, yield* handlers(config))
           yield* Effect.all([pass, second.pass], { concurrency: 2 })
           yield* Effect.all([idle, second.idle], { concurrency: 2 })
           assert.strictEqual(yield* orders.certificate(caller, id), handmadeChain)
@@ -1063,7 +1066,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     const diesAfter = Effect.fnUntraced(function*(statements: number) {
       const { driver, killed } = yield* killedAfter(database.driver(), statements)
       const dying = Effect.gen(function*() {
-        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:9:dead" }, handlers(config))
+        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:9:dead" }, yield* handlers(config))
         yield* pass
         yield* Effect.race(Effect.orDie(idle), Deferred.await(killed))
       })

@@ -91,7 +91,10 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         yield* finalized()
         const { driver, killed } = yield* killedAfter(database.driver(), steps)
         const dying = Effect.gen(function*() {
-          const { idle, pass } = yield* Runner.make({ ...relaying.jobs, owner: "host:9:dead" }, handlers(relaying))
+          const { idle, pass } = yield* Runner.make(
+            { ...relaying.jobs, owner: "host:9:dead" },
+            yield* handlers(relaying)
+          )
           yield* pass
           yield* Effect.race(Effect.orDie(idle), Deferred.await(killed))
         })
@@ -116,7 +119,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       yield* finalized()
       let begun: number | undefined
       const owner = "host:9:dead:"
-      const { pass, tend } = yield* Runner.make({ ...relaying.jobs, owner }, handlers(relaying))
+      const { pass, tend } = yield* Runner.make({ ...relaying.jobs, owner }, yield* handlers(relaying))
       const hung = yield* Deferred.make<void>()
       play(() => Effect.zipRight(Deferred.succeed(hung, undefined), Effect.never))
       yield* pass
@@ -130,7 +133,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
       const next = yield* Runner.make(
         { ...relaying.jobs, owner: "host:10:next:", isGone: (other) => other === owner },
-        handlers(relaying)
+        yield* handlers(relaying)
       )
       yield* next.pass
       yield* next.idle

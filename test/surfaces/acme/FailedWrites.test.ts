@@ -67,7 +67,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
     Effect.gen(function*() {
       const { idle, pass } = yield* Runner.make(
         { ...config.jobs, owner: "host:1:a" },
-        handlers(config).filter(({ periodic }) => !periodic)
+        (yield* handlers(config)).filter(({ periodic }) => !periodic)
       )
       let failures = 0
       const repair = Effect.suspend(() => {

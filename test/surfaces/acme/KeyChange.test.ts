@@ -341,7 +341,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* ask(challenge?.url ?? "", {})).status, 200)
       assert.strictEqual((yield* change(old, kid, innerOf(next, kid, old))).status, 200)
       const config = configOf()
-      const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, handlers(config))
+      const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, yield* handlers(config))
       yield* pass
       yield* Effect.orDie(idle)
       assert.deepStrictEqual(probed, [`${challenge?.token}.${old.thumbprint}`])
