@@ -1,5 +1,6 @@
 import { Deferred, Effect, Exit, FiberId, Layer, Scope } from "effect"
 import type { Context } from "effect"
+import type { JobFailure } from "../domain/JobFailure.ts"
 import { limitSentences } from "../domain/Limit.ts"
 import type { Roles } from "../domain/Role.ts"
 import * as Admission from "../kernel/http/Admission.ts"
@@ -39,7 +40,7 @@ export interface Generation {
   /** What is served, and where. */
   readonly surfaces: ReadonlyArray<Surface>
   /** The jobs of this process; none without the worker role. */
-  readonly handlers: ReadonlyArray<AnyHandler<Graph.Kept>>
+  readonly handlers: ReadonlyArray<AnyHandler<Graph.Kept, JobFailure>>
   /** Work before the first claim that needs the signers. */
   readonly signers: Context.Context<Signers> | undefined
   readonly before: Graph.Before
@@ -75,9 +76,9 @@ const makeUses = () => {
 
 /** Handlers whose attempts count as uses of their generation: it stays open until the last has ended. */
 const counting = <R>(
-  known: ReadonlyArray<AnyHandler<R>>,
+  known: ReadonlyArray<AnyHandler<R, JobFailure>>,
   counted: ReturnType<typeof makeUses>["counted"]
-): ReadonlyArray<AnyHandler<R>> =>
+): ReadonlyArray<AnyHandler<R, JobFailure>> =>
   known.map((one) => ({
     ...one,
     prepare: (job) => {

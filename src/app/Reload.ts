@@ -1,5 +1,6 @@
 import { Effect, Ref } from "effect"
 import type { Scope } from "effect"
+import type { JobFailure } from "../domain/JobFailure.ts"
 import type { Running } from "../kernel/queue/Running.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
@@ -20,7 +21,7 @@ export interface Surroundings extends Build {
   /** Of the process: what an old generation still does ends with it. */
   readonly scope: Scope.Scope
   /** Of a process with the worker role. */
-  readonly runner: Running<Kept> | undefined
+  readonly runner: Running<Kept, JobFailure> | undefined
   /** Reads the configuration anew. */
   readonly load: Effect.Effect<Config, CommandFailed>
   /** Makes a configuration the one in force: logging and whatever asks for the current settings go by it from then on. */

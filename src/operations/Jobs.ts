@@ -1,5 +1,6 @@
 import { Data, Effect } from "effect"
 import { isId } from "../domain/Id.ts"
+import { Cancelled } from "../domain/JobFailure.ts"
 import { JobId } from "../kernel/queue/Job.ts"
 import type { JobStatus } from "../kernel/queue/Job.ts"
 import type { JobRecord } from "../kernel/queue/JobRecords.ts"
@@ -44,7 +45,7 @@ export const list = (filters: JobFilters, page: { readonly limit: number; readon
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
   status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
 
-const byOperator = "cancelled by an operator"
+const byOperator = new Cancelled()
 
 /** The abandon step of a waiting job's kind, as for one that is given up by the queue. */
 const abandon = (job: JobRecord, operator: Operator) => {

@@ -2,6 +2,7 @@ import type { Effect } from "effect"
 import { Array, Option, Schema } from "effect"
 import { statusShown as authorizationShown } from "../domain/Authorization.ts"
 import { baseName, DnsName, isWildcard } from "../domain/Identifier.ts"
+import { shown as failureShown } from "../domain/JobFailure.ts"
 import { expiresAt, statusShown } from "../domain/Order.ts"
 import type { JobRecord } from "../kernel/queue/JobRecords.ts"
 import type * as workers from "../kernel/queue/Workers.ts"
@@ -107,7 +108,7 @@ export const jobObject = (job: JobRecord) => ({
   ...timeMember("deadline", job.deadline),
   ...timeMember("leaseUntil", job.leaseUntil),
   ...member("leaseOwner", job.leaseOwner),
-  ...member("lastError", job.lastError),
+  ...member("lastError", job.lastError === undefined ? undefined : failureShown(job.lastError)),
   createdAt: rfc3339(job.createdAt),
   updatedAt: rfc3339(job.updatedAt)
 })

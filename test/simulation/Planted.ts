@@ -49,7 +49,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "a job is given up without its abandon step",
     file: "src/kernel/queue/Settlement.ts",
-    guard: "if (yield* settle(job, abandon(error), row)) {",
+    guard: "if (yield* settle(job, abandon(failure), row)) {",
     without: "if (yield* settle(job, Effect.asVoid(Effect.succeed(abandon)), row)) {"
   },
   {

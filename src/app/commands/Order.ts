@@ -1,5 +1,6 @@
 import { Args, Command } from "@effect/cli"
 import { Console, Effect } from "effect"
+import { shown } from "../../domain/JobFailure.ts"
 import { settledJob } from "../../kernel/queue/Waits.ts"
 import { currentSeconds } from "../../operations/Caller.ts"
 import { orderDetailObject } from "../../operations/Objects.ts"
@@ -101,7 +102,7 @@ const revokeCommand = (kit: Kit) =>
           if (seconds <= 0) return
           const ended = yield* settledJob(job, seconds * 1000)
           if (ended?.status === "failed" || ended?.status === "cancelled") {
-            const why = ended.lastError === undefined ? "" : `: ${ended.lastError}`
+            const why = ended.lastError === undefined ? "" : `: ${shown(ended.lastError)}`
             return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} is ${ended.status}${why}` })
           }
           yield* Console.log(

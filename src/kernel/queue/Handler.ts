@@ -1,5 +1,6 @@
 import type { Effect } from "effect"
 import type { StorageFailed } from "../sql/Database.ts"
+import type { Failure, QueueFailure } from "./Failure.ts"
 import type { Job, JobKind, PayloadOf } from "./Job.ts"
 
 /** Writes that belong to the settlement of an attempt: both commit, or neither. */
@@ -12,7 +13,7 @@ export interface RetryBounds {
 }
 
 /** How an attempt ended (docs/decisions/job-outcomes.md, "Outcomes"). */
-export type Outcome<R> =
+export type Outcome<R, F extends Failure = Failure> =
   /**
    * `ifJoined` runs where somebody enqueued the job again while it ran, in the same transaction once the job has ended in it:
    * then a successor can be enqueued. `discarded` is told when `commit` did not come about, and this attempt's will not any
@@ -25,32 +26,36 @@ export type Outcome<R> =
     readonly discarded?: Effect.Effect<void, never, R>
   }
   /** It may not recur; tried again after backoff while attempts remain. */
-  | ({ readonly _tag: "Retry"; readonly error: string } & RetryBounds)
+  | ({ readonly _tag: "Retry"; readonly failure: F } & RetryBounds)
   /** Trying again cannot help. The abandon step runs. */
-  | { readonly _tag: "Failed"; readonly error: string }
+  | { readonly _tag: "Failed"; readonly failure: F }
   /** Periodic work: due again at an epoch second, attempts from zero. */
-  | { readonly _tag: "Reschedule"; readonly at: number; readonly error?: string }
+  | { readonly _tag: "Reschedule"; readonly at: number; readonly failure?: F }
 
 /** It is done, with what is to be written in the transaction that says so. */
 export const Done = <R = never>(
   writes: Omit<Extract<Outcome<R>, { readonly _tag: "Done" }>, "_tag"> = {}
-): Outcome<R> => ({ _tag: "Done", ...writes })
+): Outcome<R, never> => ({ _tag: "Done", ...writes })
 
 /** Another attempt may succeed. */
-export const Retry = (error: string, bounds: RetryBounds = {}): Outcome<never> => ({ _tag: "Retry", error, ...bounds })
+export const Retry = <F extends Failure>(failure: F, bounds: RetryBounds = {}): Outcome<never, F> => ({
+  _tag: "Retry",
+  failure,
+  ...bounds
+})
 
 /** No other attempt can succeed. */
-export const Failed = (error: string): Outcome<never> => ({ _tag: "Failed", error })
+export const Failed = <F extends Failure>(failure: F): Outcome<never, F> => ({ _tag: "Failed", failure })
 
-/** Due again at an epoch second; an error is kept on the row until then. */
-export const Reschedule = (at: number, error?: string): Outcome<never> => ({
+/** Due again at an epoch second; a failure is kept on the row until then. */
+export const Reschedule = <F extends Failure = never>(at: number, failure?: F): Outcome<never, F> => ({
   _tag: "Reschedule",
   at,
-  ...(error === undefined ? {} : { error })
+  ...(failure === undefined ? {} : { failure })
 })
 
 /** What the runner knows of a kind. */
-export interface Handler<K extends JobKind, R> {
+export interface Handler<K extends JobKind, R, F extends Failure = Failure> {
   readonly kind: K
   /** Milliseconds one attempt may take, read when it begins. */
   readonly budgetMillis: (payload: PayloadOf<K>) => number
@@ -58,13 +63,13 @@ export interface Handler<K extends JobKind, R> {
   readonly reachSeconds?: number
   /** Set for kinds that are enqueued at start and reschedule themselves. */
   readonly periodic: boolean
-  readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R>, StorageFailed, R>
+  readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
   /** Runs in the transaction that gives the job up. `undefined` when the payload could not be read. */
-  readonly abandon: (payload: PayloadOf<K>, error: string, job: Job) => Commit<R>
+  readonly abandon: (payload: PayloadOf<K>, failure: F | QueueFailure, job: Job) => Commit<R>
 }
 
 /** A handler whose kind no longer matters: what the runner keeps in its table. */
-export interface AnyHandler<R> {
+export interface AnyHandler<R, F extends Failure = Failure> {
   readonly kind: JobKind
   readonly reachSeconds: number
   readonly periodic: boolean
@@ -72,8 +77,8 @@ export interface AnyHandler<R> {
   readonly prepare: (job: Job) =>
     | {
       readonly budgetMillis: number
-      readonly run: Effect.Effect<Outcome<R>, StorageFailed, R>
-      readonly abandon: (error: string) => Commit<R>
+      readonly run: Effect.Effect<Outcome<R, F>, StorageFailed, R>
+      readonly abandon: (failure: F | QueueFailure) => Commit<R>
     }
     | undefined
 }

@@ -4,6 +4,8 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
+import type { Failure } from "./Failure.ts"
+import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
 import type { AnyHandler, Handler, Outcome } from "./Handler.ts"
 import type { BackoffPolicy, Job, JobKind } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
@@ -33,7 +35,9 @@ export interface RunnerOptions extends Tuning {
 }
 
 /** Fits a handler for the runner's table. */
-export const handler = <K extends JobKind, R>(self: Handler<K, R>): AnyHandler<R> => ({
+export const handler = <K extends JobKind, R, F extends Failure = Failure>(
+  self: Handler<K, R, F>
+): AnyHandler<R, F> => ({
   kind: self.kind,
   reachSeconds: self.reachSeconds ?? 0,
   periodic: self.periodic,
@@ -42,7 +46,7 @@ export const handler = <K extends JobKind, R>(self: Handler<K, R>): AnyHandler<R
     return payload === undefined ? undefined : {
       budgetMillis: self.budgetMillis(payload),
       run: self.run(payload, job),
-      abandon: (error) => self.abandon(payload, error, job)
+      abandon: (failure) => self.abandon(payload, failure, job)
     }
   }
 })
@@ -67,11 +71,11 @@ const settlementRetries = Schedule.union(Schedule.exponential("100 millis"), Sch
 const tendMillis = 1000
 
 /** What handlers are for. */
-export const kindsOf = <R>(handlers: ReadonlyArray<AnyHandler<R>>): ReadonlyArray<JobKind> =>
+export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: JobKind }>): ReadonlyArray<JobKind> =>
   handlers.map(({ kind }) => kind)
 
 /** The parts of a runner: `Running.start` sets them going, tests step through them. */
-export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>>) =>
+export const make = <R, F extends Failure>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R, F>>) =>
   Effect.gen(function*() {
     const { owner } = given
     let [options, handlers]: [Tuning, typeof known] = [given, known]
@@ -108,7 +112,11 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         }))
 
     /** What was found out and could not be written: the job is tried again as if the attempt had not been made. */
-    const settleExit = (ended: Settlement.Ended<R>, exit: Exit.Exit<Outcome<R>, StorageFailed>, current: Attempt) =>
+    const settleExit = (
+      ended: Settlement.Ended<R, F>,
+      exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
+      current: Attempt
+    ) =>
       Effect.flatMap(Leases.lifeMillis, (life) =>
         Effect.catchAll(
           insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis)),
@@ -133,16 +141,16 @@ export const make = <R>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R>
         const life = yield* Leases.lifeMillis
         if (deadline <= startedAt) {
           yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
-          return yield* insisting(settlement.giveUp(ended, Settlement.deadlinePassed), life + giveUpMillis)
+          return yield* insisting(settlement.giveUp(ended, new DeadlinePassed()), life + giveUpMillis)
         }
         // Met with its attempts used: the runner that took the last one died.
         if (job.attempts > job.maxAttempts && !ended.periodic) {
-          return yield* insisting(settlement.giveUp(ended, "the attempts are used up"), life + giveUpMillis)
+          return yield* insisting(settlement.giveUp(ended, new AttemptsUsedUp()), life + giveUpMillis)
         }
         if (prepared === undefined) {
-          return yield* insisting(settlement.giveUp(ended, "the payload cannot be read"), life + giveUpMillis)
+          return yield* insisting(settlement.giveUp(ended, new PayloadUnreadable()), life + giveUpMillis)
         }
-        const fiber: Fiber.RuntimeFiber<Outcome<R>, StorageFailed> = yield* Effect.fork(prepared.run)
+        const fiber: Fiber.RuntimeFiber<Outcome<R, F>, StorageFailed> = yield* Effect.fork(prepared.run)
         const current: Attempt = {
           job,
           heldAt,

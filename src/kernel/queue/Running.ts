@@ -3,6 +3,7 @@ import type { Scope } from "effect"
 import type { Entropy } from "../../pki/Entropy.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import type { Failure } from "./Failure.ts"
 import type { AnyHandler } from "./Handler.ts"
 import * as jobs from "./Jobs.ts"
 import { Queue } from "./Queue.ts"
@@ -12,12 +13,12 @@ import { kindsOf, make } from "./Runner.ts"
 const overdueCheckMillis = 100
 
 /** A runner at work. */
-export interface Running<R> {
+export interface Running<R, F extends Failure = Failure> {
   /**
    * Goes over to other settings and handlers. Attempts that run finish with those they began with; periodic kinds not
    * known before are enqueued.
    */
-  readonly retune: (tuning: Tuning, handlers: ReadonlyArray<AnyHandler<R>>) => Effect.Effect<void>
+  readonly retune: (tuning: Tuning, handlers: ReadonlyArray<AnyHandler<R, F>>) => Effect.Effect<void>
   /** No more claims, five seconds for running attempts, the rest handed back uncounted; answers how many those were. */
   readonly stop: Effect.Effect<number>
 }
@@ -26,10 +27,10 @@ export interface Running<R> {
  * Claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A failing or panicking
  * handler or a database that is away ends an attempt, never the runner.
  */
-export const start = <R>(
+export const start = <R, F extends Failure>(
   options: RunnerOptions,
-  handlers: ReadonlyArray<AnyHandler<R>>
-): Effect.Effect<Running<R>, StorageFailed, Queue | Database | Entropy | Scope.Scope | R> =>
+  handlers: ReadonlyArray<AnyHandler<R, F>>
+): Effect.Effect<Running<R, F>, StorageFailed, Queue | Database | Entropy | Scope.Scope | R> =>
   Effect.gen(function*() {
     const queue = yield* Queue
     const { owner } = options

@@ -3,6 +3,8 @@ import type { Entropy } from "../../pki/Entropy.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { transaction } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import type { Failure, QueueFailure } from "./Failure.ts"
+import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Failure.ts"
 import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
 import type { BackoffPolicy, Job } from "./Job.ts"
 import { backoffSeconds } from "./Job.ts"
@@ -14,11 +16,11 @@ import { lifeMillis, spentSince } from "./Leases.ts"
 class LeaseLost extends Data.TaggedError("LeaseLost") {}
 
 /** An attempt that has ended: its job, whether its kind is periodic, and the kind's abandon step. */
-export interface Ended<R> {
+export interface Ended<R, F extends Failure> {
   readonly job: Job
   readonly periodic: boolean
   readonly startedAt: number
-  readonly abandon: (error: string) => Commit<R>
+  readonly abandon: (failure: F | QueueFailure) => Commit<R>
 }
 
 /**
@@ -30,11 +32,6 @@ export type Ending = "timeout" | "shutdown" | "lost" | "unheld" | undefined
 /** An attempt that had its row while it ran. */
 export type Ran = Pick<Holding, "spentAt"> & { readonly ending: Ending }
 
-/** The error of a job given up because its deadline passed; abandon steps tell it from others. */
-export const deadlinePassed = "deadline passed"
-
-const maxError = 2000
-const cut = (error: string): string => error.slice(0, maxError)
 const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
 const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts: job.attempts })
 const currentSeconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
@@ -70,41 +67,49 @@ export const make = (options: {
     )
 
   /** `failed`, with the abandon step. */
-  const giveUp = Effect.fnUntraced(function*<R>({ abandon, job }: Ended<R>, error: string) {
-    const row = jobs.settle(attemptOf(job), "failed", cut(error), yield* currentSeconds)
-    if (yield* settle(job, abandon(error), row)) {
-      yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error })
+  const giveUp = Effect.fnUntraced(function*<R, F extends Failure>(
+    { abandon, job }: Ended<R, F>,
+    failure: F | QueueFailure
+  ) {
+    const row = jobs.settle(attemptOf(job), "failed", failure.row, yield* currentSeconds)
+    if (yield* settle(job, abandon(failure), row)) {
+      yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error: failure.text })
     }
   })
 
   /** `ready` again, or given up when the attempts are used. Periodic work never is. */
-  const tryAgain = Effect.fnUntraced(function*<R>(ended: Ended<R>, error: string, delaySeconds: number, ran: Ran) {
+  const tryAgain = Effect.fnUntraced(function*<R, F extends Failure>(
+    ended: Ended<R, F>,
+    failure: F | QueueFailure,
+    delaySeconds: number,
+    ran: Ran
+  ) {
     const { job, periodic } = ended
-    if (job.attempts >= job.maxAttempts && !periodic) return yield* giveUp(ended, error)
+    if (job.attempts >= job.maxAttempts && !periodic) return yield* giveUp(ended, failure)
     const now = yield* currentSeconds
     const deadline = job.deadline ?? Number.POSITIVE_INFINITY
     if (now >= deadline) {
       yield* emit("job_deadline_passed", { ...facts(job), attempts: job.attempts })
-      return yield* giveUp(ended, deadlinePassed)
+      return yield* giveUp(ended, new DeadlinePassed())
     }
     const runAt = Math.min(now + delaySeconds, deadline)
     const spent = spentSince(ran, yield* lifeMillis) + runAt - now
-    const to = { runAt, attemptsAfter: job.attempts, spent, error: cut(error), now }
+    const to = { runAt, attemptsAfter: job.attempts, spent, error: failure.row, now }
     if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
-      yield* emit("job_run_retried", { ...facts(job), attempts: job.attempts, error })
+      yield* emit("job_run_retried", { ...facts(job), attempts: job.attempts, error: failure.text })
       yield* options.onDueLater(runAt)
     }
   })
 
-  const tryAgainLater = <R>(
-    ended: Ended<R>,
-    error: string,
+  const tryAgainLater = <R, F extends Failure>(
+    ended: Ended<R, F>,
+    failure: F | QueueFailure,
     ran: Ran,
     { atLeast = 0, atMost = Number.POSITIVE_INFINITY }: RetryBounds = {}
   ) =>
     Effect.flatMap(options.entropy.fraction, (fraction) => {
       const backoff = backoffSeconds(ended.job.attempts, options.backoff(), fraction)
-      return tryAgain(ended, error, Math.min(Math.max(backoff, atLeast), atMost), ran)
+      return tryAgain(ended, failure, Math.min(Math.max(backoff, atLeast), atMost), ran)
     })
 
   /** `ready` again, due now, as if the attempt had not been made. */
@@ -118,36 +123,40 @@ export const make = (options: {
   const handBack = (job: Job, ran: Ran) =>
     Effect.flatMap(uncount(job, ran), (settled) => settled ? options.onHandedBack : Effect.void)
 
-  const conclude = Effect.fnUntraced(function*<R>(ended: Ended<R>, outcome: Outcome<R>, ran: Ran) {
-    const { job } = ended
-    switch (outcome._tag) {
-      case "Retry":
-        return yield* tryAgainLater(ended, outcome.error, ran, outcome)
-      case "Failed":
-        return yield* giveUp(ended, outcome.error)
-      case "Done": {
-        const millis = yield* Clock.currentTimeMillis
-        const { commit = Effect.void, ifJoined = Effect.void } = outcome
-        const row = Effect.tap(
-          jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000)),
-          (settled) => settled?.joined === 1 ? ifJoined : Effect.void
-        )
-        if (yield* settle(job, commit, row)) {
-          yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
-        } else yield* outcome.discarded ?? Effect.void
-        return
-      }
-      case "Reschedule": {
-        const now = yield* currentSeconds
-        const to = { runAt: outcome.at, attemptsAfter: 0, spent: 0, error: outcome.error, now }
-        if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) yield* options.onDueLater(outcome.at)
+  const conclude = Effect.fnUntraced(
+    function*<R, F extends Failure>(ended: Ended<R, F>, outcome: Outcome<R, F>, ran: Ran) {
+      const { job } = ended
+      switch (outcome._tag) {
+        case "Retry":
+          return yield* tryAgainLater(ended, outcome.failure, ran, outcome)
+        case "Failed":
+          return yield* giveUp(ended, outcome.failure)
+        case "Done": {
+          const millis = yield* Clock.currentTimeMillis
+          const { commit = Effect.void, ifJoined = Effect.void } = outcome
+          const row = Effect.tap(
+            jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000)),
+            (settled) => settled?.joined === 1 ? ifJoined : Effect.void
+          )
+          if (yield* settle(job, commit, row)) {
+            yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
+          } else yield* outcome.discarded ?? Effect.void
+          return
+        }
+        case "Reschedule": {
+          const now = yield* currentSeconds
+          const to = { runAt: outcome.at, attemptsAfter: 0, spent: 0, error: outcome.failure?.row, now }
+          if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
+            yield* options.onDueLater(outcome.at)
+          }
+        }
       }
     }
-  })
+  )
 
-  const exited = <R>(
-    ended: Ended<R>,
-    exit: Exit.Exit<Outcome<R>, StorageFailed>,
+  const exited = <R, F extends Failure>(
+    ended: Ended<R, F>,
+    exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
     ran: Ran
   ): Effect.Effect<void, StorageFailed, R | Database> => {
     if (Exit.isSuccess(exit)) return conclude(ended, exit.value, ran)
@@ -156,7 +165,7 @@ export const make = (options: {
     if (Cause.isInterrupted(cause)) {
       switch (ran.ending) {
         case "timeout":
-          return tryAgainLater(ended, "the attempt took longer than its budget", ran)
+          return tryAgainLater(ended, new BudgetSpent(), ran)
         case "lost":
           return leaseLost(job)
         default:
@@ -164,11 +173,11 @@ export const make = (options: {
       }
     }
     const failure = Cause.failureOption(cause)
-    if (failure._tag === "Some") return tryAgainLater(ended, failure.value.message, ran)
-    const error = cut(String(Cause.squash(cause)))
+    if (failure._tag === "Some") return tryAgainLater(ended, new DatabaseFailed({ detail: failure.value.message }), ran)
+    const panicked = new Panicked({ detail: cut(String(Cause.squash(cause))) })
     return Effect.zipRight(
-      emit("job_run_panicked", { ...facts(job), attempts: job.attempts, error }),
-      tryAgain(ended, error, 0, ran)
+      emit("job_run_panicked", { ...facts(job), attempts: job.attempts, error: panicked.text }),
+      tryAgain(ended, panicked, 0, ran)
     )
   }
 

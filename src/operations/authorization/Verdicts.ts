@@ -13,6 +13,8 @@ import { keyAuthorization } from "../../domain/Challenge.ts"
 import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
 import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName } from "../../domain/Identifier.ts"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import { ProfileNotServed, ValidationPostponed } from "../../domain/JobFailure.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { Done, Reschedule, Retry } from "../../kernel/queue/Handler.ts"
@@ -109,7 +111,7 @@ export const validate = Effect.fnUntraced(function*(
 ) {
   const profile = profiles.get(payload.profile)
   if (profile === undefined) {
-    return Retry(`profile ${payload.profile} is not mounted here`)
+    return Retry(new ProfileNotServed({ profile: payload.profile }))
   }
   const id = makeChallengeId(payload.challenge_id)
   const challenge = yield* authorizations.findForValidation(id, profile.name)
@@ -133,7 +135,7 @@ export const validate = Effect.fnUntraced(function*(
   if (verdict.left._tag === "ChallengePostponed") {
     const { detail } = verdict.left
     yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
-    return Reschedule(now + postponedSeconds, detail)
+    return Reschedule(now + postponedSeconds, new ValidationPostponed({ detail }))
   }
   const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
   const { http_01, tls_alpn_01 } = profile.challenge
@@ -143,11 +145,11 @@ export const validate = Effect.fnUntraced(function*(
 })
 
 /** The queue gave the validation up: challenge, authorization and order `invalid`. */
-export const abandon = (payload: PayloadOf<"challenge_validate">, error: string) =>
+export const abandon = (payload: PayloadOf<"challenge_validate">, failure: JobFailure) =>
   Effect.gen(function*() {
     const id = makeChallengeId(payload.challenge_id)
     const challenge = yield* authorizations.findForValidation(id, payload.profile)
     if (challenge === undefined || challenge.status !== "processing") return
-    const told = afterCommit(emit("challenge_validation_abandoned", { challenge_id: id, error }))
+    const told = afterCommit(emit("challenge_validation_abandoned", { challenge_id: id, error: failure.text }))
     yield* commitRefused(challenge, new ValidationAbandoned(), told)
   })

@@ -1,4 +1,5 @@
 import { Data, Effect, Either } from "effect"
+import { IssuerNotServed, ListNotSigned, ListsOvertaken } from "../../domain/JobFailure.ts"
 import { Done, Retry } from "../../kernel/queue/Handler.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
@@ -134,7 +135,7 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
   const { crlIssuers } = yield* Signers
   const crl = crlIssuers.find(({ id }) => id === issuer)
   if (crl === undefined) {
-    return Retry(`no profile here signs with the CA ${issuer}`)
+    return Retry(new IssuerNotServed({ issuer }))
   }
   for (let pass = 0; pass < passes; pass++) {
     const ended = yield* Effect.either(publish(crl, yield* crls.findHead(issuer)))
@@ -142,12 +143,12 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
       if (ended.left._tag === "StorageFailed") return yield* ended.left
       const error = ended.left.message
       yield* emit("local_ca_crl_initialization_failed", { issuer, error })
-      return Retry(error)
+      return Retry(new ListNotSigned({ detail: error }))
     }
     if (!ended.right) continue
     return Done({ ifJoined: enqueue(crl) })
   }
-  return Retry("other workers stored their lists first")
+  return Retry(new ListsOvertaken())
 })
 
 /** Whether the stored list is past half of its validity, lacks a revocation that is recorded, or is of a time to come. */

@@ -1,9 +1,10 @@
 import { Clock, Effect, Either } from "effect"
-import type { IssueFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
+import { DeadlinePassed } from "../../kernel/queue/Failure.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
-import { deadlinePassed } from "../../kernel/queue/Settlement.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { reopenCsr } from "../../pki/x509/Csr.ts"
@@ -43,10 +44,12 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       case "CsrRejected":
         return Done({ commit: rejected(payload, order, signed.left.detail) })
       case "ProfileNotMounted":
-        return Retry(`profile ${payload.profile} is not mounted here`)
-      case "SigningFailed":
-        yield* emit("order_finalize_issuance_failed", { order_id: id, error: signed.left.detail })
-        return Retry(`${signed.left.cause}: ${signed.left.detail}`)
+        return Retry(new ProfileNotServed({ profile: payload.profile }))
+      case "SigningFailed": {
+        const { cause, detail } = signed.left
+        yield* emit("order_finalize_issuance_failed", { order_id: id, error: detail })
+        return Retry(new SignerFailed({ cause, detail }))
+      }
     }
   }
   // The order ended meanwhile: what it would have had is nobody's.
@@ -54,7 +57,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const { discarded = Effect.void, serial } = signed.right
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
     yield* discarded
-    return Failed(deadlinePassed)
+    return Failed(new DeadlinePassed())
   }
   const commit = Effect.flatMap(
     stored(payload, job, order, csr.right, signed.right),
@@ -72,13 +75,5 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   return Done({ commit, discarded: unlessStored })
 })
 
-/** What the audit trail calls the end of a job by its last error: a failed signing says it in its first word. */
-export const causeOf = (lastError: string): IssueFailureCause => {
-  if (lastError === deadlinePassed) return "order_expired"
-  const words = ["lint_failed", "chain_rejected", "script_failed", "upstream_refused", "poll_timeout"] as const
-  return words.find((word) => lastError.startsWith(`${word}:`)) ?? "attempts_exhausted"
-}
-
 /** The signing is given up, by the queue or an operator. */
-export const abandon = (payload: Payload, error: string, by?: GivenUpBy) =>
-  abandoned(payload, error, causeOf(error), by)
+export const abandon = (payload: Payload, failure: JobFailure, by?: GivenUpBy) => abandoned(payload, failure, by)

@@ -3,6 +3,7 @@ import type { IssuanceFailed } from "../../domain/AcmeError.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
 import type { AuditRow, IssueFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
+import type { JobFailure } from "../../domain/JobFailure.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
 import type { ClientFacts, Job } from "../../kernel/queue/Job.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
@@ -117,11 +118,24 @@ export const stored = Effect.fnUntraced(
 /** Who gave an issuance up, where it was not the queue. */
 export type GivenUpBy = Pick<AuditRow<"certificate_issue_failed">, "actorKind" | "actorId">
 
+/** What the audit trail calls the end of a job that is given up. */
+const causeOf = (failure: JobFailure): IssueFailureCause => {
+  switch (failure._tag) {
+    case "Cancelled":
+      return "cancelled"
+    case "DeadlinePassed":
+      return "order_expired"
+    case "SignerFailed":
+      return failure.cause === "signer_failed" ? "attempts_exhausted" : failure.cause
+    default:
+      return "attempts_exhausted"
+  }
+}
+
 /** Given up, by the queue or an operator: the order ends `invalid`, with its audit row, in one transaction. */
 export const abandoned = (
   of: Issuance,
-  error: string,
-  cause: IssueFailureCause,
+  failure: JobFailure,
   by: GivenUpBy | undefined,
   problem: IssuanceFailed = new IssuanceAbandoned()
 ) =>
@@ -132,7 +146,7 @@ export const abandoned = (
     yield* audit.insert({
       ...rowOf(of, order, problem),
       ...by,
-      detail: { cause: by === undefined ? cause : "cancelled", error: error.slice(0, 500) }
+      detail: { cause: causeOf(failure), error: failure.text.slice(0, 500) }
     })
-    yield* afterCommit(emit("order_finalize_abandoned", { order_id: id, error }))
+    yield* afterCommit(emit("order_finalize_abandoned", { order_id: id, error: failure.text }))
   })

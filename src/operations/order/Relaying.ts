@@ -6,9 +6,11 @@ import {
   UpstreamTooSlow
 } from "../../domain/AcmeError.ts"
 import { OrderId } from "../../domain/Id.ts"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
+import { DeadlinePassed } from "../../kernel/queue/Failure.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
-import { deadlinePassed } from "../../kernel/queue/Settlement.ts"
 import { Database, StorageFailed, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { reopenCsr } from "../../pki/x509/Csr.ts"
@@ -20,7 +22,6 @@ import * as orders from "../../store/orders/Orders.ts"
 import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
 import { currentSeconds } from "../Caller.ts"
-import { causeOf } from "./Issuance.ts"
 import type { GivenUpBy, Issuance } from "./IssuanceEnds.ts"
 import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
 
@@ -118,7 +119,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     // The order ended meanwhile: what it would have had is nobody's.
     const millis = yield* Clock.currentTimeMillis
     if (job.deadline !== undefined && millis >= job.deadline * 1000) {
-      return Failed(deadlinePassed)
+      return Failed(new DeadlinePassed())
     }
     const commit = Effect.flatMap(
       stored(issuance, job, order, csr.right, relayed.right),
@@ -133,37 +134,31 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     case "CsrRejected":
       return refused(failure.detail)
     case "ProfileNotMounted":
-      return Retry(`profile ${payload.profile} is not mounted here`)
+      return Retry(new ProfileNotServed({ profile: payload.profile }))
     case "SigningFailed": {
       const { again, cause, detail, problemType } = failure
       yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
-      const isName = problemType === "rejectedIdentifier" ? "rejectedIdentifier: " : ""
-      const error = `${cause}: ${isName}${detail}`
+      const failed = new SignerFailed({ cause, detail, problemType })
       const isOver = cause === "upstream_refused" || cause === "poll_timeout"
-      return isOver ? Failed(error) : Retry(error, again)
+      return isOver ? Failed(failed) : Retry(failed, again)
     }
   }
 })
 
-/** The problem an order ends with, by the last error of its job. What kept the upstream is the operator's to know. */
-const problemBy = (error: string) => {
-  if (error.startsWith("poll_timeout:")) return new UpstreamTooSlow()
-  const [, name, detail] = /^upstream_refused: (rejectedIdentifier: )?(.*)$/s.exec(error) ?? []
-  if (detail === undefined) return new IssuanceAbandoned()
-  return name === undefined ? new UpstreamRefusedOrder({ detail }) : new UpstreamRefusedName({ detail })
+/** The problem an order ends with. What kept the upstream is the operator's to know. */
+const problemBy = (failure: JobFailure) => {
+  if (failure._tag !== "SignerFailed") return new IssuanceAbandoned()
+  const { cause, detail, isOfName } = failure
+  if (cause === "poll_timeout") return new UpstreamTooSlow()
+  if (cause !== "upstream_refused") return new IssuanceAbandoned()
+  return isOfName ? new UpstreamRefusedName({ detail }) : new UpstreamRefusedOrder({ detail })
 }
 
 /** The relaying is given up, by the queue or an operator: the order and what is known of the upstream's end `invalid`. */
-export const abandon = (payload: Payload, error: string, by?: GivenUpBy) =>
+export const abandon = (payload: Payload, failure: JobFailure, by?: GivenUpBy) =>
   Effect.gen(function*() {
     const orderId = OrderId(payload.order_id)
     const row = yield* upstreamOrders.find(orderId)
-    yield* abandoned(
-      issuanceOf(payload, row),
-      error,
-      causeOf(error),
-      by,
-      by === undefined ? problemBy(error) : undefined
-    )
-    yield* upstreamOrders.end({ orderId, status: "invalid", error, now: yield* currentSeconds })
+    yield* abandoned(issuanceOf(payload, row), failure, by, problemBy(failure))
+    yield* upstreamOrders.end({ orderId, status: "invalid", error: failure.text, now: yield* currentSeconds })
   })

@@ -2,6 +2,8 @@ import { Effect } from "effect"
 import { ServerInternal } from "../../domain/AcmeError.ts"
 import type { AuditRow, RevokeFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import { CertificateMissing, ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { JobId } from "../../kernel/queue/Job.ts"
@@ -58,7 +60,7 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
   if (order === undefined || order.revokedAt !== undefined) return Done()
   const leaf = order.certificate === undefined ? undefined : readStoredChain(order.certificate)?.leaf
-  if (leaf === undefined) return Failed("the order has no certificate")
+  if (leaf === undefined) return Failed(new CertificateMissing())
   const signers = yield* Signers
   const asked = yield* Effect.either(Effect.flatMap(
     signers.of(payload.profile),
@@ -68,31 +70,33 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   ))
   if (asked._tag === "Right") return Done({ commit: stamp(payload, order) })
   if (asked.left._tag === "ProfileNotMounted") {
-    return Retry(`profile ${payload.profile} is not mounted here`)
+    return Retry(new ProfileNotServed({ profile: payload.profile }))
   }
   const { cause, detail } = asked.left
   yield* emit("certificate_revoke_signer_failed", { order_id: order.id, job_id: job.id, error: detail })
-  return Retry(`${cause}: ${detail}`)
+  return Retry(new SignerFailed({ cause, detail }))
 })
+
+const causeOf = (failure: JobFailure): RevokeFailureCause => {
+  if (failure._tag === "Cancelled") return "cancelled"
+  return failure._tag === "SignerFailed" && failure.cause === "script_failed" ? "script_failed" : "signer_failed"
+}
 
 /** Who gave a revocation up, where it was not the queue. */
 export type GivenUpBy = Pick<AuditRow<"certificate_revoke_failed">, "actorKind" | "actorId">
 
 /** The revocation is given up, by the queue or an operator: the order stays as it is, and a row says so. */
-export const abandon = (payload: Payload, error: string, jobId: JobId, by?: GivenUpBy) =>
+export const abandon = (payload: Payload, failure: JobFailure, jobId: JobId, by?: GivenUpBy) =>
   Effect.gen(function*() {
     const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
-    const cause: RevokeFailureCause = by !== undefined
-      ? "cancelled"
-      : error.startsWith("script_failed:")
-      ? "script_failed"
-      : "signer_failed"
     yield* audit.insert({
       event: "certificate_revoke_failed",
       ...factsOf(payload, order),
       ...by,
       reason: problemType(new ServerInternal({})),
-      detail: { cause, error: error.slice(0, 500) }
+      detail: { cause: causeOf(failure), error: failure.text.slice(0, 500) }
     })
-    yield* afterCommit(emit("certificate_revoke_abandoned", { order_id: payload.order_id, job_id: jobId, error }))
+    yield* afterCommit(
+      emit("certificate_revoke_abandoned", { order_id: payload.order_id, job_id: jobId, error: failure.text })
+    )
   })

@@ -1,5 +1,6 @@
 import { Context, Data } from "effect"
 import type { Effect } from "effect"
+import type { SignerFailed } from "../../domain/JobFailure.ts"
 import type { CrlSigner } from "../../pki/x509/Crl.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
 import type { TokenStore } from "./relay/Strategy.ts"
@@ -32,13 +33,7 @@ export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly deta
 
 /** Anything else went wrong; the attempt may be repeated. `cause` is the word for the audit trail. */
 export class SigningFailed extends Data.TaggedError("SigningFailed")<{
-  readonly cause:
-    | "lint_failed"
-    | "chain_rejected"
-    | "script_failed"
-    | "upstream_refused"
-    | "poll_timeout"
-    | "signer_failed"
+  readonly cause: SignerFailed["cause"]
   readonly detail: string
   /** Of a definite refusal, the suffix of the problem type it came with. */
   readonly problemType?: string

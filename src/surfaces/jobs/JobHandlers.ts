@@ -1,4 +1,6 @@
 import { Context, Effect } from "effect"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import { DatabaseFailed } from "../../kernel/queue/Failure.ts"
 import type { AnyHandler } from "../../kernel/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../kernel/queue/Handler.ts"
 import type { Queue } from "../../kernel/queue/Queue.ts"
@@ -49,8 +51,11 @@ interface Sweep {
  * A sweep at a cadence. An error is logged, kept on the row, and never ends the schedule: it is tried again after backoff, or
  * at the cadence if that is sooner.
  */
-const sweep = (budgetSeconds: number, { everySeconds, failure, idle = false, kind, run }: Sweep): AnyHandler<Needs> =>
-  handler<typeof kind, Needs>({
+const sweep = (
+  budgetSeconds: number,
+  { everySeconds, failure, idle = false, kind, run }: Sweep
+): AnyHandler<Needs, JobFailure> =>
+  handler<typeof kind, Needs, JobFailure>({
     kind,
     periodic: !idle,
     reachSeconds: everySeconds,
@@ -60,7 +65,7 @@ const sweep = (budgetSeconds: number, { everySeconds, failure, idle = false, kin
         const error = yield* Effect.match(run, { onSuccess: () => undefined, onFailure: ({ message }) => message })
         if (error === undefined) return Reschedule((yield* currentSeconds) + everySeconds)
         if (failure !== undefined) yield* emit(failure, { error })
-        return Retry(error, { atMost: everySeconds })
+        return Retry(new DatabaseFailed({ detail: error }), { atMost: everySeconds })
       }),
     abandon: () => Effect.void
   })
@@ -116,8 +121,8 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       run: passes.sweepJobs(jobs.retention_days)
     }
   ]
-  const known: ReadonlyArray<AnyHandler<Needs>> = [
-    handler<"challenge_validate", Needs>({
+  const known: ReadonlyArray<AnyHandler<Needs, JobFailure>> = [
+    handler<"challenge_validate", Needs, JobFailure>({
       kind: "challenge_validate",
       periodic: false,
       budgetMillis: ({ profile }) =>
@@ -125,36 +130,36 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       run: (payload) => within(verdicts.validate(profiles, payload)),
       abandon: verdicts.abandon
     }),
-    handler<"signer_issue", Needs>({
+    handler<"signer_issue", Needs, JobFailure>({
       kind: "signer_issue",
       periodic: false,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: (payload, job) => within(issuance.issue(payload, job)),
-      abandon: (payload, error) => issuance.abandon(payload, error)
+      abandon: (payload, failure) => issuance.abandon(payload, failure)
     }),
-    handler<"signer_relay_issue", Needs>({
+    handler<"signer_relay_issue", Needs, JobFailure>({
       kind: "signer_relay_issue",
       periodic: false,
       reachSeconds: longestRelay,
       budgetMillis: ({ profile }) => relayBudget(profiles.get(profile)),
       run: (payload, job) => within(relaying.relay(payload, job)),
-      abandon: (payload, error) => relaying.abandon(payload, error)
+      abandon: (payload, failure) => relaying.abandon(payload, failure)
     }),
-    handler<"signer_revoke", Needs>({
+    handler<"signer_revoke", Needs, JobFailure>({
       kind: "signer_revoke",
       periodic: false,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: (payload, job) => within(signerRevocation.revoke(payload, job)),
-      abandon: (payload, error, { id }) => signerRevocation.abandon(payload, error, id)
+      abandon: (payload, failure, { id }) => signerRevocation.abandon(payload, failure, id)
     }),
-    handler<"key_revoke", Needs>({
+    handler<"key_revoke", Needs, JobFailure>({
       kind: "key_revoke",
       periodic: false,
       budgetMillis: () => config.jobs.lease_seconds * 1000,
       run: keyRevocation.revokeAll,
       abandon: () => Effect.void // the key stays burnt; `order revoke` is left for what is listed of it
     }),
-    handler<"local_ca_crl_regenerate", Needs>({
+    handler<"local_ca_crl_regenerate", Needs, JobFailure>({
       kind: "local_ca_crl_regenerate",
       periodic: false,
       budgetMillis: () => localCaBudgetMillis,

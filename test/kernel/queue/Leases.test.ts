@@ -1,6 +1,7 @@
 import { Clock, Deferred, Effect, Exit, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
+import { Done, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
@@ -11,7 +12,8 @@ import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
 
-const done: Outcome<Database> = { _tag: "Done" }
+const done: Outcome<Database> = Done()
+const failing = (text: string) => ({ text, row: text })
 const day = 86_400
 
 const tuning = {
@@ -260,7 +262,7 @@ describe.each(databases)("leases on $name", (backend) => {
           run: (_, job) =>
             Effect.as(
               Effect.sync(() => (taken = job.spentSeconds)),
-              { _tag: "Retry", error: "no", atMost: 7 } as const
+              Retry(failing("no"), { atMost: 7 })
             ),
           abandon: () => Effect.void
         })
@@ -284,10 +286,10 @@ describe.each(databases)("leases on $name", (backend) => {
         let ran = 0
         let swept = 0
         const handlers = [
-          validation(Effect.sync(() => ++ran === 1 ? { _tag: "Retry", error: "not yet" } as const : done)),
+          validation(Effect.sync(() => ++ran === 1 ? Retry(failing("not yet")) : done)),
           sweep(Effect.map(Clock.currentTimeMillis, (millis) => {
             swept++
-            return { _tag: "Reschedule", at: Math.floor(millis / 1000) + day } as const
+            return Reschedule(Math.floor(millis / 1000) + day)
           }))
         ]
         let lead = day
@@ -314,7 +316,7 @@ describe.each(databases)("leases on $name", (backend) => {
         const runner = yield* set(Runner.make({ ...tuning, owner: here }, [
           validation(Effect.sync(() => {
             ran++
-            return { _tag: "Retry", error: "not yet", atLeast: 1800 } as const
+            return Retry(failing("not yet"), { atLeast: 1800 })
           }))
         ]))
         yield* enqueue("k")
@@ -367,7 +369,7 @@ describe.each(databases)("leases on $name", (backend) => {
         for (let passed = 0; passed < 5; passed++) yield* set(second(runner))
         yield* runner.idle
         assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), [
-          "the attempt took longer than its budget"
+          "{\"_tag\":\"BudgetSpent\"}"
         ])
       }))
 

@@ -1,6 +1,8 @@
 import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
+import type { Failure } from "../../../src/kernel/queue/Failure.ts"
 import type { AnyHandler, Handler, Outcome } from "../../../src/kernel/queue/Handler.ts"
+import { Done, Failed, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
@@ -14,7 +16,10 @@ import { useQueue } from "../../support/UseQueue.ts"
 
 type Validate = Handler<"challenge_validate", Database>
 
-const done: Outcome<Database> = { _tag: "Done" }
+const done: Outcome<Database> = Done()
+
+/** As a handler may name it: the row keeps another text than the log. */
+const failing = (text: string): Failure => ({ text, row: `row of ${text}` })
 
 const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHandler<Database> =>
   Runner.handler<"challenge_validate", Database>({
@@ -22,7 +27,7 @@ const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHand
     periodic: false,
     budgetMillis: () => 10_000,
     run,
-    abandon: (_, error) => mark(`abandoned ${error}`),
+    abandon: (_, { text }) => mark(`abandoned ${text}`),
     ...more
   })
 
@@ -196,7 +201,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
-          validation(() => Effect.succeed({ _tag: "Done", commit: mark("written") }))
+          validation(() => Effect.succeed(Done({ commit: mark("written") })))
         ])
         yield* pass(runner)
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done", attempts: 1, last_error: null, leased: false })
@@ -210,12 +215,17 @@ describe.each(databases)("the queue on $name", (backend) => {
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
-          validation(() => Effect.succeed({ _tag: "Retry", error: "later" }))
+          validation(() => Effect.succeed(Retry(failing("later"))))
         ])
         for (const [attempt, full] of [[1, 30], [2, 60]] as const) {
           yield* pass(runner)
           const [row] = yield* jobRow
-          assert.deepInclude(row ?? {}, { status: "ready", attempts: attempt, last_error: "later", leased: false })
+          assert.deepInclude(row ?? {}, {
+            status: "ready",
+            attempts: attempt,
+            last_error: "row of later",
+            leased: false
+          })
           const now = yield* count(`SELECT updated_at FROM jobs`)
           const delay = (row?.run_at ?? 0) - now
           assert.isTrue(delay <= full && delay >= full * 0.75, `${delay}`)
@@ -225,7 +235,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
         assert.deepStrictEqual(yield* marks, [])
         yield* pass(runner)
-        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 3, last_error: "later" })
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 3, last_error: "row of later" })
         assert.deepStrictEqual(yield* marks, ["abandoned later"])
         assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_abandoned").length, 1)
       }))
@@ -234,7 +244,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
-          validation(() => Effect.succeed({ _tag: "Failed", error: "never" }))
+          validation(() => Effect.succeed(Failed(failing("never"))))
         ])
         yield* pass(runner)
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 1 })
@@ -245,7 +255,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
-          validation(() => Effect.succeed({ _tag: "Failed", error: "never" }), {
+          validation(() => Effect.succeed(Failed(failing("never"))), {
             abandon: () => new StorageFailed({ statement: "s", detail: "d", transient: false })
           })
         ])
@@ -267,7 +277,7 @@ describe.each(databases)("the queue on $name", (backend) => {
           assert.deepInclude((yield* jobRow)[0] ?? {}, {
             status: "failed",
             attempts: 1,
-            last_error: "the payload cannot be read"
+            last_error: "{\"_tag\":\"PayloadUnreadable\"}"
           })
         }
       }))
@@ -278,7 +288,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* TestClock.setTime(50_000)
         const runner = yield* Runner.make(options, [validation(() => Effect.die("never called"))])
         yield* pass(runner)
-        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "deadline passed" })
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "{\"_tag\":\"DeadlinePassed\"}" })
         assert.deepStrictEqual(yield* marks, ["abandoned deadline passed"])
         assert.include(eventsOf(records), "job_deadline_passed")
       }))
@@ -311,7 +321,11 @@ describe.each(databases)("the queue on $name", (backend) => {
           validation(() => new StorageFailed({ statement: "reading", detail: "gone", transient: false }))
         ])
         yield* pass(runner)
-        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "ready", attempts: 1, last_error: "reading: gone" })
+        assert.deepInclude((yield* jobRow)[0] ?? {}, {
+          status: "ready",
+          attempts: 1,
+          last_error: "{\"_tag\":\"DatabaseFailed\",\"detail\":\"reading: gone\"}"
+        })
         assert.isAbove((yield* jobRow)[0]?.run_at ?? 0, 0)
       }))
 
@@ -323,7 +337,7 @@ describe.each(databases)("the queue on $name", (backend) => {
           const runner = yield* Runner.make(options, [
             sweep(() => {
               at += 60
-              return Effect.succeed({ _tag: "Reschedule", at })
+              return Effect.succeed(Reschedule(at))
             })
           ])
           yield* runner.enqueuePeriodic()
@@ -388,7 +402,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, {
           status: "ready",
           attempts: 1,
-          last_error: "the attempt took longer than its budget"
+          last_error: "{\"_tag\":\"BudgetSpent\"}"
         })
         assert.isAbove((yield* jobRow)[0]?.run_at ?? 0, 10)
       }))
@@ -407,7 +421,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.idle
         yield* TestClock.adjust("1 hour")
         yield* pass(runner)
-        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "deadline passed" })
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "{\"_tag\":\"DeadlinePassed\"}" })
       }))
 
     test("100 000 queued: a claim walks an index, and takes the oldest", () =>
@@ -478,7 +492,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* sql("UPDATE jobs SET attempts = 3")
         const runner = yield* Runner.make(options, [validation(() => Effect.die("never called"))])
         yield* pass(runner)
-        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "the attempts are used up" })
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "{\"_tag\":\"AttemptsUsedUp\"}" })
         assert.deepStrictEqual(yield* marks, ["abandoned the attempts are used up"])
       }))
 
@@ -496,9 +510,7 @@ describe.each(databases)("the queue on $name", (backend) => {
           records.length = 0
           yield* enqueue("k")
           const runner = yield* Runner.make({ ...options, max_concurrent: 1 }, [
-            validation(() =>
-              Effect.as(sql(`UPDATE jobs SET ${stolen}`), { _tag: "Done", commit: mark("written") } as const)
-            )
+            validation(() => Effect.as(sql(`UPDATE jobs SET ${stolen}`), Done({ commit: mark("written") })))
           ])
           yield* pass(runner)
           assert.deepStrictEqual(yield* marks, [], stolen)
@@ -643,7 +655,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       Effect.gen(function*() {
         const oldest = yield* enqueue("one")
         yield* enqueue("two")
-        const { stop } = yield* start(options, [sweep(() => Effect.succeed({ _tag: "Reschedule", at: 60 }))])
+        const { stop } = yield* start(options, [sweep(() => Effect.succeed(Reschedule(60)))])
         const unknown = records.filter(({ event }) => event === "job_kind_unknown")
         assert.deepStrictEqual(unknown.map(({ fields }) => fields), [
           { kind: "challenge_validate", job_id: oldest, count: 2 }

@@ -2,6 +2,7 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
+import { Done } from "../../../src/kernel/queue/Handler.ts"
 import { JobId } from "../../../src/kernel/queue/Job.ts"
 import type { Job, JobKind } from "../../../src/kernel/queue/Job.ts"
 import { roomOf, shareOf } from "../../../src/kernel/queue/Job.ts"
@@ -188,7 +189,7 @@ describe.each(databases)("slots on $name", (backend) => {
         for (let account = 0; account < 12; account++) {
           for (let index = 0; index < 32; index++) yield* validate("attacked", `silent ${account}`, index)
         }
-        const done: Outcome<Database> = { _tag: "Done" }
+        const done: Outcome<Database> = Done()
         const silent = yield* Deferred.make<void>()
         const runner = yield* Runner.make(options, [
           Runner.handler<"challenge_validate", Database>({
@@ -243,7 +244,7 @@ describe.each(databases)("slots on $name", (backend) => {
             run: (_, { dedupKey }) =>
               turns.withPermits(1)(Effect.suspend(() => {
                 begun.push(dedupKey)
-                return Effect.as(begun.length < 4 ? Deferred.await(gate) : Effect.void, { _tag: "Done" } as const)
+                return Effect.as(begun.length < 4 ? Deferred.await(gate) : Effect.void, Done())
               })),
             abandon: () => Effect.void
           })

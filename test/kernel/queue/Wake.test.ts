@@ -3,6 +3,7 @@ import type { Clock } from "effect"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
 import type { Outcome } from "../../../src/kernel/queue/Handler.ts"
+import { Done } from "../../../src/kernel/queue/Handler.ts"
 import * as jobRecords from "../../../src/kernel/queue/JobRecords.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
@@ -17,7 +18,7 @@ import { Entropy } from "../../../src/pki/Entropy.ts"
 import { postgres, useDatabase } from "../../support/Databases.ts"
 import { eventsOf, sql } from "../../support/Graph.ts"
 
-const done: Outcome<Database> = { _tag: "Done" }
+const done: Outcome<Database> = Done()
 
 // Longer than the test: nothing is found by polling.
 const options = {

@@ -1,6 +1,7 @@
 import { it } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Redacted } from "effect"
 import { assert, describe } from "vitest"
+import { Done } from "../../../src/kernel/queue/Handler.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { start } from "../../../src/kernel/queue/Running.ts"
@@ -104,7 +105,7 @@ describe("transaction pooling on PostgreSQL", () => {
         kind: "local_ca_crl_regenerate",
         periodic: false,
         budgetMillis: () => 10_000,
-        run: () => Effect.as(Deferred.succeed(ran, undefined), { _tag: "Done" as const }),
+        run: () => Effect.as(Deferred.succeed(ran, undefined), Done()),
         abandon: () => Effect.void
       })
       const options = {

@@ -3,6 +3,8 @@ import type { Duration } from "effect"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
+import { ListNotSigned, ListsOvertaken } from "../../../src/domain/JobFailure.ts"
+import { Retry } from "../../../src/kernel/queue/Handler.ts"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import { Database, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
@@ -214,7 +216,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.strictEqual((yield* get("/crl")).status, 503)
           assert.deepStrictEqual(
             yield* Effect.provideService(regenerate, Signers, broken),
-            { _tag: "Retry", error: "the CA key did not sign" }
+            Retry(new ListNotSigned({ detail: "the CA key did not sign" }))
           )
           yield* work(kind)
           assert.strictEqual(yield* number, 1)
@@ -573,7 +575,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const context = yield* Effect.context<World>()
         const driver = watched(storing, { before: Effect.provide(regenerate, context) })
         const outcome = yield* Effect.provideService(regenerate, Database, driver)
-        assert.deepStrictEqual(outcome, { _tag: "Retry", error: "other workers stored their lists first" })
+        assert.deepStrictEqual(outcome, Retry(new ListsOvertaken()))
         assert.strictEqual(happened("local_ca_crl_not_stored"), 5)
         assert.strictEqual(yield* number, 6)
       }))

@@ -1,5 +1,6 @@
 import { Clock, Deferred, Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
+import { shown } from "../../../src/domain/JobFailure.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import { finalize } from "../../../src/operations/order/Finalize.ts"
@@ -188,6 +189,12 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["invalid", "its signing job is gone"]])
     }))
 
+  /** As operators are shown it. */
+  const whyTried = Effect.map(
+    column("SELECT last_error FROM jobs"),
+    (rows) => rows.map((row) => shown(String(row)))
+  )
+
   test("at an upstream that is away is tried again, with what was learnt and the time that is left", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
@@ -197,7 +204,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* relayJobs, ["ready"])
       assert.strictEqual((yield* orders.find(caller, id)).status, "processing")
       assert.deepStrictEqual(yield* upstreamRows, [["processing", null]])
-      assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), ["signer_failed: no route to the upstream"])
+      assert.deepStrictEqual(yield* whyTried, ["signer_failed: no route to the upstream"])
       assert.include(eventsOf(records), "upstream_relay_failed")
       play(({ keeper, request }) => Effect.zipRight(keeper.issued("https://ca.example/cert/1"), signsAtOnce(request)))
       const waited = Number((yield* column("SELECT run_at FROM jobs"))[0]) - 1000
@@ -281,7 +288,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       yield* finalized("other")
       yield* Effect.provide(relay, relaysBy(() => Effect.die("asked"), ["default"]))
       assert.deepStrictEqual(yield* relayJobs, ["ready"])
-      assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), ["profile other is not mounted here"])
+      assert.deepStrictEqual(yield* whyTried, ["profile other is not mounted here"])
       assert.deepStrictEqual(yield* upstreamRows, [["processing", null]])
     }))
 
@@ -326,7 +333,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         yield* relay
         yield* mend(backend.dialect)
         assert.deepStrictEqual(yield* relayJobs, ["ready"])
-        assert.deepStrictEqual(yield* column("SELECT last_error FROM jobs"), [
+        assert.deepStrictEqual(yield* whyTried, [
           "signer_failed: the challenge's token could not be stored in the database here"
         ])
         const [record] = records.filter(({ event }) => event === "http_01_token_store_failed")

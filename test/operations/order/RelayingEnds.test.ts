@@ -5,6 +5,7 @@ import { AuthorizationId } from "../../../src/domain/Id.ts"
 import * as accounts from "../../../src/operations/account/Accounts.ts"
 import * as authorizations from "../../../src/operations/authorization/Authorizations.ts"
 import * as jobs from "../../../src/operations/Jobs.ts"
+import { jobObject } from "../../../src/operations/Objects.ts"
 import * as orders from "../../../src/operations/order/Orders.ts"
 import { CsrRejected, SigningFailed } from "../../../src/services/signing/Signer.ts"
 import * as stored from "../../../src/store/Accounts.ts"
@@ -162,6 +163,33 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         assert.deepStrictEqual(yield* upstreamRows, [["invalid", error.slice(0, 2000)]])
       }))
   })
+
+  test("with words that read like a refused name is refused as an order: words decide nothing", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      play(() => refusal("rejectedIdentifier: no such account", "unauthorized"))
+      yield* relay
+      const detail = "The upstream authority refused the order: rejectedIdentifier: no such account"
+      assert.deepInclude(yield* orderError, { detail })
+    }))
+
+  test("whose job a version before this one has tried goes on, and ends by what fails now", () =>
+    Effect.gen(function*() {
+      const { id } = yield* finalized()
+      const before = "poll_timeout: connect ECONNREFUSED 10.0.0.1:443"
+      yield* sql(`UPDATE jobs SET last_error = '${before}', attempts = 1`)
+      const lastErrors = Effect.map(
+        jobs.list({ orderId: id }, { limit: 10, offset: 0 }),
+        ({ items }) => items.map((job) => jobObject(job).lastError)
+      )
+      assert.deepStrictEqual(yield* lastErrors, [before])
+      play(() => refusal("no such account", "rejectedIdentifier"))
+      yield* relay
+      const error = "upstream_refused: rejectedIdentifier: no such account"
+      assert.deepStrictEqual(yield* lastErrors, [error])
+      assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:rejectedIdentifier" })
+      assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [{ cause: "upstream_refused", error }])
+    }))
 
   test("for which the upstream takes too long ends with serverInternal, and the trail says poll_timeout", () =>
     Effect.gen(function*() {

@@ -1,0 +1,133 @@
+import { Option, Schema } from "effect"
+import type { Failure } from "../kernel/queue/Failure.ts"
+import { cut, queueFailures, rowOf, Words } from "../kernel/queue/Failure.ts"
+
+/* Why jobs fail: what the queue finds by itself, and what the operations say (docs/decisions/job-outcomes.md, "Failures"). */
+
+/** The profile is served by another process, or by none. */
+export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("ProfileNotServed", {
+  profile: Schema.String
+}) implements Failure {
+  get text(): string {
+    return `profile ${this.profile} is not mounted here`
+  }
+  get row(): string {
+    return rowOf(ProfileNotServed, this)
+  }
+}
+
+/** The signer did not sign, or did not revoke. */
+export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFailed", {
+  cause: Schema.Literal(
+    "lint_failed",
+    "chain_rejected",
+    "script_failed",
+    "upstream_refused",
+    "poll_timeout",
+    "signer_failed"
+  ),
+  detail: Words,
+  /** Of an upstream's definite refusal, the suffix of the problem type it came with. */
+  problemType: Schema.optional(Words)
+}) implements Failure {
+  /** The upstream refused a name of the order, not the order. */
+  get isOfName(): boolean {
+    return this.problemType === "rejectedIdentifier"
+  }
+  get text(): string {
+    return `${this.cause}: ${this.isOfName ? "rejectedIdentifier: " : ""}${this.detail}`
+  }
+  get row(): string {
+    return rowOf(SignerFailed, this)
+  }
+}
+
+/** There is nothing to revoke. */
+export class CertificateMissing extends Schema.TaggedClass<CertificateMissing>()("CertificateMissing", {})
+  implements Failure {
+  get text(): string {
+    return "the order has no certificate"
+  }
+  get row(): string {
+    return rowOf(CertificateMissing, this)
+  }
+}
+
+/** An operator cancelled the job while it waited. */
+export class Cancelled extends Schema.TaggedClass<Cancelled>()("Cancelled", {}) implements Failure {
+  get text(): string {
+    return "cancelled by an operator"
+  }
+  get row(): string {
+    return rowOf(Cancelled, this)
+  }
+}
+
+/** What a validation needs of this host is not to be had now. */
+export class ValidationPostponed extends Schema.TaggedClass<ValidationPostponed>()("ValidationPostponed", {
+  detail: Words
+}) implements Failure {
+  get text(): string {
+    return this.detail
+  }
+  get row(): string {
+    return rowOf(ValidationPostponed, this)
+  }
+}
+
+/** The CA of a revocation list signs for no profile of this process. */
+export class IssuerNotServed extends Schema.TaggedClass<IssuerNotServed>()("IssuerNotServed", {
+  issuer: Schema.String
+}) implements Failure {
+  get text(): string {
+    return `no profile here signs with the CA ${this.issuer}`
+  }
+  get row(): string {
+    return rowOf(IssuerNotServed, this)
+  }
+}
+
+/** A revocation list could not be made. */
+export class ListNotSigned extends Schema.TaggedClass<ListNotSigned>()("ListNotSigned", { detail: Words })
+  implements Failure {
+  get text(): string {
+    return this.detail
+  }
+  get row(): string {
+    return rowOf(ListNotSigned, this)
+  }
+}
+
+/** Other workers stored a list each time this one had signed its own. */
+export class ListsOvertaken extends Schema.TaggedClass<ListsOvertaken>()("ListsOvertaken", {}) implements Failure {
+  get text(): string {
+    return "other workers stored their lists first"
+  }
+  get row(): string {
+    return rowOf(ListsOvertaken, this)
+  }
+}
+
+/** Every failure of a job, as its row keeps it. */
+export const JobFailure = Schema.Union(
+  ...queueFailures,
+  ProfileNotServed,
+  SignerFailed,
+  CertificateMissing,
+  Cancelled,
+  ValidationPostponed,
+  IssuerNotServed,
+  ListNotSigned,
+  ListsOvertaken
+)
+
+export type JobFailure = typeof JobFailure.Type
+
+const read = Schema.decodeUnknownOption(Schema.parseJson(JobFailure))
+
+/**
+ * What an operator is shown of `jobs.last_error`. Versions before this one kept plain text, a newer one may keep failures
+ * this one does not know: whatever cannot be read is shown as it is.
+ */
+export const shown = (row: string): string =>
+  Option.match(read(row), { onNone: () => row, onSome: ({ text }) => cut(text) })

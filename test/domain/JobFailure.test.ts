@@ -1,0 +1,127 @@
+import { Schema } from "effect"
+import { assert, describe, it } from "vitest"
+import {
+  Cancelled,
+  CertificateMissing,
+  IssuerNotServed,
+  JobFailure,
+  ListNotSigned,
+  ListsOvertaken,
+  ProfileNotServed,
+  shown,
+  SignerFailed,
+  ValidationPostponed
+} from "../../src/domain/JobFailure.ts"
+import {
+  AttemptsUsedUp,
+  BudgetSpent,
+  DatabaseFailed,
+  DeadlinePassed,
+  Panicked,
+  PayloadUnreadable
+} from "../../src/kernel/queue/Failure.ts"
+
+const read = Schema.decodeUnknownSync(Schema.parseJson(JobFailure))
+
+/* Each failure, the text it has in the log and in listings, and what its row keeps, which other versions read. */
+const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: string]> = [
+  [new DeadlinePassed(), "deadline passed", `{"_tag":"DeadlinePassed"}`],
+  [new AttemptsUsedUp(), "the attempts are used up", `{"_tag":"AttemptsUsedUp"}`],
+  [new PayloadUnreadable(), "the payload cannot be read", `{"_tag":"PayloadUnreadable"}`],
+  [new BudgetSpent(), "the attempt took longer than its budget", `{"_tag":"BudgetSpent"}`],
+  [
+    new DatabaseFailed({ detail: "order_issue: disk I/O error" }),
+    "order_issue: disk I/O error",
+    `{"_tag":"DatabaseFailed","detail":"order_issue: disk I/O error"}`
+  ],
+  [new Panicked({ detail: "Error: boom" }), "Error: boom", `{"_tag":"Panicked","detail":"Error: boom"}`],
+  [
+    new ProfileNotServed({ profile: "other" }),
+    "profile other is not mounted here",
+    `{"_tag":"ProfileNotServed","profile":"other"}`
+  ],
+  [
+    new SignerFailed({ cause: "script_failed", detail: "the HSM is away" }),
+    "script_failed: the HSM is away",
+    `{"_tag":"SignerFailed","cause":"script_failed","detail":"the HSM is away"}`
+  ],
+  [
+    new SignerFailed({ cause: "upstream_refused", detail: "no", problemType: "rejectedIdentifier" }),
+    "upstream_refused: rejectedIdentifier: no",
+    `{"_tag":"SignerFailed","cause":"upstream_refused","detail":"no","problemType":"rejectedIdentifier"}`
+  ],
+  [new CertificateMissing(), "the order has no certificate", `{"_tag":"CertificateMissing"}`],
+  [new Cancelled(), "cancelled by an operator", `{"_tag":"Cancelled"}`],
+  [
+    new ValidationPostponed({ detail: "no descriptor is left" }),
+    "no descriptor is left",
+    `{"_tag":"ValidationPostponed","detail":"no descriptor is left"}`
+  ],
+  [
+    new IssuerNotServed({ issuer: "05ec0d" }),
+    "no profile here signs with the CA 05ec0d",
+    `{"_tag":"IssuerNotServed","issuer":"05ec0d"}`
+  ],
+  [
+    new ListNotSigned({ detail: "the CA key did not sign" }),
+    "the CA key did not sign",
+    `{"_tag":"ListNotSigned","detail":"the CA key did not sign"}`
+  ],
+  [new ListsOvertaken(), "other workers stored their lists first", `{"_tag":"ListsOvertaken"}`]
+]
+
+describe("a failure of a job", () => {
+  it("is listed here, whichever it is", () => {
+    const known = JobFailure.members.map((member) => member._tag)
+    assert.sameMembers([...new Set(each.map(([failure]) => failure._tag))], known)
+  })
+
+  for (const [failure, text, row] of each) {
+    it(`is kept, read and shown: ${row}`, () => {
+      assert.strictEqual(failure.text, text)
+      assert.strictEqual(failure.row, row)
+      assert.deepStrictEqual(read(row), failure)
+      assert.strictEqual(shown(row), text)
+    })
+  }
+
+  it("is whole in the log, and cut where it is kept and shown", () => {
+    const failure = new SignerFailed({ cause: "upstream_refused", detail: "\"long\" ".repeat(1000) })
+    assert.lengthOf(failure.text, "upstream_refused: ".length + 7000)
+    assert.strictEqual(shown(failure.row), failure.text.slice(0, 2000))
+    assert.isBelow(failure.row.length, 3000)
+  })
+
+  it("keeps words that are no text of a database", () => {
+    for (const detail of ["\u0000", `${"a".repeat(1999)}😀`, "\ud83d"]) {
+      const { row, text } = new Panicked({ detail })
+      assert.notMatch(row, /\p{Surrogate}|\0/u)
+      assert.strictEqual(shown(row), text.slice(0, 2000))
+    }
+  })
+
+  it("is shown as its row has it, where an older or newer version wrote it or it is broken", () => {
+    for (
+      const row of [
+        "deadline passed",
+        "upstream_refused: rejectedIdentifier: no such name",
+        "script_failed: exit 1: {\"_tag\":\"Cancelled\"}",
+        "",
+        "null",
+        "17",
+        "\"DeadlinePassed\"",
+        "{}",
+        "[{\"_tag\":\"DeadlinePassed\"}]",
+        "{\"_tag\":\"DeadlinePassed\"",
+        "{\"_tag\":\"OfLater\",\"detail\":\"words\"}",
+        "{\"_tag\":\"SignerFailed\",\"cause\":\"of_later\",\"detail\":\"words\"}",
+        "{\"_tag\":\"SignerFailed\",\"cause\":\"script_failed\"}",
+        "{\"_tag\":\"Panicked\",\"detail\":17}"
+      ]
+    ) assert.strictEqual(shown(row), row)
+  })
+
+  it("is read where a newer version says more of it", () => {
+    assert.strictEqual(shown("{\"_tag\":\"DeadlinePassed\",\"by\":17}"), "deadline passed")
+  })
+})
