@@ -145,6 +145,28 @@ describe("src", () => {
     )
   })
 
+  it("has no service whose methods ask for others: its layer takes them, and its callers need not know", () => {
+    const asking: Array<string> = []
+    let services = 0
+    for (const file of files) {
+      const source = ts.createSourceFile(file, readFileSync(join(src, file), "utf8"), ts.ScriptTarget.Latest, true)
+      const members = (node: ts.Node): void => {
+        const requires = ts.isTypeReferenceNode(node) && node.typeName.getText() === "Effect.Effect"
+        if (requires && node.typeArguments?.length === 3) asking.push(`${file}: ${node.getText()}`)
+        ts.forEachChild(node, members)
+      }
+      const tags = (node: ts.Node): void => {
+        const isTag = ts.isExpressionWithTypeArguments(node) && node.expression.getText().startsWith("Context.Tag(")
+        if (!isTag) return ts.forEachChild(node, tags)
+        services++
+        for (const argument of node.typeArguments ?? []) members(argument)
+      }
+      tags(source)
+    }
+    assert.isAbove(services, 20)
+    assert.deepStrictEqual(asking, [])
+  })
+
   it("names its files in upper case, but for the programs", () => {
     const programs = new Set(["main.ts", "kernel/sql/sqliteReader.ts"])
     const named = (file: string) => programs.has(file) || /(?:^|\/)[A-Z][A-Za-z0-9]*\.ts$/.test(file)

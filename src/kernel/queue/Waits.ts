@@ -75,7 +75,7 @@ const hearEnds = Effect.gen(function*() {
  */
 export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
   /** As {@link settledJob}, until shortly before the request's own deadline; at once when too many wait already. */
-  readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed, Database>
+  readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed>
 }>() {
   /** `server.*`. */
   static readonly layer = (server: {
@@ -84,10 +84,17 @@ export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
   }): Layer.Layer<Waits, never, Database> =>
     Layer.scoped(
       this,
-      Effect.map(hearEnds, (told) => {
+      Effect.gen(function*() {
+        const database = yield* Database
+        const told = yield* hearEnds
         const turns = makeTurns(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
         const longest = Math.max(0, server.request_timeout_ms - answerMillis)
-        return { settled: (id) => turns.takeIfFree(settledJob(id, longest, told), settledJob(id, 0)) }
+        return {
+          settled: (id) =>
+            turns.takeIfFree(settledJob(id, longest, told), settledJob(id, 0)).pipe(
+              Effect.provideService(Database, database)
+            )
+        }
       })
     )
 }

@@ -1,5 +1,6 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 
@@ -11,20 +12,21 @@ export class PublishedCrls extends Context.Tag("acme/services/signing/PublishedC
    * The DER list of an issuer, even past its next update, which is then logged, at most once an hour; `undefined` while
    * no worker has signed one.
    */
-  readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed, Database>
+  readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed>
 }>() {
-  static readonly layer: Layer.Layer<PublishedCrls> = Layer.sync(this, () => {
-    const kept = new Map<string, NonNullable<Effect.Effect.Success<ReturnType<typeof crls.find>>>>()
-    const toldStale = new Map<string, number>()
-    const tellStale = Effect.fnUntraced(function*(issuer: string, nextUpdate: number) {
-      const now = yield* Clock.currentTimeMillis
-      const told = toldStale.get(issuer) ?? Number.NEGATIVE_INFINITY
-      if (now <= nextUpdate * 1000 || now - told < staleEveryMillis) return
-      toldStale.set(issuer, now)
-      yield* emit("local_ca_crl_stale", { issuer, next_update: new Date(nextUpdate * 1000).toISOString() })
-    })
-    return {
-      of: Effect.fnUntraced(function*(issuer: string) {
+  static readonly layer: Layer.Layer<PublishedCrls, never, Database> = Layer.effect(
+    this,
+    Effect.map(Database, (database) => {
+      const kept = new Map<string, NonNullable<Effect.Effect.Success<ReturnType<typeof crls.find>>>>()
+      const toldStale = new Map<string, number>()
+      const tellStale = Effect.fnUntraced(function*(issuer: string, nextUpdate: number) {
+        const now = yield* Clock.currentTimeMillis
+        const told = toldStale.get(issuer) ?? Number.NEGATIVE_INFINITY
+        if (now <= nextUpdate * 1000 || now - told < staleEveryMillis) return
+        toldStale.set(issuer, now)
+        yield* emit("local_ca_crl_stale", { issuer, next_update: new Date(nextUpdate * 1000).toISOString() })
+      })
+      const of = Effect.fnUntraced(function*(issuer: string) {
         const head = yield* crls.findHead(issuer)
         if (head === undefined) return undefined
         yield* tellStale(issuer, head.nextUpdate)
@@ -34,6 +36,7 @@ export class PublishedCrls extends Context.Tag("acme/services/signing/PublishedC
         if (stored !== undefined) kept.set(issuer, stored)
         return stored?.der
       })
-    }
-  })
+      return { of: (issuer) => Effect.provideService(of(issuer), Database, database) }
+    })
+  )
 }
