@@ -5,18 +5,9 @@ import type { LevelWord } from "../kernel/telemetry/LogFilter.ts"
 import { parseFilter } from "../kernel/telemetry/LogFilter.ts"
 import * as Sink from "../kernel/telemetry/Sink.ts"
 import type { Config } from "../settings/AppConfig.ts"
-
-/** The process's output streams. */
-interface Output {
-  readonly isTerminal: boolean
-  readonly write: (text: string) => void
-}
-
-export interface Streams {
-  readonly stdout: Output
-  readonly stderr: Output
-  readonly env: { readonly [name: string]: string | undefined }
-}
+import { Globals } from "../surfaces/cli/Globals.ts"
+import type { Output, Streams } from "./Host.ts"
+import { Host } from "./Host.ts"
 
 /** Whether to colour: an explicit flag wins; `auto` asks for a terminal and honours NO_COLOR. */
 export const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
@@ -69,6 +60,17 @@ export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, fla
       })
   }
 }
+
+/** The log of a command: silent unless a level is asked for, and then on stderr. */
+export const quiet = (
+  { config }: { readonly config: Pick<Config, "logging"> }
+): Layer.Layer<EventLog, never, Host | Globals> =>
+  Layer.unwrapEffect(Effect.gen(function*() {
+    const host = yield* Host
+    const globals = yield* Globals
+    const logLevel = globals.logLevel ?? ((host.env["RUST_LOG"] ?? "") === "" ? "off" as const : undefined)
+    return make({ logging: { ...config.logging, target: "stderr" } }, host, { ...globals, logLevel }).layer
+  }))
 
 /** What there is to say about the logging keys themselves. */
 export const advisories = ({ logging }: Pick<Config, "logging">): Effect.Effect<void> =>

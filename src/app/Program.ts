@@ -1,10 +1,11 @@
 import * as NodeContext from "@effect/platform-node/NodeContext"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Layer } from "effect"
 import { createInterface } from "node:readline"
 import { run } from "./Cli.ts"
-import type { Host } from "./commands/Kit.ts"
+import type { Output } from "./Host.ts"
+import { Host } from "./Host.ts"
 
-const output = (stream: NodeJS.WriteStream): Host["stdout"] => {
+const output = (stream: NodeJS.WriteStream): Output => {
   stream.on("error", () => {}) // a closed pipe ends quietly
   return { isTerminal: stream.isTTY === true, write: (text) => void stream.write(text) }
 }
@@ -53,19 +54,21 @@ const readLine = Effect.async<string>((resume) => {
   lines.once("close", () => resume(Effect.succeed("")))
 })
 
-const hostOf = (version: string, migrations: string): Host => ({
-  stdin: { isTerminal: process.stdin.isTTY === true, readLine },
-  stdout: output(process.stdout),
-  stderr: output(process.stderr),
-  env: process.env,
-  cwd: process.cwd(),
-  process: { version, migrations, pid: process.pid, stopSignal, reloadSignal, uncaught }
-})
+/** This process. */
+const host = (version: string, migrations: string): Layer.Layer<Host> =>
+  Layer.sync(Host, () => ({
+    stdin: { isTerminal: process.stdin.isTTY === true, readLine },
+    stdout: output(process.stdout),
+    stderr: output(process.stderr),
+    env: process.env,
+    cwd: process.cwd(),
+    process: { version, migrations, pid: process.pid, stopSignal, reloadSignal, uncaught }
+  }))
 
 /** Runs the command line of this process, and ends it with the exit code. `migrations` holds a folder for each database. */
 export const start = (version: string, migrations: string): void => {
-  const program = run(hostOf(version, migrations), process.argv.slice(2))
-  Effect.runFork(Effect.provide(program, NodeContext.layer)).addObserver((exit) => {
+  const program = Effect.provide(run(process.argv.slice(2)), Layer.merge(host(version, migrations), NodeContext.layer))
+  Effect.runFork(program).addObserver((exit) => {
     process.exit(Exit.isSuccess(exit) ? exit.value : 1)
   })
 }

@@ -19,23 +19,10 @@ import { CommandFailed } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
 import * as Graph from "./Graph.ts"
+import type { Process } from "./Host.ts"
 import * as Listeners from "./Listeners.ts"
 import type { Surroundings } from "./Reload.ts"
 import { reload } from "./Reload.ts"
-
-/** What the process is, beside its configuration. */
-export interface Process {
-  readonly version: string
-  /** Folder that holds `sqlite/` and `postgres/`. */
-  readonly migrations: string
-  readonly pid: number
-  /** Completes with the signal that asks the process to stop. */
-  readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
-  /** Completes when the process is asked to reload; requests that come before anybody waits are one. */
-  readonly reloadSignal: Effect.Effect<void>
-  /** Dies of an exception that reached nobody. */
-  readonly uncaught: Effect.Effect<never>
-}
 
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
 

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { resolve } from "node:path"
 import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"
 import { said, writeNewFile } from "../kernel/host/KeyFile.ts"
@@ -12,34 +13,38 @@ import { renderInitialConfig } from "../settings/Example.ts"
 import type { Loaded } from "../settings/Load.ts"
 import { loadConfig } from "../settings/Load.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
-import type { Environment } from "./Configuration.ts"
-import { load } from "./Configuration.ts"
+import { Host } from "./Host.ts"
+import { Settings } from "./Settings.ts"
 
 /**
  * Reads the configuration for `init`: where no profile is configured and no file exists, a first one is written, for its
  * owner alone, since passwords may be put into it. Answers its path when it was.
  */
-export const loadOrCreate = (
-  env: Environment,
-  cwd: string
-): Effect.Effect<{ readonly loaded: Loaded; readonly created: string | undefined }, CommandFailed, Entropy> =>
-  Effect.gen(function*() {
-    const first = yield* Effect.either(loadConfig({ env, cwd }))
-    if (first._tag === "Right") return { loaded: first.right, created: undefined }
-    const refusal = new CommandFailed({ code: 3, message: first.left.message })
-    if (!lacksOnlyProfiles(first.left)) return yield* refusal
-    const named = env[fileVariable]
-    const path = named === undefined || named === "" ? "config.toml" : named
-    const entropy = yield* Entropy
-    const suffix = yield* entropy.token
-    const written = yield* Effect.either(writeNewFile({ path, content: renderInitialConfig(), mode: 0o600, suffix }))
-    if (written._tag === "Left") {
-      return yield* written.left.reason === "exists"
-        ? refusal
-        : new CommandFailed({ code: 1, message: `${path} cannot be written: ${said(written.left)}.` })
-    }
-    return { loaded: yield* load(env, cwd), created: path }
-  })
+export const loadOrCreate: Effect.Effect<
+  { readonly loaded: Loaded; readonly created: string | undefined },
+  CommandFailed,
+  Entropy | Host | Settings
+> = Effect.gen(function*() {
+  const { cwd, env } = yield* Host
+  const first = yield* Effect.either(loadConfig({ env, cwd }))
+  if (first._tag === "Right") return { loaded: first.right, created: undefined }
+  const refusal = new CommandFailed({ code: 3, message: first.left.message })
+  if (!lacksOnlyProfiles(first.left)) return yield* refusal
+  const named = env[fileVariable]
+  const path = named === undefined || named === "" ? "config.toml" : named
+  const entropy = yield* Entropy
+  const suffix = yield* entropy.token
+  const written = yield* Effect.either(
+    writeNewFile({ path: resolve(cwd, path), content: renderInitialConfig(), mode: 0o600, suffix })
+  )
+  if (written._tag === "Left") {
+    return yield* written.left.reason === "exists"
+      ? refusal
+      : new CommandFailed({ code: 1, message: `${path} cannot be written: ${said(written.left)}.` })
+  }
+  const settings = yield* Settings
+  return { loaded: yield* settings.fresh, created: path }
+})
 
 const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>
   faults.every(({ key }) => key === "profiles" || key === fileVariable)

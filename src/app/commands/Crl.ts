@@ -5,9 +5,12 @@ import { crlObject } from "../../operations/Objects.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed, filesFailed } from "../CommandFailed.ts"
-import { numberFlag } from "./Flags.ts"
-import type { Kit } from "./Kit.ts"
-import { described, jsonOption, print } from "./Kit.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption, numberFlag } from "./Flags.ts"
+import { print } from "./Print.ts"
 
 const noSuchIssuer = ({ issuer }: crls.NoSuchIssuer) =>
   new CommandFailed({
@@ -15,61 +18,59 @@ const noSuchIssuer = ({ issuer }: crls.NoSuchIssuer) =>
     message: `No server has met a CA with the id ${issuer}; crl list shows those there are.`
   })
 
-const listCommand = (kit: Kit) =>
-  described(
-    Command.make("list", { json: jsonOption }, ({ json }) =>
-      kit.records(({ config }) => {
-        const served = config.profiles.filter(({ enabled }) => enabled)
-        return Effect.gen(function*() {
-          const items = (yield* crls.list(served.map(({ name }) => name))).map(crlObject)
-          yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () =>
-            renderTable(
-              ["issuer", "profiles", "number", "next update", "entries", "unlisted", "state"],
-              items.map(({ crlNumber, entries, issuer, nextUpdate, profiles, state, unlisted }) => [
-                issuer,
-                profiles.join(" "),
-                crlNumber === undefined ? "" : String(crlNumber),
-                nextUpdate ?? "",
-                String(entries),
-                String(unlisted),
-                state
-              ]),
-              items.length
-            ))
-        }).pipe(Effect.provide(Layer.mapError(Issuers.layer(served), filesFailed)))
-      })),
-    "List the local CAs and the state of their revocation lists. Example: acme-svc crl list --json. Exit codes: 0, 1, 3."
-  )
+const listCommand = Command.withDescription(
+  Command.make("list", { json: jsonOption }, ({ json }) =>
+    withRecords(Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const served = config.profiles.filter(({ enabled }) => enabled)
+      yield* Effect.gen(function*() {
+        const items = (yield* crls.list(served.map(({ name }) => name))).map(crlObject)
+        yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () =>
+          renderTable(
+            ["issuer", "profiles", "number", "next update", "entries", "unlisted", "state"],
+            items.map(({ crlNumber, entries, issuer, nextUpdate, profiles, state, unlisted }) => [
+              issuer,
+              profiles.join(" "),
+              crlNumber === undefined ? "" : String(crlNumber),
+              nextUpdate ?? "",
+              String(entries),
+              String(unlisted),
+              state
+            ]),
+            items.length
+          ))
+      }).pipe(Effect.provide(Layer.mapError(Issuers.layer(served), filesFailed)))
+    }))),
+  "List the local CAs and the state of their revocation lists. Example: acme-svc crl list --json. Exit codes: 0, 1, 3."
+)
 
 const largestNumber = 2 ** 52 // half of what can be counted exactly: there is always a next number
 
-const raiseCommand = (kit: Kit) =>
-  described(
-    Command.make("raise", {
-      issuer: Args.text({ name: "issuer" }).pipe(Args.withDescription("The CA's id, as crl list shows it.")),
-      above: numberFlag("above", { least: 0, most: largestNumber }).pipe(
-        Options.withDescription("A number clients may have seen.")
-      )
-    }, ({ above, issuer }) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          const { crlNumber } = yield* crls.find(issuer)
-          if (above <= crlNumber) return yield* new crls.NotAbove({ current: crlNumber })
-          yield* kit.confirm(`Raise the number of the revocation list from ${crlNumber} to ${above}, for good?`)
-          const { after, before } = yield* crls.raise(kit.operator, issuer, above)
-          yield* Console.log(`Raised from ${before} to ${after}; the next list has a higher number.`)
-        }).pipe(Effect.catchTags({
-          NoSuchIssuer: noSuchIssuer,
-          NotAbove: ({ current }) =>
-            new CommandFailed({ code: 3, message: `--above must be more than ${current}, the number it has.` })
-        }))
-      )),
-    "After a restore: raise the number of a revocation list. Example: acme-svc crl raise ISSUER --above 41. Exit codes: 0, 1, 2, 3."
-  )
+const raiseCommand = Command.withDescription(
+  Command.make("raise", {
+    issuer: Args.text({ name: "issuer" }).pipe(Args.withDescription("The CA's id, as crl list shows it.")),
+    above: numberFlag("above", { least: 0, most: largestNumber }).pipe(
+      Options.withDescription("A number clients may have seen.")
+    )
+  }, ({ above, issuer }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const { crlNumber } = yield* crls.find(issuer)
+        if (above <= crlNumber) return yield* new crls.NotAbove({ current: crlNumber })
+        yield* Confirmation.ask(`Raise the number of the revocation list from ${crlNumber} to ${above}, for good?`)
+        const { after, before } = yield* crls.raise(yield* Operator, issuer, above)
+        yield* Console.log(`Raised from ${before} to ${after}; the next list has a higher number.`)
+      }).pipe(Effect.catchTags({
+        NoSuchIssuer: noSuchIssuer,
+        NotAbove: ({ current }) =>
+          new CommandFailed({ code: 3, message: `--above must be more than ${current}, the number it has.` })
+      }))
+    )),
+  "After a restore: raise the number of a revocation list. Example: acme-svc crl raise ISSUER --above 41. Exit codes: 0, 1, 2, 3."
+)
 
 /** `crl`: the revocation lists of the local CAs. */
-export const crlCommand = (kit: Kit) =>
-  described(
-    Command.make("crl").pipe(Command.withSubcommands([listCommand(kit), raiseCommand(kit)])),
-    "Revocation lists of the local CAs."
-  )
+export const crlCommand = Command.withDescription(
+  Command.make("crl").pipe(Command.withSubcommands([listCommand, raiseCommand])),
+  "Revocation lists of the local CAs."
+)

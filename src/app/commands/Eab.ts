@@ -7,9 +7,12 @@ import type { Page } from "../../surfaces/cli/Detail.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import { optionalText, textFlag } from "./Flags.ts"
-import type { Kit } from "./Kit.ts"
-import { described, jsonOption, pageOptions, print, wordOf } from "./Kit.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption, optionalText, pageOptions, textFlag, wordOf } from "./Flags.ts"
+import { print } from "./Print.ts"
 
 const refused = {
   NoSuchCredential: ({ kid }: eab.NoSuchCredential) =>
@@ -25,124 +28,122 @@ const kidArgument = Args.text({ name: "kid" }).pipe(Args.withDescription("The cr
 
 const longestLabel = 200
 
+const create = Command.withDescription(
+  Command.make("create", {
+    label: textFlag("label", longestLabel).pipe(Options.withDescription("What it is for; policies match it.")),
+    profile: optionalText("profile", "The one profile it is for."),
+    json: jsonOption
+  }, ({ json, label, profile }) =>
+    withRecords(Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      if (profile !== undefined && !config.profiles.some(({ name }) => name === profile)) {
+        return yield* new CommandFailed({ code: 3, message: `--profile: ${profile} is not configured.` })
+      }
+      const { credential, secret } = yield* eab.create(yield* Operator, { label, profile })
+      const object = {
+        ...credentialObject(credential),
+        hmacKey: Buffer.from(secret).toString("base64url")
+      }
+      yield* print(json, object, () => `${renderDetail(object)}\n\nThe HMAC key is shown this once.`)
+    }))),
+  "Mint a credential; its HMAC key is printed once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
+)
+
+const list = Command.withDescription(
+  Command.make("list", {
+    status: optionalText("status", "active or revoked."),
+    ...pageOptions,
+    json: jsonOption
+  }, ({ json, limit, offset, status }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const word = yield* wordOf("status", ["active", "revoked"] as const, status)
+        const { items, total } = yield* eab.list({ status: word, limit, offset })
+        const page: Page<ReturnType<typeof credentialObject>> = {
+          items: items.map(credentialObject),
+          total,
+          limit,
+          offset
+        }
+        yield* print(json, page, () =>
+          renderTable(
+            ["kid", "label", "profile", "status", "created", "accounts"],
+            page.items.map(({ accounts, createdAt, kid, label = "", profile = "every", status }) => [
+              kid,
+              label,
+              profile,
+              status,
+              createdAt,
+              String(accounts)
+            ]),
+            total
+          ))
+      })
+    )),
+  "List credentials, newest first, without their secrets. Example: acme-svc eab list --status active. Exit codes: 0, 1, 3."
+)
+
+const one = (name: "show" | "revoke", text: string) =>
+  Command.withDescription(
+    Command.make(name, { kid: kidArgument, json: jsonOption }, ({ json, kid }) =>
+      withRecords(
+        (name === "show" ? eab.find(kid) : Effect.flatMap(Operator, (operator) => eab.revoke(operator, kid))).pipe(
+          Effect.catchTags({ NoSuchCredential: refused.NoSuchCredential }),
+          Effect.map(credentialObject),
+          Effect.flatMap((object) => print(json, object, () => renderDetail(object)))
+        )
+      )),
+    text
+  )
+
+const remove = Command.withDescription(
+  Command.make("delete", {
+    kid: kidArgument,
+    deactivate: Options.boolean("deactivate-accounts").pipe(
+      Options.withDescription("Deactivate the accounts it bound.")
+    ),
+    delete: Options.boolean("delete-accounts").pipe(
+      Options.withDescription("Delete the accounts it bound, with their orders.")
+    ),
+    json: jsonOption
+  }, (options) =>
+    withRecords(
+      Effect.gen(function*() {
+        if (options.deactivate && options.delete) {
+          return yield* new CommandFailed({
+            code: 2,
+            message: "--deactivate-accounts and --delete-accounts exclude each other."
+          })
+        }
+        const mode: AccountsMode = options.deactivate ? "deactivate" : options.delete ? "delete" : "keep"
+        const { accounts, credential, orders } = yield* eab.preview(options.kid, mode)
+        const fate = mode === "delete" ? `delete its ${accounts} account(s) with ${orders} order(s)` : mode === "keep"
+          ? `keep its ${accounts} account(s)`
+          : `deactivate its ${accounts} account(s)`
+        yield* Confirmation.ask(`Delete credential ${options.kid} (${credential.label ?? "no label"}) and ${fate}?`)
+        const result = yield* eab.remove(yield* Operator, options.kid, mode)
+        yield* print(
+          options.json,
+          result,
+          () =>
+            `Deleted the credential; accounts: ${result.keptAccounts} kept, ${result.deactivatedAccounts} deactivated, ${result.deleted.accounts} deleted with ${result.deleted.orders} order(s).`
+        )
+      }).pipe(Effect.catchTags(refused))
+    )),
+  "Delete a credential; its accounts are kept unless a flag says otherwise. Example: acme-svc eab delete KID --yes. Exit codes: 0, 1, 2, 3."
+)
+
 /** `eab`: credentials for external account binding (RFC 8555 section 7.3.4). */
-export const eabCommand = (kit: Kit) => {
-  const create = described(
-    Command.make("create", {
-      label: textFlag("label", longestLabel).pipe(Options.withDescription("What it is for; policies match it.")),
-      profile: optionalText("profile", "The one profile it is for."),
-      json: jsonOption
-    }, ({ json, label, profile }) =>
-      kit.records(({ config }) =>
-        Effect.gen(function*() {
-          if (profile !== undefined && !config.profiles.some(({ name }) => name === profile)) {
-            return yield* new CommandFailed({ code: 3, message: `--profile: ${profile} is not configured.` })
-          }
-          const { credential, secret } = yield* eab.create(kit.operator, { label, profile })
-          const object = {
-            ...credentialObject(credential),
-            hmacKey: Buffer.from(secret).toString("base64url")
-          }
-          yield* print(json, object, () => `${renderDetail(object)}\n\nThe HMAC key is shown this once.`)
-        })
-      )),
-    "Mint a credential; its HMAC key is printed once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
-  )
-  const list = described(
-    Command.make("list", {
-      status: optionalText("status", "active or revoked."),
-      ...pageOptions,
-      json: jsonOption
-    }, ({ json, limit, offset, status }) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          const word = yield* wordOf("status", ["active", "revoked"] as const, status)
-          const { items, total } = yield* eab.list({ status: word, limit, offset })
-          const page: Page<ReturnType<typeof credentialObject>> = {
-            items: items.map(credentialObject),
-            total,
-            limit,
-            offset
-          }
-          yield* print(json, page, () =>
-            renderTable(
-              ["kid", "label", "profile", "status", "created", "accounts"],
-              page.items.map(({ accounts, createdAt, kid, label = "", profile = "every", status }) => [
-                kid,
-                label,
-                profile,
-                status,
-                createdAt,
-                String(accounts)
-              ]),
-              total
-            ))
-        })
-      )),
-    "List credentials, newest first, without their secrets. Example: acme-svc eab list --status active. Exit codes: 0, 1, 3."
-  )
-  const one = (name: "show" | "revoke", text: string) =>
-    described(
-      Command.make(name, { kid: kidArgument, json: jsonOption }, ({ json, kid }) =>
-        kit.records(() =>
-          (name === "show" ? eab.find(kid) : eab.revoke(kit.operator, kid)).pipe(
-            Effect.catchTags({ NoSuchCredential: refused.NoSuchCredential }),
-            Effect.map(credentialObject),
-            Effect.flatMap((object) =>
-              print(json, object, () =>
-                renderDetail(object))
-            )
-          )
-        )),
-      text
-    )
-  const remove = described(
-    Command.make("delete", {
-      kid: kidArgument,
-      deactivate: Options.boolean("deactivate-accounts").pipe(
-        Options.withDescription("Deactivate the accounts it bound.")
-      ),
-      delete: Options.boolean("delete-accounts").pipe(
-        Options.withDescription("Delete the accounts it bound, with their orders.")
-      ),
-      json: jsonOption
-    }, (options) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          if (options.deactivate && options.delete) {
-            return yield* new CommandFailed({
-              code: 2,
-              message: "--deactivate-accounts and --delete-accounts exclude each other."
-            })
-          }
-          const mode: AccountsMode = options.deactivate ? "deactivate" : options.delete ? "delete" : "keep"
-          const { accounts, credential, orders } = yield* eab.preview(options.kid, mode)
-          const fate = mode === "delete" ? `delete its ${accounts} account(s) with ${orders} order(s)` : mode === "keep"
-            ? `keep its ${accounts} account(s)`
-            : `deactivate its ${accounts} account(s)`
-          yield* kit.confirm(`Delete credential ${options.kid} (${credential.label ?? "no label"}) and ${fate}?`)
-          const result = yield* eab.remove(kit.operator, options.kid, mode)
-          yield* print(
-            options.json,
-            result,
-            () =>
-              `Deleted the credential; accounts: ${result.keptAccounts} kept, ${result.deactivatedAccounts} deactivated, ${result.deleted.accounts} deleted with ${result.deleted.orders} order(s).`
-          )
-        }).pipe(Effect.catchTags(refused))
-      )),
-    "Delete a credential; its accounts are kept unless a flag says otherwise. Example: acme-svc eab delete KID --yes. Exit codes: 0, 1, 2, 3."
-  )
-  return described(
-    Command.make("eab").pipe(Command.withSubcommands([
-      create,
-      list,
-      one("show", "Show a credential without its secret. Example: acme-svc eab show KID. Exit codes: 0, 1, 3."),
-      one(
-        "revoke",
-        "Revoke a credential: it binds no new accounts, those it bound stay. Example: acme-svc eab revoke KID. Exit codes: 0, 1, 3."
-      ),
-      remove
-    ])),
-    "Credentials for external account binding."
-  )
-}
+export const eabCommand = Command.withDescription(
+  Command.make("eab").pipe(Command.withSubcommands([
+    create,
+    list,
+    one("show", "Show a credential without its secret. Example: acme-svc eab show KID. Exit codes: 0, 1, 3."),
+    one(
+      "revoke",
+      "Revoke a credential: it binds no new accounts, those it bound stay. Example: acme-svc eab revoke KID. Exit codes: 0, 1, 3."
+    ),
+    remove
+  ])),
+  "Credentials for external account binding."
+)

@@ -12,9 +12,12 @@ import * as eabLabels from "../../store/eab/EabLabels.ts"
 import { renderExplanation, renderPolicy } from "../../surfaces/cli/PolicyText.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
-import { flag, optional, optionalText, refusal } from "./Flags.ts"
-import type { Kit } from "./Kit.ts"
-import { described, jsonOption, print } from "./Kit.ts"
+import { Host } from "../Host.ts"
+import * as Logging from "../Logging.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { flag, jsonOption, optional, optionalText, refusal } from "./Flags.ts"
+import { print } from "./Print.ts"
 
 const profileOption = optionalText("profile", "Whose policy. Not needed where there is one profile.")
 
@@ -69,62 +72,63 @@ const refusals = {
   undecided: new CommandFailed({ code: 1, message: "The policy cannot be decided." })
 }
 
+const show = Command.withDescription(
+  Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
+    Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const view = viewOf(yield* profileOf(config, profile))
+      yield* print(json, view, () => renderPolicy(view))
+    })),
+  "Show a profile's policy, conditions in full parentheses. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3."
+)
+
+const explainCommand = Command.withDescription(
+  Command.make("explain", {
+    profile: profileOption,
+    client: optional(clientFlag, "Where the request comes from; unknown without it."),
+    names: namesFlag,
+    method: methodFlag.pipe(Options.withDefault("POST"), Options.withDescription("HTTP method.")),
+    path: pathFlag.pipe(
+      Options.withDefault("/newOrder"),
+      Options.withDescription("Path without /profile/<name>.")
+    ),
+    account: optional(accountFlag, "The account that asks; its credential is what eab checks look at."),
+    json: jsonOption
+  }, (options) =>
+    Effect.gen(function*() {
+      const { account, client, json, method, names, path } = options
+      const { process } = yield* Host
+      const loaded = yield* Settings.loaded
+      const profile = yield* profileOf(loaded.config, options.profile)
+      const asking = (credential: Supposed["credential"]) =>
+        Effect.provide(
+          explain(profile, {
+            client,
+            method,
+            path,
+            names,
+            accountId: account ?? "",
+            credential
+          }),
+          Graph.policiesOf(loaded.config, [profile], process.version)
+        )
+      // Only the credential of an account is in the database.
+      const asksForCredentials = viewOf(profile).checks.some(({ type }) => type === "eab")
+      const explanation = account !== undefined && asksForCredentials
+        ? yield* withRecords(
+          Effect.flatMap(Database, (database) =>
+            asking(Effect.provideService(eabLabels.ofAccount(account), Database, database)))
+        )
+        : yield* Effect.provide(asking(Effect.succeed(undefined)), Logging.quiet(loaded))
+      yield* print(json, explanation, () =>
+        renderExplanation(explanation))
+      yield* refusals[explanation.outcome]
+    })),
+  "Ask a profile's policy about a request that need not exist. Scripts and look-ups are really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused."
+)
+
 /** `filter`: the policies on disk, before a running server has them. */
-export const filterCommand = (kit: Kit) => {
-  const show = described(
-    Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
-      Effect.gen(function*() {
-        const { config } = yield* kit.load
-        const view = viewOf(yield* profileOf(config, profile))
-        yield* print(json, view, () => renderPolicy(view))
-      })),
-    "Show a profile's policy, conditions in full parentheses. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3."
-  )
-  const explainCommand = described(
-    Command.make("explain", {
-      profile: profileOption,
-      client: optional(clientFlag, "Where the request comes from; unknown without it."),
-      names: namesFlag,
-      method: methodFlag.pipe(Options.withDefault("POST"), Options.withDescription("HTTP method.")),
-      path: pathFlag.pipe(
-        Options.withDefault("/newOrder"),
-        Options.withDescription("Path without /profile/<name>.")
-      ),
-      account: optional(accountFlag, "The account that asks; its credential is what eab checks look at."),
-      json: jsonOption
-    }, (options) =>
-      Effect.gen(function*() {
-        const { account, client, json, method, names, path } = options
-        const loaded = yield* kit.load
-        const profile = yield* profileOf(loaded.config, options.profile)
-        const asking = (credential: Supposed["credential"]) =>
-          Effect.provide(
-            explain(profile, {
-              client,
-              method,
-              path,
-              names,
-              accountId: account ?? "",
-              credential
-            }),
-            Graph.policiesOf(loaded.config, [profile], kit.host.process.version)
-          )
-        // Only the credential of an account is in the database.
-        const asksForCredentials = viewOf(profile).checks.some(({ type }) => type === "eab")
-        const explanation = account !== undefined && asksForCredentials
-          ? yield* kit.records(() =>
-            Effect.flatMap(Database, (database) =>
-              asking(Effect.provideService(eabLabels.ofAccount(account), Database, database)))
-          )
-          : yield* Effect.provide(asking(Effect.succeed(undefined)), kit.quiet(loaded))
-        yield* print(json, explanation, () =>
-          renderExplanation(explanation))
-        yield* refusals[explanation.outcome]
-      })),
-    "Ask a profile's policy about a request that need not exist. Scripts and look-ups are really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused."
-  )
-  return described(
-    Command.make("filter").pipe(Command.withSubcommands([show, explainCommand])),
-    "Filter policies, as configured on disk."
-  )
-}
+export const filterCommand = Command.withDescription(
+  Command.make("filter").pipe(Command.withSubcommands([show, explainCommand])),
+  "Filter policies, as configured on disk."
+)

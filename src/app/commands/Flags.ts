@@ -1,5 +1,6 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { CommandFailed } from "../CommandFailed.ts"
 
 /** What a flag's value may be. `read` answers nothing for what it does not take. */
 interface Values<A> {
@@ -47,7 +48,7 @@ export const numberFlag = (
   })
 
 /** A whole number that is brought within bounds rather than refused. */
-export const clampedFlag = (
+const clampedFlag = (
   name: string,
   { least, most }: { readonly least: number; readonly most: number }
 ): Options.Options<number> =>
@@ -89,3 +90,29 @@ export const timeFlag = (name: string): Options.Options<number> =>
       return Number.isNaN(millis) ? undefined : Math.floor(millis / 1000)
     }
   })
+
+/** Prints a result as an object, for programs. */
+export const jsonOption = Options.boolean("json").pipe(Options.withDescription("Print JSON."))
+
+const largestPage = 10_000
+
+/** `--limit` and `--offset`, clamped rather than refused. */
+export const pageOptions = {
+  limit: clampedFlag("limit", { least: 1, most: largestPage }).pipe(
+    Options.withDefault(50),
+    Options.withDescription("Rows to print, at most 10000.")
+  ),
+  offset: clampedFlag("offset", { least: 0, most: Number.MAX_SAFE_INTEGER }).pipe(
+    Options.withDefault(0),
+    Options.withDescription("Rows to skip.")
+  )
+}
+
+/** A word of a closed set; anything else cannot be done as asked. */
+export const wordOf = <W extends string>(flag: string, words: ReadonlyArray<W>, given: string | undefined) => {
+  if (given === undefined) return Effect.succeed(undefined)
+  const word = words.find((one) => one === given)
+  return word === undefined
+    ? new CommandFailed({ code: 3, message: `--${flag} takes one of ${words.join(", ")}.` })
+    : Effect.succeed(word)
+}

@@ -4,40 +4,39 @@ import { Resolver } from "../../kernel/net/Resolver.ts"
 import { Database } from "../../kernel/sql/Database.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import * as Graph from "../Graph.ts"
+import { Host } from "../Host.ts"
+import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
 import { migrate } from "../Schema.ts"
 import * as Setup from "../Setup.ts"
-import type { Kit } from "./Kit.ts"
-import { described } from "./Kit.ts"
 
-const initProgram = ({ host, quiet }: Kit) =>
-  Effect.gen(function*() {
-    const { created, loaded } = yield* Setup.loadOrCreate(host.env, host.cwd)
-    const { config } = loaded
-    const program = Effect.gen(function*() {
-      const applied = yield* Effect.flatMap(Database, ({ dialect }) => migrate(host.process, dialect))
-      const files = yield* Setup.createFiles(config)
-      const print = (lines: ReadonlyArray<string>) =>
-        lines.length === 0 ? Effect.void : Console.log(lines.map((line) => `created ${line}`).join("\n"))
-      const first = [
-        ...(created === undefined ? [] : [`configuration ${created}`]),
-        ...(applied.length === 0 ? [] : [`schema        ${applied.length} migration(s)`]),
-        ...files
-      ]
-      yield* print(first)
-      const accounts = yield* Effect.provide(
-        Setup.createAccounts(config),
-        Layer.provide(Graph.web(config, host.process.version), Resolver.layer(config.dns.resolver))
-      )
-      yield* print(accounts)
-      if (first.length + accounts.length === 0) yield* Console.log("Nothing to do: everything exists.")
-    })
-    yield* program.pipe(Effect.provide(database(config)), Effect.provide(quiet(loaded)))
-  }).pipe(Effect.provide(Entropy.layer))
+const initProgram = Effect.gen(function*() {
+  const { process } = yield* Host
+  const { created, loaded } = yield* Setup.loadOrCreate
+  const { config } = loaded
+  const program = Effect.gen(function*() {
+    const applied = yield* Effect.flatMap(Database, ({ dialect }) => migrate(process, dialect))
+    const files = yield* Setup.createFiles(config)
+    const print = (lines: ReadonlyArray<string>) =>
+      lines.length === 0 ? Effect.void : Console.log(lines.map((line) => `created ${line}`).join("\n"))
+    const first = [
+      ...(created === undefined ? [] : [`configuration ${created}`]),
+      ...(applied.length === 0 ? [] : [`schema        ${applied.length} migration(s)`]),
+      ...files
+    ]
+    yield* print(first)
+    const accounts = yield* Effect.provide(
+      Setup.createAccounts(config),
+      Layer.provide(Graph.web(config, process.version), Resolver.layer(config.dns.resolver))
+    )
+    yield* print(accounts)
+    if (first.length + accounts.length === 0) yield* Console.log("Nothing to do: everything exists.")
+  })
+  yield* program.pipe(Effect.provide(database(config)), Effect.provide(Logging.quiet(loaded)))
+}).pipe(Effect.provide(Entropy.layer))
 
 /** `init`: everything a first start needs. */
-export const initCommand = (kit: Kit) =>
-  described(
-    Command.make("init", {}, () => initProgram(kit)),
-    "Migrate the database and create what is missing: a first config.toml, the CA, the TLS pair. Nothing that exists is touched. Example: acme-svc init. Exit codes: 0, 1, 3."
-  )
+export const initCommand = Command.withDescription(
+  Command.make("init", {}, () => initProgram),
+  "Migrate the database and create what is missing: a first config.toml, the CA, the TLS pair. Nothing that exists is touched. Example: acme-svc init. Exit codes: 0, 1, 3."
+)

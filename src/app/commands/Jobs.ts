@@ -10,9 +10,11 @@ import { jobObject, workerObject } from "../../operations/Objects.ts"
 import { renderJob } from "../../surfaces/cli/Job.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import { optionalText } from "./Flags.ts"
-import type { Kit } from "./Kit.ts"
-import { described, jsonOption, pageOptions, print, wordOf } from "./Kit.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { withRecords } from "../Records.ts"
+import { jsonOption, optionalText, pageOptions, wordOf } from "./Flags.ts"
+import { print } from "./Print.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
@@ -30,150 +32,141 @@ const refused = {
 const statuses: ReadonlyArray<JobStatus> = ["ready", "running", "done", "failed", "cancelled"]
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The job's id."))
 
-const listCommand = (kit: Kit) =>
-  described(
-    Command.make("list", {
-      kind: optionalText("kind", "Of this kind."),
-      status: optionalText("status", `One of ${statuses.join(", ")}.`),
-      orderId: optionalText("order-id", "About this order or one of its challenges."),
-      ...pageOptions,
-      json: jsonOption
-    }, ({ json, kind, limit, offset, orderId, status }) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          if (orderId !== undefined && !isId(orderId)) return yield* cannot(`There is no order ${orderId}.`)
-          const found = yield* jobs.list({
-            kind: yield* wordOf("kind", jobKinds, kind),
-            status: yield* wordOf("status", statuses, status),
-            orderId: orderId === undefined ? undefined : OrderId(orderId)
-          }, { limit, offset })
-          const items = found.items.map(jobObject)
-          yield* print(json, { items, total: found.total, limit, offset }, () =>
-            renderTable(
-              ["id", "kind", "status", "attempts", "due", "about", "last error"],
-              items.map(({ attempts, dedupKey, id, kind, lastError, maxAttempts, runAt, status }) => [
-                id,
-                kind,
-                status,
-                `${attempts}/${maxAttempts}`,
-                runAt,
-                dedupKey,
-                lastError ?? ""
-              ]),
-              found.total
-            ))
-        })
-      )),
-    "List jobs, newest first. Example: acme-svc jobs list --status failed. Exit codes: 0, 1, 3."
-  )
+const listCommand = Command.withDescription(
+  Command.make("list", {
+    kind: optionalText("kind", "Of this kind."),
+    status: optionalText("status", `One of ${statuses.join(", ")}.`),
+    orderId: optionalText("order-id", "About this order or one of its challenges."),
+    ...pageOptions,
+    json: jsonOption
+  }, ({ json, kind, limit, offset, orderId, status }) =>
+    withRecords(
+      Effect.gen(function*() {
+        if (orderId !== undefined && !isId(orderId)) return yield* cannot(`There is no order ${orderId}.`)
+        const found = yield* jobs.list({
+          kind: yield* wordOf("kind", jobKinds, kind),
+          status: yield* wordOf("status", statuses, status),
+          orderId: orderId === undefined ? undefined : OrderId(orderId)
+        }, { limit, offset })
+        const items = found.items.map(jobObject)
+        yield* print(json, { items, total: found.total, limit, offset }, () =>
+          renderTable(
+            ["id", "kind", "status", "attempts", "due", "about", "last error"],
+            items.map(({ attempts, dedupKey, id, kind, lastError, maxAttempts, runAt, status }) => [
+              id,
+              kind,
+              status,
+              `${attempts}/${maxAttempts}`,
+              runAt,
+              dedupKey,
+              lastError ?? ""
+            ]),
+            found.total
+          ))
+      })
+    )),
+  "List jobs, newest first. Example: acme-svc jobs list --status failed. Exit codes: 0, 1, 3."
+)
 
-const showCommand = (kit: Kit) =>
-  described(
-    Command.make("show", { id: idArgument, json: jsonOption }, ({ id, json }) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          const job = jobObject(yield* jobs.find(id))
-          yield* print(json, job, () =>
-            renderJob(job))
-        }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob }))
-      )),
-    "Show a job, without the CSR it may carry. Example: acme-svc jobs show ID. Exit codes: 0, 1, 3."
-  )
+const showCommand = Command.withDescription(
+  Command.make("show", { id: idArgument, json: jsonOption }, ({ id, json }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const job = jobObject(yield* jobs.find(id))
+        yield* print(json, job, () => renderJob(job))
+      }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob }))
+    )),
+  "Show a job, without the CSR it may carry. Example: acme-svc jobs show ID. Exit codes: 0, 1, 3."
+)
 
-const cancelCommand = (kit: Kit) =>
-  described(
-    Command.make("cancel", { id: idArgument }, ({ id }) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          const job = yield* jobs.find(id)
-          const about = `the ${job.kind} job about ${job.dedupKey}`
-          const harm = jobs.endsOrder(job) ? "; its order becomes invalid" : ""
-          yield* kit.confirm(`Cancel ${about}${harm}?`)
-          yield* jobs.cancel(kit.operator, id)
-          yield* Console.log(`Cancelled ${about}.`)
-        }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob, NotCancellable: refused.NotCancellable }))
-      )),
-    "Cancel a job that waits or has failed. Example: acme-svc jobs cancel ID. Exit codes: 0, 1, 2, 3."
-  )
+const cancelCommand = Command.withDescription(
+  Command.make("cancel", { id: idArgument }, ({ id }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const job = yield* jobs.find(id)
+        const about = `the ${job.kind} job about ${job.dedupKey}`
+        const harm = jobs.endsOrder(job) ? "; its order becomes invalid" : ""
+        yield* Confirmation.ask(`Cancel ${about}${harm}?`)
+        yield* jobs.cancel(yield* Operator, id)
+        yield* Console.log(`Cancelled ${about}.`)
+      }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob, NotCancellable: refused.NotCancellable }))
+    )),
+  "Cancel a job that waits or has failed. Example: acme-svc jobs cancel ID. Exit codes: 0, 1, 2, 3."
+)
 
-const runNowCommand = (kit: Kit) =>
-  described(
-    Command.make("run-now", { id: idArgument }, ({ id }) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          const job = yield* jobs.runNow(kit.operator, id)
-          yield* Console.log(`The ${job.kind} job about ${job.dedupKey} is due now.`)
-        }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob, NotRunnable: refused.NotRunnable }))
-      )),
-    "Run a waiting job at once, or give a failed one another attempt. Example: acme-svc jobs run-now ID. Exit codes: 0, 1, 3."
-  )
+const runNowCommand = Command.withDescription(
+  Command.make("run-now", { id: idArgument }, ({ id }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const job = yield* jobs.runNow(yield* Operator, id)
+        yield* Console.log(`The ${job.kind} job about ${job.dedupKey} is due now.`)
+      }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob, NotRunnable: refused.NotRunnable }))
+    )),
+  "Run a waiting job at once, or give a failed one another attempt. Example: acme-svc jobs run-now ID. Exit codes: 0, 1, 3."
+)
 
-const queueCommand = (kit: Kit) =>
-  described(
-    Command.make("queue", { json: jsonOption }, ({ json }) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          const items = yield* jobs.queue
-          yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () =>
-            renderTable(
-              ["kind", "ready", "running", "failed", "oldest due"],
-              items.map(({ failed, kind, oldestReadySeconds, ready, running }) => [
-                kind,
-                String(ready),
-                String(running),
-                String(failed),
-                `${oldestReadySeconds} s`
-              ]),
-              items.length
-            ))
-        })
-      )),
-    "Count the queue by kind. Example: acme-svc jobs queue --json. Exit codes: 0, 1, 3."
-  )
+const queueCommand = Command.withDescription(
+  Command.make("queue", { json: jsonOption }, ({ json }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const items = yield* jobs.queue
+        yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () =>
+          renderTable(
+            ["kind", "ready", "running", "failed", "oldest due"],
+            items.map(({ failed, kind, oldestReadySeconds, ready, running }) => [
+              kind,
+              String(ready),
+              String(running),
+              String(failed),
+              `${oldestReadySeconds} s`
+            ]),
+            items.length
+          ))
+      })
+    )),
+  "Count the queue by kind. Example: acme-svc jobs queue --json. Exit codes: 0, 1, 3."
+)
 
 /** `jobs`: the queue. */
-export const jobsCommand = (kit: Kit) =>
-  described(
-    Command.make("jobs").pipe(
-      Command.withSubcommands([
-        listCommand(kit),
-        showCommand(kit),
-        cancelCommand(kit),
-        runNowCommand(kit),
-        queueCommand(kit)
-      ])
-    ),
-    "The queue of work."
-  )
+export const jobsCommand = Command.withDescription(
+  Command.make("jobs").pipe(
+    Command.withSubcommands([
+      listCommand,
+      showCommand,
+      cancelCommand,
+      runNowCommand,
+      queueCommand
+    ])
+  ),
+  "The queue of work."
+)
 
-const workerListCommand = (kit: Kit) =>
-  described(
-    Command.make("list", { json: jsonOption }, ({ json }) =>
-      kit.records(() =>
-        Effect.gen(function*() {
-          const now = yield* currentSeconds
-          const items = (yield* workers.list).map((worker) => workerObject(worker, now))
-          yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () =>
-            renderTable(
-              ["owner", "roles", "version", "started", "last seen"],
-              items.map(({ lastSeenAt, owner, roles, stale, startedAt, version }) => [
-                owner,
-                roles.join(),
-                version,
-                startedAt,
-                stale ? `${lastSeenAt} (stale)` : lastSeenAt
-              ]),
-              items.length
-            ))
-          if (items.length === 0) yield* Console.error("No process serves this database, or has for ten minutes.")
-        })
-      )),
-    "List the processes that serve this database. Example: acme-svc worker list --json. Exit codes: 0, 1, 3."
-  )
+const workerListCommand = Command.withDescription(
+  Command.make("list", { json: jsonOption }, ({ json }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const now = yield* currentSeconds
+        const items = (yield* workers.list).map((worker) => workerObject(worker, now))
+        yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () =>
+          renderTable(
+            ["owner", "roles", "version", "started", "last seen"],
+            items.map(({ lastSeenAt, owner, roles, stale, startedAt, version }) => [
+              owner,
+              roles.join(),
+              version,
+              startedAt,
+              stale ? `${lastSeenAt} (stale)` : lastSeenAt
+            ]),
+            items.length
+          ))
+        if (items.length === 0) yield* Console.error("No process serves this database, or has for ten minutes.")
+      })
+    )),
+  "List the processes that serve this database. Example: acme-svc worker list --json. Exit codes: 0, 1, 3."
+)
 
 /** `worker`: processes of the service. */
-export const workerCommand = (kit: Kit) =>
-  described(
-    Command.make("worker").pipe(Command.withSubcommands([workerListCommand(kit)])),
-    "Processes of the service."
-  )
+export const workerCommand = Command.withDescription(
+  Command.make("worker").pipe(Command.withSubcommands([workerListCommand])),
+  "Processes of the service."
+)

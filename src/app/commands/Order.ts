@@ -8,10 +8,12 @@ import * as orders from "../../operations/order/OrderRecords.ts"
 import { isAcceptedReason } from "../../operations/revocation/Revocation.ts"
 import { renderOrder } from "../../surfaces/cli/Order.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import { flag, numberFlag, optional } from "./Flags.ts"
-import type { Kit } from "./Kit.ts"
-import { described, jsonOption, print } from "./Kit.ts"
+import { Operator } from "../Operator.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { flag, jsonOption, numberFlag, optional } from "./Flags.ts"
 import { listCommand } from "./OrderList.ts"
+import { print } from "./Print.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
@@ -34,28 +36,25 @@ const revocationRefused = {
 
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
 
-const showCommand = (kit: Kit) =>
-  described(
-    Command.make("show", { id: idArgument, json: jsonOption }, ({ id, json }) =>
-      kit.records(({ config }) =>
-        Effect.gen(function*() {
-          const object = orderDetailObject(config, yield* orders.detail(config, id), yield* currentSeconds)
-          yield* print(json, object, () =>
-            renderOrder(object))
-        }).pipe(Effect.catchTags({ NoSuchOrder: refused.NoSuchOrder }))
-      )),
-    "Show an order, its authorizations and jobs, and why it failed. Example: acme-svc order show ID. Exit codes: 0, 1, 3."
-  )
+const showCommand = Command.withDescription(
+  Command.make("show", { id: idArgument, json: jsonOption }, ({ id, json }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const { config } = yield* Settings.loaded
+        const object = orderDetailObject(config, yield* orders.detail(config, id), yield* currentSeconds)
+        yield* print(json, object, () => renderOrder(object))
+      }).pipe(Effect.catchTags({ NoSuchOrder: refused.NoSuchOrder }))
+    )),
+  "Show an order, its authorizations and jobs, and why it failed. Example: acme-svc order show ID. Exit codes: 0, 1, 3."
+)
 
-const chainCommand = (kit: Kit) =>
-  described(
-    Command.make("chain", { id: idArgument }, ({ id }) =>
-      kit.records(() =>
-        Effect.flatMap(Effect.catchTags(orders.chain(id), refused), (pem) =>
-          Console.log(pem.trimEnd()))
-      )),
-    "Print the certificate chain of an order, PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
-  )
+const chainCommand = Command.withDescription(
+  Command.make("chain", { id: idArgument }, ({ id }) =>
+    withRecords(
+      Effect.flatMap(Effect.catchTags(orders.chain(id), refused), (pem) => Console.log(pem.trimEnd()))
+    )),
+  "Print the certificate chain of an order, PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
+)
 
 /** What is said of the two ways a revocation goes, and how many seconds are waited for unless said otherwise. */
 const saidOf = {
@@ -80,46 +79,43 @@ const reasonFlag = flag("reason", {
   }
 })
 
-const revokeCommand = (kit: Kit) =>
-  described(
-    Command.make("revoke", {
-      id: idArgument,
-      reason: optional(reasonFlag, "RFC 5280 code, 0 to 6 and 8 to 10."),
-      wait: optional(
-        numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
-        "Seconds to wait for the list to be signed (by default 0), or for the signer that is asked (30)."
+const revokeCommand = Command.withDescription(
+  Command.make("revoke", {
+    id: idArgument,
+    reason: optional(reasonFlag, "RFC 5280 code, 0 to 6 and 8 to 10."),
+    wait: optional(
+      numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
+      "Seconds to wait for the list to be signed (by default 0), or for the signer that is asked (30)."
+    )
+  }, (options) =>
+    withRecords(Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const { isRevoked, job } = yield* Effect.catchTags(
+        orders.revoke(config, yield* Operator, options.id, options.reason),
+        revocationRefused
       )
-    }, (options) =>
-      kit.records(({ config }) =>
-        Effect.gen(function*() {
-          const { isRevoked, job } = yield* Effect.catchTags(
-            orders.revoke(config, kit.operator, options.id, options.reason),
-            revocationRefused
-          )
-          const say = isRevoked ? saidOf.list : saidOf.signer
-          yield* Console.log(say.begun(job))
-          const seconds = options.wait ?? say.usualWait
-          if (seconds <= 0) return
-          const ended = yield* settledJob(job, seconds * 1000)
-          if (ended?.status === "failed" || ended?.status === "cancelled") {
-            const why = ended.lastError === undefined ? "" : `: ${shown(ended.lastError)}`
-            return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} is ${ended.status}${why}` })
-          }
-          yield* Console.log(
-            ended?.status === "done" || (ended === undefined && isRevoked)
-              ? say.ended
-              : `Job ${ended?.id ?? job} has not ended yet: is a worker running?`
-          )
-        })
-      )),
-    "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason 4 --wait 10. Exit codes: 0, 1, 2, 3."
-  )
+      const say = isRevoked ? saidOf.list : saidOf.signer
+      yield* Console.log(say.begun(job))
+      const seconds = options.wait ?? say.usualWait
+      if (seconds <= 0) return
+      const ended = yield* settledJob(job, seconds * 1000)
+      if (ended?.status === "failed" || ended?.status === "cancelled") {
+        const why = ended.lastError === undefined ? "" : `: ${shown(ended.lastError)}`
+        return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} is ${ended.status}${why}` })
+      }
+      yield* Console.log(
+        ended?.status === "done" || (ended === undefined && isRevoked)
+          ? say.ended
+          : `Job ${ended?.id ?? job} has not ended yet: is a worker running?`
+      )
+    }))),
+  "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason 4 --wait 10. Exit codes: 0, 1, 2, 3."
+)
 
 /** `order`: orders and their certificates. */
-export const orderCommand = (kit: Kit) =>
-  described(
-    Command.make("order").pipe(
-      Command.withSubcommands([listCommand(kit), showCommand(kit), chainCommand(kit), revokeCommand(kit)])
-    ),
-    "Orders and their certificates."
-  )
+export const orderCommand = Command.withDescription(
+  Command.make("order").pipe(
+    Command.withSubcommands([listCommand, showCommand, chainCommand, revokeCommand])
+  ),
+  "Orders and their certificates."
+)

@@ -7,12 +7,12 @@ import { expiringObject, orderObject } from "../../operations/Objects.ts"
 import * as expiring from "../../operations/order/Expiring.ts"
 import * as orders from "../../operations/order/OrderRecords.ts"
 import { foldSerial } from "../../pki/x509/Serial.ts"
-import type { Config } from "../../settings/AppConfig.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import { flag, numberFlag, optional, optionalText, timeFlag } from "./Flags.ts"
-import type { Kit } from "./Kit.ts"
-import { described, jsonOption, pageOptions, print, wordOf } from "./Kit.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { flag, jsonOption, numberFlag, optional, optionalText, pageOptions, timeFlag, wordOf } from "./Flags.ts"
+import { print } from "./Print.ts"
 
 const statuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
 
@@ -90,10 +90,10 @@ const searchOf = Effect.fnUntraced(function*(filters: Filters) {
 })
 
 const printOrders = Effect.fnUntraced(function*(
-  config: Config,
   search: Effect.Effect.Success<ReturnType<typeof searchOf>>,
   { json, limit, offset }: Paging
 ) {
+  const { config } = yield* Settings.loaded
   const found = yield* orders.list(search, { limit, offset })
   const now = yield* currentSeconds
   const items = found.items.map((order) => orderObject(config, order, now))
@@ -137,32 +137,28 @@ const printExpiring = Effect.fnUntraced(function*(
 })
 
 /** `order list`: orders by any of their properties, or the certificates that end soon. */
-export const listCommand = (kit: Kit) =>
-  described(
-    Command.make("list", {
-      filters,
-      days: optional(
-        numberFlag("expiring-in", { least: 1, most: mostDays, of: "a number of days" }),
-        "Certificates that end within so many days, soonest first; beside it only --profile."
-      ),
-      hideSuperseded: Options.boolean("hide-superseded").pipe(
-        Options.withDescription("With --expiring-in: without those that have been replaced.")
-      ),
-      ...pageOptions,
-      json: jsonOption
-    }, ({ days, filters, hideSuperseded, ...paging }) => {
-      const { profile, ...others } = filters
-      if (days === undefined) {
-        return hideSuperseded
-          ? wrong("--hide-superseded goes with --expiring-in.")
-          : Effect.flatMap(searchOf(filters), (search) =>
-            kit.records(({ config }) => printOrders(config, search, paging)))
-      }
-      return Object.values(others).every((one) =>
-          one === undefined
-        )
-        ? kit.records(() => printExpiring({ profile, days, hideSuperseded }, paging))
-        : wrong("Beside --expiring-in only --profile, --hide-superseded and paging are taken.")
-    }),
-    "List orders, newest first. Example: acme-svc order list --identifier-suffix example.com. Exit codes: 0, 1, 2, 3."
-  )
+export const listCommand = Command.withDescription(
+  Command.make("list", {
+    filters,
+    days: optional(
+      numberFlag("expiring-in", { least: 1, most: mostDays, of: "a number of days" }),
+      "Certificates that end within so many days, soonest first; beside it only --profile."
+    ),
+    hideSuperseded: Options.boolean("hide-superseded").pipe(
+      Options.withDescription("With --expiring-in: without those that have been replaced.")
+    ),
+    ...pageOptions,
+    json: jsonOption
+  }, ({ days, filters, hideSuperseded, ...paging }) => {
+    const { profile, ...others } = filters
+    if (days === undefined) {
+      return hideSuperseded
+        ? wrong("--hide-superseded goes with --expiring-in.")
+        : Effect.flatMap(searchOf(filters), (search) => withRecords(printOrders(search, paging)))
+    }
+    return Object.values(others).every((one) => one === undefined)
+      ? withRecords(printExpiring({ profile, days, hideSuperseded }, paging))
+      : wrong("Beside --expiring-in only --profile, --hide-superseded and paging are taken.")
+  }),
+  "List orders, newest first. Example: acme-svc order list --identifier-suffix example.com. Exit codes: 0, 1, 2, 3."
+)

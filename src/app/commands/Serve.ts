@@ -6,26 +6,29 @@ import { everyRole, parseRoles } from "../../domain/Role.ts"
 import { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Config } from "../../settings/AppConfig.ts"
+import { Globals } from "../../surfaces/cli/Globals.ts"
 import { renderWelcome } from "../../surfaces/cli/Welcome.ts"
 import { checkAddresses } from "../Addresses.ts"
 import { CommandFailed, messageOf } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
+import type { Process } from "../Host.ts"
+import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
 import { checkSchema, migrate } from "../Schema.ts"
-import type { Process } from "../Serve.ts"
 import { serve } from "../Serve.ts"
-import type { Kit } from "./Kit.ts"
-import { described } from "./Kit.ts"
+import { Settings } from "../Settings.ts"
 
 // The lines of the start are written at the end of the turn of the event loop, and what is for people comes after them.
 const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
-const serveProgram = ({ globals, host, load }: Kit, roles: Roles, acceptsEmptyDatabase = false) =>
+const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
   Effect.gen(function*() {
-    const loaded = yield* load
+    const host = yield* Host
+    const settings = yield* Settings
+    const loaded = yield* settings.loaded
     const { config } = loaded
-    const log = Logging.make(config, host, globals)
+    const log = Logging.make(config, host, yield* Globals)
     // Heard all the time: what happens between two steps of the start is met at the next.
     const process: Process = { ...host.process, uncaught: Fiber.join(yield* Effect.fork(host.process.uncaught)) }
     let current = config
@@ -52,7 +55,7 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles, acceptsEmptyDa
       const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
       yield* Effect.raceFirst(settled, process.uncaught)
       const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
-      const again = Effect.map(load, (fresh) => fresh.config)
+      const again = Effect.map(settings.fresh, (fresh) => fresh.config)
       yield* Effect.provide(
         serve({ config, roles, process, acceptsEmptyDatabase, announce, load: again, enforce }),
         Graph.kept(() => current, roles)
@@ -68,28 +71,27 @@ const serveProgram = ({ globals, host, load }: Kit, roles: Roles, acceptsEmptyDa
   })
 
 /** Serves with every role, as the command line without a command does. */
-export const serveEverything = (kit: Kit) => serveProgram(kit, new Set(everyRole))
+export const serveEverything = serveProgram(new Set(everyRole))
 
 /** `serve`: the service itself. */
-export const serveCommand = (kit: Kit) =>
-  described(
-    Command.make("serve", {
-      role: Options.text("role").pipe(
-        Options.withPseudoName(everyRole.join()),
-        Options.repeated,
-        Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
-      ),
-      acceptsEmptyDatabase: Options.boolean("accept-empty-database").pipe(
-        Options.withDescription("Begin anew where a revocation list tells of a database that is gone.")
-      )
-    }, ({ acceptsEmptyDatabase, role }) =>
-      Either.match(parseRoles(role), {
-        onLeft: (word) =>
-          new CommandFailed({
-            code: 2,
-            message: `--role takes ${everyRole.join(", ")}, and not ${JSON.stringify(word)}.`
-          }),
-        onRight: (roles) => serveProgram(kit, roles, acceptsEmptyDatabase)
-      })),
-    "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused."
-  )
+export const serveCommand = Command.withDescription(
+  Command.make("serve", {
+    role: Options.text("role").pipe(
+      Options.withPseudoName(everyRole.join()),
+      Options.repeated,
+      Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
+    ),
+    acceptsEmptyDatabase: Options.boolean("accept-empty-database").pipe(
+      Options.withDescription("Begin anew where a revocation list tells of a database that is gone.")
+    )
+  }, ({ acceptsEmptyDatabase, role }) =>
+    Either.match(parseRoles(role), {
+      onLeft: (word) =>
+        new CommandFailed({
+          code: 2,
+          message: `--role takes ${everyRole.join(", ")}, and not ${JSON.stringify(word)}.`
+        }),
+      onRight: (roles) => serveProgram(roles, acceptsEmptyDatabase)
+    })),
+  "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused."
+)

@@ -5,13 +5,17 @@ import { Database } from "../../kernel/sql/Database.ts"
 import * as Migrations from "../../kernel/sql/Migrations.ts"
 import * as transfer from "../../operations/Transfer.ts"
 import { databaseUrl, maskedDatabaseUrl } from "../../settings/DatabaseUrl.ts"
-import type { Loaded } from "../../settings/Load.ts"
 import type { Counted, TransferRefused } from "../../store/transfer/Transfer.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Host } from "../Host.ts"
 import { database } from "../OpenDatabase.ts"
-import type { Host, Kit } from "./Kit.ts"
-import { described, jsonOption, print } from "./Kit.ts"
+import { Operator } from "../Operator.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption } from "./Flags.ts"
+import { print } from "./Print.ts"
 
 const refused = {
   StillServed: ({ owners }: transfer.StillServed) =>
@@ -34,7 +38,7 @@ const refused = {
 }
 
 /** One line for each table, written over while it grows; a terminal alone has it. */
-const progressOn = ({ stderr }: Host, isQuiet: boolean, plan: ReadonlyArray<Counted>) => {
+const progressOn = ({ stderr }: Host["Type"], isQuiet: boolean, plan: ReadonlyArray<Counted>) => {
   const expected = new Map(plan.map(({ rows, table }) => [table, rows]))
   return ({ rows, table }: Counted): Effect.Effect<void> =>
     Effect.sync(() => {
@@ -50,9 +54,10 @@ interface Target {
   readonly url: Redacted.Redacted<string>
 }
 
-const program = (kit: Kit, { config }: Loaded, { name, url }: Target, json: boolean) =>
+const program = ({ name, url }: Target, json: boolean) =>
   Effect.gen(function*() {
-    const { host } = kit
+    const host = yield* Host
+    const { config } = yield* Settings.loaded
     const settings = { database: { ...config.database, url } }
     const target = Context.get(
       yield* Layer.build(database(settings, { mustExist: true, name })),
@@ -65,8 +70,8 @@ const program = (kit: Kit, { config }: Loaded, { name, url }: Target, json: bool
     const rows = plan.reduce((sum, counted) => sum + counted.rows, 0)
     const filled = plan.filter((counted) => counted.rows > 0).map((counted) => `${counted.table} ${counted.rows}`)
     const what = `${rows} row(s) (${filled.join(", ") || "every table is empty"})`
-    yield* kit.confirm(`Stop every server first. Copy ${what} to ${maskedDatabaseUrl(url)}?`)
-    const { tables, total } = yield* transfer.run(kit.operator, target, known, progressOn(host, json, plan))
+    yield* Confirmation.ask(`Stop every server first. Copy ${what} to ${maskedDatabaseUrl(url)}?`)
+    const { tables, total } = yield* transfer.run(yield* Operator, target, known, progressOn(host, json, plan))
     yield* print(json, { tables, total }, () =>
       `${
         renderTable(
@@ -104,24 +109,19 @@ const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Op
 })
 
 /** `transfer`: every row into another database. */
-export const transferCommand = (kit: Kit) =>
-  described(
-    Command.make("transfer", {
-      to: Options.text("to").pipe(
-        Options.optional,
-        Options.withDescription(
-          "URL of a database that is migrated and empty; without a password, which PGPASSWORD has."
-        )
-      ),
-      file: Options.text("to-file").pipe(
-        Options.optional,
-        Options.withDescription("File with that URL, which may hold the password.")
-      ),
-      json: jsonOption
-    }, ({ file, json, to }) =>
-      Effect.flatMap(targetOf(to, file), (target) =>
-        kit.records((loaded) =>
-          program(kit, loaded, target, json)
-        ))),
-    "Copy every row of every table to another database. Example: acme-svc transfer --to postgres://acme@db.example/acme. Exit codes: 0, 1, 2, 3."
-  )
+export const transferCommand = Command.withDescription(
+  Command.make("transfer", {
+    to: Options.text("to").pipe(
+      Options.optional,
+      Options.withDescription(
+        "URL of a database that is migrated and empty; without a password, which PGPASSWORD has."
+      )
+    ),
+    file: Options.text("to-file").pipe(
+      Options.optional,
+      Options.withDescription("File with that URL, which may hold the password.")
+    ),
+    json: jsonOption
+  }, ({ file, json, to }) => Effect.flatMap(targetOf(to, file), (target) => withRecords(program(target, json)))),
+  "Copy every row of every table to another database. Example: acme-svc transfer --to postgres://acme@db.example/acme. Exit codes: 0, 1, 2, 3."
+)

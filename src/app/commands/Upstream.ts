@@ -11,9 +11,11 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
-import { optionalText } from "./Flags.ts"
-import type { Kit } from "./Kit.ts"
-import { described, jsonOption, print } from "./Kit.ts"
+import { Host } from "../Host.ts"
+import * as Logging from "../Logging.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption, optionalText } from "./Flags.ts"
+import { print } from "./Print.ts"
 import { upstreamOrderCommand } from "./UpstreamOrder.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
@@ -53,65 +55,66 @@ const chosen = ({ profiles }: Config, name: string | undefined) => {
 }
 
 /** The secret of a credential: from a file, else a line of standard input; never from an argument. */
-const secretOf = (kit: Kit, file: string | undefined): Effect.Effect<string, CommandFailed> =>
+const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed, Host> =>
   Effect.map(
     file !== undefined
       ? Effect.mapBoth(readTextFile(file), {
         onSuccess: ({ text }) => text,
         onFailure: (error) => cannot(`--eab-hmac-key-file: ${error.path} cannot be used: ${said(error)}.`)
       })
-      : kit.host.stdin.readLine,
+      : Effect.flatMap(Host, ({ stdin }) => stdin.readLine),
     (text) => text.trim()
   ).pipe(Effect.filterOrFail(
     (text) => text !== "" && hmacKey.fault(text) === undefined,
     () => cannot("The HMAC key is neither base64url nor base64.")
   ))
 
+const show = Command.withDescription(
+  Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
+    Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const object = yield* Effect.catchTags(upstream.show(yield* chosen(config, profile)), {
+        NotRelaying: refused.NotRelaying,
+        AccountUnusable: refused.AccountUnusable
+      })
+      yield* print(json, object, () => renderDetail(object))
+    })),
+  "Show a relay's account. Example: acme-svc upstream show --profile web. Exit codes: 0, 2, 3."
+)
+
+const register = Command.withDescription(
+  Command.make("register", {
+    profile: profileOption,
+    kid: optionalText("eab-kid", "Credential of the upstream's."),
+    file: optionalText("eab-hmac-key-file", "File with its key; without it the key is read from standard input.")
+  }, ({ file, kid, profile }) =>
+    Effect.gen(function*() {
+      const { process } = yield* Host
+      const loaded = yield* Settings.loaded
+      const { config } = loaded
+      if (kid === undefined && file !== undefined) {
+        return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file goes with --eab-kid." })
+      }
+      const found = yield* chosen(config, profile)
+      const credential = kid === undefined
+        ? undefined
+        : { kid, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(file))) }
+      const world = Layer.merge(
+        Entropy.layer,
+        Layer.provide(Graph.web(config, process.version), Resolver.layer(config.dns.resolver))
+      )
+      const { accountUrl, was } = yield* upstream.registerAt(found, credential).pipe(
+        Effect.catchTags(refused),
+        Effect.provide(world),
+        Effect.provide(Logging.quiet(loaded))
+      )
+      yield* Console.log(told[was](accountUrl))
+    })),
+  "Make a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
+)
+
 /** `upstream`: a relay's account at its upstream. */
-export const upstreamCommand = (kit: Kit) => {
-  const show = described(
-    Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
-      Effect.gen(function*() {
-        const { config } = yield* kit.load
-        const object = yield* Effect.catchTags(upstream.show(yield* chosen(config, profile)), {
-          NotRelaying: refused.NotRelaying,
-          AccountUnusable: refused.AccountUnusable
-        })
-        yield* print(json, object, () => renderDetail(object))
-      })),
-    "Show a relay's account. Example: acme-svc upstream show --profile web. Exit codes: 0, 2, 3."
-  )
-  const register = described(
-    Command.make("register", {
-      profile: profileOption,
-      kid: optionalText("eab-kid", "Credential of the upstream's."),
-      file: optionalText("eab-hmac-key-file", "File with its key; without it the key is read from standard input.")
-    }, ({ file, kid, profile }) =>
-      Effect.gen(function*() {
-        const loaded = yield* kit.load
-        const { config } = loaded
-        if (kid === undefined && file !== undefined) {
-          return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file goes with --eab-kid." })
-        }
-        const found = yield* chosen(config, profile)
-        const credential = kid === undefined
-          ? undefined
-          : { kid, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(kit, file))) }
-        const world = Layer.merge(
-          Entropy.layer,
-          Layer.provide(Graph.web(config, kit.host.process.version), Resolver.layer(config.dns.resolver))
-        )
-        const { accountUrl, was } = yield* upstream.registerAt(found, credential).pipe(
-          Effect.catchTags(refused),
-          Effect.provide(world),
-          Effect.provide(kit.quiet(loaded))
-        )
-        yield* Console.log(told[was](accountUrl))
-      })),
-    "Make a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
-  )
-  return described(
-    Command.make("upstream").pipe(Command.withSubcommands([show, register, upstreamOrderCommand(kit)])),
-    "The accounts and orders relays have at their upstreams."
-  )
-}
+export const upstreamCommand = Command.withDescription(
+  Command.make("upstream").pipe(Command.withSubcommands([show, register, upstreamOrderCommand])),
+  "The accounts and orders relays have at their upstreams."
+)

@@ -7,75 +7,73 @@ import type { UpstreamStatus } from "../../store/upstream/UpstreamOrders.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import { optionalText } from "./Flags.ts"
-import type { Kit } from "./Kit.ts"
-import { described, jsonOption, pageOptions, print, wordOf } from "./Kit.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption, optionalText, pageOptions, wordOf } from "./Flags.ts"
+import { print } from "./Print.ts"
 
 const statuses: ReadonlyArray<UpstreamStatus> = ["processing", "valid", "invalid"]
 const namesOf = (identifiers: ReadonlyArray<{ readonly value: string }>) => identifiers.map(({ value }) => value)
 
-const list = (kit: Kit) =>
-  described(
-    Command.make("list", {
-      profile: optionalText("profile", "Of this profile."),
-      status: optionalText("status", `At the upstream: ${statuses.join(", ")}.`),
-      ...pageOptions,
-      json: jsonOption
-    }, ({ json, limit, offset, profile, status }) =>
-      kit.records(({ config }) =>
-        Effect.gen(function*() {
-          const filters = { profile, status: yield* wordOf("status", statuses, status) }
-          const found = yield* upstreamOrders.list(filters, { limit, offset })
-          const now = yield* currentSeconds
-          const items = found.items.map((order) => upstreamOrderObject(config, order, now))
-          yield* print(json, { items, total: found.total, limit, offset }, () =>
-            renderTable(
-              ["order", "profile", "upstream", "here", "changed", "names", "error"],
-              items.map(({ error, identifiers, localStatus, orderId, profile, status, updatedAt }) => [
-                orderId,
-                profile,
-                status,
-                localStatus,
-                updatedAt,
-                namesOf(identifiers).join(" "),
-                error ?? ""
-              ]),
-              found.total
-            ))
-        })
-      )),
-    "List relayed orders, newest first. Example: acme-svc upstream order list --status invalid. Exit codes: 0, 1, 3."
-  )
+const list = Command.withDescription(
+  Command.make("list", {
+    profile: optionalText("profile", "Of this profile."),
+    status: optionalText("status", `At the upstream: ${statuses.join(", ")}.`),
+    ...pageOptions,
+    json: jsonOption
+  }, ({ json, limit, offset, profile, status }) =>
+    withRecords(Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const filters = { profile, status: yield* wordOf("status", statuses, status) }
+      const found = yield* upstreamOrders.list(filters, { limit, offset })
+      const now = yield* currentSeconds
+      const items = found.items.map((order) => upstreamOrderObject(config, order, now))
+      yield* print(json, { items, total: found.total, limit, offset }, () =>
+        renderTable(
+          ["order", "profile", "upstream", "here", "changed", "names", "error"],
+          items.map(({ error, identifiers, localStatus, orderId, profile, status, updatedAt }) => [
+            orderId,
+            profile,
+            status,
+            localStatus,
+            updatedAt,
+            namesOf(identifiers).join(" "),
+            error ?? ""
+          ]),
+          found.total
+        ))
+    }))),
+  "List relayed orders, newest first. Example: acme-svc upstream order list --status invalid. Exit codes: 0, 1, 3."
+)
 
-const show = (kit: Kit) =>
-  described(
-    Command.make("show", {
-      id: Args.text({ name: "order-id" }).pipe(Args.withDescription("The id of the order here.")),
-      json: jsonOption
-    }, ({ id, json }) =>
-      kit.records(({ config }) =>
-        Effect.gen(function*() {
-          const { job, order } = yield* upstreamOrders.find(id)
-          const { identifiers, ...shown } = upstreamOrderObject(config, order, yield* currentSeconds)
-          const object = { ...shown, identifiers, ...(job === undefined ? {} : { job: jobObject(job) }) }
-          yield* print(json, object, () =>
-            renderDetail({
-              ...shown,
-              names: namesOf(identifiers),
-              job: job === undefined ? undefined : `${job.id}, ${job.status}`
-            }))
-        }).pipe(Effect.catchTag("NoSuchUpstreamOrder", ({ id }: upstreamOrders.NoSuchUpstreamOrder) =>
-          new CommandFailed({
-            code: 3,
-            message: `There is no relayed order ${id}; upstream order list shows those there are.`
-          })))
-      )),
-    "Show a relayed order. Example: acme-svc upstream order show ID. Exit codes: 0, 1, 3."
-  )
+const show = Command.withDescription(
+  Command.make("show", {
+    id: Args.text({ name: "order-id" }).pipe(Args.withDescription("The id of the order here.")),
+    json: jsonOption
+  }, ({ id, json }) =>
+    withRecords(
+      Effect.gen(function*() {
+        const { config } = yield* Settings.loaded
+        const { job, order } = yield* upstreamOrders.find(id)
+        const { identifiers, ...shown } = upstreamOrderObject(config, order, yield* currentSeconds)
+        const object = { ...shown, identifiers, ...(job === undefined ? {} : { job: jobObject(job) }) }
+        yield* print(json, object, () =>
+          renderDetail({
+            ...shown,
+            names: namesOf(identifiers),
+            job: job === undefined ? undefined : `${job.id}, ${job.status}`
+          }))
+      }).pipe(Effect.catchTag("NoSuchUpstreamOrder", ({ id }: upstreamOrders.NoSuchUpstreamOrder) =>
+        new CommandFailed({
+          code: 3,
+          message: `There is no relayed order ${id}; upstream order list shows those there are.`
+        })))
+    )),
+  "Show a relayed order. Example: acme-svc upstream order show ID. Exit codes: 0, 1, 3."
+)
 
 /** `upstream order`: orders as the upstream has them. */
-export const upstreamOrderCommand = (kit: Kit) =>
-  described(
-    Command.make("order").pipe(Command.withSubcommands([list(kit), show(kit)])),
-    "Orders as the upstream has them."
-  )
+export const upstreamOrderCommand = Command.withDescription(
+  Command.make("order").pipe(Command.withSubcommands([list, show])),
+  "Orders as the upstream has them."
+)

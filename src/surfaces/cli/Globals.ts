@@ -1,10 +1,10 @@
-import { Either } from "effect"
+import { Context, Either } from "effect"
 
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const
 const colours = ["auto", "always", "never"] as const
 
 /** Flags that may stand anywhere on the command line (docs/decisions/command-line.md, "What every command keeps to"). */
-export interface Globals {
+export class Globals extends Context.Tag("acme/surfaces/cli/Globals")<Globals, {
   readonly logLevel: (typeof levels)[number] | undefined
   readonly color: (typeof colours)[number]
   readonly yes: boolean
@@ -12,7 +12,7 @@ export interface Globals {
   readonly json: boolean
   /** What is left for the command tree. */
   readonly rest: ReadonlyArray<string>
-}
+}>() {}
 
 const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, value: string | undefined) => {
   const word = words.find((one) => one === value)
@@ -20,10 +20,10 @@ const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, value: 
 }
 
 /** Takes the global flags out of the arguments; the sentence says which one is wrong. */
-export const readGlobals = (argv: ReadonlyArray<string>): Either.Either<Globals, string> =>
+export const readGlobals = (argv: ReadonlyArray<string>): Either.Either<Globals["Type"], string> =>
   Either.gen(function*() {
-    let logLevel: Globals["logLevel"]
-    let color: Globals["color"] = "auto"
+    let logLevel: Globals["Type"]["logLevel"]
+    let color: Globals["Type"]["color"] = "auto"
     let yes = false
     const rest: Array<string> = []
     for (let at = 0; at < argv.length; at++) {

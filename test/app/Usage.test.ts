@@ -1,55 +1,19 @@
-import { NodeContext } from "@effect/platform-node"
-import { Cause, Console, Effect, Either, Exit } from "effect"
-import { writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { run, treeOf } from "../../src/app/Cli.ts"
-import type { Host } from "../../src/app/commands/Kit.ts"
-import * as Kits from "../../src/app/commands/Kit.ts"
+import { treeOf } from "../../src/app/Cli.ts"
 import type { Taken } from "../../src/app/commands/Usage.ts"
 import { taken } from "../../src/app/commands/Usage.ts"
-import { readGlobals } from "../../src/surfaces/cli/Globals.ts"
-import { freshDirectory } from "../support/Databases.ts"
-import { minimalConfig } from "../support/Server.ts"
+import { freshPlace } from "../support/RunCommand.ts"
 
 /*
  * The command tree, walked: whatever a command takes is given to it wrongly, and the answer has to name what is wrong.
  * Run in this process, over a database that has no schema, so that nothing but the command line can be refused first.
  */
 
-const directory = freshDirectory()
-writeFileSync(join(directory, "config.toml"), minimalConfig)
-
-const hostOf = (said: { out: string; err: string }): Host => ({
-  stdin: { isTerminal: false, readLine: Effect.succeed("") },
-  stdout: { isTerminal: false, write: (text) => void (said.out += text) },
-  stderr: { isTerminal: false, write: (text) => void (said.err += text) },
-  env: { ACME_SVC_DATABASE__URL: `sqlite://${directory}/empty.db` },
-  cwd: directory,
-  process: {
-    version: "0.0.0",
-    migrations: join(import.meta.dirname, "../../migrations"),
-    pid: 1,
-    stopSignal: Effect.never,
-    reloadSignal: Effect.never,
-    uncaught: Effect.never
-  }
-})
+const place = freshPlace()
 
 /** How a command line ends, and what it says. */
-const ends = async (...words: ReadonlyArray<string>) => {
-  const said = { out: "", err: "" }
-  const exit = await Effect.runPromiseExit(
-    Console.consoleWith((console) =>
-      Effect.withConsole(run(hostOf(said), words), {
-        ...console,
-        log: (text) => Effect.sync(() => void (said.out += `${text}\n`)),
-        error: (text) => Effect.sync(() => void (said.err += `${text}\n`))
-      })
-    ).pipe(Effect.provide(NodeContext.layer))
-  )
-  return { code: Exit.isSuccess(exit) ? exit.value : assert.fail(Cause.pretty(exit.cause)), ...said }
-}
+const ends = (...words: ReadonlyArray<string>) => Effect.runPromise(place.run(words))
 
 /** A usage error: one sentence on stderr that names what it is about. */
 const refuses = async (words: ReadonlyArray<string>, named: string, codes = [2]) => {
@@ -65,9 +29,7 @@ const refuses = async (words: ReadonlyArray<string>, named: string, codes = [2])
   assert.include(sentence, named, line)
 }
 
-const globals = Either.getOrThrow(readGlobals([]))
-const kit = Kits.make(hostOf({ out: "", err: "" }), globals)
-const root = taken((await Effect.runPromise(treeOf(kit))).descriptor)
+const root = taken((await Effect.runPromise(treeOf())).descriptor)
 const leavesOf = (node: Taken): ReadonlyArray<Taken> =>
   node.children.length === 0 ? [node] : node.children.flatMap(leavesOf)
 const leaves = leavesOf(root)

@@ -1,0 +1,38 @@
+import { Context, Effect, Layer } from "effect"
+import { Globals } from "../surfaces/cli/Globals.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import { Host } from "./Host.ts"
+
+/** Asks before something goes. */
+export class Confirmation extends Context.Tag("acme/app/Confirmation")<Confirmation, {
+  /** Fails unless the answer is yes. */
+  readonly ask: (question: string) => Effect.Effect<void, CommandFailed>
+}>() {
+  /** Asks whoever is at the terminal; `--yes` answers for them. */
+  static readonly layer: Layer.Layer<Confirmation, never, Host | Globals> = Layer.effect(
+    this,
+    Effect.gen(function*() {
+      const { stderr, stdin } = yield* Host
+      const { yes } = yield* Globals
+      const ask = (question: string) => {
+        if (yes) return Effect.void
+        if (!stdin.isTerminal) {
+          return new CommandFailed({ code: 2, message: "Nobody can be asked here: say --yes to go ahead." })
+        }
+        return Effect.sync(() => stderr.write(`${question} [y/N] `)).pipe(
+          Effect.zipRight(stdin.readLine),
+          Effect.filterOrFail(
+            (answer) => /^y(?:es)?$/i.test(answer.trim()),
+            () => new CommandFailed({ code: 3, message: "Nothing was changed." })
+          ),
+          Effect.asVoid
+        )
+      }
+      return { ask }
+    })
+  )
+
+  /** Goes on when the answer to a question is yes. */
+  static readonly ask = (question: string): Effect.Effect<void, CommandFailed, Confirmation> =>
+    Effect.flatMap(this, ({ ask }) => ask(question))
+}

@@ -1,0 +1,43 @@
+import { Context } from "effect"
+import type { Effect } from "effect"
+
+/** An output stream of the process. */
+export interface Output {
+  readonly isTerminal: boolean
+  readonly write: (text: string) => void
+}
+
+/** Where the process writes, and the variables that say how. */
+export interface Streams {
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly env: { readonly [name: string]: string | undefined }
+}
+
+/** What the process is, beside its configuration. */
+export interface Process {
+  readonly version: string
+  /** Folder that holds `sqlite/` and `postgres/`. */
+  readonly migrations: string
+  readonly pid: number
+  /** Completes with the signal that asks the process to stop. */
+  readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
+  /** Completes when the process is asked to reload; requests that come before anybody waits are one. */
+  readonly reloadSignal: Effect.Effect<void>
+  /** Dies of an exception that reached nobody. */
+  readonly uncaught: Effect.Effect<never>
+}
+
+/** The surroundings of a command line: the process that runs it, or what a test puts in its place. */
+export class Host extends Context.Tag("acme/app/Host")<
+  Host,
+  Streams & {
+    readonly cwd: string
+    readonly process: Process
+    readonly stdin: {
+      readonly isTerminal: boolean
+      /** The next line, without its end. */
+      readonly readLine: Effect.Effect<string>
+    }
+  }
+>() {}

@@ -1,0 +1,16 @@
+import { Context, Effect, Layer } from "effect"
+import type { AtKeyboard } from "../operations/Operator.ts"
+import { Host } from "./Host.ts"
+
+const longestName = 64
+
+/** Who is at the keyboard, as the environment says. */
+export class Operator extends Context.Tag("acme/app/Operator")<Operator, AtKeyboard>() {
+  static readonly layer: Layer.Layer<Operator, never, Host> = Layer.effect(
+    this,
+    Effect.map(Host, ({ env }) => {
+      const names = ["SUDO_USER", "USER", "LOGNAME"].map((name) => env[name] ?? "")
+      return { kind: "cli", id: names.find((name) => name !== "")?.slice(0, longestName) }
+    })
+  )
+}

@@ -1,0 +1,49 @@
+import { Effect, Layer } from "effect"
+import { Queue } from "../kernel/queue/Queue.ts"
+import type { StorageFailed } from "../kernel/sql/Database.ts"
+import { Database } from "../kernel/sql/Database.ts"
+import * as Migrations from "../kernel/sql/Migrations.ts"
+import type { EventLog } from "../kernel/telemetry/EventLog.ts"
+import { Entropy } from "../pki/Entropy.ts"
+import type { Globals } from "../surfaces/cli/Globals.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import { Host } from "./Host.ts"
+import * as Logging from "./Logging.ts"
+import { database } from "./OpenDatabase.ts"
+import { Settings } from "./Settings.ts"
+
+const checked = Effect.gen(function*() {
+  const { dialect } = yield* Database
+  const { process } = yield* Host
+  const migrations = yield* Migrations.read(process.migrations, dialect)
+  return yield* Migrations.pending(migrations)
+}).pipe(
+  Effect.mapError((error) =>
+    new CommandFailed({ code: 1, message: error._tag === "SchemaUnusable" ? error.detail : error.message })
+  ),
+  Effect.filterOrFail(
+    (pending) => pending.length === 0,
+    () => new CommandFailed({ code: 1, message: "The schema of the database is behind; run `acme-svc migrate`." })
+  )
+)
+
+/** What a command over stored records needs of the command line. */
+type Surroundings = Host | Globals | Settings
+
+/** The configured database, whose schema must be current, and what operations over it ask for. */
+const layer: Layer.Layer<Database | Entropy | Queue | EventLog, CommandFailed, Surroundings> = Layer.unwrapEffect(
+  Effect.map(Settings.loaded, (loaded) => {
+    const { config } = loaded
+    return Queue.layer({ maxAttempts: () => config.jobs.max_attempts }).pipe(
+      Layer.provideMerge(Layer.tap(database(config), (context) => Effect.provide(checked, context))),
+      Layer.provideMerge(Layer.merge(Entropy.layer, Logging.quiet(loaded)))
+    )
+  })
+)
+
+/** Runs over the configured database, whose schema must be current; what it does not answer is a failure of the host. */
+export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | StorageFailed, R>) =>
+  program.pipe(
+    Effect.catchTag("StorageFailed", ({ message }) => new CommandFailed({ code: 1, message })),
+    Effect.provide(layer)
+  )

@@ -1,0 +1,82 @@
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import { Effect, Layer } from "effect"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { run } from "../../src/app/Cli.ts"
+import type { Process } from "../../src/app/Host.ts"
+import { Host } from "../../src/app/Host.ts"
+import { freshDirectory } from "./Databases.ts"
+import { migrationsFolder } from "./Graph.ts"
+import { minimalConfig } from "./Server.ts"
+
+/** How a command line ended, and what it said. */
+export interface Ended {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+/** What a command line finds around it, where that is not what {@link freshPlace} says. */
+export interface Around {
+  /** Variables of the environment on top of the place's. */
+  readonly env?: Host["Type"]["env"]
+  /** What is typed at the terminal; without it nobody can be asked. */
+  readonly typed?: string
+  readonly process?: Partial<Process>
+  /** Is given what is written to standard output, as it is. */
+  readonly heard?: (text: string) => void
+}
+
+/** A machine as command lines see it: a directory and the variables that lead into it. */
+export interface Place {
+  readonly directory: string
+  /** Runs a command line in this process. The clock is the fiber's own. */
+  readonly run: (words: ReadonlyArray<string>, around?: Around) => Effect.Effect<Ended>
+}
+
+/** The host, whose streams are kept. */
+const hostOf = (directory: string, said: { out: string; err: string }, around: Around): Host["Type"] => ({
+  cwd: directory,
+  env: {
+    ACME_SVC_DATABASE__URL: `sqlite://${directory}/acme.db`,
+    ACME_SVC_LOGGING__JSON_FORMAT: "true",
+    USER: "tester",
+    ...around.env
+  },
+  stdin: { isTerminal: around.typed !== undefined, readLine: Effect.succeed(around.typed ?? "") },
+  stdout: {
+    isTerminal: false,
+    write: (text) => {
+      said.out += text
+      around.heard?.(text)
+    }
+  },
+  stderr: { isTerminal: false, write: (text) => void (said.err += text) },
+  process: {
+    version: "1.2.3",
+    migrations: migrationsFolder,
+    pid: process.pid,
+    stopSignal: Effect.never,
+    reloadSignal: Effect.never,
+    uncaught: Effect.never,
+    ...around.process
+  }
+})
+
+/** A new place with a configuration and no database yet; `null` leaves the file out. */
+export const freshPlace = (config: ((directory: string) => string) | null = () => minimalConfig): Place => {
+  const directory = freshDirectory()
+  if (config !== null) writeFileSync(join(directory, "config.toml"), config(directory))
+  return {
+    directory,
+    run: (words, around = {}) =>
+      Effect.suspend(() => {
+        const said = { out: "", err: "" }
+        const host = Layer.succeed(Host, hostOf(directory, said, around))
+        return Effect.map(
+          Effect.provide(run(words), Layer.merge(host, NodeContext.layer)),
+          (code) => ({ code, ...said })
+        )
+      })
+  }
+}
