@@ -1,0 +1,304 @@
+import { Deferred, Effect, Fiber } from "effect"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { Queue } from "../../src/kernel/queue/Queue.ts"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import type { World } from "../support/Graph.ts"
+import { callerAt, configOf, openDriver, orderOf, profileOf, sql, world } from "../support/Graph.ts"
+import { makeHttpClient } from "../support/Http.ts"
+import type { Ended, Place } from "../support/RunCommand.ts"
+import { freshPlace } from "../support/RunCommand.ts"
+import { onSystemClock, useTests } from "../support/UseTests.ts"
+
+/* Command lines run in this process, over a host of the test's own: nothing is started, and the clock is the test's. */
+
+const startsAt = 1_800_000_000
+const at = "2027-01-15T08:00:00Z"
+const { test } = useTests({ startsAt })
+
+const jsonOf = <A>({ code, err, out }: Ended): A => {
+  assert.deepStrictEqual([code, err], [0, ""])
+  return JSON.parse(out) as A
+}
+
+const refusalOf = ({ code, err, out }: Ended) => {
+  assert.strictEqual(out, "")
+  return { code, ...JSON.parse(err) as { readonly error: string; readonly message: string } }
+}
+
+const done = (out: string): Ended => ({ code: 0, out, err: "" })
+
+/** A place whose database is migrated. */
+const ready = Effect.gen(function*() {
+  const place = freshPlace()
+  assert.strictEqual((yield* place.run(["migrate"])).code, 0)
+  return place
+})
+
+/** Works on the database of a place as its service would. */
+const served = <A, E>(
+  { directory }: Place,
+  program: Effect.Effect<A, E, Database | World>
+) =>
+  Effect.scoped(
+    Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>
+      program.pipe(Effect.provide(world()), Effect.provideService(Database, driver)))
+  )
+
+describe("a command line", () => {
+  test("says its version, without a configuration", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace(null)
+      assert.deepStrictEqual(yield* run(["--version"]), done("1.2.3\n"))
+    }))
+
+  test("of words nobody knows is refused, naming the nearest; with --json as an object", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace(null)
+      assert.deepStrictEqual(yield* run(["migrat"]), {
+        code: 2,
+        out: "",
+        err: "There is no command migrat; the nearest is migrate.\n"
+      })
+      assert.deepStrictEqual(refusalOf(yield* run(["eab", "creat", "--json"])), {
+        code: 2,
+        error: "usage",
+        message: "There is no command eab creat; the nearest is create."
+      })
+      assert.deepStrictEqual(yield* run(["--color", "mauve", "migrate"]), {
+        code: 2,
+        out: "",
+        err: "--color takes one of auto, always, never.\n"
+      })
+    }))
+
+  test("without a configuration is refused, and writes none", () =>
+    Effect.gen(function*() {
+      const { directory, run } = freshPlace(null)
+      const { code, error, message } = refusalOf(yield* run(["profile", "list", "--json"]))
+      assert.deepStrictEqual([code, error], [3, "refused"])
+      assert.include(message, "profiles")
+      assert.isFalse(existsSync(join(directory, "config.toml")))
+    }))
+
+  test("goes by the configuration and the variables of its host", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace(() => "[profiles.printers]\nenabled = true\n")
+      const listed = yield* run(["profile", "list", "--json"], {
+        env: { ACME_SVC_SERVER__BASE_URL: "https://acme.example" }
+      })
+      assert.include(listed.out, "https://acme.example/profile/printers/directory")
+    }))
+
+  test("completes for a shell, colours only where it is told to", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace(null)
+      assert.include((yield* run(["completions", "bash"])).out, "acme-svc")
+      assert.notInclude((yield* run(["--help"])).out, "\u001b[")
+      assert.include((yield* run(["--help", "--color", "always"])).out, "\u001b[")
+    }))
+})
+
+describe("migrate", () => {
+  test("makes the schema, which commands want and do not make", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace()
+      assert.deepStrictEqual(refusalOf(yield* run(["eab", "list", "--json"])), {
+        code: 1,
+        error: "host_failed",
+        message: "The schema of the database is behind; run `acme-svc migrate`."
+      })
+      const behind = yield* run(["migrate", "--check"])
+      assert.strictEqual(behind.code, 3)
+      assert.match(behind.out, /^[1-9]\d* migration\(s\) pending\.\n$/)
+      assert.match((yield* run(["migrate"])).out, /^[1-9]\d* migration\(s\) applied\.\n$/)
+      assert.deepStrictEqual(yield* run(["migrate"]), done("0 migration(s) applied.\n"))
+      assert.deepStrictEqual(jsonOf(yield* run(["migrate", "--check", "--json"])), { applied: [], pending: [] })
+      assert.strictEqual((yield* run(["eab", "list"])).code, 0)
+    }))
+
+  test("is silent unless it is told to speak, and then on stderr", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace()
+      const { err, out } = yield* run(["migrate", "--log-level", "info"])
+      assert.match(out, /^\d+ migration\(s\) applied\.\n$/)
+      assert.include(err, "db_opened")
+    }))
+})
+
+interface Credential {
+  readonly kid: string
+}
+
+interface Listed<A> {
+  readonly items: ReadonlyArray<A>
+  readonly total: number
+  readonly limit: number
+  readonly offset: number
+}
+
+const created = (place: Place) =>
+  Effect.map(
+    place.run(["eab", "create", "--label", "printers", "--json"]),
+    jsonOf<Credential & { readonly hmacKey: string }>
+  )
+
+describe("eab", () => {
+  test("create --json prints the credential with its key, list --json without; the trail names who did it", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      const { hmacKey, kid, ...rest } = yield* created(place)
+      assert.deepStrictEqual(rest, { label: "printers", status: "active", createdAt: at, accounts: 0 })
+      assert.match(hmacKey, /^[\w-]{43,}$/)
+      const listed = jsonOf<Listed<Credential>>(yield* place.run(["eab", "list", "--json"]))
+      assert.deepStrictEqual(listed, { items: [{ kid, ...rest }], total: 1, limit: 50, offset: 0 })
+      const actors = yield* served(place, sql("SELECT actor_kind, actor_id FROM audit_log"))
+      assert.deepStrictEqual(actors, [{ actor_kind: "cli", actor_id: "tester" }])
+    }))
+
+  test("create refuses a profile there is not", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      assert.deepStrictEqual(
+        refusalOf(yield* place.run(["eab", "create", "--label", "x", "--profile", "none", "--json"])),
+        { code: 3, error: "refused", message: "--profile: none is not configured." }
+      )
+    }))
+
+  for (
+    const { around, code, flags = [], says, what } of [
+      {
+        what: "answered yes",
+        around: { typed: "y" },
+        code: 0,
+        says: /^Delete credential .+ \(printers\) and .+\? \[y\/N\] $/
+      },
+      { what: "answered no", around: { typed: "n" }, code: 3, says: /\? \[y\/N\] Nothing was changed\.\n$/ },
+      { what: "not answered", around: { typed: "" }, code: 3, says: /\? \[y\/N\] Nothing was changed\.\n$/ },
+      {
+        what: "with nobody to ask",
+        around: {},
+        code: 2,
+        says: /^Nobody can be asked here: say --yes to go ahead\.\n$/
+      },
+      { what: "answered by --yes", around: {}, flags: ["--yes"], code: 0, says: /^$/ }
+    ]
+  ) {
+    test(`delete, ${what}: exit ${code}`, () =>
+      Effect.gen(function*() {
+        const place = yield* ready
+        const { kid } = yield* created(place)
+        const ended = yield* place.run(["eab", "delete", kid, ...flags], around)
+        assert.strictEqual(ended.code, code)
+        assert.match(ended.err, says)
+        const { total } = jsonOf<Listed<Credential>>(yield* place.run(["eab", "list", "--json"]))
+        assert.strictEqual(total, code === 0 ? 0 : 1)
+      }))
+  }
+})
+
+describe("records the service has written", () => {
+  test("order list and jobs list print them, as rows and as objects", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      assert.strictEqual(jsonOf<Listed<unknown>>(yield* place.run(["order", "list", "--json"])).total, 0)
+      yield* served(
+        place,
+        Effect.gen(function*() {
+          const caller = yield* callerAt(profileOf(configOf()))
+          const { enqueue } = yield* Queue
+          yield* enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "some-ca", payload: { issuer: "some-ca" } })
+          yield* orderOf(caller, "www.example.org")
+        })
+      )
+      const orders = jsonOf<Listed<{ readonly id: string; readonly createdAt: string }>>(
+        yield* place.run(["order", "list", "--identifier-suffix", "example.org", "--json"])
+      )
+      assert.deepStrictEqual([orders.total, orders.items[0]?.createdAt], [1, at])
+      assert.include((yield* place.run(["order", "list"])).out, "www.example.org")
+      const jobs = jsonOf<Listed<{ readonly kind: string; readonly dedupKey: string }>>(
+        yield* place.run(["jobs", "list", "--json"])
+      )
+      assert.deepStrictEqual(jobs.items.map(({ dedupKey, kind }) => [kind, dedupKey]), [[
+        "local_ca_crl_regenerate",
+        "some-ca"
+      ]])
+      assert.include((yield* place.run(["jobs", "list", "--status", "ready"])).out, "some-ca")
+      assert.deepStrictEqual(refusalOf(yield* place.run(["jobs", "list", "--kind", "none", "--json"])).code, 3)
+    }))
+})
+
+describe("serve", () => {
+  test("starts, answers, reloads and stops in this process, on a host of its own", () =>
+    onSystemClock(Effect.gen(function*() {
+      const place = freshPlace((directory) =>
+        `[server]
+bind_address = "127.0.0.1:0"
+base_url = "http://acme.example"
+tls.enabled = false
+[signer.local_ca]
+cert_path = "${directory}/ca.pem"
+key_path = "${directory}/ca.key"
+crl_path = "${directory}/ca.crl"
+[profiles.default]
+enabled = true
+`
+      )
+      const listening = yield* Deferred.make<string>()
+      const reloaded = yield* Deferred.make<void>()
+      const reload = yield* Deferred.make<void>()
+      const stop = yield* Deferred.make<"SIGTERM">()
+      let isAsked = false
+      const heard = (text: string) => {
+        for (const line of text.split("\n").filter((one) => one !== "")) {
+          const { fields } = JSON.parse(line) as {
+            readonly fields: { readonly event: string; readonly address: string }
+          }
+          if (fields.event === "server_listening") Deferred.unsafeDone(listening, Effect.succeed(fields.address))
+          if (fields.event === "server_config_reloaded") Deferred.unsafeDone(reloaded, Effect.void)
+        }
+      }
+      const serving = yield* Effect.fork(place.run(["serve"], {
+        heard,
+        process: {
+          stopSignal: Deferred.await(stop),
+          reloadSignal: Effect.suspend(() => {
+            if (isAsked) return Effect.never
+            isAsked = true
+            return Deferred.await(reload)
+          })
+        }
+      }))
+      const address = yield* Effect.raceFirst(
+        Deferred.await(listening),
+        Effect.flatMap(Fiber.join(serving), (ended) => Effect.dieMessage(JSON.stringify(ended)))
+      )
+      const client = yield* Effect.acquireRelease(Effect.sync(makeHttpClient), ({ close }) => Effect.sync(close))
+      const ask = Effect.promise(() => client.send(`http://${address}/profile/default/directory`))
+      const { json, status } = yield* ask
+      assert.strictEqual(status, 200)
+      assert.include(json as object, { newOrder: "http://acme.example/profile/default/newOrder" })
+      assert.isTrue(existsSync(join(place.directory, "ca.pem")))
+      yield* Deferred.succeed(reload, undefined)
+      yield* Deferred.await(reloaded)
+      assert.strictEqual((yield* ask).status, 200)
+      const workers = jsonOf<Listed<{ readonly version: string }>>(yield* place.run(["worker", "list", "--json"]))
+      assert.deepStrictEqual(workers.items.map(({ version }) => version), ["1.2.3"])
+      yield* Deferred.succeed(stop, "SIGTERM")
+      const { code, err, out } = yield* Fiber.join(serving)
+      assert.deepStrictEqual([code, err], [0, ""])
+      assert.include(out, "server_shutdown_completed")
+      const gone = yield* Effect.exit(Effect.tryPromise(() => client.send(`http://${address}/health`)))
+      assert.strictEqual(gone._tag, "Failure")
+    })))
+
+  test("refuses a role there is not, and a database it cannot open", () =>
+    onSystemClock(Effect.gen(function*() {
+      const { run } = freshPlace()
+      assert.strictEqual((yield* run(["serve", "--role", "king"])).code, 2)
+      const ended = yield* run(["serve"], { env: { ACME_SVC_DATABASE__URL: "sqlite:///nowhere/at/all.db" } })
+      assert.strictEqual(ended.code, 1)
+      assert.include(ended.err, "database.url")
+    })))
+})
