@@ -29,6 +29,7 @@ import type { Signers } from "../services/signing/Signer.ts"
 import { Validator } from "../services/validation/Validator.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { filesFailed } from "./CommandFailed.ts"
+import { InForce } from "./InForce.ts"
 import { ownAddresses } from "./OwnAddresses.ts"
 
 /** The proxies of a configuration. */
@@ -53,19 +54,17 @@ export const policiesOf = (config: Config, profiles: Config["profiles"], version
   )
 }
 
-/**
- * What outlives every generation of the configuration, over an open database whose schema is current; `current` is the
- * configuration in force.
- */
-export const kept = (current: () => Config, roles: Roles) =>
-  Layer.mergeAll(
-    Metrics.layer(rolesText(roles)),
-    Queue.layer({ maxAttempts: () => current().jobs.max_attempts }),
-    Nonces.layer({ ttlSeconds: () => current().nonce.ttl_seconds }),
-    AccountKeys.layer,
-    AuditAllowance.layer,
-    PublishedCrls.layer
-  ).pipe(Layer.provideMerge(Entropy.layer))
+/** What outlives every generation of the configuration, over an open database whose schema is current. */
+export const kept = (roles: Roles) =>
+  Layer.unwrapEffect(Effect.map(InForce, ({ config }) =>
+    Layer.mergeAll(
+      Metrics.layer(rolesText(roles)),
+      Queue.layer({ maxAttempts: () => config().jobs.max_attempts }),
+      Nonces.layer({ ttlSeconds: () => config().nonce.ttl_seconds }),
+      AccountKeys.layer,
+      AuditAllowance.layer,
+      PublishedCrls.layer
+    ))).pipe(Layer.provideMerge(Entropy.layer))
 
 /** The services of {@link kept}. */
 export type Kept = Layer.Layer.Success<ReturnType<typeof kept>> | Database

@@ -42,6 +42,7 @@ export interface Log {
   readonly enforce: (config: Pick<Config, "logging">) => Effect.Effect<void>
 }
 
+/** A log to the streams of a host, by the settings and flags it begins with. */
 export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, flags: Flags): Log => {
   let known = logging
   const sink = Sink.make(optionsOf(logging, streams, flags))

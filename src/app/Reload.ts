@@ -13,7 +13,9 @@ import { CommandFailed } from "./CommandFailed.ts"
 import type { Build, Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
 import type { Kept } from "./Graph.ts"
+import { InForce } from "./InForce.ts"
 import type * as Listeners from "./Listeners.ts"
+import { Settings } from "./Settings.ts"
 
 /** What there is of the process beside its generations. */
 export interface Surroundings extends Build {
@@ -22,10 +24,6 @@ export interface Surroundings extends Build {
   readonly scope: Scope.Scope
   /** Of a process with the worker role. */
   readonly runner: Running<Kept, JobFailure> | undefined
-  /** Reads the configuration anew. */
-  readonly load: Effect.Effect<Config, CommandFailed>
-  /** Makes a configuration the one in force: logging and whatever asks for the current settings go by it from then on. */
-  readonly enforce: (config: Config) => Effect.Effect<void>
 }
 
 const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFailed> => {
@@ -66,18 +64,19 @@ export const reload = (
   current: Ref.Ref<Generation>,
   count: Ref.Ref<number>,
   surroundings: Surroundings
-): Effect.Effect<void, never, Kept> => {
-  const { enforce, listeners, load, runner, scope } = surroundings
+): Effect.Effect<void, never, Kept | InForce | Settings> => {
+  const { listeners, runner, scope } = surroundings
   return Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       const before = yield* Ref.get(current)
-      const config = yield* restore(Effect.tap(load, (loaded) =>
-        Effect.zipRight(unfrozen(before.config, loaded), checkAddresses(loaded, surroundings.roles))))
+      const { fresh } = yield* Settings
+      const { config } = yield* restore(Effect.tap(fresh, ({ config }) =>
+        Effect.zipRight(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))))
       const next = yield* restore(Generations.build(config, surroundings, before.before))
       const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () =>
         next.close)
       // From here on nothing can fail.
-      yield* enforce(config)
+      yield* (yield* InForce).change(config)
       yield* Ref.set(current, next)
       yield* Generations.mounted(config)
       yield* sockets.publish

@@ -19,10 +19,11 @@ import { CommandFailed } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
 import * as Graph from "./Graph.ts"
-import type { Process } from "./Host.ts"
+import { Host } from "./Host.ts"
+import { InForce } from "./InForce.ts"
 import * as Listeners from "./Listeners.ts"
-import type { Surroundings } from "./Reload.ts"
 import { reload } from "./Reload.ts"
+import type { Settings } from "./Settings.ts"
 
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
 
@@ -42,28 +43,27 @@ const emptied = ({ number, path }: crl.DatabaseEmptied) =>
       `The database knows no revocation list of this CA, and ${path} is its list number ${number}: the database was lost, or database.url names another one. Put it back from a backup; or, if it is gone for good, begin anew with serve --accept-empty-database: accounts, orders and revocations start from nothing, and the next list has a higher number.`
   })
 
-/** What one run of `serve` has beside the graph. */
+/** What one run of `serve` is asked to be. */
 export interface Run {
-  readonly config: Config
   readonly roles: Roles
-  readonly process: Process
   /** Begins anew where the files tell of a database that is gone. */
   readonly acceptsEmptyDatabase: boolean
   /** Tells people, once everything serves. */
   readonly announce: Effect.Effect<void>
-  readonly load: Surroundings["load"]
-  readonly enforce: Surroundings["enforce"]
 }
 
 /** Where spans go, if anywhere: loaded only then. */
-const traces = ({ config, process: { version } }: Run): Layer.Layer<never> => {
+const traces = Layer.unwrapEffect(Effect.gen(function*() {
+  const config = (yield* InForce).config()
+  const { version } = (yield* Host).process
   const { endpoint, sample_percent } = config.tracing
   if (endpoint === "") return Layer.empty
+  const { layer } = yield* Effect.promise(() => import("../kernel/telemetry/Otlp.ts"))
   return Layer.unwrapEffect(Effect.map(
-    Effect.zip(Web, Effect.promise(() => import("../kernel/telemetry/Otlp.ts"))),
-    ([web, otlp]) => otlp.layer({ send: spansTo(new URL(endpoint), web), version, samplePercent: sample_percent })
+    Web,
+    (web) => layer({ send: spansTo(new URL(endpoint), web), version, samplePercent: sample_percent })
   )).pipe(Layer.provide(Graph.web(config, version)), Layer.provide(Resolver.layer(config.dns.resolver)))
-}
+}))
 
 const mostAnswered = 4096
 
@@ -88,7 +88,9 @@ const startRunner = Effect.fnUntraced(function*(
 })
 
 /** Everything bound, begun and told of, and how it is ended. */
-const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, config, process, roles }: Run) {
+const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, roles }: Run) {
+  const config = (yield* InForce).config()
+  const { process } = yield* Host
   const entropy = yield* Entropy
   const build = { roles, version: process.version }
   const first = yield* Generations.build(config, build, {})
@@ -126,12 +128,12 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, conf
  * claim; at the end requests and jobs finish side by side before presence and database go (docs/decisions/process.md).
  * SIGHUP reloads. An exception that reached nobody ends the process in the same order, as what it died of.
  */
-export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept> =>
+export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept | Host | InForce | Settings> =>
   Effect.scoped(Effect.gen(function*() {
-    const { enforce, load, process } = run
+    const { process } = yield* Host
     const { build, current, listeners, runner, stop, stopped } = yield* Effect.raceFirst(begin(run), process.uncaught)
     const count = yield* Ref.make(0)
-    const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner, load, enforce }
+    const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner }
     const reloading = Effect.forever(Effect.zipRight(process.reloadSignal, reload(current, count, surroundings)))
     const broken = Effect.flip(Effect.sandbox(process.uncaught))
     const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), Effect.raceFirst(broken, replaced))
@@ -146,5 +148,5 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept> 
     if (Cause.isCause(ended)) return yield* Effect.failCause(ended)
   })).pipe(
     Effect.catchTag("StorageFailed", hostError),
-    Effect.provide(traces(run))
+    Effect.provide(traces)
   )

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Fiber } from "effect"
-import { existsSync } from "node:fs"
+import { appendFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Queue } from "../../src/kernel/queue/Queue.ts"
@@ -275,14 +275,17 @@ enabled = true
         Effect.flatMap(Fiber.join(serving), (ended) => Effect.dieMessage(JSON.stringify(ended)))
       )
       const client = yield* Effect.acquireRelease(Effect.sync(makeHttpClient), ({ close }) => Effect.sync(close))
-      const ask = Effect.promise(() => client.send(`http://${address}/profile/default/directory`))
-      const { json, status } = yield* ask
+      const ask = (profile: string) =>
+        Effect.promise(() => client.send(`http://${address}/profile/${profile}/directory`))
+      const { json, status } = yield* ask("default")
       assert.strictEqual(status, 200)
       assert.include(json as object, { newOrder: "http://acme.example/profile/default/newOrder" })
       assert.isTrue(existsSync(join(place.directory, "ca.pem")))
+      assert.strictEqual((yield* ask("later")).status, 404)
+      appendFileSync(join(place.directory, "config.toml"), "[profiles.later]\nenabled = true\n")
       yield* Deferred.succeed(reload, undefined)
       yield* Deferred.await(reloaded)
-      assert.strictEqual((yield* ask).status, 200)
+      assert.strictEqual((yield* ask("later")).status, 200)
       const workers = jsonOf<Listed<{ readonly version: string }>>(yield* place.run(["worker", "list", "--json"]))
       assert.deepStrictEqual(workers.items.map(({ version }) => version), ["1.2.3"])
       yield* Deferred.succeed(stop, "SIGTERM")

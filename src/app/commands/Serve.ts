@@ -5,7 +5,6 @@ import type { Roles } from "../../domain/Role.ts"
 import { everyRole, parseRoles } from "../../domain/Role.ts"
 import { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import type { Config } from "../../settings/AppConfig.ts"
 import { Globals } from "../../surfaces/cli/Globals.ts"
 import { renderWelcome } from "../../surfaces/cli/Welcome.ts"
 import { checkAddresses } from "../Addresses.ts"
@@ -13,6 +12,7 @@ import { CommandFailed, messageOf } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import type { Process } from "../Host.ts"
 import { Host } from "../Host.ts"
+import { InForce } from "../InForce.ts"
 import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
 import { checkSchema, migrate } from "../Schema.ts"
@@ -25,18 +25,11 @@ const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Ef
 const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
   Effect.gen(function*() {
     const host = yield* Host
-    const settings = yield* Settings
-    const loaded = yield* settings.loaded
+    const loaded = yield* Settings.loaded
     const { config } = loaded
     const log = Logging.make(config, host, yield* Globals)
     // Heard all the time: what happens between two steps of the start is met at the next.
     const process: Process = { ...host.process, uncaught: Fiber.join(yield* Effect.fork(host.process.uncaught)) }
-    let current = config
-    const enforce = (next: Config) =>
-      Effect.suspend(() => {
-        current = next
-        return log.enforce(next)
-      })
     const program = Effect.gen(function*() {
       if (loaded.fileNamedButAbsent) yield* emit("server_config_file_absent", { path: loaded.path })
       yield* emit("server_config_loaded", {
@@ -55,10 +48,10 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
       const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
       yield* Effect.raceFirst(settled, process.uncaught)
       const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
-      const again = Effect.map(settings.fresh, (fresh) => fresh.config)
-      yield* Effect.provide(
-        serve({ config, roles, process, acceptsEmptyDatabase, announce, load: again, enforce }),
-        Graph.kept(() => current, roles)
+      yield* serve({ roles, acceptsEmptyDatabase, announce }).pipe(
+        Effect.provide(Graph.kept(roles)),
+        Effect.provide(InForce.layer(config, log)),
+        Effect.provideService(Host, { ...host, process })
       )
     })
     return yield* program.pipe(
