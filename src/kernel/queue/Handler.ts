@@ -2,6 +2,7 @@ import type { Effect } from "effect"
 import type { StorageFailed } from "../sql/Database.ts"
 import type { Failure, QueueFailure } from "./Failure.ts"
 import type { Job, JobKind, PayloadOf } from "./Job.ts"
+import { decodePayload } from "./Queue.ts"
 
 /** Writes that belong to the settlement of an attempt: both commit, or neither. */
 export type Commit<R> = Effect.Effect<void, StorageFailed, R>
@@ -82,3 +83,20 @@ export interface AnyHandler<R, F extends Failure = Failure> {
     }
     | undefined
 }
+
+/** Fits a handler for the runner's table. */
+export const handler = <K extends JobKind, R, F extends Failure = Failure>(
+  self: Handler<K, R, F>
+): AnyHandler<R, F> => ({
+  kind: self.kind,
+  reachSeconds: self.reachSeconds ?? 0,
+  periodic: self.periodic,
+  prepare: (job) => {
+    const payload = decodePayload(self.kind, job.payload)
+    return payload === undefined ? undefined : {
+      budgetMillis: self.budgetMillis(payload),
+      run: self.run(payload, job),
+      abandon: (failure) => self.abandon(payload, failure, job)
+    }
+  }
+})

@@ -6,14 +6,14 @@ import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import type { Failure } from "./Failure.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
-import type { AnyHandler, Handler, Outcome } from "./Handler.ts"
+import type { AnyHandler, Outcome } from "./Handler.ts"
 import type { BackoffPolicy, Job, JobKind } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
 import * as jobs from "./Jobs.ts"
 import * as jobTimes from "./JobTimes.ts"
 import type { Holding } from "./Leases.ts"
 import * as Leases from "./Leases.ts"
-import { decodePayload, Queue } from "./Queue.ts"
+import { Queue } from "./Queue.ts"
 import type { Ending } from "./Settlement.ts"
 import * as Settlement from "./Settlement.ts"
 import * as Slots from "./Slots.ts"
@@ -33,23 +33,6 @@ export interface RunnerOptions extends Tuning {
   /** Whether another owner is known to be gone; where nothing is known, its leases tell. */
   readonly isGone?: (owner: string) => boolean
 }
-
-/** Fits a handler for the runner's table. */
-export const handler = <K extends JobKind, R, F extends Failure = Failure>(
-  self: Handler<K, R, F>
-): AnyHandler<R, F> => ({
-  kind: self.kind,
-  reachSeconds: self.reachSeconds ?? 0,
-  periodic: self.periodic,
-  prepare: (job) => {
-    const payload = decodePayload(self.kind, job.payload)
-    return payload === undefined ? undefined : {
-      budgetMillis: self.budgetMillis(payload),
-      run: self.run(payload, job),
-      abandon: (failure) => self.abandon(payload, failure, job)
-    }
-  }
-})
 
 const drainMillis = 5000
 const giveUpMillis = 5000

@@ -2,6 +2,7 @@ import { Clock, Deferred, Effect, Exit, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
+import { handler } from "../../../src/kernel/queue/Handler.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
@@ -28,7 +29,7 @@ const tuning = {
 const [here, there] = ["one:1:a:boot-1.5", "two:1:b:boot-2.5"]
 
 const validation = (run: Effect.Effect<Outcome<Database>>, budgetMillis = 600_000): AnyHandler<Database> =>
-  Runner.handler<"challenge_validate", Database>({
+  handler<"challenge_validate", Database>({
     kind: "challenge_validate",
     periodic: false,
     budgetMillis: () => budgetMillis,
@@ -37,7 +38,7 @@ const validation = (run: Effect.Effect<Outcome<Database>>, budgetMillis = 600_00
   })
 
 const sweep = (run: Effect.Effect<Outcome<Database>>): AnyHandler<Database> =>
-  Runner.handler<"nonce_sweep", Database>({
+  handler<"nonce_sweep", Database>({
     kind: "nonce_sweep",
     periodic: true,
     reachSeconds: day,
@@ -255,7 +256,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* TestClock.adjust("1 hour")
       let taken = 0
       const next = yield* Runner.make({ ...tuning, owner: here, isGone: () => true }, [
-        Runner.handler<"challenge_validate", Database>({
+        handler<"challenge_validate", Database>({
           kind: "challenge_validate",
           periodic: false,
           budgetMillis: () => 10_000,

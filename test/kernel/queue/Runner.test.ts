@@ -3,6 +3,7 @@ import { assert, describe } from "vitest"
 import type { Failure } from "../../../src/kernel/queue/Failure.ts"
 import type { AnyHandler, Handler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done, Failed, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
+import { handler } from "../../../src/kernel/queue/Handler.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
@@ -22,7 +23,7 @@ const done: Outcome<Database> = Done()
 const failing = (text: string): Failure => ({ text, row: `row of ${text}` })
 
 const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHandler<Database> =>
-  Runner.handler<"challenge_validate", Database>({
+  handler<"challenge_validate", Database>({
     kind: "challenge_validate",
     periodic: false,
     budgetMillis: () => 10_000,
@@ -32,7 +33,7 @@ const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHand
   })
 
 const sweep = (run: Handler<"nonce_sweep", Database>["run"]): AnyHandler<Database> =>
-  Runner.handler<"nonce_sweep", Database>({
+  handler<"nonce_sweep", Database>({
     kind: "nonce_sweep",
     periodic: true,
     budgetMillis: () => 10_000,
@@ -533,7 +534,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         let running = 0
         let most = 0
         const runner = yield* Runner.make({ ...options, max_concurrent: 3 }, [
-          Runner.handler<"signer_issue", Database>({
+          handler<"signer_issue", Database>({
             kind: "signer_issue",
             periodic: false,
             budgetMillis: () => 10_000,

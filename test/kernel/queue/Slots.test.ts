@@ -3,6 +3,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done } from "../../../src/kernel/queue/Handler.ts"
+import { handler } from "../../../src/kernel/queue/Handler.ts"
 import { JobId } from "../../../src/kernel/queue/Job.ts"
 import type { Job, JobKind } from "../../../src/kernel/queue/Job.ts"
 import { roomOf, shareOf } from "../../../src/kernel/queue/Job.ts"
@@ -164,7 +165,7 @@ describe.each(databases)("slots on $name", (backend) => {
     kind: "challenge_validate" | "signer_issue" | "local_ca_crl_regenerate",
     run: Effect.Effect<Outcome<Database>>
   ): AnyHandler<Database> =>
-    Runner.handler({
+    handler({
       kind,
       periodic: false,
       budgetMillis: () => 10_000,
@@ -192,7 +193,7 @@ describe.each(databases)("slots on $name", (backend) => {
         const done: Outcome<Database> = Done()
         const silent = yield* Deferred.make<void>()
         const runner = yield* Runner.make(options, [
-          Runner.handler<"challenge_validate", Database>({
+          handler<"challenge_validate", Database>({
             kind: "challenge_validate",
             periodic: false,
             budgetMillis: () => 10_000,
@@ -237,7 +238,7 @@ describe.each(databases)("slots on $name", (backend) => {
         const turns = yield* Effect.makeSemaphore(4)
         const gate = yield* Deferred.make<void>()
         const runner = yield* Runner.make(options, [
-          Runner.handler<"signer_issue", Database>({
+          handler<"signer_issue", Database>({
             kind: "signer_issue",
             periodic: false,
             budgetMillis: () => 10_000,

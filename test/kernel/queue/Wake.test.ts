@@ -4,10 +4,10 @@ import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
 import type { Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done } from "../../../src/kernel/queue/Handler.ts"
+import { handler } from "../../../src/kernel/queue/Handler.ts"
 import * as jobRecords from "../../../src/kernel/queue/JobRecords.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
-import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { start } from "../../../src/kernel/queue/Running.ts"
 import { Waits } from "../../../src/kernel/queue/Waits.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
@@ -40,7 +40,7 @@ const queueOf = (driver: Driver) =>
   )
 
 const validation = (run: Effect.Effect<unknown>) =>
-  Runner.handler<"challenge_validate", Database>({
+  handler<"challenge_validate", Database>({
     kind: "challenge_validate",
     periodic: false,
     budgetMillis: () => 10_000,

@@ -2,8 +2,8 @@ import { it } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Redacted } from "effect"
 import { assert, describe } from "vitest"
 import { Done } from "../../../src/kernel/queue/Handler.ts"
+import { handler } from "../../../src/kernel/queue/Handler.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
-import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { start } from "../../../src/kernel/queue/Running.ts"
 import { Database, transaction } from "../../../src/kernel/sql/Database.ts"
 import * as Migrations from "../../../src/kernel/sql/Migrations.ts"
@@ -101,7 +101,7 @@ describe("transaction pooling on PostgreSQL", () => {
           Context.get(Queue)
         )
       const ran = yield* Deferred.make<void>()
-      const handler = Runner.handler<"local_ca_crl_regenerate", Database>({
+      const regenerate = handler<"local_ca_crl_regenerate", Database>({
         kind: "local_ca_crl_regenerate",
         periodic: false,
         budgetMillis: () => 10_000,
@@ -116,7 +116,7 @@ describe("transaction pooling on PostgreSQL", () => {
         retry_max_seconds: 1,
         owner: "host:1:a"
       }
-      yield* start(options, [handler]).pipe(
+      yield* start(options, [regenerate]).pipe(
         Effect.provideService(Queue, yield* queueOn(driver)),
         Effect.provideService(Database, driver),
         Effect.provide(Layer.merge(Entropy.layer, EventLog.layerMemory(records)))
