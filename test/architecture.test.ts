@@ -132,6 +132,15 @@ describe("src", () => {
     assert.include(readFileSync(join(src, "main.ts"), "utf8"), "await import(\"./app/Program.ts\")")
   })
 
+  it("loads a command when it is meant: nothing outside names one in an import that is always made", () => {
+    const always = files.filter((file) => !file.startsWith("app/commands/")).flatMap((file) =>
+      [...readFileSync(join(src, file), "utf8").matchAll(/^import (?!type ).*"(.*\/commands\/.*)"$/gm)].map(([, of]) =>
+        of
+      )
+    )
+    assert.deepStrictEqual(always, ["./commands/Usage.ts"])
+  })
+
   it("uses no key as generateKeyPairSync makes it: exporting one as JWK can hang for good", () => {
     const calls = files.flatMap((file) =>
       readFileSync(join(src, file), "utf8").split("generateKeyPairSync(").slice(1).map((call) => ({ file, call }))
