@@ -96,6 +96,7 @@ const lines = {
   startPostgres: "ACME_SVC_DATABASE__URL=postgres://acme:secret@localhost/acme npm start",
   prune: "npm prune --omit=dev",
   relink: "npm rebuild --ignore-scripts",
+  catalogues: "npm run catalogues",
   format: "npm run format",
   init: "acme-svc init",
   profiles: "acme-svc profile list",
@@ -934,6 +935,23 @@ describe("docs/signers.md", () => {
       assert.match(await asked(""), /^HTTP\/1\.1 404 (?![^]*There is no such token\.)/m)
     } finally {
       await upstream.dispose()
+    }
+  })
+})
+
+describe("docs/errors.md and docs/log-events.md", () => {
+  it("are written anew, from the code alone", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const written = ["docs/errors.md", "docs/log-events.md"]
+    for (const document of written) {
+      const emptied = text(document).replace(/(?<=dprint-ignore-start -->).*(?=<!-- dprint-ignore-end)/s, "\n")
+      assert.isBelow(emptied.length, text(document).length)
+      writeFileSync(place.at(document), emptied)
+    }
+    await place.succeed("catalogues")
+    for (const document of written) {
+      assert.strictEqual(readFileSync(place.at(document), "utf8"), text(document), document)
     }
   })
 })

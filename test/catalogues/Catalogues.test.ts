@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { assert, describe, it } from "vitest"
+import { isAcmeError } from "../../src/domain/Problem.ts"
+import { events } from "../../src/kernel/telemetry/Event.ts"
+import { fields } from "../../src/kernel/telemetry/EventField.ts"
+import { catalogues } from "./Catalogues.ts"
+import { renderEvents } from "./Events.ts"
+import { replaced } from "./Markdown.ts"
+import { renderProblems } from "./Problems.ts"
+
+const committed = (file: string): string => readFileSync(join(resolve(import.meta.dirname, "../.."), file), "utf8")
+
+/** The first cells of all rows, each once. */
+const namesIn = (text: string): ReadonlyArray<string> => [
+  ...new Set([...text.matchAll(/^\| (\w+) \|/gm)].map(([, name = ""]) => name))
+]
+
+describe("a catalogue", () => {
+  it.each(Object.entries(catalogues))(
+    "of %s is what the code says; if not, run `npm run catalogues`",
+    (file, render) => {
+      assert.strictEqual(committed(file), replaced(committed(file), render()))
+    }
+  )
+
+  it("of problems has every failure", () => {
+    const tags = namesIn(renderProblems()).filter((name) => name !== "Failure")
+    assert.isAbove(tags.length, 50)
+    for (const tag of tags) assert.isTrue(isAcmeError({ _tag: tag }), tag)
+    const [, table = ""] = /^const table = \{$(.*?)^\} as const/ms.exec(committed("src/domain/Problem.ts")) ?? []
+    assert.sameMembers([...table.matchAll(/^ {2}(\w+): \{/gm)].map(([, tag]) => tag), tags)
+  })
+
+  it("of log records has every event and every field", () => {
+    const heads = ["Event", "Field"]
+    assert.sameMembers(
+      namesIn(renderEvents()).filter((name) => !heads.includes(name)),
+      [...new Set([...Object.keys(events), ...Object.keys(fields)])]
+    )
+  })
+
+  it("says nothing that the example alone says", () => {
+    assert.notMatch(renderProblems(), /undefined|NaN|\[object/)
+  })
+
+  it("has its place in the document", () => {
+    assert.throws(() => replaced("no marks", "text"), "dprint-ignore-start")
+  })
+})

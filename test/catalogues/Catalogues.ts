@@ -1,0 +1,8 @@
+import { renderEvents } from "./Events.ts"
+import { renderProblems } from "./Problems.ts"
+
+/** The documents that hold a catalogue made from the code, each with what makes it. */
+export const catalogues: { readonly [document: string]: () => string } = {
+  "docs/errors.md": renderProblems,
+  "docs/log-events.md": renderEvents
+}

@@ -1,0 +1,28 @@
+import type { Declaration } from "../../src/kernel/telemetry/Event.ts"
+import { events } from "../../src/kernel/telemetry/Event.ts"
+import { fields } from "../../src/kernel/telemetry/EventField.ts"
+import { targetOf } from "../../src/kernel/telemetry/LogFilter.ts"
+import { tableOf } from "./Markdown.ts"
+
+const byName = ([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number => one < other ? -1 : 1
+
+const declared: ReadonlyArray<[string, Declaration]> = Object.entries<Declaration>(events).toSorted(byName)
+
+const eventTable = (): string =>
+  tableOf(
+    ["Event", "Level", "Outcome", "Target", "Fields"],
+    declared.map(([name, { fields: own, level, outcome }]) => [name, level, outcome, targetOf(name), own.join(", ")])
+  )
+
+const fieldTable = (): string =>
+  tableOf(
+    ["Field", "Type", "Events"],
+    Object.entries(fields).toSorted(byName).map(([name, type]) => [
+      name,
+      type,
+      String(declared.filter(([, { fields: own }]) => (own as ReadonlyArray<string>).includes(name)).length)
+    ])
+  )
+
+/** The catalogue of `docs/log-events.md`: every record the service can write, and every field one may have. */
+export const renderEvents = (): string => ["### Events", eventTable(), "### Fields", fieldTable()].join("\n\n")

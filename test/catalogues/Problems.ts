@@ -1,0 +1,73 @@
+import type { AcmeError } from "../../src/domain/AcmeError.ts"
+import * as Acme from "../../src/domain/AcmeError.ts"
+import { limitSentences } from "../../src/domain/Limit.ts"
+import { problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
+import * as Http from "../../src/kernel/http/Refused.ts"
+import * as Jose from "../../src/pki/jose/Refused.ts"
+import { tableOf } from "./Markdown.ts"
+
+/** What a sentence says that is written where the failure is made. */
+const ownWords = "…"
+
+const identifier = { type: "dns", value: "www.example.org" }
+
+/** What a failure may be made of, as an example. */
+const example = {
+  detail: ownWords,
+  allow: "GET, HEAD",
+  terms: "https://acme.example.org/terms",
+  identifier,
+  parts: [
+    new Acme.UnsupportedIdentifier({ identifier }),
+    new Acme.RejectedIdentifier({ identifier, detail: ownWords })
+  ],
+  retryAfter: 60,
+  name: identifier.value,
+  port: 80,
+  answers: 2,
+  accountId: "",
+  code: 7,
+  index: 0,
+  status: "pending"
+}
+
+/** Further examples of the failures that have several sentences. */
+const others: { readonly [tag: string]: ReadonlyArray<object> } = {
+  RateLimited: Object.keys(limitSentences).map((limit) => ({ limit })),
+  TxtMismatched: [{ answers: 0 }]
+}
+
+type FailureClass = new(given: object) => AcmeError
+
+/** The classes of all failures by their tags, in the order of their declaration. */
+const classes = Object.entries({ ...Acme, ...Http, ...Jose } as { readonly [name: string]: unknown }).filter(
+  (entry): entry is [string, FailureClass] => typeof entry[1] === "function" && entry[1].prototype instanceof Error
+).toSorted(([one], [other]) => one < other ? -1 : 1)
+
+/** A time that the failure carries differs each time; one that does not is the same for another example. */
+const retryOf = (one: AcmeError, other: AcmeError): string => {
+  const seconds = retryAfter(one)
+  if (seconds === undefined) return ""
+  return seconds === retryAfter(other) ? `${seconds} s` : "differs"
+}
+
+const rowsOf = ([tag, Failure]: [string, FailureClass]): ReadonlyArray<ReadonlyArray<string>> => {
+  const failures = [example, ...(others[tag] ?? []).map((more) => ({ ...example, ...more }))].map((given) =>
+    new Failure(given)
+  )
+  return failures.map((failure) => {
+    const { detail, status, type: _, ...more } = problemOf(failure)
+    return [
+      tag,
+      problemType(failure) === "none" ? "" : problemType(failure),
+      String(status),
+      retryOf(failure, new Failure({ ...example, retryAfter: 61 })),
+      Object.keys(more).join(", "),
+      detail
+    ]
+  })
+}
+
+/** The catalogue of `docs/errors.md`: every problem document a client can be answered, or find in an order or challenge. */
+export const renderProblems = (): string =>
+  tableOf(["Failure", "Type", "Status", "Retry-After", "Further members", "Sentence"], classes.flatMap(rowsOf))
