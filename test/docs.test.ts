@@ -97,6 +97,7 @@ const lines = {
   prune: "npm prune --omit=dev",
   relink: "npm rebuild --ignore-scripts",
   catalogues: "npm run catalogues",
+  dev: "npm run dev",
   format: "npm run format",
   init: "acme-svc init",
   profiles: "acme-svc profile list",
@@ -936,6 +937,19 @@ describe("docs/signers.md", () => {
     } finally {
       await upstream.dispose()
     }
+  })
+})
+
+describe("docs/development.md", () => {
+  it("serves from the sources, and again when one of them has changed", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const serving = await place.serve("dev", settled)
+    assert.isTrue(existsSync(place.at("dev/config.toml")))
+    appendFileSync(place.at("src/domain/Role.ts"), "\n// Changed.\n")
+    await vi.waitFor(() => assert.lengthOf(serving.said().split(settled), 3), { timeout: patienceMs, interval: 100 })
+    const { stdout } = await serving.stop()
+    assert.include(stdout, "server_shutdown_completed")
   })
 })
 
