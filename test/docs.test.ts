@@ -1,3 +1,4 @@
+import SqliteDatabase from "better-sqlite3"
 import { spawn, spawnSync } from "node:child_process"
 import {
   appendFileSync,
@@ -10,6 +11,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { dirname, join, resolve } from "node:path"
+import { Client } from "pg"
 import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import { AcmeSession } from "./support/AcmeSession.ts"
 import type { Credential } from "./support/Binding.ts"
@@ -97,6 +99,12 @@ const lines = {
   prune: "npm prune --omit=dev",
   relink: "npm rebuild --ignore-scripts",
   catalogues: "npm run catalogues",
+  serveKept: "acme-svc serve --log-level debug | tee serve.log",
+  grepRequest: "grep REQUEST_ID serve.log",
+  grepJob: "grep JOB_ID serve.log",
+  openInspector: "kill -USR1 PID",
+  cpuProfile: "node docs/recipes/cpu-profile.mjs 9229 10 server.cpuprofile",
+  sqliteLocks: "grep \":$(stat --format %i sqlite.db-shm) \" /proc/locks",
   dev: "npm run dev",
   format: "npm run format",
   init: "acme-svc init",
@@ -755,6 +763,101 @@ describe("docs/jobs.md", () => {
       session.close()
       await serving.stop()
     }
+  })
+})
+
+describe("docs/debugging.md", () => {
+  let place: Place
+  let serving: Serving
+  let inspectorPort: number
+  beforeAll(async () => {
+    await builtServer()
+    inspectorPort = await freePort()
+    place = await Place.make({
+      ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true",
+      NODE_OPTIONS: `--inspect-port=${inspectorPort}`
+    })
+    await place.succeed("init")
+    serving = await place.serve("serveKept", settled)
+  })
+  afterAll(() => serving.stop())
+
+  it("follows an order to its job, and from there to the request that made it", async () => {
+    await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "cert.pem")
+    const [, order = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(
+      await place.run("acme-svc order list").then(
+        ({ stdout }) => stdout
+      )
+    ) ?? []
+    place.stand("ORDER_ID", order)
+    const [, job = ""] = /^([0-9a-f-]{36})  signer_issue /m.exec(await place.succeed("jobsOfOrder")) ?? []
+    place.stand("JOB_ID", job)
+    assert.match(await place.succeed("jobsShow"), /^kind +signer_issue$/m)
+    const ofJob = await place.succeed("grepJob")
+    assert.include(ofJob, "order_finalized")
+    const [, request = ""] = / job_enqueued .* request_id=(\S+)/.exec(ofJob) ?? []
+    place.stand("REQUEST_ID", request)
+    const ofRequest = await place.succeed("grepRequest")
+    assert.match(ofRequest, / request_completed .* uri=\S+\/finalize/)
+    assert.include(ofRequest, `job_id=${job}`)
+  })
+
+  it("is told a request by the header of its answer", async () => {
+    const answer = await fetch(`http://localhost:${place.port}/profile/default/directory`)
+    const id = answer.headers.get("x-request-id") ?? "none"
+    const { stdout } = await place.run(`grep ${id} serve.log`)
+    assert.match(stdout, / request_completed .* uri=\S+\/directory/)
+  })
+
+  it("profiles the process that worker list names", async () => {
+    const [, pid = ""] = /^[^:\s]+:(\d+):/m.exec(await place.succeed("workerList")) ?? []
+    place.stand("PID", pid)
+    place.stand("9229", `${inspectorPort}`)
+    place.stand(" 10 server", " 1 server")
+    place.stand("docs/recipes", join(repository, "docs/recipes"))
+    await place.succeed("openInspector")
+    assert.match(await place.succeed("cpuProfile"), /^ *\d+\.\d %  \S/m)
+    const profile: unknown = JSON.parse(readFileSync(place.at("server.cpuprofile"), "utf8"))
+    assert.containsAllKeys(profile, ["nodes", "samples", "timeDeltas"])
+  })
+
+  it("names who has the database open, and who writes", async () => {
+    const ours = await place.succeed("sqliteLocks")
+    assert.match(ours, / READ .* 128 128$/m)
+    assert.notMatch(ours, / WRITE .* 120 120$/m)
+    const database = new SqliteDatabase(place.at("sqlite.db"))
+    database.exec("BEGIN IMMEDIATE")
+    const held = await place.succeed("sqliteLocks")
+    database.exec("ROLLBACK")
+    database.close()
+    assert.match(held, new RegExp(` WRITE ${process.pid} .* 120 120$`, "m"))
+  })
+
+  it("says who waits for whom on PostgreSQL", async () => {
+    const url = new URL(await freshPostgresUrl())
+    const open = async (name: string) => {
+      url.searchParams.set("application_name", name)
+      const client = new Client({ connectionString: url.href })
+      await client.connect()
+      return client
+    }
+    const [holds, waits, looks] = await Promise.all([open("holder"), open("waiter"), open("looker")])
+    await holds.query("CREATE TABLE things (id INT)")
+    await holds.query("BEGIN; LOCK TABLE things")
+    const waited = waits.query("SELECT id FROM things")
+    await vi.waitFor(async () => {
+      const { rows } = await looks.query(text("docs/recipes/postgres-locks.sql"))
+      assert.lengthOf(rows, 1)
+      assert.include(rows[0], {
+        statement: "SELECT id FROM things",
+        holder: "holder",
+        holder_state: "idle in transaction"
+      })
+    }, { timeout: patienceMs, interval: 50 })
+    await holds.query("ROLLBACK")
+    await waited
+    assert.lengthOf((await looks.query(text("docs/recipes/postgres-locks.sql"))).rows, 0)
+    await Promise.all([holds, waits, looks].map((client) => client.end()))
   })
 })
 
