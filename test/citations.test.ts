@@ -69,7 +69,20 @@ const oddRfcs = (source: string): ReadonlyArray<string> =>
     /§ ?\d[\d.]*|\bRFC ?\d+, section [\d.]+|\bRFC\d+ section [\d.]+|\bRFC \d+ (?:sec\.|Section) ?[\d.]+/g
   ) ?? []
 
-const places = ["src", "test", "bench", "docs", "deploy", ".ci", ".github", "README.md", "config.toml.example"]
+const places = [
+  "src",
+  "test",
+  "bench",
+  "docs",
+  "deploy",
+  ".ci",
+  ".github",
+  "README.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  "SECURITY.md",
+  "config.toml.example"
+]
 
 // Holds samples of what is dead.
 const cited = places.flatMap(filesBelow).filter((file) =>
@@ -80,6 +93,16 @@ describe("what is cited", () => {
   it("is there: every document, heading and anchor", () => {
     assert.isAbove(cited.filter((file) => text(file).includes(".md")).length, 100)
     assert.deepStrictEqual(cited.flatMap((file) => deadCitations(file, text(file))), [])
+  })
+
+  it("is an owner of a word in the glossary that is there", () => {
+    const rows = [...text("docs/glossary.md").matchAll(/^\| .* \| (`[^|]*`) *\|$/gm)].map(([, owners = ""]) => owners)
+    const owners = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, owner = ""]) => owner))
+    assert.isAbove(owners.length, 50)
+    assert.deepStrictEqual(
+      owners.filter((owner) => !existsSync(join(repository, owner.startsWith("docs/") ? "" : "src", owner))),
+      []
+    )
   })
 
   it("is an RFC's section in one form alone", () => {

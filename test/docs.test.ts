@@ -34,6 +34,9 @@ const text = (file: string): string => readFileSync(join(repository, file), "utf
 
 const documents = [
   "README.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  "SECURITY.md",
   ...readdirSync(join(repository, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)
 ]
 
@@ -44,10 +47,10 @@ interface Block {
 }
 
 const blocksOf = (document: string): ReadonlyArray<Block> =>
-  [...text(document).matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = "", body = ""]) => ({
+  [...text(document).matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map(([, indent = "", language = "", body = ""]) => ({
     document,
     language,
-    body
+    body: body.replaceAll(new RegExp(`^${indent}`, "gm"), "")
   }))
 
 const blocks = documents.flatMap(blocksOf)
@@ -99,6 +102,7 @@ const lines = {
   prune: "npm prune --omit=dev",
   relink: "npm rebuild --ignore-scripts",
   catalogues: "npm run catalogues",
+  firstChange: "npm test -- kernel/telemetry operations/account catalogues",
   serveKept: "acme-svc serve --log-level debug | tee serve.log",
   grepRequest: "grep REQUEST_ID serve.log",
   grepJob: "grep JOB_ID serve.log",
@@ -350,8 +354,11 @@ const settled = "--domains demo.localhost run\n"
 /** A clone: what is in the repository and is needed to build, run and format. */
 const cloneInto = (place: Place): void => {
   const folders = ["src", "test", "bench", "migrations", "docs"]
-  const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json", "README.md"]
-  for (const entry of [...folders, ...files]) cpSync(join(repository, entry), place.at(entry), { recursive: true })
+  const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json"]
+  const atTop = documents.filter((document) => !document.includes("/"))
+  for (const entry of [...folders, ...files, ...atTop]) {
+    cpSync(join(repository, entry), place.at(entry), { recursive: true })
+  }
   symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
 }
 
@@ -360,7 +367,7 @@ describe("the documents", () => {
 
   it("fence commands as sh, where this test finds them", () => {
     for (const { body, document, language } of blocks) {
-      assert.include(["sh", "text", "toml", "json", "yaml"], language, `${document}:\n${body}`)
+      assert.include(["sh", "text", "toml", "json", "yaml", "diff"], language, `${document}:\n${body}`)
       if (language === "text") assert.notMatch(body, /^\s*[$#] /m, document)
     }
   })
@@ -1074,7 +1081,7 @@ describe("docs/errors.md and docs/log-events.md", () => {
 })
 
 // Programs that take their time: a full run has them.
-const toolsOf = isFull ? ["docs/development.md and docs/bench.md"] : []
+const toolsOf = isFull ? ["docs/development.md, docs/bench.md and CONTRIBUTING.md"] : []
 
 describe.each(toolsOf)("%s", () => {
   const written = (chosen: (command: string) => boolean): ReadonlyArray<string> => [
@@ -1116,6 +1123,28 @@ describe.each(toolsOf)("%s", () => {
     assert.match(stdout, /^[12] passed, 0 failed$/m)
   })
 
+  it("CONTRIBUTING.md has a first change that fits and passes", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const changes = blocks.filter(({ document, language }) => document === "CONTRIBUTING.md" && language === "diff")
+    assert.lengthOf(changes, 3)
+    for (const { body } of changes) {
+      const applied = spawnSync("git", ["apply", "-"], {
+        cwd: place.directory,
+        input: body,
+        encoding: "utf8"
+      })
+      assert.strictEqual(applied.status, 0, applied.stderr)
+    }
+    const specified = place.at("test/kernel/telemetry/specified.ts")
+    writeFileSync(
+      specified,
+      readFileSync(specified, "utf8").replace("export const own = words(\n  \"", "$&account_terms_refused ")
+    )
+    await place.succeed("catalogues")
+    assert.match(await place.succeed("firstChange"), /^\d+ passed, 0 failed$/m)
+  })
+
   it("formats, and nothing is left to format", async () => {
     const place = await Place.make()
     cloneInto(place)
@@ -1129,7 +1158,7 @@ describe.each(toolsOf)("%s", () => {
 describe("this test", () => {
   it("has run every line, or the gate will", () => {
     const lacking: ReadonlyArray<Line> = [
-      ...isFull ? [] : ["format"] as const,
+      ...isFull ? [] : ["firstChange", "format"] as const,
       ...client.certbot
         ? []
         : ["certbot", "certbotTls", "certbotEab", "certbotRenew", "certbotRevoke", "certbotRevokeByKey"] as const,
