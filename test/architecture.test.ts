@@ -35,7 +35,7 @@ const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").sl
 
 /** What may import a package or runtime module; everything not listed is refused. `effect` itself is everywhere. */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "node:crypto": ["pki", "kernel", "services/keys", "services/signing", "store/transfer"],
+  "node:crypto": ["pki", "services/signing/relay"],
   "node:child_process": ["kernel/host/Scripts.ts", "kernel/sql/Readers.ts"],
   "node:dgram": ["kernel/net"],
   "node:dns": ["kernel/net"],

@@ -1,5 +1,6 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import { createHash, randomFillSync } from "node:crypto"
+import { randomFillSync } from "node:crypto"
+import { sha256Octets } from "./Digest.ts"
 
 /** Where unpredictable values come from; swapped for a counter in tests. */
 export class Entropy extends Context.Tag("acme/pki/Entropy")<Entropy, {
@@ -21,7 +22,7 @@ export class Entropy extends Context.Tag("acme/pki/Entropy")<Entropy, {
       return make((size) => {
         const blocks: Array<Buffer> = []
         for (let length = 0; length < size; length += 32) {
-          blocks.push(createHash("sha256").update(`${seed}/${counter++}`).digest())
+          blocks.push(sha256Octets(`${seed}/${counter++}`))
         }
         return Buffer.concat(blocks).subarray(0, size)
       })

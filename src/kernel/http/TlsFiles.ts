@@ -1,10 +1,10 @@
 import { Clock, Data, Effect, Schedule } from "effect"
 import type { Scope } from "effect"
-import { X509Certificate } from "node:crypto"
 import * as Fs from "node:fs/promises"
 import { createSecureContext } from "node:tls"
 import { Entropy } from "../../pki/Entropy.ts"
 import { serialFrom } from "../../pki/x509/Leaf.ts"
+import { readTlsCertificate } from "../../pki/x509/TlsCertificate.ts"
 import { generateTlsPair } from "../../pki/x509/TlsPair.ts"
 import type { FileUnusable } from "../host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../host/KeyFile.ts"
@@ -83,11 +83,13 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
     ]).pipe(Effect.mapError((error) => unwritable(error.path, said(error))))
-    yield* emit("tls_pair_generated", { listener, sha256: fingerprintOf(pair.certificatePem), set_aside })
+    yield* emit("tls_pair_generated", {
+      listener,
+      sha256: readTlsCertificate(pair.certificatePem).fingerprint,
+      set_aside
+    })
     return true
   })
-
-const fingerprintOf = (pem: string): string => new X509Certificate(pem).fingerprint256.replaceAll(":", "").toLowerCase()
 
 /** Reads the pair; one that does not parse or does not match is refused. */
 export const load = (
@@ -99,19 +101,18 @@ export const load = (
     yield* generateIfMissing(settings)
     const cert = (yield* Effect.mapError(readTextFile(cert_path), unusable)).text
     const key = (yield* Effect.mapError(readTextFile(key_path), unusable)).text
-    const certificate = yield* Effect.try({
+    const { fingerprint, notAfter, selfIssued } = yield* Effect.try({
       try: () => {
         createSecureContext({ cert, key }) // refuses a key that is not the certificate's
-        return new X509Certificate(cert)
+        return readTlsCertificate(cert)
       },
       catch: () => new TlsUnusable({ detail: `server.tls: ${cert_path} and ${key_path} are no matching PEM pair.` })
     })
-    const notAfter = new Date(certificate.validTo)
     yield* emit("tls_certificate_loaded", {
       listener,
-      sha256: fingerprintOf(cert),
+      sha256: fingerprint,
       not_after: notAfter.toISOString(),
-      self_signed: certificate.issuer === certificate.subject
+      self_signed: selfIssued
     })
     return { cert, key, notAfter }
   })

@@ -1,9 +1,9 @@
 import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Clock, Data, Effect } from "effect"
-import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import * as Path from "node:path"
+import { sha256 } from "../../pki/Digest.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Dialect } from "./Column.ts"
 import { int, text } from "./Column.ts"
@@ -43,7 +43,7 @@ export const read = (folder: string, dialect: Dialect): Effect.Effect<ReadonlyAr
         return [{
           version: Number(parts[1]),
           name: `${parts[1]}_${parts[2]}`,
-          checksum: createHash("sha256").update(content).digest("hex"),
+          checksum: sha256(content),
           statements: content.split(/\n\n+/).map((chunk) => chunk.trim()).filter((chunk) => !onlyComment(chunk))
         }]
       })

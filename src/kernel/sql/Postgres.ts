@@ -4,9 +4,9 @@ import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { Deferred, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
-import { createHash } from "node:crypto"
 import { Client, Pool, types as pgTypes } from "pg"
 import type { ClientConfig, CustomTypesConfig, QueryResult } from "pg"
+import { sha256Octets } from "../../pki/Digest.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Driver } from "./Database.ts"
 import { Database, rollback } from "./Database.ts"
@@ -41,7 +41,7 @@ const names = new Map<string, string>()
 const nameOf = (text: string): string => {
   let name = names.get(text)
   if (name === undefined) {
-    name = createHash("sha256").update(text).digest("base64url").slice(0, 24)
+    name = sha256Octets(text).toString("base64url").slice(0, 24)
     names.set(text, name)
   }
   return name

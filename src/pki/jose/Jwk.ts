@@ -1,7 +1,8 @@
 import { Either } from "effect"
 import type { KeyObject } from "node:crypto"
-import { createHash, createPublicKey } from "node:crypto"
+import { createPublicKey } from "node:crypto"
 import { decodeBase64url } from "../Base64url.ts"
+import { sha256Octets } from "../Digest.ts"
 import { BadPublicKey } from "./Refused.ts"
 
 /** A key a request may be signed with, ready to verify. */
@@ -16,7 +17,7 @@ export interface AccountKey {
 
 const refuse = (detail: string) => Either.left(new BadPublicKey({ detail }))
 
-const thumbprintOf = (canonical: string): string => createHash("sha256").update(canonical).digest("base64url")
+const thumbprintOf = (canonical: string): string => sha256Octets(canonical).toString("base64url")
 
 // AlgorithmIdentifier of a P-256 key and the start of its BIT STRING; the 64 coordinate octets follow.
 const p256Prefix = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d03010703420004", "hex")

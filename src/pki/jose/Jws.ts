@@ -1,6 +1,7 @@
 import { Either } from "effect"
-import { createHash, createHmac, timingSafeEqual, verify } from "node:crypto"
+import { verify } from "node:crypto"
 import { base64urlFault, decodeBase64url } from "../Base64url.ts"
+import { hmac, isSame, sha256 } from "../Digest.ts"
 import type { AccountKey } from "./Jwk.ts"
 import { BadSignatureAlgorithm, MalformedJws } from "./Refused.ts"
 
@@ -144,11 +145,8 @@ export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean =>
     : verify("sha256", jws.signingInput, key, jws.signature)
 
 /** Whether the signature is the HS256 MAC (RFC 7518 section 3.2) under a secret, compared in constant time. */
-export const verifyMac = ({ signature, signingInput }: Jws, secret: Uint8Array): boolean => {
-  const mac = createHmac("sha256", secret).update(signingInput).digest()
-  return signature.length === mac.length && timingSafeEqual(signature, mac)
-}
+export const verifyMac = ({ signature, signingInput }: Jws, secret: Uint8Array): boolean =>
+  isSame(signature, hmac("sha256", secret, [signingInput]))
 
 /** The first 16 hexadecimal digits of the SHA-256 of a value that must not itself be logged. */
-export const fingerprint = (value: string | Uint8Array): string =>
-  createHash("sha256").update(value).digest("hex").slice(0, 16)
+export const fingerprint = (value: string | Uint8Array): string => sha256(value).slice(0, 16)

@@ -1,7 +1,8 @@
 import { Either } from "effect"
 import { X509Certificate } from "node:crypto"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
-import { isSame, keyAuthorizationDigest } from "../jose/KeyAuthorization.ts"
+import { isSame } from "../Digest.ts"
+import { keyAuthorizationDigest } from "../jose/KeyAuthorization.ts"
 import type { Certificate } from "./Certificate.ts"
 import { DNS_NAME, octetString, readCertificate, readNames, SUBJECT_ALT_NAME } from "./Certificate.ts"
 

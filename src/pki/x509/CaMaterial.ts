@@ -1,9 +1,10 @@
 import { Data, Either } from "effect"
 import type { KeyObject } from "node:crypto"
-import { createPrivateKey, hash, X509Certificate } from "node:crypto"
+import { createPrivateKey, X509Certificate } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import type { PemBlock } from "../asn1/Pem.ts"
 import { encodePem, splitPem } from "../asn1/Pem.ts"
+import { sha256 } from "../Digest.ts"
 import type { Certificate } from "./Certificate.ts"
 import { issued, readCertificate } from "./Certificate.ts"
 import { keyIdentifier } from "./Leaf.ts"
@@ -77,8 +78,8 @@ export const loadCa = (files: {
       certificates: certificates.map(({ der }) => der),
       chainPem: certificates.map(({ der }) => encodePem("CERTIFICATE", der)).join(""),
       anchorPem: certificates.slice(-1).map(({ der }) => encodePem("CERTIFICATE", der)).join(""),
-      issuerId: hash("sha256", fields.spki),
-      fingerprint: hash("sha256", issuer.der),
+      issuerId: sha256(fields.spki),
+      fingerprint: sha256(issuer.der),
       notBefore: fields.notBefore,
       notAfter: fields.notAfter,
       selfSigned: issued(issuer.der, issuer.der),

@@ -1,8 +1,9 @@
 import { Either } from "effect"
 import type { KeyObject } from "node:crypto"
-import { hash, X509Certificate } from "node:crypto"
+import { X509Certificate } from "node:crypto"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import { splitPem } from "../asn1/Pem.ts"
+import { sha256 } from "../Digest.ts"
 import type { Certificate } from "./Certificate.ts"
 import { DNS_NAME, isSigned, issued, readCertificate, readNames, schemeOf, SUBJECT_ALT_NAME } from "./Certificate.ts"
 import type { ForeignCheck } from "./ForeignLint.ts"
@@ -110,7 +111,7 @@ export const readStoredChain = (chainPem: string): StoredChain | undefined => {
   const [leaf, issuer] = Either.isRight(blocks) ? blocks.right : []
   if (leaf === undefined) return undefined
   const read = issuer === undefined ? undefined : Either.getOrUndefined(readCertificate(issuer.der))
-  return { leaf: leaf.der, issuerId: read === undefined ? undefined : hash("sha256", read.spki) }
+  return { leaf: leaf.der, issuerId: read === undefined ? undefined : sha256(read.spki) }
 }
 
 /** Own reader and OpenSSL must both take it: clients use either kind. */

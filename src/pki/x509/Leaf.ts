@@ -1,8 +1,9 @@
 import { Data, Effect, Either } from "effect"
 import type { KeyObject } from "node:crypto"
-import { hash, sign } from "node:crypto"
+import { sign } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, text, time, unsigned } from "../asn1/DerWriter.ts"
+import { sha256Octets } from "../Digest.ts"
 import type { KeyType } from "../keys/WeakKey.ts"
 import { readCertificate } from "./Certificate.ts"
 
@@ -141,7 +142,7 @@ export const keyIdentifier = (spki: Uint8Array): Uint8Array => {
     info.skip(Tag.sequence)
     return info.bits()
   })
-  return hash("sha256", Either.getOrElse(key, () => spki), "buffer").subarray(0, 20)
+  return sha256Octets(Either.getOrElse(key, () => spki)).subarray(0, 20)
 }
 
 /** A serial number from 16 random octets: the first two bits become 0 and 1, so it is always positive and minimal. */

@@ -1,8 +1,8 @@
 import { Either } from "effect"
 import type { KeyObject } from "node:crypto"
-import { hash } from "node:crypto"
 import type { DerFault } from "../asn1/DerReader.ts"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
+import { sha256Octets } from "../Digest.ts"
 import type { Certificate } from "./Certificate.ts"
 import {
   DNS_NAME,
@@ -167,5 +167,5 @@ const rfc7093 = (spki: Uint8Array): Uint8Array => {
     info.skip()
     return info.bits()
   })
-  return Either.isRight(key) ? hash("sha256", key.right, "buffer").subarray(0, 20) : new Uint8Array()
+  return Either.isRight(key) ? sha256Octets(key.right).subarray(0, 20) : new Uint8Array()
 }

@@ -1,6 +1,6 @@
 import { Context, Data, Effect, Layer } from "effect"
-import { hash } from "node:crypto"
 import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
+import { sha1, sha256 } from "../../pki/Digest.ts"
 import { keyWeakness, modulusOf } from "../../pki/keys/KeyWeakness.ts"
 
 /** Why nobody gets anything for a key: `detail` is a sentence for the client. */
@@ -26,7 +26,7 @@ const entry = /^(?:[0-9a-f]{64}|[0-9a-f]{20})$/
 
 /** What a list of Debian's names an RSA key by. */
 const debianName = (modulus: Uint8Array): string =>
-  hash("sha1", `Modulus=${Buffer.from(modulus).toString("hex").toUpperCase().replace(/^0+/, "")}\n`).slice(20)
+  sha1(`Modulus=${Buffer.from(modulus).toString("hex").toUpperCase().replace(/^0+/, "")}\n`).slice(20)
 
 // A list of some hundred thousand keys is read while requests are answered.
 const others = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
@@ -78,7 +78,7 @@ export class PublicKeys extends Context.Tag("acme/services/keys/PublicKeys")<Pub
         return {
           faultOf: (spki) =>
             Effect.sync(() => {
-              const name = hash("sha256", spki)
+              const name = sha256(spki)
               const fault = known.has(name) ? known.get(name) : judge(spki, name)
               known.delete(name)
               known.set(name, fault)

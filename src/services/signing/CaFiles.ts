@@ -1,5 +1,4 @@
 import { Clock, Data, Effect } from "effect"
-import { hash, X509Certificate } from "node:crypto"
 import type { FileUnusable } from "../../kernel/host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../kernel/host/KeyFile.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -99,13 +98,15 @@ export const generateIfAbsent = (
         })
       )
     )
-    const made = new X509Certificate(pair.certificatePem)
+    const made = yield* loadCa({ certificatePem: pair.certificatePem, privateKeyPem: undefined, now }).pipe(
+      Effect.mapError(({ detail }) => unusable(`signer.local_ca: ${cert_path} cannot be used: ${detail}.`))
+    )
     yield* emit("local_ca_generated", {
       path: cert_path,
-      issuer: hash("sha256", made.publicKey.export({ type: "spki", format: "der" })),
-      not_after: made.validToDate.toISOString(),
+      issuer: made.issuerId,
+      not_after: new Date(made.notAfter * 1000).toISOString(),
       key_type: settings.key_type,
-      sha256: hash("sha256", made.raw)
+      sha256: made.fingerprint
     })
     return true
   })

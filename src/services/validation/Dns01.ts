@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { isSame, keyAuthorizationDigest } from "../../pki/jose/KeyAuthorization.ts"
+import { isSame } from "../../pki/Digest.ts"
+import { keyAuthorizationDigest } from "../../pki/jose/KeyAuthorization.ts"
 import type { ChallengeAttempt } from "./Attempt.ts"
 import { ChallengeRefused, unlessOwn } from "./Attempt.ts"
 

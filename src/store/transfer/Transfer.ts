@@ -1,9 +1,9 @@
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { Data, Effect, Exit, Random } from "effect"
-import { createHash } from "node:crypto"
 import type { Driver } from "../../kernel/sql/Database.ts"
 import { rollback, StorageFailed, turn } from "../../kernel/sql/Database.ts"
+import { runningSha256 } from "../../pki/Digest.ts"
 import type { Canonical, Table } from "./Tables.ts"
 import { decodeRow, encodeRow, insertText, keyOf, pageText, tables } from "./Tables.ts"
 
@@ -155,7 +155,7 @@ const readAll = Effect.fnUntraced(function*(
   use: (page: ReadonlyArray<ReadonlyArray<Canonical>>, rows: number) => Effect.Effect<void, Failure>
 ) {
   const { dialect } = side.driver
-  const digest = createHash("sha256")
+  const digest = runningSha256()
   let rows = 0
   let last: ReadonlyArray<Canonical> | undefined
   for (;;) {
@@ -167,14 +167,14 @@ const readAll = Effect.fnUntraced(function*(
       after
     )
     const page = yield* Effect.try({ try: () => raw.map((row) => decodeRow(table, row, dialect)), catch: unusable })
-    for (const row of page) digest.update(`${JSON.stringify(row)}\n`)
+    for (const row of page) digest.add(`${JSON.stringify(row)}\n`)
     rows += page.length
     last = page.at(-1) ?? last
     yield* use(page, rows)
     yield* turn
     if (page.length < pageSize) break
   }
-  const copied: Copied = { table: table.name, rows, sha256: digest.digest("hex") }
+  const copied: Copied = { table: table.name, rows, sha256: digest.end() }
   return copied
 })
 

@@ -1,5 +1,5 @@
 import { Either } from "effect"
-import { createHmac, timingSafeEqual } from "node:crypto"
+import { hmac, isSame } from "../../../pki/Digest.ts"
 import type { DnsMessage } from "./DnsMessage.ts"
 import { DnsFault, encodeName, reading, readMessage, readName, rr, uint16, uint32 } from "./DnsMessage.ts"
 
@@ -50,11 +50,8 @@ const variablesOf = ({ algorithm, error, fudge, name, other, time }: Variables):
     other
   ])
 
-const macOf = ({ algorithm, secret }: TsigKey, parts: ReadonlyArray<Buffer>): Buffer => {
-  const hmac = createHmac(digests[algorithm], secret)
-  for (const part of parts) hmac.update(part)
-  return hmac.digest()
-}
+const macOf = ({ algorithm, secret }: TsigKey, parts: ReadonlyArray<Buffer>): Buffer =>
+  hmac(digests[algorithm], secret, parts)
 
 const names = (key: TsigKey) => Either.all({ name: encodeName(key.name), algorithm: encodeName(key.algorithm) })
 
@@ -159,9 +156,7 @@ export const verify = (
       variablesOf({ ...signature, name, algorithm })
     ])
     // A truncated MAC is nothing any of these algorithms needs (section 5.2.2.1).
-    if (signature.mac.length !== expected.length || !timingSafeEqual(signature.mac, expected)) {
-      return yield* refuse(disbelief.mac)
-    }
+    if (!isSame(signature.mac, expected)) return yield* refuse(disbelief.mac)
     if (signature.error === 18 && signature.other.length === 6) {
       return yield* refuse(disbelief.badTime(Math.abs(signature.other.readUIntBE(0, 6) - now)))
     }
