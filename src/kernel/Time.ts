@@ -1,4 +1,12 @@
-/* Times as RFC 3339 writes them: on the wire, in listings and in answers. */
+import { Clock, Effect } from "effect"
+
+/* The clock in whole seconds, as rows and certificates have it, and times as RFC 3339 writes them. */
+
+/** Now, in epoch seconds. */
+export const currentSeconds: Effect.Effect<number> = Effect.map(
+  Clock.currentTimeMillis,
+  (millis) => Math.floor(millis / 1000)
+)
 
 /** Whole epoch seconds as an RFC 3339 time in UTC, without a fraction. */
 export const rfc3339 = (epochSeconds: number): string =>

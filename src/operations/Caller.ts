@@ -1,4 +1,3 @@
-import { Clock, Effect } from "effect"
 import type { AccountId } from "../domain/Id.ts"
 import type { ClientFacts } from "../kernel/queue/Job.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
@@ -16,12 +15,6 @@ export interface Caller {
 
 /** The caller as the scope of a record look-up: every one names the profile and the account. */
 export const scopeOf = (caller: Caller) => ({ profile: caller.profile.name, accountId: caller.accountId })
-
-/** Now, in epoch seconds. */
-export const currentSeconds: Effect.Effect<number> = Effect.map(
-  Clock.currentTimeMillis,
-  (millis) => Math.floor(millis / 1000)
-)
 
 /** What an audit row says of the request behind it. */
 export const auditFacts = (profile: string, client: ClientFacts) => ({

@@ -5,8 +5,8 @@ import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { aside } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { Sample, SampledName } from "../kernel/telemetry/Metrics.ts"
+import { currentSeconds } from "../kernel/Time.ts"
 import * as crls from "../store/revocation/Crls.ts"
-import { currentSeconds } from "./Caller.ts"
 import { countOpen } from "./order/Expiring.ts"
 
 const keptMillis = 10_000

@@ -9,6 +9,7 @@ import { Queue } from "../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { Database, transaction, turn } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../kernel/Time.ts"
 import { importSpki } from "../pki/jose/Jwk.ts"
 import type { Config, ProfileConfig } from "../settings/AppConfig.ts"
 import * as audit from "../store/Audit.ts"
@@ -18,7 +19,6 @@ import * as leftovers from "../store/orders/Leftovers.ts"
 import * as orders from "../store/orders/Orders.ts"
 import * as http01Tokens from "../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../store/upstream/UpstreamOrders.ts"
-import { currentSeconds } from "./Caller.ts"
 
 const daySeconds = 86_400
 

@@ -3,10 +3,10 @@ import * as workers from "../kernel/queue/Workers.ts"
 import type { Driver } from "../kernel/sql/Database.ts"
 import { Database } from "../kernel/sql/Database.ts"
 import * as Migrations from "../kernel/sql/Migrations.ts"
+import { currentSeconds } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"
 import type { Counted } from "../store/transfer/Transfer.ts"
 import * as Transfer from "../store/transfer/Transfer.ts"
-import { currentSeconds } from "./Caller.ts"
 import type { AtKeyboard } from "./Operator.ts"
 
 /** Processes that were seen a moment ago may be writing to the source. */

@@ -1,6 +1,6 @@
 import { Args, Command } from "@effect/cli"
 import { Effect } from "effect"
-import { currentSeconds } from "../../operations/Caller.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import { jobObject, upstreamOrderObject } from "../../operations/Objects.ts"
 import * as upstreamOrders from "../../operations/upstream/UpstreamOrders.ts"
 import type { UpstreamStatus } from "../../store/upstream/UpstreamOrders.ts"

@@ -9,6 +9,7 @@ import { generateTlsPair } from "../../pki/x509/TlsPair.ts"
 import type { FileUnusable } from "../host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../host/KeyFile.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import { currentSeconds } from "../Time.ts"
 
 /** The TLS files of a listener cannot be used, or the host did not let them be made. */
 export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
@@ -70,7 +71,7 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     const cert = yield* readIfPresent(cert_path)
     const key = yield* readIfPresent(key_path)
     if (cert !== undefined && key !== undefined) return false
-    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const now = yield* currentSeconds
     const lone = cert !== undefined ? cert_path : key !== undefined ? key_path : undefined
     const set_aside = lone === undefined ? undefined : yield* setAside(lone, now)
     const entropy = yield* Entropy

@@ -1,8 +1,9 @@
-import { Clock, Context, Data, Effect, Either, Layer, Option } from "effect"
+import { Context, Data, Effect, Either, Layer, Option } from "effect"
 import type { Scope } from "effect"
 import * as Dgram from "node:dgram"
 import type * as Net from "node:net"
 import { Entropy } from "../../pki/Entropy.ts"
+import { currentSeconds } from "../Time.ts"
 import { candidates, comparable, parseAddress } from "./Address.ts"
 import { connect } from "./Connect.ts"
 import type { DnsFault } from "./dns/DnsMessage.ts"
@@ -124,7 +125,7 @@ const update = Effect.fnUntraced(
     const plain = yield* readable(encodeUpdate(id, change))
     const [address] = yield* addressesOf(host)
     if (address === undefined) return yield* failed(`${host} has no address`)
-    const now = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
+    const now = currentSeconds
     const { mac, signed } = yield* readable(sign(plain, key, yield* now))
     const first = yield* byDatagram(address, port, signed)
     // What is cut off is not looked at: it is asked for again as a whole.

@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import { currentSeconds } from "../Time.ts"
 import type { JobId } from "./Job.ts"
 import type { Job } from "./Job.ts"
 import * as jobLeases from "./JobLeases.ts"
@@ -72,7 +73,7 @@ export const make = <H extends Holding>(of: {
       if (life - renewedAt < renewEveryMillis && unansweredSince === undefined) return []
       unansweredSince ??= life
       const counted = held.map((one) => [one, spentSince(one, life)] as const)
-      const until = Math.floor((yield* Clock.currentTimeMillis) / 1000) + leaseSeconds
+      const until = (yield* currentSeconds) + leaseSeconds
       const kept = yield* jobLeases.renew({
         owner: of.owner,
         until,
@@ -96,7 +97,7 @@ export const make = <H extends Holding>(of: {
     takeBack: Effect.gen(function*(): Effect.fn.Return<number, StorageFailed, Database> {
       const rows = yield* jobLeases.running
       const life = yield* lifeMillis
-      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const now = yield* currentSeconds
       if (life - lookedAt > absentMillis) seen = new Map()
       lookedAt = life
       const next: typeof seen = new Map()

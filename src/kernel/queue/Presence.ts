@@ -1,6 +1,7 @@
 import { Clock, Effect, Layer, Schedule } from "effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import { currentSeconds } from "../Time.ts"
 import * as workers from "./Workers.ts"
 
 /** What operators are told of a process. Leases alone govern the queue. */
@@ -39,7 +40,7 @@ const measure = Effect.fnUntraced(function*(owner: string) {
 export const layer = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database> =>
   Layer.scopedDiscard(
     Effect.gen(function*() {
-      const seconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
+      const seconds = currentSeconds
       const startedAt = yield* seconds
       yield* Effect.acquireRelease(
         workers.present({ ...options, startedAt, now: startedAt }),

@@ -1,8 +1,9 @@
-import { Clock, Context, Effect, Layer, Option, Queue as Mailbox, Record, Schema } from "effect"
+import { Context, Effect, Layer, Option, Queue as Mailbox, Record, Schema } from "effect"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { afterCommit, Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import { currentSeconds } from "../Time.ts"
 import type { JobId } from "./Job.ts"
 import { JobId as makeJobId } from "./Job.ts"
 import type { JobKind, PayloadOf } from "./Job.ts"
@@ -49,7 +50,7 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
           StorageFailed,
           Database
         > {
-          const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+          const now = yield* currentSeconds
           const inserted = yield* jobs.insert({
             id: makeJobId(yield* entropy.uuid),
             kind: job.kind,

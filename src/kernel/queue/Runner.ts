@@ -4,6 +4,7 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
+import { currentSeconds } from "../Time.ts"
 import type { Failure } from "./Failure.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
 import type { AnyHandler, Outcome } from "./Handler.ts"
@@ -165,7 +166,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
 
     // Not interrupted between the rows and their attempts: a claimed row nobody runs would wait for its lease to end.
     const claim = Effect.uninterruptible(Effect.gen(function*() {
-      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const now = yield* currentSeconds
       const heldAt = yield* Leases.lifeMillis
       const claimant = { now, owner, until: now + Leases.leaseSeconds }
       const claimed = yield* slots.fill(options.max_concurrent, kindsOf(handlers), now, {
@@ -189,7 +190,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       tendedAt = life
       const lost = yield* leases.renew
       yield* interruptEvery("lost", (attempt) => lost.includes(attempt))
-      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const now = yield* currentSeconds
       if ((yield* step) < 0) {
         yield* jobTimes.bringForward(now, kindsOf(handlers.filter(({ periodic }) => periodic)))
         yield* queue.wake

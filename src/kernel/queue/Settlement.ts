@@ -3,6 +3,7 @@ import type { Entropy } from "../../pki/Entropy.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { transaction } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import { currentSeconds } from "../Time.ts"
 import type { Failure, QueueFailure } from "./Failure.ts"
 import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Failure.ts"
 import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
@@ -34,7 +35,6 @@ export type Ran = Pick<Holding, "spentAt"> & { readonly ending: Ending }
 
 const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
 const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts: job.attempts })
-const currentSeconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
 
 /**
  * Writes the ends of attempts: one transaction holds the settlement of the row and whatever the outcome brings, and is

@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
+import { currentSeconds } from "../Time.ts"
 import type { JobKind } from "./Job.ts"
 import * as jobTimes from "./JobTimes.ts"
 import { lifeMillis } from "./Leases.ts"
@@ -28,7 +29,7 @@ const mostMoved = 500
 
 /** Looks for such rows and moves them; answers how many. */
 export const correct = Effect.fnUntraced(function*(reach: Reach, shortestReach: number) {
-  const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+  const now = yield* currentSeconds
   const found = yield* jobTimes.ahead({ now, beyond: now + shortestReach, limit: mostMoved })
   const moves = found.flatMap((row) => {
     const due = dueAgain(row, now, reach)

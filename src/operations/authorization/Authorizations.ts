@@ -7,10 +7,11 @@ import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
 import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import * as authorizations from "../../store/Authorizations.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import type { Caller } from "../Caller.ts"
-import { currentSeconds, scopeOf } from "../Caller.ts"
+import { scopeOf } from "../Caller.ts"
 
 /** An authorization with its challenges in the order offered; `status` is what clients are shown. */
 export interface AuthorizationView {

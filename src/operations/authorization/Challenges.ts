@@ -7,11 +7,12 @@ import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import { afterCommit, afterTransaction, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import * as accounts from "../../store/Accounts.ts"
 import * as authorizations from "../../store/Authorizations.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import type { Caller } from "../Caller.ts"
-import { currentSeconds, scopeOf } from "../Caller.ts"
+import { scopeOf } from "../Caller.ts"
 import { commitAccepted } from "./Verdicts.ts"
 
 const retryAfterSeconds = 5

@@ -23,12 +23,12 @@ import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import type { ChallengeRefused } from "../../services/validation/Attempt.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as authorizations from "../../store/Authorizations.ts"
 import * as orders from "../../store/orders/Orders.ts"
-import { currentSeconds } from "../Caller.ts"
 
 /** The records one verdict moves. */
 export interface Subject {

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { OrderId } from "../../domain/Id.ts"
 import { aside, turn } from "../../kernel/sql/Database.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf, serialPart } from "../../pki/x509/CertId.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
-import { currentSeconds } from "../Caller.ts"
 
 /** How a certificate was followed by another: its order named it, or it has all its names. */
 export type Via = "replaces" | "identifiers"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
+import { currentSeconds } from "../../kernel/Time.ts"
 import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
-import { currentSeconds } from "../Caller.ts"
 
 /** What a token of the relay's http01 strategy is answered with; `undefined` for one nobody knows. */
 export const keyAuthorization = (token: string) =>

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { Malformed, NoSuchCertificate } from "../../domain/AcmeError.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import type { NamedLeaf } from "../../pki/x509/CertId.ts"
 import { namedLeaf, parseCertId } from "../../pki/x509/CertId.ts"
 import { readStoredChain } from "../../pki/x509/Chain.ts"
 import { ReadHooks } from "../../services/signing/ReadHooks.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
-import { currentSeconds } from "../Caller.ts"
 
 /** When to renew a certificate, in epoch seconds; `isRevoked` asks for haste. */
 export interface RenewalWindow {

@@ -7,6 +7,7 @@ import { Queue } from "../../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { afterCommit, Database, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import { fingerprint } from "../../pki/jose/Jws.ts"
 import { readStoredChain } from "../../pki/x509/Chain.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
@@ -15,7 +16,6 @@ import * as orders from "../../store/orders/Orders.ts"
 import * as burntKeys from "../../store/revocation/BurntKeys.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
-import { currentSeconds } from "../Caller.ts"
 
 /** Codes of RFC 5280 section 5.3.1 a revocation may state: 7 is unused, 10 the last. */
 export const isAcceptedReason = (code: number): boolean => code >= 0 && code <= 10 && code !== 7

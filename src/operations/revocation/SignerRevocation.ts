@@ -10,6 +10,7 @@ import type { JobId } from "../../kernel/queue/Job.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import { readStoredChain } from "../../pki/x509/Chain.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
 import * as audit from "../../store/Audit.ts"
@@ -17,7 +18,7 @@ import * as orders from "../../store/orders/Orders.ts"
 import type { OrderRecord } from "../../store/orders/OrderSearch.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
-import { auditFacts, currentSeconds } from "../Caller.ts"
+import { auditFacts } from "../Caller.ts"
 
 /* Revocation by a signer that is somebody else: the script or the upstream is asked first, the order is stamped after. */
 

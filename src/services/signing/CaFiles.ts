@@ -1,7 +1,8 @@
-import { Clock, Data, Effect } from "effect"
+import { Data, Effect } from "effect"
 import type { FileUnusable } from "../../kernel/host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../kernel/host/KeyFile.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import { sameBytes } from "../../pki/asn1/DerReader.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { CaKeyType, CaSubject } from "../../pki/x509/CaCertificate.ts"
@@ -78,7 +79,7 @@ export const generateIfAbsent = (
     }
     if (certificate !== undefined) return false
     const entropy = yield* Entropy
-    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const now = yield* currentSeconds
     const pair = yield* generateCa({
       keyType: settings.key_type,
       subject: subjectOf(settings),
@@ -119,7 +120,7 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMateri
     const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
     const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
-    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const now = yield* currentSeconds
     return yield* Effect.mapError(
       loadCa({ certificatePem: certificate.text, privateKeyPem: key.text, now }),
       ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)

@@ -1,5 +1,6 @@
-import { Clock, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import { readCertificate } from "../../pki/x509/Certificate.ts"
 import { checkChain, faultText, readStoredChain } from "../../pki/x509/Chain.ts"
 import { serialText } from "../../pki/x509/Serial.ts"
@@ -13,7 +14,7 @@ export const maxChainBytes = 65_536
 export const accept = (chain: string, request: IssueRequest): Effect.Effect<Issued, SigningFailed> =>
   Effect.gen(function*() {
     const { csr, names, orderId } = request
-    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const now = yield* currentSeconds
     const check = chain.length > maxChainBytes
       ? "undecodable"
       : checkChain(chain, { spki: csr.spki, csr: csr.der, names, now })

@@ -1,6 +1,7 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { sectionText } from "../../kernel/config/Section.ts"
 import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
 import { loadCa } from "../../pki/x509/CaMaterial.ts"
 import type { SigningProfile } from "./Backends.ts"
@@ -46,7 +47,7 @@ export class Issuers extends Context.Tag("acme/services/signing/Issuers")<Issuer
       Effect.gen(function*() {
         const byProfile = new Map<string, Issuer>()
         const bySection = new Map<string, Issuer>()
-        const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+        const now = yield* currentSeconds
         for (const { name, signer } of profiles) {
           if (signer.backend !== "local_ca") continue
           const { cert_path, crl_path } = signer.local_ca

@@ -1,5 +1,6 @@
-import { Clock, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
 import { encodePem } from "../../pki/asn1/Pem.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import { checkChain } from "../../pki/x509/Chain.ts"
@@ -51,7 +52,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
     )
     const lintIssuer = { ...ca, ...urls }
 
-    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const now = yield* currentSeconds
     yield* emit("local_ca_loaded", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter), key_type: ca.keyType })
     if (isSuppliedRoot(ca, settings)) yield* emit("local_ca_is_root", { issuer: ca.issuerId })
     if (ca.notAfter < now + settings.leaf_validity_days * daySeconds) {
@@ -66,7 +67,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
           detail: `The CA may not issue for ${foreign}: its name constraints forbid it.`
         })
       }
-      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const now = yield* currentSeconds
       const window = validityWindow({
         now,
         validityDays: settings.leaf_validity_days,
