@@ -18,7 +18,8 @@ import { siteOn, under } from "./Stage.ts"
  */
 
 /** How many times as long it may take. Twice is what is aimed at; the rest is the noise of two cores that do all of it. */
-const mostTimes = 4
+const [aimedAt, mostTimes] = [2, 4]
+const mostLooks = 3
 
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
@@ -67,7 +68,11 @@ const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
   attacking.catch(() => taken()) // heard below
   try {
     await full
-    const beside = await several(stage, "beside")
+    let beside = Number.POSITIVE_INFINITY
+    // An attack that starves does so each time; what else the machine had to do is over by the next.
+    for (let time = 0; time < mostLooks && beside > aimedAt * alone; time++) {
+      beside = Math.min(beside, await several(stage, `beside${time}`))
+    }
     const times = beside / alone
     stage.measured(`${times.toFixed(1)} times as long as alone`)
     stage.means.say(`alone ${alone.toFixed(0)} ms, beside ${beside.toFixed(0)} ms`)
