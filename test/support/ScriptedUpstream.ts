@@ -1,8 +1,12 @@
 import { Effect, Fiber, Layer, TestClock } from "effect"
+import { sign } from "node:crypto"
 import type { WebAnswer, WebRequest } from "../../src/kernel/net/Web.ts"
 import { Web, WebFailed } from "../../src/kernel/net/Web.ts"
 import type { Record as LogRecord } from "../../src/kernel/telemetry/EventLog.ts"
 import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import type { RequestKey } from "../../src/pki/jose/RequestKey.ts"
+import { readRequestKey } from "../../src/pki/jose/RequestKey.ts"
+import { privateKeyPem } from "../../src/pki/x509/CaCertificate.ts"
 import * as AcmeClient from "../../src/services/signing/relay/AcmeClient.ts"
 import type { Strategy } from "../../src/services/signing/relay/Strategy.ts"
 import { bypass } from "../../src/services/signing/relay/Strategy.ts"
@@ -18,6 +22,22 @@ export const ca = "https://ca.example"
 
 /** The account key. */
 export const privateKey = newEcKey()
+
+const base64url = (content: string | Uint8Array): string => Buffer.from(content).toString("base64url")
+
+/** The same for the service, but that it signs at once: where time is played, it must not go on while a thread signs. */
+export const accountKey: Effect.Effect<RequestKey> = Effect.map(
+  Effect.orDie(readRequestKey(privateKeyPem(privateKey))),
+  (key) => ({
+    ...key,
+    sign: (header, payload) =>
+      Effect.sync(() => {
+        const [head, body] = [base64url(JSON.stringify({ alg: "ES256", ...header })), base64url(payload)]
+        const signature = sign("sha256", Buffer.from(`${head}.${body}`), { key: privateKey, dsaEncoding: "ieee-p1363" })
+        return { protected: head, payload: body, signature: base64url(signature) }
+      })
+  })
+)
 
 /** A body. */
 export type Json = { readonly [member: string]: unknown }
@@ -133,8 +153,9 @@ export const play = (
       deadline: 300_000,
       ...more
     }
+    const key = yield* accountKey
     const running = Effect.gen(function*() {
-      const client = yield* AcmeClient.make(`${ca}/directory`, privateKey, "web")
+      const client = yield* AcmeClient.make(`${ca}/directory`, key, "web")
       return yield* fulfil(
         { client, kid: `${ca}/acct/1`, strategy: more.strategy ?? bypass, pollMillis: 2000 },
         wanted,

@@ -1,9 +1,8 @@
 import { Clock, Effect, Ref } from "effect"
-import type { KeyObject } from "node:crypto"
-import { createHash, createHmac, createPublicKey, sign } from "node:crypto"
 import type { WebAnswer } from "../../../kernel/net/Web.ts"
 import { Web } from "../../../kernel/net/Web.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
+import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { upstreamUrl } from "./UpstreamUrl.ts"
@@ -98,44 +97,11 @@ const nextOf = (links: ReadonlyArray<string> | string | undefined): string | und
   /<([^<>]*)>\s*;\s*rel="?next"?(?:\s*[;,]|\s*$)/i.exec(typeof links === "string" ? links : links?.join(", ") ?? "")
     ?.[1]
 
-const base64url = (content: string | Uint8Array): string => Buffer.from(content).toString("base64url")
-
-/** A flattened JWS under a P-256 key. */
-const signed = (key: KeyObject, header: object, payload: string): string => {
-  const [head, body] = [base64url(JSON.stringify(header)), base64url(payload)]
-  const signature = sign("sha256", Buffer.from(`${head}.${body}`), { key, dsaEncoding: "ieee-p1363" })
-  return JSON.stringify({ protected: head, payload: body, signature: base64url(signature) })
-}
-
-/** A JWK of a P-256 key, its members in the order of the thumbprint (RFC 7638). */
-const jwkOf = (key: KeyObject): { readonly [member: string]: string } => {
-  const { crv = "", kty = "", x = "", y = "" } = createPublicKey(key).export({ format: "jwk" })
-  return { crv, kty, x, y }
-}
-
-/** base64url SHA-256 of a key's JWK. */
-const thumbprintOf = (key: KeyObject): string =>
-  createHash("sha256").update(JSON.stringify(jwkOf(key))).digest("base64url")
-
-/** The binding of a key to a credential of the upstream's (RFC 8555 section 7.3.4). */
-export const bindingOf = (
-  key: KeyObject,
-  url: string,
-  credential: { readonly kid: string; readonly hmacKey: Uint8Array }
-) => {
-  const [head, body] = [
-    base64url(JSON.stringify({ alg: "HS256", kid: credential.kid, url })),
-    base64url(JSON.stringify(jwkOf(key)))
-  ]
-  const mac = createHmac("sha256", credential.hmacKey).update(`${head}.${body}`).digest("base64url")
-  return { protected: head, payload: body, signature: mac }
-}
-
 /**
- * Makes the client of one upstream; nothing is asked until it has to be. `key` is the account key, P-256; `profile` the one it
- * was made for, the first of those that share it.
+ * Makes the client of one upstream; nothing is asked until it has to be. `key` is the account's; `profile` the one it was made
+ * for, the first of those that share it.
  */
-export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
+export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
   Effect.gen(function*() {
     const web = yield* Web
     const base = new URL(directoryUrl)
@@ -228,12 +194,12 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
     ): Effect.Effect<UpstreamAnswer, UpstreamFailed> =>
       Effect.gen(function*() {
         const header = {
-          alg: "ES256",
           nonce: yield* Effect.mapError(nonce, unsent),
           url,
-          ...(by === "jwk" ? { jwk: jwkOf(key) } : { kid: by.kid })
+          ...(by === "jwk" ? { jwk: key.jwk } : { kid: by.kid })
         }
-        const answer = yield* send("POST", url, signed(key, header, payload === "" ? "" : JSON.stringify(payload)))
+        const signed = yield* key.sign(header, payload === "" ? "" : JSON.stringify(payload))
+        const answer = yield* send("POST", url, JSON.stringify(signed))
         const { body, headers, status } = answer
         const members = json(body)
         const retryAfter = retryAfterOf(headers["retry-after"], yield* Clock.currentTimeMillis)
@@ -275,7 +241,6 @@ export const make = (directoryUrl: string, key: KeyObject, profile: string) =>
       /** As `post`, for a question to which a refusal is an answer: it is not told of. */
       probe: (url: string, payload: object | "", by: SignedBy) => post(url, payload, by),
       checked,
-      thumbprint: thumbprintOf(key),
       key
     }
   })

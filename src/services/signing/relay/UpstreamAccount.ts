@@ -1,12 +1,11 @@
 import { Data, Effect, Redacted } from "effect"
-import type { KeyObject } from "node:crypto"
-import { createPrivateKey, generateKeyPairSync } from "node:crypto"
 import type { FileUnusable } from "../../../kernel/host/KeyFile.ts"
 import { readTextFile, removeLeftovers, replaceFile, said, writeNewFile } from "../../../kernel/host/KeyFile.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../../pki/Entropy.ts"
+import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
+import { newRequestKey, readRequestKey, signByMac } from "../../../pki/jose/RequestKey.ts"
 import type { AcmeClient } from "./AcmeClient.ts"
-import { bindingOf } from "./AcmeClient.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 
 /* The relay's own account at the upstream: a key, and beside it the account's URL in a `.kid` file. */
@@ -38,17 +37,16 @@ const readIfPresent = (path: string) =>
     Effect.mapError(about)
   )
 
-const parseKey = (path: string, text: string): Effect.Effect<KeyObject, AccountUnusable> =>
-  Effect.try({
-    try: () => createPrivateKey(text),
-    catch: () => unusable(`${keyName}: ${path} holds no private key in PEM.`)
-  }).pipe(Effect.filterOrFail(
-    (key) => key.asymmetricKeyType === "ec" && key.asymmetricKeyDetails?.namedCurve === "prime256v1",
-    () => unusable(`${keyName}: ${path} holds a key that is not an ECDSA P-256 key.`)
-  ))
+const parseKey = (path: string, text: string): Effect.Effect<RequestKey, AccountUnusable> =>
+  Effect.mapError(readRequestKey(text), ({ reason }) =>
+    unusable(
+      reason === "unreadable"
+        ? `${keyName}: ${path} holds no private key in PEM.`
+        : `${keyName}: ${path} holds a key that is not an ECDSA P-256 key.`
+    ))
 
 /** The account key, made when there is neither key nor account. An account without its key is refused, never replaced. */
-export const loadKey = (path: string): Effect.Effect<KeyObject, AccountUnusable, Entropy> =>
+export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable, Entropy> =>
   Effect.gen(function*() {
     for (const one of [path, kidPathOf(path)]) yield* removeLeftovers(one)
     const text = yield* readIfPresent(path)
@@ -56,24 +54,24 @@ export const loadKey = (path: string): Effect.Effect<KeyObject, AccountUnusable,
     if ((yield* readIfPresent(kidPathOf(path))) !== undefined) {
       return yield* unusable(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
     }
-    const { privateKey: content } = generateKeyPairSync("ec", {
-      namedCurve: "P-256",
-      publicKeyEncoding: { type: "spki", format: "pem" },
-      privateKeyEncoding: { type: "pkcs8", format: "pem" }
-    })
+    const content = yield* newRequestKey
     const entropy = yield* Entropy
     const suffix = yield* entropy.token
     yield* Effect.mapError(
       writeNewFile({ path, content, mode: 0o600, suffix }),
       (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
     )
-    // What is used is what later starts read; a key object as it was generated can hang its export as JWK for good.
+    // What is used is what later starts read.
     return yield* parseKey(path, content)
   })
 
 /** The account's URL as it was kept; `undefined` before it was registered. */
 export const readKid = (keyPath: string): Effect.Effect<string | undefined, AccountUnusable> =>
   Effect.map(readIfPresent(kidPathOf(keyPath)), (text) => text?.trim())
+
+/** The binding of a key to a credential of the upstream's (RFC 8555 section 7.3.4). */
+const bindingOf = ({ jwk }: RequestKey, url: string, { hmacKey, kid }: UpstreamCredential) =>
+  signByMac(Redacted.value(hmacKey), { kid, url }, JSON.stringify(jwk))
 
 /** Registers the key at the upstream (RFC 8555 section 7.3), or finds the account it has; answers the account's URL. */
 export const register = (
@@ -93,10 +91,7 @@ export const register = (
       ...(contact.length === 0 ? {} : { contact }),
       ...(termsOfService === undefined ? {} : { termsOfServiceAgreed: true }),
       ...(credential === undefined ? {} : {
-        externalAccountBinding: bindingOf(client.key, newAccount, {
-          kid: credential.kid,
-          hmacKey: Redacted.value(credential.hmacKey)
-        })
+        externalAccountBinding: yield* bindingOf(client.key, newAccount, credential)
       })
     }, "jwk")
     return location ??

@@ -13,7 +13,7 @@ import { broken, challengesIn, nameIn, objectOf, textIn, untrusted } from "./Ups
 const proofOf = ({ client }: Conversation, members: Members, { token = "" }: UpstreamChallenge): Proof => ({
   ...nameIn(members),
   token,
-  keyAuthorization: `${token}.${client.thumbprint}`
+  keyAuthorization: `${token}.${client.key.thumbprint}`
 })
 
 /** Takes away what an attempt that was cut off may have left in place for an authorization that is settled by now. */

@@ -9,12 +9,12 @@ import * as AcmeClient from "../../../../src/services/signing/relay/AcmeClient.t
 import { bypass } from "../../../../src/services/signing/relay/Strategy.ts"
 import { fulfil } from "../../../../src/services/signing/relay/UpstreamOrder.ts"
 import {
+  accountKey,
   authorization,
   ca,
   challenge,
   directory,
   order,
-  privateKey,
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
@@ -149,7 +149,7 @@ const attempted = (option: Option, attempts = 6) =>
     const errors: Array<string> = []
     const asks: Array<number> = []
     let stored = storedAt(undefined)
-    const client = yield* Effect.provide(AcmeClient.make(`${ca}/directory`, privateKey, "web"), world)
+    const client = yield* Effect.provide(AcmeClient.make(`${ca}/directory`, yield* accountKey, "web"), world)
     for (let attempt = 0; attempt < attempts; attempt++) {
       const begun = yield* Clock.currentTimeMillis
       const attempting = fulfil(

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect, Either, Fiber, TestClock } from "effect"
+import { Effect, Either, Fiber, Option, TestClock } from "effect"
 import { writeFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../../src/pki/Entropy.ts"
@@ -34,14 +34,14 @@ const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
   ...more
 })
 
-/** How an order ends at an upstream; time goes on for as long as anybody waits. */
+/** How an order ends at an upstream. Time goes on in small steps: it does not wait for a thread that signs. */
 const relayed = (paths: Paths, more: Partial<Relaying<never>> = {}, asked = request) =>
   Effect.gen(function*() {
     yield* TestClock.setTime(madeAt * 1000)
     const relay = yield* relayOf(paths)
     const signer = Either.getOrThrow(relay.made)
     const attempt = yield* Effect.fork(Effect.either(Effect.provide(signer.relay(asked, first(more)), relay.world)))
-    yield* TestClock.adjust("1 hour")
+    for (let step = 0; step < 720 && Option.isNone(yield* attempt.poll); step++) yield* TestClock.adjust("5 seconds")
     return { ...relay, ended: yield* Fiber.join(attempt) }
   })
 

@@ -7,6 +7,7 @@ import { Web } from "../../../../src/kernel/net/Web.ts"
 import * as AcmeClient from "../../../../src/services/signing/relay/AcmeClient.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import {
+  accountKey,
   authorization,
   ca,
   challenge,
@@ -160,7 +161,7 @@ describe("an order at an honest upstream", () => {
           truncated: false
         })
       })
-      const client = yield* Effect.provide(AcmeClient.make(`${ca}/directory`, privateKey, "web"), web)
+      const client = yield* Effect.provide(AcmeClient.make(`${ca}/directory`, yield* accountKey, "web"), web)
       const counts: Array<number> = []
       for (const pause of ["0 minutes", "59 minutes", "1 minute", "59 minutes"] as const) {
         yield* TestClock.adjust(pause)

@@ -1,0 +1,81 @@
+import { Data, Effect } from "effect"
+import { createPrivateKey, createPublicKey } from "node:crypto"
+
+/* What this service signs as a client of other CAs. Requests of its own clients are read by `Jws.ts`. */
+
+// Most processes sign nothing of the kind: they do not load what does.
+const library = Effect.promise(() => import("./Library.ts"))
+
+/** A flattened JWS (RFC 7515 section 7.2.2) with a protected header alone. */
+export interface SignedJws {
+  readonly protected: string
+  readonly payload: string
+  readonly signature: string
+}
+
+/** A protected header without its `alg`, which follows from the key. */
+export type Header = Readonly<Record<string, unknown>>
+
+/** A P-256 key that requests are signed with. */
+export interface RequestKey {
+  /** The public half; nothing but the members that a key has to have. */
+  readonly jwk: { readonly crv: string; readonly kty: string; readonly x: string; readonly y: string }
+  /** base64url SHA-256 of the JWK (RFC 7638). */
+  readonly thumbprint: string
+  /** By ES256. */
+  readonly sign: (header: Header, payload: string) => Effect.Effect<SignedJws>
+}
+
+/** A text is no key to sign requests with: no private key in PEM, or one of another kind than ECDSA P-256. */
+export class NoRequestKey extends Data.TaggedError("NoRequestKey")<{ readonly reason: "unreadable" | "kind" }> {}
+
+/** Reads a key from unencrypted PEM, PKCS#8 or the older form of EC keys alone, which the library does not read. */
+export const readRequestKey = (pem: string): Effect.Effect<RequestKey, NoRequestKey> =>
+  Effect.gen(function*() {
+    const key = yield* Effect.try({
+      try: () => createPrivateKey(pem),
+      catch: () => new NoRequestKey({ reason: "unreadable" })
+    })
+    if (key.asymmetricKeyType !== "ec" || key.asymmetricKeyDetails?.namedCurve !== "prime256v1") {
+      return yield* new NoRequestKey({ reason: "kind" })
+    }
+    const { FlattenedSign, calculateJwkThumbprint, exportJWK } = yield* library
+    const { crv = "", kty = "", x = "", y = "" } = yield* Effect.promise(() => exportJWK(createPublicKey(key)))
+    const jwk = { crv, kty, x, y }
+    return {
+      jwk,
+      thumbprint: yield* Effect.promise(() => calculateJwkThumbprint(jwk)),
+      sign: (header, payload) =>
+        flattened(() =>
+          new FlattenedSign(Buffer.from(payload)).setProtectedHeader({ alg: "ES256", ...header }).sign(key)
+        )
+    }
+  })
+
+const flattened = (
+  sign: () => Promise<{ readonly protected?: string; readonly payload: string; readonly signature: string }>
+): Effect.Effect<SignedJws> =>
+  Effect.map(Effect.promise(sign), ({ payload, protected: header = "", signature }) => ({
+    protected: header,
+    payload,
+    signature
+  }))
+
+/** A new P-256 key as PEM. It is to be read back before it is used, as every later start does. */
+export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
+  const { exportPKCS8, generateKeyPair } = yield* library
+  const pem = yield* Effect.promise(async () =>
+    exportPKCS8((await generateKeyPair("ES256", { extractable: true })).privateKey)
+  )
+  return `${pem}\n`
+})
+
+/** A JWS by HS256 under a secret that is not empty, as a binding to an external account is one (RFC 8555 section 7.3.4). */
+export const signByMac = (secret: Uint8Array, header: Header, payload: string): Effect.Effect<SignedJws> =>
+  Effect.flatMap(
+    library,
+    ({ FlattenedSign }) =>
+      flattened(() =>
+        new FlattenedSign(Buffer.from(payload)).setProtectedHeader({ alg: "HS256", ...header }).sign(secret)
+      )
+  )
