@@ -33,6 +33,7 @@ export class Judge {
     crls: new Map()
   }
   readonly #facts: Array<Fact> = []
+  readonly #lists = new Map<string, { readonly der: string; readonly serials: ReadonlySet<string> }>()
 
   constructor(options: {
     readonly store: () => Store
@@ -95,6 +96,7 @@ export class Judge {
       })
     }
     if (["orders", "challenges", "jobs"].some((table) => written.has(table))) this.#checkWork()
+    if (["revocations", "crls", "jobs"].some((table) => written.has(table))) this.#checkLists()
   }
 
   /** Holds the database to what clients were told, over a power cut that `cut` makes. */
@@ -162,6 +164,40 @@ export class Judge {
     for (const row of lost) {
       this.#violated(`the ${String(row["what"])} ${uuid(String(row["id"]))} is processing without a job`)
     }
+  }
+
+  /** A revocation that no list names has a job that will sign one, or one that failed and left it to the daily sweep. */
+  #checkLists(): void {
+    const unlisted = this.#unlisted()
+    if (unlisted.length === 0) return
+    const jobs = this.#store().rows(`SELECT dedup_key FROM jobs
+      WHERE kind = 'local_ca_crl_regenerate' AND status IN ('ready', 'running', 'failed')`)
+    const awaited = new Set(jobs.map(({ dedup_key }) => dedup_key))
+    for (const { issuer, serial } of unlisted) {
+      if (!awaited.has(issuer)) this.#violated(`the revocation of ${String(serial)} is not listed and no job lists it`)
+    }
+  }
+
+  /** Revocations that the stored list of their issuer does not name. */
+  #unlisted(): ReadonlyArray<Row> {
+    return this.#store().rows("SELECT issuer, serial FROM revocations").filter(({ issuer, serial }) => {
+      const der = this.#known.crls.get(String(issuer))?.["der"]
+      return der === undefined || !this.#serialsOf(String(issuer), String(der)).has(bare(serial))
+    })
+  }
+
+  /** The serial numbers of a list, which is read once. */
+  #serialsOf(issuer: string, der: string): ReadonlySet<string> {
+    const known = this.#lists.get(issuer)
+    if (known?.der === der) return known.serials
+    const list = new CertificateRevocationList({ schema: fromBER(new Uint8Array(Buffer.from(der, "hex"))).result })
+    const serials = new Set(
+      (list.revokedCertificates ?? []).map(({ userCertificate }) =>
+        bare(Buffer.from(userCertificate.valueBlock.valueHexView).toString("hex"))
+      )
+    )
+    this.#lists.set(issuer, { der, serials })
+    return serials
   }
 
   /** Whether nothing is left to be done but what is done again and again. */
@@ -251,23 +287,8 @@ export class Judge {
   }
 
   #holdsCrl(): void {
-    const listed = new Map<string, ReadonlySet<string>>()
-    for (const [issuer, { der }] of this.#known.crls) {
-      const octets = Buffer.from(String(der), "hex")
-      const list = new CertificateRevocationList({ schema: fromBER(new Uint8Array(octets)).result })
-      listed.set(
-        issuer,
-        new Set(
-          (list.revokedCertificates ?? []).map(({ userCertificate }) =>
-            bare(Buffer.from(userCertificate.valueBlock.valueHexView).toString("hex"))
-          )
-        )
-      )
-    }
-    for (const { issuer, serial } of this.#store().rows("SELECT issuer, serial FROM revocations")) {
-      if (!listed.get(String(issuer))?.has(bare(serial))) {
-        this.#violated(`the certificate ${String(serial)} is revoked and not on the revocation list`)
-      }
+    for (const { serial } of this.#unlisted()) {
+      this.#violated(`the certificate ${String(serial)} is revoked and not on the revocation list`)
     }
     const rows = this.#store().rows("SELECT serial FROM revocations").map(({ serial }) => bare(serial))
     for (const { cert_serial, revoked_at } of this.#known.orders.values()) {
