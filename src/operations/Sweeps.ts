@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { IssuanceAbandoned } from "../domain/AcmeError.ts"
 import { OrderId } from "../domain/Id.ts"
 import { expiresAt } from "../domain/Order.ts"
@@ -8,6 +8,7 @@ import * as jobs from "../kernel/queue/Jobs.ts"
 import { Queue } from "../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { Database, transaction, turn } from "../kernel/sql/Database.ts"
+import { inBatches, pages } from "../kernel/sql/Pages.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import { importSpki } from "../pki/jose/Jwk.ts"
@@ -21,13 +22,6 @@ import * as http01Tokens from "../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../store/upstream/UpstreamOrders.ts"
 
 const daySeconds = 86_400
-
-/** Repeats a bounded pass until it finds less than a batch; answers the rows of all passes. */
-const inBatches = <R>(limit: number, pass: (limit: number) => Effect.Effect<number, StorageFailed, R>) =>
-  Effect.iterate({ total: 0, last: limit }, {
-    while: ({ last }) => last === limit,
-    body: ({ total }) => Effect.map(Effect.zipLeft(pass(limit), turn), (last) => ({ total: total + last, last }))
-  }).pipe(Effect.map(({ total }) => total))
 
 /** Deletes nonces that can no longer be spent. */
 export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFailed, Database> =>
@@ -57,19 +51,19 @@ const stripOrders = Effect.fnUntraced(function*(profile: string, createdBefore: 
     pageOfOrders,
     (limit) => Effect.map(leftovers.lapse(profile, createdBefore, limit), ({ length }) => length)
   )
-  let after = { afterTime: 0, afterId: OrderId("00000000-0000-0000-0000-000000000000") }
-  for (;;) {
-    const page = yield* leftovers.ended({ profile, createdBefore, limit: pageOfOrders, ...after })
-    const full = page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)
-    for (let at = 0; at < full.length; at += strippedAtOnce) {
-      const some = full.slice(at, at + strippedAtOnce)
-      yield* transaction(Effect.forEach(some, leftovers.strip, { discard: true }))
-      yield* turn
-    }
-    const last = page.at(-1)
-    if (last === undefined || page.length < pageOfOrders) return
-    after = { afterTime: last.createdAt, afterId: last.id }
-  }
+  const ended = pages({
+    from: { afterTime: 0, afterId: OrderId("00000000-0000-0000-0000-000000000000") },
+    size: pageOfOrders,
+    read: (after, limit) => leftovers.ended({ profile, createdBefore, limit, ...after }),
+    keyOf: ({ createdAt, id }) => ({ afterTime: createdAt, afterId: id })
+  })
+  yield* ended.pipe(
+    Stream.mapConcat((page) => page.filter(({ hasAuthorizations }) => hasAuthorizations === 1)),
+    Stream.grouped(strippedAtOnce),
+    Stream.runForEach((some) =>
+      Effect.zipLeft(transaction(Effect.forEach(some, ({ id }) => leftovers.strip(id), { discard: true })), turn)
+    )
+  )
 })
 
 const sweepProfile = (name: string, order: ProfileConfig["order"]) =>

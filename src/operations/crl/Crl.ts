@@ -1,9 +1,10 @@
-import { Data, Effect, Either } from "effect"
+import { Data, Effect, Either, Option, Stream } from "effect"
 import { IssuerNotServed, ListNotSigned, ListsOvertaken } from "../../domain/JobFailure.ts"
 import { Done, Retry } from "../../kernel/queue/Handler.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { aside, transaction, turn } from "../../kernel/sql/Database.ts"
+import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { inBatches, pages } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import type { Entropy } from "../../pki/Entropy.ts"
@@ -29,17 +30,14 @@ const daySeconds = 86_400
 const validitySeconds = 7 * daySeconds
 const pageSize = 2000
 
-/** Hands every revocation of an issuer to `use`, page by page: a long list does not hold up the event loop. */
-const readPages = Effect.fnUntraced(function*(issuer: string, use: (page: ReadonlyArray<CrlEntry>) => void) {
-  let after = ""
-  for (;;) {
-    const page = yield* revocations.page(issuer, after, pageSize)
-    use(page)
-    after = page.at(-1)?.serial ?? after
-    if (page.length < pageSize) return
-    yield* turn
-  }
-})
+/** Every revocation of an issuer. */
+const revocationsOf = (issuer: string) =>
+  pages({
+    from: "",
+    size: pageSize,
+    read: (after, size) => revocations.page(issuer, after, size),
+    keyOf: ({ serial }) => serial
+  })
 
 const republished = (crl: CrlIssuer, number: number, entries: number) =>
   Effect.zipRight(
@@ -55,13 +53,14 @@ const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entri
 
 /** One pass: the number is read before the rows, so a list never has a number it lacks the rows for. */
 const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) {
-  const pages: Array<Uint8Array> = []
+  const encoded: Array<Uint8Array> = []
   let entries = 0
-  yield* readPages(crl.id, (page) => {
-    entries += page.length
-    pages.push(encodeEntries(page))
-  })
-  const stored = yield* crls.replace(yield* signed(crl, before + 1, pages), before)
+  yield* Stream.runForEach(revocationsOf(crl.id), (page) =>
+    Effect.sync(() => {
+      entries += page.length
+      encoded.push(encodeEntries(page))
+    }))
+  const stored = yield* crls.replace(yield* signed(crl, before + 1, encoded), before)
   if (stored === undefined) {
     yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number: String(before + 1) })
     return false
@@ -81,7 +80,7 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
   for (const entry of ledger ?? []) add(entry)
   const imported = rows.size
   const exported = yield* exportedNumber(crl)
-  yield* readPages(crl.id, (page) => page.forEach(add))
+  yield* Stream.runForEach(revocationsOf(crl.id), (page) => Effect.sync(() => page.forEach(add)))
   const entries = [...rows.values()].sort((one, other) => one.serial < other.serial ? -1 : 1)
   const number = Math.max(imported, exported ?? 0) + 1
   const list = yield* signed(crl, number, [encodeEntries(entries)])
@@ -158,11 +157,8 @@ const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const now = yield* currentSeconds
   if (stored.nextUpdate - now < validitySeconds / 2 || stored.thisUpdate > now) return true
   const listed = Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
-  let isComplete = true
-  yield* readPages(crl.id, (page) => {
-    isComplete &&= page.every(({ serial }) => listed.has(serial))
-  })
-  return !isComplete
+  const isLacking = (page: ReadonlyArray<CrlEntry>) => page.some(({ serial }) => !listed.has(serial))
+  return Option.isSome(yield* Stream.runHead(Stream.filter(revocationsOf(crl.id), isLacking)))
 })
 
 /** The database has no list of a CA that has published one: it is another database than before. `path` is the list. */
@@ -233,13 +229,7 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const now = yield* currentSeconds
   const before = Math.min(now - pruneAfterSeconds, head.thisUpdate)
   const listed = head.thisUpdate - skewSeconds
-  let rows_removed = 0
-  for (;;) {
-    const gone = yield* revocations.prune(crl.id, { before, listed, limit: pruneBatch })
-    rows_removed += gone
-    if (gone < pruneBatch) break
-    yield* turn
-  }
+  const rows_removed = yield* inBatches(pruneBatch, (limit) => revocations.prune(crl.id, { before, listed, limit }))
   if (rows_removed === 0) return
   const entries = yield* aside(revocations.count(crl.id))
   yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })

@@ -1,6 +1,8 @@
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { OrderId } from "../../domain/Id.ts"
-import { aside, turn } from "../../kernel/sql/Database.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { aside } from "../../kernel/sql/Database.ts"
+import { pages } from "../../kernel/sql/Pages.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf, serialPart } from "../../pki/x509/CertId.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
@@ -63,15 +65,20 @@ const walk = Effect.fnUntraced(function*(
   hasEnough: () => boolean
 ) {
   const known = new Map<string, ReadonlyArray<string>>()
-  let after: Pick<expiring.Place, "id" | "notAfter"> = beforeAll
-  for (;;) {
-    const page = yield* expiring.places(window, after, batch)
-    const gone = isFollowedWanted ? yield* followed(page, known) : new Set()
-    page.forEach((place, number) => use(place, gone.has(number)))
-    after = page.at(-1) ?? after
-    if (page.length < batch || hasEnough()) return
-    yield* turn
-  }
+  const places = pages<expiring.Place, Pick<expiring.Place, "id" | "notAfter">, StorageFailed, Database>({
+    from: beforeAll,
+    size: batch,
+    read: (after, size) => expiring.places(window, after, size),
+    keyOf: (place) => place
+  })
+  yield* Stream.runForEachWhile(
+    places,
+    Effect.fnUntraced(function*(page) {
+      const gone = isFollowedWanted ? yield* followed(page, known) : new Set()
+      page.forEach((place, number) => use(place, gone.has(number)))
+      return !hasEnough()
+    })
+  )
 })
 
 /** How many certificates of a profile end within each of these numbers of days and have not been replaced. */

@@ -1,9 +1,10 @@
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { OrderId } from "../../domain/Id.ts"
 import { Done } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { awaitStoring } from "../../kernel/sql/Lock.ts"
+import { pages } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { fingerprint } from "../../pki/jose/Jws.ts"
@@ -12,7 +13,6 @@ import type { RevokedBy } from "./Revocation.ts"
 import { keyCompromise, revoke } from "./Revocation.ts"
 
 const pageSize = 100
-const beforeAll = OrderId("00000000-0000-0000-0000-000000000000")
 
 /**
  * Revokes every live certificate of a key that was burnt for everybody, each as its own backend does it
@@ -31,20 +31,23 @@ export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: Payload
   }
   yield* transaction(awaitStoring)
   const now = yield* currentSeconds
-  let [after, revoked] = [beforeAll, 0]
-  for (;;) {
-    const page = yield* certificates.liveOfKey({ pubkey: key, now, after, limit: pageSize })
-    for (const found of page) {
-      // No CA of this service: the signer of its profile is asked, which one that is now the asking will find out.
-      const isRevoked = yield* revoke(found, undefined, keyCompromise, by).pipe(
-        Effect.as(true),
-        Effect.catchTags({ WasRevoked: () => Effect.succeed(false), IssuerUnknown: () => Effect.succeed(false) })
+  const live = pages({
+    from: OrderId("00000000-0000-0000-0000-000000000000"),
+    size: pageSize,
+    read: (after, limit) => certificates.liveOfKey({ pubkey: key, now, after, limit }),
+    keyOf: ({ orderId }) => orderId
+  })
+  const revoked = yield* live.pipe(
+    Stream.mapConcat((page) => page),
+    // No CA of this service: the signer of its profile is asked, which one that is now the asking will find out.
+    Stream.mapEffect((found) =>
+      revoke(found, undefined, keyCompromise, by).pipe(
+        Effect.as(1),
+        Effect.catchTags({ WasRevoked: () => Effect.succeed(0), IssuerUnknown: () => Effect.succeed(0) })
       )
-      if (isRevoked) revoked++
-      after = found.orderId
-    }
-    if (page.length < pageSize) break
-  }
+    ),
+    Stream.runSum
+  )
   if (revoked > 0) yield* emit("key_certificates_revoked", { key_fp: fingerprint(key), job_id: job.id, count: revoked })
   return Done()
 })

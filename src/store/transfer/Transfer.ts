@@ -1,8 +1,9 @@
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
-import { Data, Effect, Exit, Random } from "effect"
+import { Data, Effect, Exit, Random, Stream } from "effect"
 import type { Driver } from "../../kernel/sql/Database.ts"
-import { rollback, StorageFailed, turn } from "../../kernel/sql/Database.ts"
+import { rollback, StorageFailed } from "../../kernel/sql/Database.ts"
+import { pages } from "../../kernel/sql/Pages.ts"
 import { runningSha256 } from "../../pki/Digest.ts"
 import type { Canonical, Table } from "./Tables.ts"
 import { decodeRow, encodeRow, insertText, keyOf, pageText, tables } from "./Tables.ts"
@@ -157,23 +158,24 @@ const readAll = Effect.fnUntraced(function*(
   const { dialect } = side.driver
   const digest = runningSha256()
   let rows = 0
-  let last: ReadonlyArray<Canonical> | undefined
-  for (;;) {
-    const after = last === undefined ? [] : keyOf(table, last, dialect)
-    const raw = yield* query(
-      side,
-      `read ${table.name}`,
-      pageText(table, dialect, pageSize, last === undefined),
-      after
-    )
-    const page = yield* Effect.try({ try: () => raw.map((row) => decodeRow(table, row, dialect)), catch: unusable })
-    for (const row of page) digest.add(`${JSON.stringify(row)}\n`)
-    rows += page.length
-    last = page.at(-1) ?? last
-    yield* use(page, rows)
-    yield* turn
-    if (page.length < pageSize) break
-  }
+  const read = Effect.fnUntraced(function*(after: ReadonlyArray<Canonical> | undefined) {
+    const key = after === undefined ? [] : keyOf(table, after, dialect)
+    const raw = yield* query(side, `read ${table.name}`, pageText(table, dialect, pageSize, after === undefined), key)
+    return yield* Effect.try({ try: () => raw.map((row) => decodeRow(table, row, dialect)), catch: unusable })
+  })
+  yield* Stream.runForEach(
+    pages<ReadonlyArray<Canonical>, ReadonlyArray<Canonical> | undefined, Failure, never>({
+      from: undefined,
+      size: pageSize,
+      read,
+      keyOf: (row) => row
+    }),
+    (page) => {
+      for (const row of page) digest.add(`${JSON.stringify(row)}\n`)
+      rows += page.length
+      return use(page, rows)
+    }
+  )
   const copied: Copied = { table: table.name, rows, sha256: digest.end() }
   return copied
 })

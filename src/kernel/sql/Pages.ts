@@ -1,0 +1,41 @@
+import { Chunk, Effect, Option, Stream } from "effect"
+import { turn } from "./Database.ts"
+
+/* Tables that may be long are read and swept in parts, and other work has its turn between two of them. */
+
+/**
+ * All rows of a table in the order of a key, a page at a time. `read` answers at most `size` rows that come behind `after`.
+ * A page that is not full is the last one; it may be empty.
+ */
+export const pages = <Row, Key, E, R>(options: {
+  readonly from: Key
+  readonly size: number
+  readonly read: (after: Key, size: number) => Effect.Effect<ReadonlyArray<Row>, E, R>
+  readonly keyOf: (row: Row) => Key
+}): Stream.Stream<ReadonlyArray<Row>, E, R> =>
+  Stream.paginateChunkEffect(
+    { after: options.from, isFirst: true },
+    Effect.fnUntraced(function*({ after, isFirst }) {
+      if (!isFirst) yield* turn
+      const page = yield* options.read(after, options.size)
+      const last = page.length < options.size ? undefined : page.at(-1)
+      const next = last === undefined
+        ? Option.none()
+        : Option.some({ after: options.keyOf(last), isFirst: false })
+      return [Chunk.of(page), next] as const
+    })
+  )
+
+/** Repeats a bounded pass until it finds less than `limit` rows; answers the rows of all passes. */
+export const inBatches = <E, R>(
+  limit: number,
+  pass: (limit: number) => Effect.Effect<number, E, R>
+): Effect.Effect<number, E, R> =>
+  Stream.paginateEffect(
+    0,
+    (passes) =>
+      Effect.map(
+        Effect.zipRight(passes === 0 ? Effect.void : turn, pass(limit)),
+        (rows) => [rows, rows < limit ? Option.none() : Option.some(passes + 1)] as const
+      )
+  ).pipe(Stream.runSum)
