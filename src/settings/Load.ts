@@ -1,9 +1,9 @@
 import { Effect, Either } from "effect"
-import * as fs from "node:fs/promises"
 import * as nodePath from "node:path"
 import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"
 import type { Environment } from "../kernel/config/Source.ts"
+import { readText } from "../kernel/host/Files.ts"
 import type { Resolved } from "./Resolve.ts"
 import { resolveConfig } from "./Resolve.ts"
 
@@ -16,30 +16,7 @@ export interface Loaded extends Resolved {
   readonly fileNamedButAbsent: boolean
 }
 
-/** `absent` lets the next candidate have its turn; a refusal is the reason in a few words. */
-type Reading = Either.Either<string, { readonly absent: boolean; readonly reason: string }>
-
 const absentCodes = ["ENOENT", "ENOTDIR"]
-
-const isDirectory = "is a directory"
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
-
-const decodeUtf8 = (bytes: Uint8Array): Either.Either<string, string> =>
-  Either.try({ try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes), catch: () => "is not UTF-8 text" })
-
-const readText = (path: string): Effect.Effect<Reading> =>
-  Effect.tryPromise({ try: () => fs.readFile(path), catch: codeOf }).pipe(
-    Effect.match({
-      onFailure: (code) =>
-        Either.left({
-          absent: absentCodes.includes(code),
-          reason: code === "EISDIR" ? isDirectory : `cannot be read (${code})`
-        }),
-      onSuccess: (bytes) => Either.mapLeft(decodeUtf8(bytes), (reason) => ({ absent: false, reason }))
-    })
-  )
 
 interface File {
   readonly path: string
@@ -50,12 +27,13 @@ interface File {
 const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Effect.fn.Return<File> {
   let directory: File | undefined
   for (const path of paths) {
-    const reading = yield* readText(path)
+    const reading = yield* Effect.either(readText(path))
     if (Either.isRight(reading)) return { path, text: Either.right(reading.right) }
-    const { absent, reason } = reading.left
+    const { code = "", reason } = reading.left
+    if (absentCodes.includes(code)) continue
     const file = { path, text: Either.left(reason) }
-    if (!absent && reason !== isDirectory) return file
-    if (!absent) directory ??= file
+    if (code !== "EISDIR") return file
+    directory ??= file
   }
   return directory ?? { path: paths[0] ?? "", text: Either.right(undefined) }
 })

@@ -2,20 +2,37 @@ import { Data, Effect } from "effect"
 import * as fs from "node:fs/promises"
 import { codeOf } from "./Exhausted.ts"
 
-/** A file that is named by the configuration cannot be read. */
-export class FileUnreadable
-  extends Data.TaggedError("FileUnreadable")<{ readonly path: string; readonly code: string }> {
+/** A text cannot be read. */
+export class FileUnreadable extends Data.TaggedError("FileUnreadable")<{
+  readonly path: string
+  /** What the file is or what happened to it, as the rest of a sentence that begins with its path. */
+  readonly reason: string
+  /** The system's code; absent where the octets were read and are no text. */
+  readonly code?: string
+}> {
   override get message(): string {
-    return `${this.path} cannot be read (${this.code})`
+    return `${this.path} ${this.reason}`
   }
 }
 
-/** The text of a file. */
+const reasonOf = (code: string): string => code === "EISDIR" ? "is a directory" : `cannot be read (${code})`
+
+/** The UTF-8 text of a file. */
 export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
-  Effect.tryPromise({
-    try: () => fs.readFile(path, "utf8"),
-    catch: (cause) => new FileUnreadable({ path, code: codeOf(cause) ?? "unknown" })
-  })
+  Effect.flatMap(
+    Effect.tryPromise({
+      try: () => fs.readFile(path),
+      catch: (cause) => {
+        const code = codeOf(cause) ?? "unknown"
+        return new FileUnreadable({ path, reason: reasonOf(code), code })
+      }
+    }),
+    (octets) =>
+      Effect.try({
+        try: () => new TextDecoder("utf-8", { fatal: true }).decode(octets),
+        catch: () => new FileUnreadable({ path, reason: "is not UTF-8 text" })
+      })
+  )
 
 /** Whether a file is there and this process may run it. */
 export const isExecutable = (path: string): Effect.Effect<boolean> =>

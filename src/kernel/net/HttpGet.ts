@@ -1,10 +1,9 @@
 import { Context, Data, Effect, Layer } from "effect"
-import * as Http from "node:http"
 import type * as Net from "node:net"
-import { codeOf } from "../host/Exhausted.ts"
 import { traced } from "../telemetry/Tracing.ts"
-import type { ConnectRequest, Dialer } from "./Connect.ts"
-import { ConnectFailed, direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
+import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
+import { direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
+import { exchange } from "./Exchange.ts"
 
 /** One GET and where to send it. The address has been checked by the caller and is the one dialled. */
 export interface HttpGetRequest extends ConnectRequest {
@@ -37,75 +36,24 @@ export class ExchangeFailed extends Data.TaggedError("ExchangeFailed")<{
 
 export type HttpGetFailed = ConnectFailed | TlsFailed | ExchangeFailed
 
-/** Bytes of one response head (start line and headers). */
-const maxHeadBytes = 16_384
-/** Interim (1xx) answers before the final one. */
-const maxInterim = 16
-
-const exchange = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) =>
-  Effect.async<HttpAnswer, TlsFailed | ExchangeFailed>((resume) => {
-    let secured = !request.secure
-    let interim = 0
-    // RFC 8555 section 8.3 leaves the certificate of a redirect target out of the proof
-    const stream = request.secure ? secure(socket, sni(request.host)).on("error", ignore) : socket
-    stream.once("secureConnect", () => {
-      secured = true
-    })
-    const outgoing = Http.request({
-      // no agent: neither pool nor proxy variables come into it
-      createConnection: () => stream,
-      path: request.path,
-      setHost: false,
-      maxHeaderSize: maxHeadBytes,
-      insecureHTTPParser: false,
-      headers: {
-        Host: request.host,
-        "User-Agent": userAgent,
-        Accept: "*/*",
-        "Accept-Encoding": "identity",
-        Connection: "close"
-      }
-    })
-    const close = () => {
-      outgoing.destroy()
-      stream.destroy()
-      socket.destroy()
-    }
-    const settle = (result: Effect.Effect<HttpAnswer, TlsFailed | ExchangeFailed>) => {
-      resume(result)
-      close()
-    }
-    const failed = (detail: string, code?: string) =>
-      settle(secured ? new ExchangeFailed({ detail, code }) : new TlsFailed({ detail, code }))
-    const broken = (cause: Error) => failed(cause.message, codeOf(cause))
-    outgoing.on("error", broken)
-    outgoing.once("close", () => failed("closed without an answer"))
-    outgoing.on("information", () => {
-      if (++interim > maxInterim) failed("too many interim answers")
-    })
-    outgoing.once("response", (incoming) => {
-      const status = incoming.statusCode ?? 0
-      const answer = (body: Buffer) =>
-        settle(Effect.succeed({
-          status,
-          location: incoming.headers.location,
-          body: body.subarray(0, request.maxBytes),
-          truncated: body.length > request.maxBytes
-        }))
-      incoming.on("error", broken)
-      if (status >= 300 && status <= 399) return answer(Buffer.alloc(0))
-      const chunks: Array<Buffer> = []
-      let length = 0
-      incoming.on("data", (chunk: Buffer) => {
-        chunks.push(chunk)
-        length += chunk.length
-        if (length > request.maxBytes) answer(Buffer.concat(chunks))
-      })
-      incoming.once("end", () => answer(Buffer.concat(chunks)))
-    })
-    outgoing.end()
-    return Effect.sync(close)
+const ask = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) => {
+  let secured = !request.secure
+  // RFC 8555 section 8.3 leaves the certificate of a redirect target out of the proof
+  const stream = request.secure ? secure(socket, sni(request.host)).on("error", ignore) : socket
+  stream.once("secureConnect", () => {
+    secured = true
   })
+  return exchange(stream, {
+    method: "GET",
+    path: request.path,
+    headers: { Host: request.host, "User-Agent": userAgent, Accept: "*/*" },
+    maxBytes: request.maxBytes,
+    skipsRedirects: true
+  }).pipe(Effect.mapBoth({
+    onSuccess: ({ body, headers, status, truncated }) => ({ status, location: headers.location, body, truncated }),
+    onFailure: ({ code, detail }) => secured ? new ExchangeFailed({ detail, code }) : new TlsFailed({ detail, code })
+  }))
+}
 
 /**
  * The outside world of http-01: one GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
@@ -124,7 +72,7 @@ export class HttpGet extends Context.Tag("acme/kernel/net/HttpGet")<HttpGet, {
           () => ({ "server.address": request.host }),
           Effect.scoped(Effect.flatMap(
             dialer(request, request.secure ? "https" : "http", request.host.replace(/:[0-9]+$/, "")),
-            (socket) => exchange(socket, request, `acme-svc/${version}`)
+            (socket) => ask(socket, request, `acme-svc/${version}`)
           )),
           ({ status }) => ({ "http.response.status_code": status })
         )

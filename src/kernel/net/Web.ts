@@ -1,10 +1,11 @@
 import { Context, Data, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
-import * as Http from "node:http"
 import type * as Net from "node:net"
 import * as Tls from "node:tls"
 import { traced } from "../telemetry/Tracing.ts"
 import { ignore, sni } from "./Connect.ts"
+import type { ExchangeAnswer } from "./Exchange.ts"
+import { exchange } from "./Exchange.ts"
 import type { ForwardProxy, ProxyOf } from "./Proxy.ts"
 import { noProxies } from "./Proxy.ts"
 import { reach, reachThrough } from "./Reach.ts"
@@ -27,13 +28,7 @@ export interface WebRequest {
 }
 
 /** What came back; redirects are answers like any other. */
-export interface WebAnswer {
-  readonly status: number
-  readonly headers: Http.IncomingHttpHeaders
-  readonly body: Buffer
-  /** The body went on past `maxBytes`. */
-  readonly truncated: boolean
-}
+export type WebAnswer = ExchangeAnswer
 
 /** No answer, or none that could be read. `detail` names neither URL nor headers. */
 export class WebFailed extends Data.TaggedError("WebFailed")<{
@@ -97,70 +92,31 @@ const overTls = (
   })
 }
 
-const exchange = (
+const ask = (
   { over, socket }: { readonly socket: Net.Socket; readonly over: ForwardProxy | undefined },
   request: WebRequest,
   userAgent: string,
   trusted: Trusted
-) =>
-  Effect.async<WebAnswer, WebFailed>((resume) => {
-    const { body, maxBytes, url } = request
-    const isSecure = url.protocol === "https:"
-    const stream = isSecure ? overTls(socket, request, trusted).on("error", ignore) : socket
-    let isOpen = !isSecure
-    stream.once("secureConnect", () => isOpen = true)
-    const ask = () =>
-      Http.request({
-        createConnection: () => stream,
-        method: request.method,
-        path: over === undefined ? `${url.pathname}${url.search}` : url.href,
-        setHost: false,
-        insecureHTTPParser: false,
-        headers: {
-          "User-Agent": userAgent,
-          ...request.headers,
-          ...(over?.authorization === undefined ? {} : { "Proxy-Authorization": Redacted.value(over.authorization) }),
-          ...(body === undefined ? {} : { "Content-Length": String(Buffer.byteLength(body)) }),
-          Host: url.host,
-          "Accept-Encoding": "identity",
-          Connection: "close"
-        }
-      })
-    let outgoing: ReturnType<typeof ask>
-    try {
-      outgoing = ask()
-    } catch {
-      return resume(failed("a header holds what no header can", true))
-    }
-    const close = () => {
-      outgoing.destroy()
-      stream.destroy()
-      socket.destroy()
-    }
-    const settle = (result: Effect.Effect<WebAnswer, WebFailed>) => {
-      resume(result)
-      close()
-    }
-    const broken = (cause: Error) => settle(failed(cause.message, !isOpen))
-    outgoing.on("error", broken)
-    outgoing.once("close", () => settle(failed("closed without an answer", !isOpen)))
-    outgoing.once("response", (incoming) => {
-      const { headers, statusCode: status = 0 } = incoming
-      const chunks: Array<Buffer> = []
-      let length = 0
-      const answer = (truncated: boolean) =>
-        settle(Effect.succeed({ status, headers, body: Buffer.concat(chunks).subarray(0, maxBytes), truncated }))
-      incoming.on("error", broken)
-      incoming.on("data", (chunk: Buffer) => {
-        chunks.push(chunk)
-        length += chunk.length
-        if (length > maxBytes) answer(true)
-      })
-      incoming.once("end", () => answer(false))
-    })
-    outgoing.end(body)
-    return Effect.sync(close)
-  })
+): Effect.Effect<WebAnswer, WebFailed> => {
+  const { body, maxBytes, method, url } = request
+  const isSecure = url.protocol === "https:"
+  const stream = isSecure ? overTls(socket, request, trusted).on("error", ignore) : socket
+  let isOpen = !isSecure
+  stream.once("secureConnect", () => isOpen = true)
+  return exchange(stream, {
+    method,
+    path: over === undefined ? `${url.pathname}${url.search}` : url.href,
+    headers: {
+      "User-Agent": userAgent,
+      ...request.headers,
+      ...(over?.authorization === undefined ? {} : { "Proxy-Authorization": Redacted.value(over.authorization) }),
+      ...(body === undefined ? {} : { "Content-Length": String(Buffer.byteLength(body)) }),
+      Host: url.host
+    },
+    body,
+    maxBytes
+  }).pipe(Effect.mapError(({ detail, isUnsendable = false }) => failed(detail, isUnsendable || !isOpen)))
+}
 
 /**
  * Requests to services of the operator's choice: one connection each, through a forward proxy where there is one for them,
@@ -183,7 +139,7 @@ export class Web extends Context.Tag("acme/kernel/net/Web")<Web, {
               Effect.scoped(Effect.flatMap(
                 reached(request, proxyOf),
                 (connection): Effect.Effect<WebAnswer, WebFailed, Scope.Scope> =>
-                  exchange(connection, request, `acme-svc/${version}`, trusted)
+                  ask(connection, request, `acme-svc/${version}`, trusted)
               )).pipe(Effect.provideService(Resolver, resolver)),
               ({ status }) => ({ "http.response.status_code": status })
             )
