@@ -10,4 +10,7 @@ export interface AtKeyboard extends Operator {
 }
 
 /** The operator as an audit row names it. */
+export type Actor = ReturnType<typeof actorOf<Operator>>
+
+/** See {@link Actor}. */
 export const actorOf = <O extends Operator>({ id, kind }: O) => ({ actorKind: kind, actorId: id })

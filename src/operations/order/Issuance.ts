@@ -11,7 +11,7 @@ import { reopenCsr } from "../../pki/x509/Csr.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
 import * as orders from "../../store/orders/Orders.ts"
-import type { GivenUpBy } from "./IssuanceEnds.ts"
+import type { Actor } from "../Operator.ts"
 import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
 
 type Payload = PayloadOf<"signer_issue">
@@ -76,4 +76,4 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
 })
 
 /** The signing is given up, by the queue or an operator. */
-export const abandon = (payload: Payload, failure: JobFailure, by?: GivenUpBy) => abandoned(payload, failure, by)
+export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) => abandoned(payload, failure, by)

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { IssuanceFailed } from "../../domain/AcmeError.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
-import type { AuditRow, IssueFailureCause } from "../../domain/Audit.ts"
+import type { IssueFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
@@ -15,6 +15,7 @@ import type { Issued } from "../../services/signing/Signer.ts"
 import * as audit from "../../store/Audit.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import { auditFacts } from "../Caller.ts"
+import type { Actor } from "../Operator.ts"
 
 /* How an issuance ends, whichever way it was gone about: with a certificate, refused, or given up. */
 
@@ -115,9 +116,6 @@ export const stored = Effect.fnUntraced(
     )
 )
 
-/** Who gave an issuance up, where it was not the queue. */
-export type GivenUpBy = Pick<AuditRow<"certificate_issue_failed">, "actorKind" | "actorId">
-
 /** What the audit trail calls the end of a job that is given up. */
 const causeOf = (failure: JobFailure): IssueFailureCause => {
   switch (failure._tag) {
@@ -132,11 +130,11 @@ const causeOf = (failure: JobFailure): IssueFailureCause => {
   }
 }
 
-/** Given up, by the queue or an operator: the order ends `invalid`, with its audit row, in one transaction. */
+/** Given up, by the queue, or `by` an operator: the order ends `invalid`, with its audit row, in one transaction. */
 export const abandoned = (
   of: Issuance,
   failure: JobFailure,
-  by: GivenUpBy | undefined,
+  by: Actor | undefined,
   problem: IssuanceFailed = new IssuanceAbandoned()
 ) =>
   Effect.gen(function*() {

@@ -22,7 +22,8 @@ import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
-import type { GivenUpBy, Issuance } from "./IssuanceEnds.ts"
+import type { Actor } from "../Operator.ts"
+import type { Issuance } from "./IssuanceEnds.ts"
 import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
 
 type Payload = PayloadOf<"signer_relay_issue">
@@ -155,7 +156,7 @@ const problemBy = (failure: JobFailure) => {
 }
 
 /** The relaying is given up, by the queue or an operator: the order and what is known of the upstream's end `invalid`. */
-export const abandon = (payload: Payload, failure: JobFailure, by?: GivenUpBy) =>
+export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
   Effect.gen(function*() {
     const orderId = OrderId(payload.order_id)
     const row = yield* upstreamOrders.find(orderId)

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { ServerInternal } from "../../domain/AcmeError.ts"
-import type { AuditRow, RevokeFailureCause } from "../../domain/Audit.ts"
+import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { CertificateMissing, ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
@@ -19,6 +19,7 @@ import type { OrderRecord } from "../../store/orders/OrderSearch.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import { auditFacts } from "../Caller.ts"
+import type { Actor } from "../Operator.ts"
 
 /* Revocation by a signer that is somebody else: the script or the upstream is asked first, the order is stamped after. */
 
@@ -83,11 +84,8 @@ const causeOf = (failure: JobFailure): RevokeFailureCause => {
   return failure._tag === "SignerFailed" && failure.cause === "script_failed" ? "script_failed" : "signer_failed"
 }
 
-/** Who gave a revocation up, where it was not the queue. */
-export type GivenUpBy = Pick<AuditRow<"certificate_revoke_failed">, "actorKind" | "actorId">
-
-/** The revocation is given up, by the queue or an operator: the order stays as it is, and a row says so. */
-export const abandon = (payload: Payload, failure: JobFailure, jobId: JobId, by?: GivenUpBy) =>
+/** The revocation is given up, by the queue, or `by` an operator: the order stays as it is, and a row says so. */
+export const abandon = (payload: Payload, failure: JobFailure, jobId: JobId, by?: Actor) =>
   Effect.gen(function*() {
     const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
     yield* audit.insert({
