@@ -34,8 +34,11 @@ const differentFiles = ({ cwd, written }: Subject) =>
 /** Every file somebody has the service write, by its key. */
 const writtenBy = ({ config, cwd, written }: Subject) =>
   [
-    ...Object.entries(config.server.tls).flatMap(([name, path]) =>
-      typeof path === "string" ? [{ key: `server.tls.${name}`, path }] : []
+    ...(["server", "admin"] as const).flatMap((listener) =>
+      (["cert_path", "key_path"] as const).map((name) => ({
+        key: `${listener}.tls.${name}`,
+        path: config[listener].tls[name]
+      }))
     ),
     ...config.profiles.flatMap(({ name, signer: { backend, local_ca, relay } }) => {
       const { cert_path, crl_path, key_path } = local_ca
@@ -73,9 +76,13 @@ const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
 /** Files the service writes must not be one another, lest a revocation list overwrite a key. */
 export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
   const different = differentFiles(subject)
-  const { cert_path, key_path } = subject.config.server.tls
+  const pairOf = ({ cert_path, key_path }: { readonly cert_path: string; readonly key_path: string }) => ({
+    cert_path,
+    key_path
+  })
   return [
-    ...different("server.tls", { cert_path, key_path }),
+    ...different("server.tls", pairOf(subject.config.server.tls)),
+    ...different("admin.tls", pairOf(subject.config.admin.tls)),
     ...scopes(subject.config).filter(([, { signer }]) => signer.backend === "local_ca").flatMap((
       [scope, { signer: { local_ca } }]
     ) =>

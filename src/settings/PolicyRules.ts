@@ -13,9 +13,12 @@ import type { Finding, Subject } from "./Finding.ts"
 
 type Check = ProfileConfig["filter"]["check"][string]
 
-/** One profile with the keys of its sections as they were written. */
+/** The sections that decide a policy. */
+type Sections = Pick<ProfileConfig, "filter" | "ipam" | "eab">
+
+/** The sections of one profile, or of the operators' listener, with their keys as they were written. */
 interface Scope {
-  readonly profile: ProfileConfig
+  readonly profile: Sections
   readonly written: (key: string) => string
   readonly isSet: (key: string) => boolean
 }
@@ -246,14 +249,24 @@ const secondInventory = (scope: Scope): ReadonlyArray<Finding> => {
   )
 }
 
+const ofFilter = (scope: Scope): ReadonlyArray<Finding> => [
+  ...Object.entries(scope.profile.filter.check).flatMap(([name, check]) => checkFindings(scope, name, check)),
+  ...ruleFindings(scope)
+]
+
+/** Every fault of the filter of the operators' listener, which inherits nothing. */
+export const adminFilterFindings = ({ config, isSet, written }: Subject): ReadonlyArray<Finding> => {
+  const { admin: { filter }, eab, ipam } = config
+  return ofFilter({
+    profile: { filter, eab, ipam },
+    isSet: (key) => isSet(`admin.${key}`),
+    written: (key) => written(`admin.${key}`)
+  })
+}
+
 /** Every fault of every profile's filter and inventory; what profiles inherit is reported once. */
 export const policyFindings = (subject: Subject): ReadonlyArray<Finding> =>
   subject.config.profiles.flatMap((profile) => {
     const scope = scopeOf(subject, profile)
-    return [
-      ...Object.entries(profile.filter.check).flatMap(([name, check]) => checkFindings(scope, name, check)),
-      ...secondInventory(scope),
-      ...ruleFindings(scope),
-      ...ipamFindings(scope)
-    ]
+    return [...ofFilter(scope), ...secondInventory(scope), ...ipamFindings(scope)]
   })

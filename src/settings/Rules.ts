@@ -1,6 +1,7 @@
 import { Redacted } from "effect"
 import { sectionText } from "../kernel/config/Section.ts"
 import { parseProxy } from "../kernel/net/Proxy.ts"
+import { adminFindings } from "./AdminRules.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import { absolute, fileFindings, scopes } from "./FileRules.ts"
 import type { Finding, Subject } from "./Finding.ts"
@@ -167,7 +168,8 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     fileFindings,
     sharedKeys,
     separateCas,
-    policyFindings
+    policyFindings,
+    adminFindings
   ].flatMap(
     (rule) => rule(subject)
   )

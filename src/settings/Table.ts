@@ -28,6 +28,7 @@ import {
   word,
   words
 } from "../kernel/config/Key.ts"
+import { admin } from "./AdminTable.ts"
 import { databaseUrl } from "./DatabaseUrl.ts"
 import { filter, ipam } from "./PolicyTable.ts"
 import { signer } from "./SignerTable.ts"
@@ -171,6 +172,7 @@ export const Table = Schema.Struct({
       handshake_timeout_ms: milliseconds(10000, "Time for one TLS handshake.")
     })
   }),
+  admin,
   order,
   keys: Schema.Struct({
     blocklist_paths: texts(

@@ -116,12 +116,22 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "jobs.retry_max_seconds": { initial: 3600, range: atLeast(1) },
   "jobs.lease_seconds": { initial: 300, range: atLeast(1) },
   "jobs.retention_days": { initial: 7, range: atLeast(0) },
-  "tracing.sample_percent": { initial: 100, range: [0, 100] }
+  "tracing.sample_percent": { initial: 100, range: [0, 100] },
+  "admin.session_ttl_seconds": { initial: 43200, range: atLeast(1) },
+  "admin.session_idle_timeout_seconds": { initial: 3600, range: atLeast(1) },
+  "admin.login_max_attempts": { initial: 5, range: atLeast(1) },
+  "admin.login_window_seconds": { initial: 300, range: atLeast(1) },
+  "admin.max_body_bytes": { initial: 65536, range: atLeast(1) },
+  "admin.page_size_max": { initial: 200, range: atLeast(1) },
+  "admin.tls.handshake_timeout_ms": { initial: 10000, range: milliseconds }
 }
 
 /** Defaults of the booleans. */
 export const booleans: Record<string, boolean> = {
   "server.tls.enabled": false,
+  "admin.enabled": false,
+  "admin.require_mfa": false,
+  "admin.tls.enabled": false,
   "audit.reverse_dns": true,
   "metrics.enabled": false,
   "challenge.allow_loopback": false,
@@ -248,6 +258,18 @@ export const others: Record<string, TextSamples> = {
       " https://pki.example.org"
     ]
   },
+  "admin.bind_address": {
+    initial: "127.0.0.1:3001",
+    good: ["127.0.0.1:3001", "[::1]:9090", "localhost:0", "127.1.2.3:80"],
+    bad: ["", "3001", "127.0.0.1", "http://127.0.0.1:3001"]
+  },
+  "admin.base_url": {
+    initial: "http://localhost:3001",
+    good: ["https://panel.example.org", "http://[::1]:3001"],
+    bad: ["", "panel.example.org", "https://panel.example.org/", "ftp://panel.example.org"]
+  },
+  "admin.tls.cert_path": paths("admin.pem"),
+  "admin.tls.key_path": paths("admin.key"),
   "server.tls.cert_path": paths("server.pem"),
   "server.tls.key_path": paths("server.key"),
   "challenge.enabled": {
@@ -340,6 +362,10 @@ export const others: Record<string, TextSamples> = {
     good: ["x-forwarded-for", "X-Real-IP", "cf-connecting-ip"],
     bad: ["", "x forwarded", "x:", "x-forwarded-for\r"]
   },
+  "admin.filter.rules": { initial: [], good: [[]], bad: [["A"]] },
+  "admin.filter.default": oneOf("deny", ["allow", "deny"]),
+  "admin.filter.trusted_proxies": addresses([]),
+  "admin.filter.forwarded_header": { initial: "x-forwarded-for", good: ["X-Real-IP"], bad: ["", "x:"] },
   "ipam.backend": { initial: "", good: [""], bad: ["infoblox", "NetBox"] },
   "ipam.netbox.url": serviceUrl,
   "ipam.netbox.token": anything,

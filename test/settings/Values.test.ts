@@ -63,7 +63,7 @@ const bad = (key: string, value: Sample) => {
 describe("values", () => {
   it("has a sample here for every key, and every sample a key", () => {
     const inherited = /^profiles\.<name>\..+\./
-    const named = /^filter\.(?:check|rule)\./
+    const named = /^(?:admin\.)?filter\.(?:check|rule)\./
     const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
       !inherited.test(key) && !named.test(key)
     )

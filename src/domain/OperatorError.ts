@@ -1,0 +1,196 @@
+import { Data } from "effect"
+
+/*
+ * What operators are refused, over the API, in the panel and on the command line alike. `OperatorProblem.ts` has one row for
+ * each, with its code, its status and its sentence (docs/decisions/admin.md, "Errors").
+ */
+
+/** The records that operators name by an id. */
+export type Noun =
+  | "account"
+  | "order"
+  | "job"
+  | "credential"
+  | "audit row"
+  | "upstream order"
+  | "operator"
+  | "session"
+  | "token"
+  | "profile"
+  | "issuer"
+
+// 400
+
+/** A member, parameter or body cannot be read; `detail` names it and says what it takes. */
+export class BadRequest extends Data.TaggedError("BadRequest")<{ readonly detail: string }> {}
+
+/** A word outside a closed set, such as a status or an event. */
+export class UnknownWord extends Data.TaggedError("UnknownWord")<{
+  readonly name: string
+  readonly word: string
+  readonly known: ReadonlyArray<string>
+}> {}
+
+/** More than one of the filters for names. */
+export class ConflictingIdentifierFilter extends Data.TaggedError("ConflictingIdentifierFilter") {}
+
+/** A new password is refused; `why` is the end of a sentence that begins with "The password". */
+export class WeakPassword extends Data.TaggedError("WeakPassword")<{ readonly why: string }> {}
+
+/** More rows match than one export holds. */
+export class ExportTooLarge extends Data.TaggedError("ExportTooLarge")<{
+  readonly rows: number
+  readonly most: number
+}> {}
+
+// 401
+
+/** A sign-in failed, whatever the cause. */
+export class InvalidCredentials extends Data.TaggedError("InvalidCredentials") {}
+
+/** There is no session, no such token, or the operator who owns it is disabled or gone. */
+export class SessionInvalid extends Data.TaggedError("SessionInvalid") {}
+
+/** The session reached the end of its lifetime. */
+export class SessionExpired extends Data.TaggedError("SessionExpired") {}
+
+/** The session was not used for too long. */
+export class SessionIdle extends Data.TaggedError("SessionIdle") {}
+
+/** The session still lacks its second factor. */
+export class MfaPending extends Data.TaggedError("MfaPending") {}
+
+/** A code of the second factor is wrong, or was used before. */
+export class InvalidCode extends Data.TaggedError("InvalidCode") {}
+
+// 403
+
+/** A changing request lacks the CSRF token of its session, or comes from another origin. */
+export class CsrfFailed extends Data.TaggedError("CsrfFailed") {}
+
+/** The role of the operator or of the token does not permit the request. */
+export class InsufficientRole extends Data.TaggedError("InsufficientRole") {}
+
+/** `admin.filter` refused the request. */
+export class AccessDenied extends Data.TaggedError("AccessDenied")<{ readonly detail?: string | undefined }> {}
+
+/** The caller's own password, which the request asks for, is wrong. */
+export class StepUpFailed extends Data.TaggedError("StepUpFailed") {}
+
+// 404, 405, 413, 415
+
+/** No record of this noun has the id. */
+export class NoSuch extends Data.TaggedError("NoSuch")<{ readonly noun: Noun; readonly id: string }> {}
+
+/** The path is not exactly that of a route. */
+export class NoSuchRoute extends Data.TaggedError("NoSuchRoute") {}
+
+/** The route has no such method. */
+export class MethodRefused extends Data.TaggedError("MethodRefused")<{ readonly allow: ReadonlyArray<string> }> {}
+
+/** The body has more octets than `admin.max_body_bytes`. */
+export class BodyRefused extends Data.TaggedError("BodyRefused")<{ readonly maxBytes: number }> {}
+
+/** The body is not `application/json`. */
+export class MediaTypeRefused extends Data.TaggedError("MediaTypeRefused") {}
+
+// 409
+
+/** Certificates of the record are neither revoked nor ended. */
+export class LiveCertificates extends Data.TaggedError("LiveCertificates")<{ readonly count: number }> {}
+
+/** The profile is not served, so nothing of it can be revoked. */
+export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ readonly profile: string }> {}
+
+/** The order has no certificate. */
+export class OrderNotIssued extends Data.TaggedError("OrderNotIssued")<{ readonly id: string }> {}
+
+/** The certificate is revoked already. */
+export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
+
+/** The job runs, or has ended. */
+export class JobNotCancellable extends Data.TaggedError("JobNotCancellable")<{
+  readonly id: string
+  readonly status: string
+}> {}
+
+/** The job cannot run again, or another one has taken its place. */
+export class JobNotRunnable extends Data.TaggedError("JobNotRunnable")<{
+  readonly id: string
+  readonly status: string
+}> {}
+
+/** No active operator with the role `admin` would remain. */
+export class LastAdmin extends Data.TaggedError("LastAdmin")<{ readonly username: string }> {}
+
+/** Operators do not do this to themselves. */
+export class SelfTarget extends Data.TaggedError("SelfTarget") {}
+
+/** The second factor stays, because `admin.require_mfa` is on. */
+export class MfaRequired extends Data.TaggedError("MfaRequired") {}
+
+/** The operator has no second factor. */
+export class MfaNotEnrolled extends Data.TaggedError("MfaNotEnrolled") {}
+
+/** No enrolment has begun. */
+export class MfaNotPending extends Data.TaggedError("MfaNotPending") {}
+
+/** Another live record of the same owner has the name. */
+export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {}
+
+/** The number of a revocation list is not above the stored one. */
+export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonly current: number }> {}
+
+// 429, 500, 502, 503
+
+/** Too many attempts, or too much at once; another one may succeed after so many seconds. */
+export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retryAfter: number }> {}
+
+/** The request failed for a reason that is the service's own. */
+export class Internal extends Data.TaggedError("Internal") {}
+
+/** The signer did not do what it was asked for; `detail` is its own text. */
+export class SignerRefused extends Data.TaggedError("SignerRefused")<{ readonly detail: string }> {}
+
+/** The service cannot answer in time; another try may succeed after so many seconds. */
+export class Busy extends Data.TaggedError("Busy")<{ readonly retryAfter: number }> {}
+
+/** Every refusal that an operator may meet. */
+export type OperatorError =
+  | BadRequest
+  | UnknownWord
+  | ConflictingIdentifierFilter
+  | WeakPassword
+  | ExportTooLarge
+  | InvalidCredentials
+  | SessionInvalid
+  | SessionExpired
+  | SessionIdle
+  | MfaPending
+  | InvalidCode
+  | CsrfFailed
+  | InsufficientRole
+  | AccessDenied
+  | StepUpFailed
+  | NoSuch
+  | NoSuchRoute
+  | MethodRefused
+  | BodyRefused
+  | MediaTypeRefused
+  | LiveCertificates
+  | ProfileNotMounted
+  | OrderNotIssued
+  | AlreadyRevoked
+  | JobNotCancellable
+  | JobNotRunnable
+  | LastAdmin
+  | SelfTarget
+  | MfaRequired
+  | MfaNotEnrolled
+  | MfaNotPending
+  | NameTaken
+  | NumberNotAbove
+  | RateLimited
+  | Internal
+  | SignerRefused
+  | Busy

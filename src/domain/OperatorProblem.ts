@@ -1,0 +1,148 @@
+import type { OperatorError } from "./OperatorError.ts"
+
+/** A refusal as it is shown: an HTTP status, a code to branch on, and a sentence for people. */
+export interface OperatorProblem {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  /** Seconds, for `Retry-After`. */
+  readonly retryAfter?: number
+}
+
+type Tag = OperatorError["_tag"]
+
+interface Row<E> {
+  readonly status: number
+  readonly code: string
+  readonly message: string | ((error: E) => string)
+}
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
+
+/** One row for each refusal: without its row an error does not compile (docs/decisions/admin.md, "Errors"). */
+const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: T }>> } = {
+  BadRequest: { status: 400, code: "bad_request", message: ({ detail }) => detail },
+  UnknownWord: {
+    status: 400,
+    code: "invalid_status",
+    message: ({ known, name, word }) => `${name} takes one of ${known.join(", ")}, not ${JSON.stringify(word)}.`
+  },
+  ConflictingIdentifierFilter: {
+    status: 400,
+    code: "conflicting_identifier_filter",
+    message: "identifier, identifierSuffix and identifierContains exclude each other."
+  },
+  WeakPassword: { status: 400, code: "weak_password", message: ({ why }) => `The password ${why}.` },
+  ExportTooLarge: {
+    status: 400,
+    code: "export_too_large",
+    message: ({ most, rows }) => `${rows} rows match and an export holds ${most} at most; narrow the filters.`
+  },
+  InvalidCredentials: { status: 401, code: "invalid_credentials", message: "The sign-in failed." },
+  SessionInvalid: { status: 401, code: "session_invalid", message: "There is no session; sign in." },
+  SessionExpired: { status: 401, code: "session_expired", message: "The session has ended; sign in again." },
+  SessionIdle: { status: 401, code: "session_idle", message: "The session was idle for too long; sign in again." },
+  MfaPending: { status: 401, code: "mfa_pending", message: "The sign-in still needs its second factor." },
+  InvalidCode: { status: 401, code: "invalid_code", message: "The code is wrong or was used before." },
+  CsrfFailed: {
+    status: 403,
+    code: "csrf_failed",
+    message: "The request lacks the X-CSRF-Token of its session, or comes from another origin."
+  },
+  InsufficientRole: { status: 403, code: "insufficient_role", message: "Your role does not permit this." },
+  AccessDenied: {
+    status: 403,
+    code: "access_denied",
+    message: ({ detail }) => detail ?? "The policy of this listener refuses the request."
+  },
+  StepUpFailed: { status: 403, code: "step_up_failed", message: "Your password is wrong." },
+  NoSuch: { status: 404, code: "not_found", message: ({ id, noun }) => `There is no ${noun} ${id}.` },
+  NoSuchRoute: { status: 404, code: "not_found", message: "There is nothing at this path." },
+  MethodRefused: {
+    status: 405,
+    code: "method_not_allowed",
+    message: ({ allow }) => `This path takes ${allow.join(", ")}.`
+  },
+  BodyRefused: {
+    status: 413,
+    code: "body_too_large",
+    message: ({ maxBytes }) => `The body is larger than ${maxBytes} octets.`
+  },
+  MediaTypeRefused: {
+    status: 415,
+    code: "unsupported_media_type",
+    message: "A body needs Content-Type: application/json, and must not be compressed."
+  },
+  LiveCertificates: {
+    status: 409,
+    code: "live_certificates",
+    message: ({ count }) => `${plural(count, "certificate")} of it can still be used; revoke first.`
+  },
+  ProfileNotMounted: {
+    status: 409,
+    code: "profile_not_mounted",
+    message: ({ profile }) => `Profile ${profile} is not served, so nothing of it can be revoked.`
+  },
+  OrderNotIssued: { status: 409, code: "order_not_issued", message: ({ id }) => `Order ${id} has no certificate.` },
+  AlreadyRevoked: { status: 409, code: "already_revoked", message: "The certificate is revoked already." },
+  JobNotCancellable: {
+    status: 409,
+    code: "job_not_cancellable",
+    message: ({ id, status }) => `Job ${id} is ${status}; only a job that is ready or failed can be cancelled.`
+  },
+  JobNotRunnable: {
+    status: 409,
+    code: "job_not_runnable",
+    message: ({ id, status }) =>
+      `Job ${id} is ${status} and cannot run now; only a job that is ready, or failed and not replaced, can.`
+  },
+  LastAdmin: {
+    status: 409,
+    code: "last_admin",
+    message: ({ username }) => `${username} is the last active admin; make another one first.`
+  },
+  SelfTarget: { status: 409, code: "self_target", message: "Operators do not do this to themselves." },
+  MfaRequired: {
+    status: 409,
+    code: "mfa_required",
+    message: "admin.require_mfa is on, so the second factor cannot be turned off."
+  },
+  MfaNotEnrolled: { status: 409, code: "mfa_not_enrolled", message: "There is no second factor." },
+  MfaNotPending: { status: 409, code: "mfa_not_pending", message: "No enrolment has begun." },
+  NameTaken: { status: 409, code: "name_taken", message: ({ name }) => `The name ${name} is in use.` },
+  NumberNotAbove: {
+    status: 409,
+    code: "number_not_above",
+    message: ({ current }) => `The number is not above the stored one, ${current}.`
+  },
+  RateLimited: {
+    status: 429,
+    code: "rate_limited",
+    message: ({ retryAfter }) => `Too many attempts; try again in ${plural(retryAfter, "second")}.`
+  },
+  Internal: { status: 500, code: "internal", message: "The request failed; the log says why." },
+  SignerRefused: { status: 502, code: "signer_failed", message: ({ detail }) => detail },
+  Busy: { status: 503, code: "busy", message: "The service cannot answer now; try again." }
+}
+
+const rowOf = <T extends Tag>(tag: T): Row<Extract<OperatorError, { readonly _tag: T }>> => table[tag]
+
+/** How a refusal is shown. */
+export const operatorProblemOf = (error: OperatorError): OperatorProblem => {
+  const { code, message, status } = rowOf(error._tag) as Row<OperatorError>
+  return {
+    status,
+    code,
+    message: typeof message === "string" ? message : message(error),
+    ...("retryAfter" in error ? { retryAfter: error.retryAfter } : {})
+  }
+}
+
+/** Whether a failure is one of those that operators are shown. */
+export const isOperatorError = (error: { readonly _tag: string }): error is OperatorError =>
+  Object.hasOwn(table, error._tag)
+
+/** Every code with its statuses, for the documents. */
+export const operatorCodes: ReadonlyArray<Pick<OperatorProblem, "code" | "status">> = Object.values(table).map((
+  { code, status }
+) => ({ code, status }))

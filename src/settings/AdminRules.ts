@@ -1,0 +1,40 @@
+import type { CheckType } from "../domain/policy/CheckType.ts"
+import { comparable, makeAddressSet } from "../kernel/net/Address.ts"
+import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import type { Finding, Subject } from "./Finding.ts"
+import { adminFilterFindings } from "./PolicyRules.ts"
+
+/* What is refused of `[admin]` (docs/decisions/admin.md, "Configuration"). */
+
+/** Checks that need nothing of an order: the listener of operators has none. */
+const usable: ReadonlyArray<CheckType> = ["allowed_ip", "path", "reverse_dns", "custom"]
+
+const isLoopback = makeAddressSet(["127.0.0.0/8", "::1/128"])
+
+const isLocal = (bindAddress: string): boolean => {
+  const host = parseBindAddress(bindAddress)?.host ?? ""
+  const address = comparable(host)
+  return address === undefined ? host === "localhost" : isLoopback(address)
+}
+
+const unprotected = ({ config: { admin } }: Subject): ReadonlyArray<Finding> =>
+  admin.tls.enabled || isLocal(admin.bind_address) ? [] : [{
+    key: "admin.bind_address",
+    message: "is not a loopback address, so passwords would cross the network in the clear: set admin.tls.enabled",
+    involves: ["admin.bind_address", "admin.tls.enabled"]
+  }]
+
+const unusableChecks = ({ config: { admin } }: Subject): ReadonlyArray<Finding> =>
+  Object.entries(admin.filter.check).flatMap(([name, { type }]) => {
+    const key = `admin.filter.check.${name}.type`
+    return type === "" || usable.includes(type)
+      ? []
+      : [{ key, message: `must be one of ${usable.join(", ")}: operators order nothing`, involves: [key] }]
+  })
+
+/** Every fault of `[admin]`, whether or not it is enabled: turning it on is not the time to find one. */
+export const adminFindings = (subject: Subject): ReadonlyArray<Finding> => [
+  ...unprotected(subject),
+  ...unusableChecks(subject),
+  ...adminFilterFindings(subject)
+]

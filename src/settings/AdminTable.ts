@@ -1,0 +1,35 @@
+import { Schema } from "effect"
+import { baseUrl, bindAddress, path } from "../kernel/config/Form.ts"
+import { count, flag, milliseconds, text } from "../kernel/config/Key.ts"
+import { filter } from "./PolicyTable.ts"
+
+/* The listener of operators, and how they sign in. */
+
+/** `[admin]`. */
+export const admin = Schema.Struct({
+  enabled: flag(false, "Serve the API for operators, in processes with the role admin."),
+  bind_address: text(
+    "127.0.0.1:3001",
+    bindAddress,
+    "Address to serve operators on. One that is not loopback needs admin.tls.enabled."
+  ),
+  base_url: text(
+    "http://localhost:3001",
+    baseUrl,
+    "URL as the browsers of operators see it. A request that names another origin is refused."
+  ),
+  require_mfa: flag(false, "Operators without a second factor must enrol one at their next sign-in."),
+  session_ttl_seconds: count(43200, "Lifetime of a session, however it is used."),
+  session_idle_timeout_seconds: count(3600, "Time after which a session that nobody uses ends."),
+  login_max_attempts: count(5, "Failed sign-ins of one address within the window before more are refused."),
+  login_window_seconds: count(300, "That window."),
+  max_body_bytes: count(65536, "Size of one request's body."),
+  page_size_max: count(200, "Rows of one page at most; a larger limit is lowered to it."),
+  tls: Schema.Struct({
+    enabled: flag(false, "Speak HTTPS instead of HTTP."),
+    cert_path: text("admin.pem", path, "Certificate chain, PEM. A self-signed pair is made when a file is missing."),
+    key_path: text("admin.key", path, "Key of that certificate, PEM."),
+    handshake_timeout_ms: milliseconds(10000, "Time for one TLS handshake.")
+  }),
+  filter
+})

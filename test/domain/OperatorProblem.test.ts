@@ -1,0 +1,72 @@
+import { assert, describe, it } from "vitest"
+import { Busy, NoSuch, RateLimited, UnknownWord } from "../../src/domain/OperatorError.ts"
+import { isOperatorError, operatorCodes, operatorProblemOf } from "../../src/domain/OperatorProblem.ts"
+
+/* The codes are what scripts branch on (docs/decisions/admin.md, "Errors"): a change here is a break of the API. */
+const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
+  [400, ["bad_request", "conflicting_identifier_filter", "export_too_large", "invalid_status", "weak_password"]],
+  [401, [
+    "invalid_code",
+    "invalid_credentials",
+    "mfa_pending",
+    "session_expired",
+    "session_idle",
+    "session_invalid"
+  ]],
+  [403, ["access_denied", "csrf_failed", "insufficient_role", "step_up_failed"]],
+  [404, ["not_found"]],
+  [405, ["method_not_allowed"]],
+  [409, [
+    "already_revoked",
+    "job_not_cancellable",
+    "job_not_runnable",
+    "last_admin",
+    "live_certificates",
+    "mfa_not_enrolled",
+    "mfa_not_pending",
+    "mfa_required",
+    "name_taken",
+    "number_not_above",
+    "order_not_issued",
+    "profile_not_mounted",
+    "self_target"
+  ]],
+  [413, ["body_too_large"]],
+  [415, ["unsupported_media_type"]],
+  [429, ["rate_limited"]],
+  [500, ["internal"]],
+  [502, ["signer_failed"]],
+  [503, ["busy"]]
+]
+
+describe("operatorProblemOf", () => {
+  it.each(decided)("has the codes of status %i", (status, codes) => {
+    const found = operatorCodes.filter((row) => row.status === status).map(({ code }) => code)
+    assert.deepStrictEqual([...new Set(found)].sort(), codes)
+  })
+
+  it("has no other status", () => {
+    const statuses = new Set(operatorCodes.map(({ status }) => status))
+    assert.deepStrictEqual([...statuses].sort((one, other) => one - other), decided.map(([status]) => status))
+  })
+
+  it("names what was asked for", () => {
+    assert.deepStrictEqual(operatorProblemOf(new NoSuch({ noun: "order", id: "x" })), {
+      status: 404,
+      code: "not_found",
+      message: "There is no order x."
+    })
+    const { message } = operatorProblemOf(new UnknownWord({ name: "status", word: "a\"b", known: ["ready", "done"] }))
+    assert.strictEqual(message, "status takes one of ready, done, not \"a\\\"b\".")
+  })
+
+  it("says when to try again where that helps", () => {
+    assert.strictEqual(operatorProblemOf(new RateLimited({ retryAfter: 7 })).retryAfter, 7)
+    assert.strictEqual(operatorProblemOf(new Busy({ retryAfter: 5 })).retryAfter, 5)
+  })
+
+  it("knows its own errors", () => {
+    assert.isTrue(isOperatorError(new Busy({ retryAfter: 5 })))
+    assert.isFalse(isOperatorError({ _tag: "toString" }))
+  })
+})

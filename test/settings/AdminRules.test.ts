@@ -1,0 +1,51 @@
+import { assert, describe, it } from "vitest"
+import { accepted, minimal, refused, refusedFor } from "./Samples.ts"
+
+const check = (type: string) =>
+  `${minimal}[admin.filter]
+rules = ["first"]
+[admin.filter.check.one]
+type = "${type}"
+allow = ["10.0.0.0/8"]
+script_path = "/bin/true"
+[admin.filter.rule.first]
+when = "one"
+then = "allow"
+`
+
+describe("admin", () => {
+  it.each(["0.0.0.0:3001", "[::]:3001", "192.0.2.1:3001", "panel.example.org:3001"])(
+    "refuses to listen at %s without TLS, and takes it with TLS",
+    (address) => {
+      const bind = `[admin]\nbind_address = "${address}"\n`
+      assert.strictEqual(refusedFor({ fileText: `${bind}${minimal}` }).key, "admin.bind_address")
+      accepted({ fileText: `${bind}tls.enabled = true\n${minimal}` })
+    }
+  )
+
+  it.each(["127.0.0.1:3001", "127.9.9.9:1", "[::1]:3001", "localhost:3001"])("listens at %s without TLS", (address) => {
+    accepted({ fileText: `[admin]\nbind_address = "${address}"\n${minimal}` })
+  })
+
+  it.each(["identifiers", "eab", "ipam"])("refuses a check of type %s, which needs an order", (type) => {
+    const keys = refused({ fileText: check(type).replace("allow = [\"10.0.0.0/8\"]\n", "") }).map(({ key }) => key)
+    assert.include(keys, "admin.filter.check.one.type")
+  })
+
+  it("takes a check of an address, and inherits no filter of the ACME side", () => {
+    const fileText = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "")
+    assert.deepStrictEqual(accepted({ fileText }).config.filter.rules, [])
+    const elsewhere = accepted({ fileText: fileText.replaceAll("admin.filter", "filter") })
+    assert.deepStrictEqual(elsewhere.config.admin.filter.rules, [])
+  })
+
+  it("names the key of a rule that is wrong by its whole name", () => {
+    const fileText = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "").replace("then = \"allow\"\n", "")
+    assert.strictEqual(refusedFor({ fileText }).key, "admin.filter.rule.first.then")
+  })
+
+  it("refuses one file for both halves of its pair", () => {
+    const fileText = `[admin]\ntls.cert_path = "x.pem"\ntls.key_path = "./x.pem"\n${minimal}`
+    assert.include(refused({ fileText }).map(({ key }) => key), "admin.tls.key_path")
+  })
+})
