@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 
-/* The clock in whole seconds, as rows and certificates have it, and times as RFC 3339 writes them. */
+/* The clock in whole seconds, the unit of rows and certificates, and the reading and writing of RFC 3339 times. */
 
 /** Now, in epoch seconds. */
 export const currentSeconds: Effect.Effect<number> = Effect.map(
@@ -12,8 +12,8 @@ export const currentSeconds: Effect.Effect<number> = Effect.map(
 export const rfc3339 = (epochSeconds: number): string =>
   new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
 
-// RFC 3339 allows lower case, any offset and a leap second; the runtime's parser takes all but the last, and days and
-// hours that do not exist as well.
+// RFC 3339 allows lower case, any offset and a leap second. The runtime's parser accepts all of these but the leap
+// second. It also accepts days and hours that do not exist.
 const form =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 

@@ -21,7 +21,7 @@ export interface Assembled {
   readonly origins: ReadonlyMap<string, Origin>
 }
 
-/** Layers laid over one another. */
+/** All layers merged into one. */
 export interface Layers {
   readonly values: ReadonlyMap<string, Written>
   readonly entries: ReadonlyArray<Entry>
@@ -37,8 +37,8 @@ export const merge = (layers: ReadonlyArray<Layer>): Layers => ({
 })
 
 /**
- * Fills the table in. A key is looked up under each of `places` in turn, which is how a profile inherits, key by key;
- * what nobody wrote, or wrote wrongly, takes its default.
+ * Fills the table in. Each key is looked up under each of `places` in turn: in this way a profile inherits, key by key.
+ * A key without a value, or with an unusable one, takes its default.
  */
 export const assemble = (root: Node, { entries, values }: Layers, unusable: ReadonlySet<string>): Assembled => {
   const origins = new Map<string, Origin>()

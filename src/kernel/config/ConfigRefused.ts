@@ -23,7 +23,9 @@ export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{ readonly 
       faults: [...new Map(faults.map((fault) => [`${fault.key}: ${fault.message}`, fault])).values()].sort(byKey)
     })
 
-  /** Header line, then one line (two blanks in front) per fault; a fault of several lines stays indented. */
+  /**
+   * A header line, then one line per fault, indented by two blanks. Each line of a fault of several lines is indented.
+   */
   override get message(): string {
     const count = this.faults.length === 1 ? "1 fault" : `${this.faults.length} faults`
     const lines = this.faults.flatMap(({ key, message }) => `${key}: ${message}`.split("\n"))

@@ -11,7 +11,7 @@ export interface Form {
   readonly fault: (text: string) => string | undefined
 }
 
-/** A form that is a test, and a sentence for what fails it. */
+/** Makes a form from a test and from the message for texts that fail the test. */
 export const form = (says: string, test: (text: string) => boolean, message: string): Form => ({
   says,
   fault: (text) => test(text) ? undefined : message
@@ -63,7 +63,7 @@ export const commonName: Form = form(
   "must have 1 to 64 characters"
 )
 
-/** Lower-case scheme, an authority, and no character a URL or a Link header may not hold. */
+/** Lower-case scheme, an authority, and only characters that both a URL and a Link header may hold. */
 const absolute = /^https?:\/\/(?![/?#@])[!#-;=?-[\]_a-z~]+$/
 
 /** Absolute `http` or `https` URL. */
@@ -73,7 +73,7 @@ export const httpUrl: Form = form(
   "must be an absolute http or https URL"
 )
 
-/** Absolute URL other URLs are made from by adding a path. */
+/** Absolute URL to which paths are added to make other URLs. */
 export const baseUrl: Form = {
   says: "absolute http or https URL without trailing slash, query, fragment and user part",
   fault: (text) => {
@@ -85,7 +85,7 @@ export const baseUrl: Form = {
   }
 }
 
-/** Absolute URL of a service whose paths are put behind it. */
+/** Absolute URL of a service, to which the paths of that service are appended. */
 export const serviceUrl: Form = form(
   "absolute http or https URL without query, fragment and user part",
   (text) => httpUrl.fault(text) === undefined && !/[?#]/.test(text) && !/^https?:\/\/[^/]*@/.test(text),
@@ -99,7 +99,7 @@ export const proxyUrl: Form = form(
   "must be the http:// URL of a proxy, such as http://proxy.example.org:3128"
 )
 
-/** One entry of a list of what is reached without a proxy. */
+/** One entry of a list of destinations that are reached without a proxy. */
 export const exemption: Form = form(
   "`*`, domains, addresses or CIDR blocks",
   isExemption,
@@ -133,12 +133,12 @@ export const base64Secret: Form = form(
 
 const labels = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.?$/i
 
-/** A name that stands for others in the DNS. */
+/** A DNS name to which other names are aliased. */
 export const aliasName: Form = {
   says: "DNS name",
   fault: (text) => {
     if (text.startsWith("*.")) return "must not be a wildcard"
-    if (/^_acme-challenge\./i.test(text)) return "must be without _acme-challenge in front, which is put there"
+    if (/^_acme-challenge\./i.test(text)) return "must not begin with _acme-challenge, which the service adds"
     return labels.test(text) && text.length <= 230 ? undefined : "must be a DNS name"
   }
 }
@@ -174,7 +174,7 @@ export const fieldName: Form = form(
   "must have letters, digits, _ and - only"
 )
 
-/** Absolute URL exactly as a URL parser writes it, without user part; a refusal quotes that form. */
+/** Absolute URL exactly as a URL parser writes it, without user part. A refusal quotes the URL in that form. */
 export const normalUrl: Form = {
   says: "absolute http or https URLs in normal form without user part",
   fault: (text) => {

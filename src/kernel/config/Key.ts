@@ -1,12 +1,12 @@
 import { Either, Option, ParseResult, Redacted, Schema, SchemaAST } from "effect"
 import type { Form } from "./Form.ts"
 
-/** What a value is in the file and, from that, how the environment spells it. */
+/** The TOML type of a value in the file. The form of the value in an environment variable follows from it. */
 export type Kind = "string" | "integer" | "boolean" | "array"
 
 /**
- * A value before its key has read it: integers are `bigint`, so that `5.0` in the file stays a float. `undefined` is the
- * default of a key that may be unset.
+ * A raw value, before {@link Facts.read}. Integers are `bigint`, so that `5.0` in the file stays a float. `undefined`
+ * is the default of a key that may be unset.
  */
 export type Default = string | bigint | boolean | ReadonlyArray<string> | undefined
 
@@ -27,7 +27,7 @@ export interface Facts {
 const FactsId = Symbol.for("acme/kernel/config/Facts")
 const NamesId = Symbol.for("acme/kernel/config/Names")
 
-/** The reading half of {@link Facts} with its type. */
+/** {@link Facts.read} with the type of its result. */
 type Read<A> = (raw: unknown) => Either.Either<A, string>
 
 const key = <A>(facts: Omit<Facts, "read" | "secret">, read: Read<A>, secret = false): Schema.Schema<A> =>
@@ -54,7 +54,7 @@ export const secret = (initial: string, form: Form, doc: string): Schema.Schema<
     true
   )
 
-// So many seconds from now are still a date, so many days before it too.
+// A date can still represent now plus this many seconds, and now minus this many days.
 const largest = 2_147_483_647
 
 const readInteger = (min: number, max: number | undefined): Read<number> => (raw) => {
@@ -80,7 +80,7 @@ export const count = (initial: number, doc: string): Schema.Schema<number> => in
 export const milliseconds = (initial: number, doc: string): Schema.Schema<number> =>
   integer(initial, { min: 1, max: largest }, doc)
 
-/** A duration in milliseconds that may be left unset, where what it is then depends on other keys. */
+/** A duration in milliseconds that may be left unset. Its value then depends on other keys. */
 export const unsetMilliseconds = (doc: string): Schema.Schema<number | undefined> => {
   const read = readInteger(1, largest)
   const rule = `1 to ${largest}`
@@ -101,7 +101,7 @@ export const flag = (initial: boolean, doc: string): Schema.Schema<boolean> =>
     (raw) => typeof raw === "boolean" ? Either.right(raw) : Either.left("must be true or false")
   )
 
-/** A closed vocabulary: the words this build acts on, and those it knows but does not offer. */
+/** A closed vocabulary: the words that this build offers, and words that it knows but does not offer. */
 export interface Words<W extends string> {
   readonly offered: ReadonlyArray<W>
   readonly unoffered?: ReadonlyArray<string>
@@ -133,7 +133,7 @@ export const word = <const W extends string>(
 ): Schema.Schema<W> =>
   key({ kind: "string", rule: `one of ${wordRule(words)}`, default: initial, doc }, readWord(words))
 
-/** One word of a closed vocabulary, or the empty text of a key nobody has set: for a rule to refuse. */
+/** One word of a closed vocabulary, or the empty text of an unset key. A rule can then refuse the empty text. */
 export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: string): Schema.Schema<W | ""> => {
   const read = readWord({ offered })
   return key<W | "">(
@@ -179,7 +179,7 @@ export const words = <const W extends string>(
 const distinct = <A>(items: ReadonlyArray<A>): Either.Either<ReadonlyArray<A>, string> =>
   new Set(items).size < items.length ? Either.left("must not name the same word twice") : Either.right(items)
 
-/** An array of different words of a closed vocabulary that is empty unless somebody writes it. */
+/** An array of different words of a closed vocabulary; empty by default. */
 export const someWords = <const W extends string>(
   offered: ReadonlyArray<W>,
   doc: string
@@ -189,13 +189,13 @@ export const someWords = <const W extends string>(
     (raw) => Either.flatMap(readItems(readWord({ offered }))(raw), distinct)
   )
 
-/** How the entries of a named table are called. */
+/** The rules for the names of a named table's entries. */
 export interface Names {
-  /** What a segment of a variable's name stands for. */
+  /** The entry name that a segment of a variable's name stands for. */
   readonly fold: (segment: string) => string
   /** `undefined`, or what is wrong with the name. */
   readonly fault: (name: string) => string | undefined
-  /** Whether an entry takes from the process-wide section of the same name what it does not say itself. */
+  /** Whether an entry takes the keys that it does not set from the process-wide section of the same name. */
   readonly inherits: boolean
 }
 
@@ -206,13 +206,13 @@ export const entries = <A, I>(
 ): Schema.Schema<{ readonly [name: string]: A }, { readonly [name: string]: I }> =>
   Schema.Record({ key: Schema.String, value: entry }).annotations({ [NamesId]: names })
 
-/** One place of the table of keys, as the readers walk it. */
+/** One node of the table of keys: a key, a section, or a table of named entries. */
 export type Node =
   | { readonly _tag: "Key"; readonly facts: Facts }
   | { readonly _tag: "Section"; readonly fields: ReadonlyMap<string, Node> }
   | { readonly _tag: "Entries"; readonly names: Names; readonly entry: Node }
 
-/** The table a schema of keys, structs and {@link entries} declares; dies on any other schema. */
+/** The table that a schema of keys, structs and {@link entries} declares. Throws for any other schema. */
 export const nodeOf = (ast: SchemaAST.AST): Node => {
   const facts = SchemaAST.getAnnotation<Facts>(ast, FactsId)
   if (Option.isSome(facts)) return { _tag: "Key", facts: facts.value }

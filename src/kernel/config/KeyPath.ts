@@ -1,10 +1,10 @@
 import type { Node } from "./Key.ts"
 import { declaredKeys } from "./Key.ts"
 
-/** What every variable of the service begins with. */
+/** The prefix of every variable of the service. */
 export const environmentPrefix = "ACME_SVC_"
 
-/** The one variable that is no key: it names the file. */
+/** The only variable that is not a key: it names the configuration file. */
 export const fileVariable = `${environmentPrefix}CONFIG`
 
 /** The variable of a key: `server.tls.enabled` is `ACME_SVC_SERVER__TLS__ENABLED`. An entry's `-` becomes `_`. */
@@ -13,7 +13,7 @@ export const variableOf = (path: ReadonlyArray<string>): string =>
 
 const bare = /^[A-Za-z0-9_-]+$/
 
-/** Quotes what is no bare TOML key, with anything a terminal would act on escaped. */
+/** Quotes a segment that is not a bare TOML key, and escapes every character that a terminal would act on. */
 const printable = (segment: string): string =>
   bare.test(segment) ? segment : JSON.stringify(segment).replaceAll(
     /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
@@ -23,7 +23,7 @@ const printable = (segment: string): string =>
 /** The dotted key of a path. */
 export const dotted = (path: ReadonlyArray<string>): string => path.map(printable).join(".")
 
-/** The name of a variable, fit to be printed. */
+/** The name of a variable in a form that is safe to print. */
 export const printableVariable = (variable: string): string => printable(variable)
 
 const distance = (left: string, right: string): number => {
@@ -39,19 +39,19 @@ const distance = (left: string, right: string): number => {
   return previous.at(-1) ?? 0
 }
 
-/** Every key, with the entry names of `path` where the table leaves them open; such a name never holds `_`. */
+/** Every key, where each `<name>` is replaced by the segment of `path` at that place. Such a name never holds `_`. */
 const candidatesFor = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
   declaredKeys(table).map((declared) =>
     declared.path.map((segment, index) => segment === "<name>" ? path[index]?.replaceAll("_", "-") ?? segment : segment)
   )
 
-/** The candidate that looks most like what was wanted. */
+/** The candidate with the smallest edit distance to the wanted name. */
 export const nearest = (wanted: string, candidates: ReadonlyArray<string>): string => {
   const ranked = candidates.map((candidate) => ({ candidate, edits: distance(wanted.slice(0, 200), candidate) }))
   return ranked.reduce((best, next) => next.edits < best.edits ? next : best).candidate
 }
 
-/** `server.base_url` for `profiles.web.server.base_url`, if that is where the key belongs. */
+/** `server.base_url` for `profiles.web.server.base_url`, if that key is process-wide. */
 const processWide = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
   const [first = "", , ...rest] = path
   const holder = table._tag === "Section" ? table.fields.get(first) : undefined
@@ -60,14 +60,14 @@ const processWide = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<st
   return declaredKeys(table).find((declared) => declared.path.join(".") === key)?.path
 }
 
-/** Why an unknown key is refused, with the known key that looks most like it. */
+/** Why an unknown key is refused, with the nearest known key. */
 export const unknownKey = (table: Node, path: ReadonlyArray<string>): string => {
   const wide = processWide(table, path)
   if (wide !== undefined) return `is not a known key: ${dotted(wide)} is process-wide and cannot be set for a profile`
   return `is not a known key; the nearest is ${nearest(dotted(path), candidatesFor(table, path).map(dotted))}`
 }
 
-/** The same for a variable. */
+/** Like {@link unknownKey}, for a variable. */
 export const unknownVariable = (table: Node, variable: string): string => {
   const path = variable.slice(environmentPrefix.length).toLowerCase().split("__")
   const wide = processWide(table, path)

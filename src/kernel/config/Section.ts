@@ -1,6 +1,9 @@
 import { Redacted } from "effect"
 
-/** Every value of a section, secrets included: two sections are the same when their texts are. For comparing alone. */
+/**
+ * Every value of a section, secrets included, as one text. Two sections are equal when their texts are equal. Use the
+ * text only to compare: it holds secrets.
+ */
 export const sectionText = (section: object): string =>
   JSON.stringify(
     Object.entries(section).map(([name, value]: [string, unknown]) => [

@@ -15,20 +15,20 @@ export interface Written {
   readonly key: string
   readonly facts: Facts
   readonly source: "file" | "env"
-  /** The value in the form {@link Facts.read} takes, or why its text has no such form. */
+  /** The value in the form that {@link Facts.read} takes, or why the text cannot be put into that form. */
   readonly raw: Either.Either<unknown, string>
   /** The variable it comes from. */
   readonly variable?: string
 }
 
-/** A named entry somebody wrote, be it empty. */
+/** A named entry that somebody wrote, even an empty one. */
 export interface Entry {
   /** Dotted key of the table that holds it: `profiles`. */
   readonly table: string
   readonly name: string
 }
 
-/** One layer as it was written. */
+/** The content of one layer: the file or the environment. */
 export interface Layer {
   readonly written: ReadonlyArray<Written>
   readonly entries: ReadonlyArray<Entry>
@@ -46,7 +46,7 @@ const merge = (layers: ReadonlyArray<Layer>): Layer => ({
 
 const faulty = (key: string, message: string): Layer => ({ written: [], entries: [], faults: [{ key, message }] })
 
-/** A named entry met on the way, with what is wrong with its name. */
+/** The named entry that was found at this place, or the fault of its name. */
 const entryMet = (node: Node, path: ReadonlyArray<string>, name: string): Layer => {
   if (node._tag !== "Entries") return merge([])
   const message = node.names.fault(name)
@@ -55,7 +55,7 @@ const entryMet = (node: Node, path: ReadonlyArray<string>, name: string): Layer 
     : faulty(dotted([...path, name]), message)
 }
 
-/** Every leaf of a table the service does not know, so that each is refused by its own name. */
+/** A fault for every leaf of a table that the service does not know, so that each is refused by its own name. */
 const unknown = (root: Node, path: ReadonlyArray<string>, value: unknown): Layer => {
   const members = isTable(value) ? Object.entries(value) : []
   return members.length === 0
@@ -79,14 +79,14 @@ const readValue = (root: Node, node: Node, path: ReadonlyArray<string>, value: u
   )
 }
 
-/** Line, column and the parser's own words, which never hold a part of the document. */
+/** Line, column and the parser's own message, which never quotes the document. */
 const tomlFault = (cause: unknown): string => {
   if (!(cause instanceof TomlError)) return "is not well-formed TOML"
   const [reason = ""] = cause.message.replace("Invalid TOML document: ", "").split("\n")
   return `is not well-formed TOML at line ${cause.line}, column ${cause.column}: ${reason}`
 }
 
-/** Reads a TOML file against the table; the left side says why it is no TOML. Values keep their TOML type. */
+/** Reads a TOML file against the table. The left side says why the text is not TOML. Values keep their TOML type. */
 export const readFile = (root: Node, text: string): Either.Either<Layer, string> =>
   Either.map(
     Either.try({ try: () => parse(text, { integersAsBigInt: true }), catch: tomlFault }),
@@ -95,7 +95,7 @@ export const readFile = (root: Node, text: string): Either.Either<Layer, string>
 
 const integer = /^-?[0-9]+$/
 
-/** The forms of docs/configuration.md, "Environment". */
+/** Reads the forms of docs/configuration.md, "Environment". */
 const readText: { readonly [K in Kind]: (text: string) => Either.Either<unknown, string> } = {
   string: Either.right,
   integer: (text) => integer.test(text) ? Either.right(BigInt(text)) : Either.left("must be an integer"),
@@ -115,7 +115,7 @@ interface Located {
   readonly met: Layer
 }
 
-/** The key a variable's segments spell. */
+/** Finds the key that a variable's segments name. */
 const locate = (node: Node, segments: ReadonlyArray<string>, path: ReadonlyArray<string>): Located | undefined => {
   const [segment, ...rest] = segments
   if (node._tag === "Key") return segment === undefined ? { path, facts: node.facts, met: merge([]) } : undefined
@@ -142,7 +142,7 @@ const readVariable = (root: Node, variable: string, text: string): Layer => {
   }])
 }
 
-/** A key spelled twice has no value: which of the two was meant cannot be known. */
+/** A key that two variables set has no value, because the intended one cannot be known. */
 const refuseTwice = (layer: Layer): Layer => ({
   ...layer,
   written: layer.written.map((one) => {
@@ -152,7 +152,7 @@ const refuseTwice = (layer: Layer): Layer => ({
   })
 })
 
-/** Reads every `ACME_SVC_` variable but the one that names the file; the form of a value follows from its key. */
+/** Reads every `ACME_SVC_` variable except the one that names the file. The form of a value follows from its key. */
 export const readEnvironment = (root: Node, env: Environment): Layer => {
   const variables = Object.entries(env).filter(([name]) => name.startsWith(environmentPrefix) && name !== fileVariable)
   return refuseTwice(merge(

@@ -1,12 +1,12 @@
 import { closeSync, openSync } from "node:fs"
 
-/** What the system says when it is this host that has no descriptors, buffers, memory or processes left. */
+/** The system's error codes for a host that has no descriptors, buffers, memory or processes left. */
 const ownCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EAGAIN"])
 
-/** Whether a failure is of this host alone, and so says nothing about whoever was to be reached. */
+/** Whether this host alone caused a failure. Such a failure says nothing about the peer. */
 export const isExhaustion = (code: string | undefined): boolean => code !== undefined && ownCodes.has(code)
 
-/** The same in words. */
+/** The sentence about such a failure. */
 export const exhausted = (code: string | undefined): string =>
   `this host has no descriptors, buffers or memory left (${code ?? "unknown"})`
 
@@ -14,10 +14,13 @@ export const exhausted = (code: string | undefined): string =>
 export const codeOf = (cause: unknown): string | undefined =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
-/** Whoever asked a moment ago may have found none where there are a few again: fewer than so many count as none. */
+/**
+ * Fewer free descriptors than this count as none: the code that failed a moment ago may have found none, even if a few
+ * are free again.
+ */
 const few = 16
 
-/** The code that says there are hardly any descriptors left, where that is so now. */
+/** The error code if there are hardly any descriptors left now; otherwise `undefined`. */
 export const exhaustion = (): string | undefined => {
   const opened: Array<number> = []
   try {

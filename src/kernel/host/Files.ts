@@ -5,9 +5,9 @@ import { codeOf } from "./Exhausted.ts"
 /** A text cannot be read. */
 export class FileUnreadable extends Data.TaggedError("FileUnreadable")<{
   readonly path: string
-  /** What the file is or what happened to it, as the rest of a sentence that begins with its path. */
+  /** What is wrong with the file, as the rest of a sentence that begins with its path. */
   readonly reason: string
-  /** The system's code; absent where the octets were read and are no text. */
+  /** The system's error code. Absent if the octets were read but are not UTF-8 text. */
   readonly code?: string
 }> {
   override get message(): string {

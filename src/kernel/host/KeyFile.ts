@@ -6,14 +6,14 @@ import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 
 /**
- * Files that must never be half there, never land on another file and never be readable by others: CA keys and
+ * Files that must never exist in part, never overwrite another file and never be readable by others: CA keys and
  * certificates, TLS pairs, exported CRLs (docs/decisions/local-ca.md, "Files").
  */
 
 /** Why a file could not be read or written. */
 export type FileReason = "absent" | "exists" | "denied" | "not_a_file" | "too_large" | "not_text" | "failed"
 
-/** A file operation that did not happen. `path` is as given; `reason` "failed" is explained by `cause`. */
+/** A file operation failed. `path` is as given; `cause` explains the `reason` "failed". */
 export class FileUnusable extends Data.TaggedError("FileUnusable")<{
   readonly path: string
   readonly reason: FileReason
@@ -31,7 +31,7 @@ export const said = ({ cause, reason }: FileUnusable): string => {
   return code !== "" && (code in byErrno || reason === "failed") ? `${words} (${code})` : words
 }
 
-/** What the host lacks, where that is it. */
+/** The words for errors of the host itself, by error code. */
 const byErrno: { readonly [code: string]: string } = {
   EDQUOT: "the disk quota is used up",
   EIO: "the disk failed",
@@ -81,7 +81,7 @@ const withFile = <A>(
   Effect.acquireUseRelease(
     attempt(toldAs, () => open(path, flags, mode)),
     use,
-    (file) => Effect.ignore(Effect.tryPromise(() => file.close())) // what was written has been synced
+    (file) => Effect.ignore(Effect.tryPromise(() => file.close())) // the content has been synced already
   )
 
 /** One file to be written. */
@@ -95,14 +95,15 @@ export interface NewFile {
 }
 
 /**
- * Writes a file that must not exist yet; `exists` otherwise, whatever is there, a dangling symbolic link included. It
- * appears under its name complete and synced, or not at all.
+ * Writes a file that must not exist yet. Fails with `exists` if the name is taken, even by a dangling symbolic link.
+ * The file appears under its name complete and synced, or not at all.
  */
 export const writeNewFile = (file: NewFile): Effect.Effect<void, FileUnusable> => writeNewFiles([file])
 
 /**
- * The same for several files, which appear in the order given after all of them are complete on disk. When one cannot
- * appear, those before it are taken back, so that two processes never leave a mixture; only a crash leaves a part.
+ * Like {@link writeNewFile}, for several files. They appear in the order given, after all of them are complete on disk.
+ * If one cannot appear, the files before it are removed, so that two processes never leave a mixture. Only a crash
+ * leaves a part of them.
  */
 export const writeNewFiles = Effect.fnUntraced(
   function*(files: ReadonlyArray<NewFile>): Effect.fn.Return<void, FileUnusable> {
@@ -127,7 +128,7 @@ export const writeNewFiles = Effect.fnUntraced(
   Effect.uninterruptible
 )
 
-/** Writes a file in place of whatever has its name, in one step; a symbolic link is replaced, not followed. */
+/** Writes a file in one step, in place of any file of its name. A symbolic link is replaced, not followed. */
 export const replaceFile = Effect.fnUntraced(
   function*(file: NewFile): Effect.fn.Return<void, FileUnusable> {
     const staged: Array<string> = []
@@ -147,8 +148,9 @@ const stagedPath = ({ path, suffix }: NewFile): string => join(dirname(path), `.
 const leftoverMillis = 60_000
 
 /**
- * Takes away what a killed process has left beside a file: a copy that never got its name, and may hold a key. One that is
- * younger than a minute may be somebody's at work; what cannot be taken away now is met again.
+ * Removes the copies that a killed process has left beside a file: they never got their final name, and may hold a key.
+ * A copy that is younger than a minute may belong to a process at work and stays. The next call tries again to remove a
+ * copy that cannot be removed now.
  */
 export const removeLeftovers = (path: string): Effect.Effect<void> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -162,12 +164,14 @@ export const removeLeftovers = (path: string): Effect.Effect<void> =>
       }
     })))
 
-/** `Entropy.token`, which names what is staged. */
+/** The form of `Entropy.token`, the suffix of staged files. */
 const TOKEN = /^[\w-]{43}$/
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants
 
-/** Writes the content beside its place. What was created is put into `staged`, to be removed by the caller. */
+/**
+ * Writes the content beside its place. Puts the path of the created file into `staged`; the caller removes that file.
+ */
 const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUnusable> =>
   withFile(
     stagedPath(file),
@@ -184,17 +188,17 @@ const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUn
     file.path
   )
 
-/** Makes an empty file that must not exist yet; `exists` otherwise. */
+/** Makes an empty file that must not exist yet. Fails with `exists` if the name is taken. */
 export const claimName = (path: string, mode: number): Effect.Effect<void, FileUnusable> =>
   withFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode, () => Effect.void)
 
-/** A hard link fails where a name is taken, which a rename would not. */
+/** Uses a hard link, because it fails if the name is taken. A rename would not. */
 const publish = (file: NewFile): Effect.Effect<void, FileUnusable> =>
   Effect.catchIf(
     attempt(file.path, () => link(stagedPath(file), file.path)),
     ({ cause }) => NO_LINKS.has(codeOf(cause)),
     () =>
-      // No hard links on this file system: claim the name with an empty file of our own, then rename over that.
+      // This file system has no hard links: claim the name with a new empty file, then rename over that file.
       Effect.zipRight(
         claimName(file.path, file.mode),
         Effect.tapError(
@@ -209,18 +213,18 @@ const NO_LINKS = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"])
 const syncDirectory = (path: string): Effect.Effect<void, FileUnusable> =>
   withFile(dirname(path), O_RDONLY | O_DIRECTORY, 0, (handle) => attempt(dirname(path), () => handle.sync()))
 
-/** Takes away files of our own that may already be gone. */
+/** Removes files that this process made. They may already be gone. */
 const removeAll = (paths: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.forEach(paths, (path) => Effect.ignore(attempt(path, () => unlink(path))), { discard: true })
 
 /** A text file as read. */
 export interface ReadFile {
   readonly text: string
-  /** Group or world may read it: fine for a certificate, `local_ca_key_permissive` for a key. */
+  /** Whether group or world may read it. That is fine for a certificate; for a key it is `local_ca_key_permissive`. */
   readonly permissive: boolean
 }
 
-/** What tells whether a name still holds the same file, untouched; empty when it holds none. */
+/** A text that changes when another file takes the name or the file is changed. Empty if there is no file. */
 export const stampOf = (path: string): Effect.Effect<string> =>
   Effect.tryPromise(() => lstat(path, { bigint: true })).pipe(
     Effect.map(({ ctimeNs, ino, mtimeNs, size }) => `${ino} ${size} ${mtimeNs} ${ctimeNs}`),
@@ -229,9 +233,12 @@ export const stampOf = (path: string): Effect.Effect<string> =>
 
 const MAX_BYTES = 1024 * 1024
 
-/** Reads a UTF-8 text, by default of at most one mebibyte. Symbolic links are followed: secret stores mount files so. */
+/**
+ * Reads a UTF-8 text, by default of at most one mebibyte. Follows symbolic links, because secret stores use them to
+ * mount files.
+ */
 export const readTextFile = (path: string, maxBytes = MAX_BYTES): Effect.Effect<ReadFile, FileUnusable> =>
-  // O_NONBLOCK keeps a pipe with nobody at its other end from holding a thread for ever.
+  // Without O_NONBLOCK, a named pipe without a writer would block a thread for ever.
   withFile(path, O_RDONLY | constants.O_NONBLOCK, 0, (handle) =>
     Effect.gen(function*() {
       const stats = yield* attempt<Stats>(path, () => handle.stat())

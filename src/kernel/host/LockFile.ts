@@ -3,19 +3,24 @@ import { unlink } from "node:fs/promises"
 import type { FileUnusable } from "./KeyFile.ts"
 import { claimName, stampOf } from "./KeyFile.ts"
 
-/** Other processes have had the lock in turn, for as long as anybody waits. */
+/** Other processes held the lock, one after another, during the whole wait. */
 export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{ readonly path: string }> {
   override get message(): string {
-    return `${this.path}: other processes have had the lock in turn for ${looks * lookMillis / 1000} s`
+    return `${this.path}: other processes have held the lock, one after another, for ${looks * lookMillis / 1000} s`
   }
 }
 
 const lookMillis = 100
 const looks = 50
-/** Looks at one and the same lock after which nobody has it: an honest use takes a hundredth of that. */
+/**
+ * After this many looks at an unchanged lock its holder counts as dead. A normal use takes a hundredth of that time.
+ */
 const looksAtDead = 30
 
-/** Takes a lock away if it is that one. Somebody may be quicker between look and deed; see {@link withLockFile}. */
+/**
+ * Removes the lock if it still has this stamp. Another process may replace it between the check and the removal; see
+ * {@link withLockFile}.
+ */
 const remove = (path: string, stamp: string): Effect.Effect<void> =>
   Effect.flatMap(
     stampOf(path),
@@ -23,8 +28,9 @@ const remove = (path: string, stamp: string): Effect.Effect<void> =>
   )
 
 /**
- * Answers the stamp of the lock once it is there. It is the lock that is watched, not the time on it: a process that was
- * killed leaves one that does not change, whatever clocks say. A file that cannot be made is told at once.
+ * Makes the lock and answers its stamp. The wait watches whether the lock changes, not how old it is: the lock of a
+ * killed process does not change, whatever the clocks say. If the file cannot be made for another reason, this fails at
+ * once.
  */
 const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavailable> =>
   Effect.suspend(() => {
@@ -47,9 +53,10 @@ const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavail
   })
 
 /**
- * Runs `use` while an empty file of this name, made for it, keeps other processes out; waits five seconds at most. Of a lock that
- * does not change for three of them the holder is taken for dead. Should it live after all, or two take the lock away at once,
- * two are at work together: `use` has to end well even then.
+ * Makes an empty file of this name, which keeps other processes out, and runs `use`. Waits for the lock for five
+ * seconds at most. If the lock does not change for three seconds, its holder is taken for dead. If that holder lives
+ * after all, or if two processes remove the lock at once, two processes run `use` at the same time. `use` must give a
+ * correct result even then.
  */
 export const withLockFile = <A, E, R>(
   path: string,

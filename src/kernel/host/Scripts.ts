@@ -6,22 +6,24 @@ import { codeOf, exhausted, isExhaustion } from "./Exhausted.ts"
 
 /** One run of a program. */
 export interface ScriptRequest {
-  /** Relative paths start at the working directory; nothing is looked up in PATH. */
+  /** A relative path starts at the working directory. PATH is not searched. */
   readonly path: string
   readonly args: ReadonlyArray<string>
-  /** The whole environment but for a minimal PATH. */
+  /** The whole environment, except for a minimal PATH. */
   readonly env: { readonly [name: string]: string }
-  /** Written to standard input, which else is empty. A program that does not read it is no error. */
+  /**
+   * Written to standard input; without it, standard input is empty. It is not an error if the program does not read it.
+   */
   readonly stdin: string | Uint8Array | undefined
-  /** For the wait for a turn and the run together. */
+  /** Limit for the wait for a turn and the run together. */
   readonly timeoutMillis: number
-  /** Bytes of standard output and, apart from that, of standard error that are read. */
+  /** How many bytes of standard output are read, and how many of standard error. */
   readonly maxOutputBytes: number
-  /** Bounds the scripts that are run for one purpose; `undefined` where who asks is bounded already. */
+  /** Bounds the scripts that run for one purpose; `undefined` if the caller is bounded already. */
   readonly turns: { readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> } | undefined
 }
 
-/** How a program ended by itself. */
+/** How a program ended that was not killed by its timeout. */
 export interface ScriptOutcome {
   /** The exit code, or the name of the signal that ended it. */
   readonly exit: number | string
@@ -37,12 +39,15 @@ const firstLine = (output: Buffer): string | undefined =>
     .find((line) => line !== "")?.slice(0, longestLine)
 
 /**
- * What a program says of its end: its first line with anything on it, cut and without what a terminal or a log would act
- * on; of standard output, else of standard error.
+ * What a program says about its end: its first line that is not blank, cut, and without control characters, which a
+ * terminal or a log would act on. Standard output comes first, then standard error.
  */
 export const wordsOf = ({ stderr, stdout }: ScriptOutcome): string | undefined => firstLine(stdout) ?? firstLine(stderr)
 
-/** The program could not be started, or did not end in time and was killed. `detail` holds nothing it was given. */
+/**
+ * The program could not be started, or did not end in time and was killed. `detail` holds nothing of its arguments,
+ * environment or input.
+ */
 export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
   readonly reason: "not_started" | "timeout"
   readonly detail: string
@@ -50,12 +55,12 @@ export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
 
 const minimalPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/** What is left in the pipes once the program has ended has this long to arrive. */
+/** After the program has ended, the rest of its output has this long to arrive from the pipes. */
 const remainderMillis = 250
 
 const located = (path: string): string => path.includes("/") ? path : `./${path}`
 
-/** Reads up to `max` bytes; then it stops reading, so that a program which goes on writing waits for its timeout. */
+/** Reads up to `max` bytes and then stops. A program that goes on writing blocks until its timeout. */
 const collect = (stream: Readable, max: number): () => Buffer => {
   const chunks: Array<Buffer> = []
   let length = 0
@@ -78,7 +83,7 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
     const launch = () =>
       spawn(located(request.path), request.args, {
         shell: false,
-        // A group of its own, so that what it starts can be ended with it.
+        // A process group of its own, so that the processes it starts can be killed with it.
         detached: true,
         env: { PATH: minimalPath, ...request.env },
         stdio: ["pipe", "pipe", "pipe"]
@@ -92,14 +97,14 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
     child.once("error", (cause) => {
       if (child.pid === undefined) resume(notStarted(cause))
     })
-    // Where this host has no descriptors left there are no pipes either.
+    // Without a process there are no pipes: this host may have no descriptors left.
     const { pid } = child
     if (pid === undefined) return
     const killGroup = () => {
       try {
         process.kill(-pid, "SIGKILL")
       } catch {
-        // Nobody is left in it.
+        // The group has no process left.
       }
     }
     const stdout = collect(child.stdout, request.maxOutputBytes)
@@ -117,7 +122,7 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
     }
     child.once("exit", (code, signal) => {
       ended = code ?? signal ?? "unknown"
-      // What it left running may hold the pipes open, and is not waited for.
+      // Processes that it left running may hold the pipes open. They are not waited for.
       killGroup()
       remainder = setTimeout(settle, remainderMillis)
     })
@@ -132,13 +137,13 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
   })
 
 /**
- * Programs of the operator: no shell, an environment built from nothing, a process group of their own that is killed as
- * a whole when the time is up or nobody waits any more.
+ * Runs programs of the operator: without a shell, with an environment built from nothing, and in a process group of
+ * their own. The whole group is killed when the time is up or the caller is interrupted.
  */
 export class Scripts extends Context.Tag("acme/kernel/host/Scripts")<Scripts, {
   readonly run: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
 }>() {
-  /** Runs them. */
+  /** Runs real programs. */
   static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
     run: (request) =>
       traced(
@@ -153,7 +158,7 @@ export class Scripts extends Context.Tag("acme/kernel/host/Scripts")<Scripts, {
       )
   })
 
-  /** Answers from a function, which sees every request. */
+  /** Runs nothing: a function answers every request. */
   static readonly layerScripted = (
     script: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
   ): Layer.Layer<Scripts> => Layer.succeed(this, { run: script })

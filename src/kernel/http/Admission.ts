@@ -3,11 +3,13 @@ import { makeTurns } from "../net/Turns.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { Shed } from "./Refused.ts"
 
-/** A bound on requests being worked on: `server.max_concurrent_requests` and `server.admission_wait_ms`. */
+/**
+ * A bound on the requests that are handled at once: `server.max_concurrent_requests` and `server.admission_wait_ms`.
+ */
 export interface Admission {
   /**
-   * Runs `self` once there is a slot for whoever sent it; sheds it when none comes free in time. The slot returns on every
-   * exit.
+   * Runs `self` once there is a slot for its sender. Sheds it if no slot becomes free in time. Every exit returns the
+   * slot.
    */
   readonly admit: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Shed, R>
 }

@@ -11,11 +11,13 @@ const bodyTimeoutMillis = 10_000
 interface Reader {
   readonly endsAt: number
   readonly expire: () => void
-  /** Makes room for somebody who has less. */
+  /** Ends this read to make room for a peer that has fewer. */
   readonly shed: () => void
 }
 
-/** Octets one body may have, and bodies that may be read at once; beyond it a request is shed. */
+/**
+ * The most octets of one body, and the most bodies that are read at once. A request beyond the second bound is shed.
+ */
 export interface BodyLimits {
   readonly maxBodyBytes: number
   readonly maxBodies: number
@@ -23,12 +25,15 @@ export interface BodyLimits {
 
 const shed = Effect.zipRight(emit("request_shed", {}), new Shed())
 
-/** Reads request bodies into memory, bounded in octets, in seconds and in how many are read at once, shared among peers. */
+/**
+ * Reads request bodies into memory. Bounds their octets, their seconds and how many are read at once; peers share the
+ * last.
+ */
 export class Body {
   readonly #readers = new Set<Reader>()
   readonly #shares = new Shares<Reader>()
 
-  /** Fails every read that has used up its time. All have the same, so the oldest stand first. */
+  /** Fails every read whose time is up. All reads have the same timeout, so the oldest come first. */
   expire(now: number): void {
     for (const reader of this.#readers) {
       if (reader.endsAt > now) break
@@ -37,8 +42,8 @@ export class Body {
   }
 
   /**
-   * The body of a message, for whoever sends it. A body too large is refused before it is read when its length was
-   * announced. While as many are read as may be, one of whoever sends most is shed.
+   * Reads the body of a message, counted in the share of `peer`. A body whose announced length is too large is refused
+   * before it is read. If the most allowed bodies are already being read, one body of the peer that has most is shed.
    */
   read(
     message: IncomingMessage,
@@ -98,14 +103,14 @@ export class Body {
   }
 }
 
-/** Before an answer to a request whose body nobody has read to its end: see {@link abandon}. */
+/** To be called before the answer to a request whose body may not have been read to its end: see {@link abandon}. */
 export const leaveUnread = (message: IncomingMessage, response: ServerResponse): void => {
   const { "content-length": length, "transfer-encoding": coding } = message.headers
   if (!message.complete && (coding !== undefined || Number(length ?? 0) > 0)) abandon(message, response)
 }
 
-// The answer goes out and the connection ends with it. Closing it with octets unread would reset it, and a client that
-// is still sending would lose the answer, so for a while the rest of the body is read and thrown away.
+// Sends the answer and then ends the connection. To close it with unread octets would reset it, and a client that is
+// still sending would lose the answer. So for a while the rest of the body is read and thrown away.
 const abandon = (message: IncomingMessage, response: ServerResponse): void => {
   const { socket } = message
   if (response.hasHeader("connection")) return

@@ -35,7 +35,7 @@ const makeServer = (tls: TlsSettings | undefined): Http.Server => {
     keepAliveTimeout: keepAliveMillis,
     connectionsCheckingInterval: 1000,
     insecureHTTPParser: false,
-    requireHostHeader: false // refused by the listener like everything else that is no request
+    requireHostHeader: false // the listener refuses a missing host itself, like every other malformed request
   }
   const server = tls === undefined ? Http.createServer(settings) : Https.createServer({
     ...settings,
@@ -47,11 +47,11 @@ const makeServer = (tls: TlsSettings | undefined): Http.Server => {
   })
   server.maxHeadersCount = maxHeaderFields + 1
   server.maxRequestsPerSocket = requestsPerConnection
-  server.emit("listening") // it never does, but this is when it begins to look after slow and idle connections
+  server.emit("listening") // it never listens, but this event starts its checks of slow and idle connections
   return server
 }
 
-/** A server of the HTTP protocol, with the connections it was handed. */
+/** An HTTP server, and how many of the connections handed to it are open. */
 interface Speaker {
   readonly tls: TlsSettings | undefined
   readonly server: Http.Server
@@ -62,9 +62,9 @@ const isSame = (one: TlsSettings | undefined, other: TlsSettings | undefined): b
   one?.cert === other?.cert && one?.key === other?.key && one?.handshakeTimeoutMillis === other?.handshakeTimeoutMillis
 
 const reasons: { readonly [code: string]: string } = {
-  EADDRINUSE: "something listens there already, which may be this service; stop it, or give another address",
+  EADDRINUSE: "something listens there already, perhaps this service; stop it, or set another address",
   EADDRNOTAVAIL: "no interface of this host has this address",
-  EACCES: "this user may not; a port under 1024 takes the capability CAP_NET_BIND_SERVICE",
+  EACCES: "this user has no permission; a port under 1024 needs the capability CAP_NET_BIND_SERVICE",
   ENOTFOUND: "the name cannot be looked up on this host"
 }
 
@@ -85,8 +85,8 @@ const listening = (server: Net.Server, host: string, port: number): Effect.Effec
   })
 
 /**
- * A bound TCP socket. It outlives what is spoken on it: each connection is handed to the HTTP server in force when it
- * was accepted, so TLS goes on and off without moving the socket (docs/decisions/process.md, "Reload").
+ * A bound TCP socket. It outlives its HTTP servers: each connection is handed to the server in force when it was
+ * accepted. So TLS can be switched on and off without binding again (docs/decisions/process.md, "Reload").
  */
 export class BoundSocket {
   readonly #socket: Net.Server
@@ -102,7 +102,7 @@ export class BoundSocket {
     this.#equip = equip
     this.#socket = Net.createServer({ allowHalfOpen: true, noDelay: true }, (connection) => {
       if (!this.connections.opened(connection)) return
-      connection.on("error", () => {}) // one that waits has nobody else to take it; it closes by itself
+      connection.on("error", () => {}) // a waiting connection has no other handler; it closes by itself
       if (this.#current !== undefined) return this.#hand(connection, this.#current)
       this.#unspoken.add(connection)
       connection.once("close", () => this.#unspoken.delete(connection))
@@ -121,7 +121,7 @@ export class BoundSocket {
       }))
   }
 
-  /** What connections accepted from now on are spoken to with; those that are open get one answer more as they began. */
+  /** Sets whether connections accepted from now on use TLS. Open connections get one more answer as they began. */
   speak(tls: TlsSettings | undefined): void {
     const before = this.#current
     if (before !== undefined && isSame(before.tls, tls)) return
@@ -134,7 +134,7 @@ export class BoundSocket {
     this.#unspoken.clear()
   }
 
-  /** Whether connections of this server are still to be kept: they are not once another one is in force. */
+  /** Whether connections of this server are kept alive: no longer, once another server is in force. */
   isCurrent(server: Http.Server): boolean {
     return this.#current?.server === server
   }
@@ -167,6 +167,6 @@ export class BoundSocket {
 
   #dismiss(speaker: Speaker): void {
     this.#speakers.delete(speaker)
-    speaker.server.close() // ends its timer
+    speaker.server.close() // stops its timer
   }
 }

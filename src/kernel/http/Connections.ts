@@ -9,24 +9,31 @@ const headTimeoutMillis = 10_000
 interface Connection {
   readonly socket: Socket
   since: number | undefined
-  /** Ends its being counted among those that have sent no head, and among all. */
+  /** Ends its count among the connections without a complete head. */
   readonly arrived: () => void
+  /** Ends its count among all open connections too. */
   readonly left: () => void
 }
 
 /**
- * Counts a listener's connections and keeps them within docs/decisions/process.md, "Bounds of a socket": all that are open,
- * and those that have not yet sent one complete request head (a TLS handshake under way included). At a bound a newcomer
- * takes the place of the newest connection of whoever has most.
+ * Counts a listener's connections and keeps them within docs/decisions/process.md, "Bounds of a socket". There are two
+ * bounds: on all open connections, and on those that have not yet sent one complete request head (a TLS handshake under
+ * way included). At a bound, a new connection takes the place of the newest connection of the peer that has most.
  */
 export class Connections {
   readonly #max: number
   readonly #open = new Shares<Connection>()
   readonly #pending = new Shares<Connection>()
   readonly #pendingByName = new Map<string, Connection>()
-  /** Called for a connection closed for want of room, which is said to be from this address; bounded by the caller. */
+  /**
+   * Called with the address of a connection that was closed because there was no room. The callback must bound its own
+   * work.
+   */
   onRefused: (address: string, open: number, pending: number) => void = () => {}
-  /** Whose share a connection from an address is counted in; nobody's where many stand behind it. */
+  /**
+   * The peer in whose share a connection from an address is counted; `undefined` if the address stands for many
+   * clients.
+   */
   peerOf: (address: string) => Peer | undefined = peerOf
 
   constructor(max: number) {
@@ -34,8 +41,8 @@ export class Connections {
   }
 
   /**
-   * A TCP connection was accepted; answers whether it may stay. Under TLS the request's socket is another object, so the
-   * peer's port names it.
+   * A TCP connection was accepted; answers whether it may stay. Under TLS the request's socket is another object, so
+   * the connection is found by the peer's address and port.
    */
   opened(socket: Socket): boolean {
     const peer = this.peerOf(socket.remoteAddress ?? "")
@@ -61,7 +68,7 @@ export class Connections {
     return true
   }
 
-  /** Whether there is room for one more, for which another may have been closed. */
+  /** Whether there is room for one more connection. Another connection may be closed to make room. */
   #hasRoom(among: Shares<Connection>, most: number, peer: Peer | undefined, newcomer: Socket): boolean {
     if (among.size < most) return true
     const victim = among.victimOf(peer)
@@ -78,7 +85,9 @@ export class Connections {
     this.#pendingByName.get(nameOf(socket))?.arrived()
   }
 
-  /** Closes connections that have sent no complete head yet: a server knows nothing of a TLS handshake under way. */
+  /**
+   * Closes connections that have sent no complete head yet. An HTTP server does not know of TLS handshakes under way.
+   */
   closePending(): void {
     for (const { socket } of this.#pendingByName.values()) socket.destroy()
   }
@@ -94,7 +103,9 @@ export class Connections {
 
 const lingerMillis = 5000
 
-/** After the last octets to a peer have been sent: what it has still to send is given so long, then it is cut off. */
+/**
+ * To be called after the last octets to a peer: the peer may go on sending for this long, then the socket is destroyed.
+ */
 export const linger = (socket: Socket): void => {
   const timer = setTimeout(() => socket.destroy(), lingerMillis)
   socket.once("close", () => clearTimeout(timer))

@@ -12,7 +12,9 @@ const usableId = (given: string | ReadonlyArray<string> | undefined): Effect.Eff
     ? Effect.succeed(given)
     : Effect.as(emit("request_id_header_invalid", {}), undefined)
 
-/** Whether a head names its host exactly once, as HTTP/1.1 wants it; one that names two is read as either. */
+/**
+ * Whether a head names its host exactly once, as HTTP/1.1 requires. Readers may differ on which of two hosts they take.
+ */
 export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -54,10 +56,10 @@ const hardening = Object.entries({
   "x-frame-options": "DENY"
 }).flat()
 
-/** What is told to a peer whose request cannot be handled at all. */
+/** The statuses for a peer whose request cannot be handled at all. */
 export type BareStatus = 400 | 408 | 431 | 503
 
-/** The whole text of an answer to what is no request that could be handled; the connection ends with it. */
+/** The whole text of an answer to input that cannot be handled as a request. The connection ends with it. */
 export const bareAnswer = (status: BareStatus): string => {
   const headers = ["connection", "close", "content-length", "0", ...hardening]
   const lines = headers.flatMap((name, index) => index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [])

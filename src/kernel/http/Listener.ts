@@ -38,7 +38,7 @@ export interface Serving<R> extends BodyLimits {
   readonly requestTimeoutMillis: number
   /** Whether its requests are counted in the metrics. */
   readonly isCounted: boolean
-  /** Whether many stand behind an address, so that nothing is counted as its share. */
+  /** Whether many clients stand behind an address, so that it has no share of its own. */
   readonly isProxy: (address: Comparable) => boolean
 }
 
@@ -50,28 +50,31 @@ export interface Listener {
   /** `host:port` as bound. */
   readonly address: string
   /**
-   * Begins to serve, or goes over to another app and other settings: requests in flight finish on what they began with,
-   * and connections with or without TLS as they were accepted.
+   * Begins to serve, or changes to another app and other settings. Requests in flight finish with the app and settings
+   * that they began with. Connections stay with or without TLS, as they were accepted.
    */
   readonly serve: <R>(serving: Serving<R>) => Effect.Effect<void, never, R | Entropy>
   /**
-   * Stops accepting and lets requests in flight finish within the request deadline, while answers say
-   * `connection: close`; then cuts what is left and waits for its handlers. Answers how many were cut.
+   * Stops accepting connections and lets requests in flight finish within the request deadline; their answers say
+   * `connection: close`. Then cuts the remaining requests and waits for their handlers. Answers how many were cut.
    */
   readonly drain: Effect.Effect<number>
 }
 
 interface InFlight {
   readonly socket: Socket
-  /** That of its connection. */
+  /** The server of its connection. */
   readonly server: Http.Server
   endsAt: number
   fiber: Fiber.RuntimeFiber<void> | undefined
-  /** Why its handler was interrupted, when it was. */
+  /** Why its handler was interrupted, if it was. */
   ending: "late" | "gone" | "cut" | undefined
 }
 
-/** One line for every request, those of clients that went away (status 499, not sent) and malformed ones included. */
+/**
+ * One record for every request. This includes malformed requests and those whose client went away (status 499, not
+ * sent).
+ */
 const accessLine = (status: number, latency: number, probe: boolean): Effect.Effect<void> =>
   emit("request_completed", { status, latency_ms: latency }, accessWeight(status, probe))
 
@@ -96,11 +99,11 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     let onRequest: (message: Http.IncomingMessage, response: Http.ServerResponse, server: Http.Server) => void =
       () => {}
     let log: (records: Effect.Effect<void>) => void = () => {}
-    /** Answers what is no request, or cannot be one yet. */
+    /** Answers input that is not a request, or that cannot be handled as one yet. */
     const refuse = (socket: Socket, status: BareStatus) => {
       socket.end(bareAnswer(status))
       linger(socket)
-      // What is wrong may be the body of a request that has a record of its own to come.
+      // The fault may be in the body of a request in flight, which will get a record of its own.
       for (const one of inFlight) if (one.socket === socket) return
       onRefused(socket, status)
     }
@@ -120,7 +123,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         if (error.code === "ECONNRESET" || !socket.writable) socket.destroy()
         else refuse(socket, statusOf(error))
       })
-      // The interim 100 is sent once the body is wanted, not before.
+      // The interim answer 100 is sent when the body is read, not before.
       for (const event of ["request", "checkContinue", "checkExpectation"]) {
         server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => {
           onRequest(message, response, server)
@@ -178,7 +181,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         ): Effect.Effect<Answer | undefined, never, R> =>
           Effect.flatMap(Effect.exit(Effect.interruptible(handle(request))), (exit) => {
             if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
-            // This fiber stays interrupted, so the late answer is made by one of its own.
+            // This fiber stays interrupted, so a new fiber makes the late answer.
             if (one.ending === "late") {
               return Effect.zipRight(
                 emit("request_deadline_exceeded", {}),
@@ -199,7 +202,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             const received = yield* readHead(message, entropy, body)
             const routed = app.route(received)
             const { clientIp, pattern, profile } = routed
-            // What anybody calls his requests is not what the log and the audit trail find them by.
+            // Any client can choose a request id, so only the id of a trusted proxy goes into the log and the audit
+            // trail.
             const isNamed = received.givenId !== undefined && routed.isProxied()
             const id = isNamed ? received.givenId : received.id
             const request = { ...received, id, clientIp }
@@ -255,7 +259,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           one.fiber.addObserver(() => finished(one))
         }
 
-        // From here on in one step: no request meets one half of the old settings and one of the new.
+        // All of this is one step, so that no request sees a mixture of old and new settings.
         yield* Effect.sync(() => {
           log = fork
           onRefused = ({ remoteAddress }, status) => {
@@ -283,7 +287,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       const cut = inFlight.size
       for (const one of inFlight) interrupt(one, "cut")
       socket.cut()
-      // A statement that the database does not answer is not interrupted: the process ends without it.
+      // A statement that the database does not answer cannot be interrupted: the process ends without waiting for it.
       if (inFlight.size > 0) yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), cutMillis)
       return cut
     })

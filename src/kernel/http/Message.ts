@@ -5,7 +5,7 @@ import type { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
 export interface Request {
   /** A new UUID, or the usable `x-request-id` of a trusted proxy. */
   readonly id: string
-  /** A usable `x-request-id`, whoever sent it. */
+  /** A usable `x-request-id` from any sender. */
   readonly givenId: string | undefined
   readonly method: string
   /** The request target exactly as received: routing decodes and normalises nothing. */
@@ -13,7 +13,10 @@ export interface Request {
   /** The target up to its query. */
   readonly path: string
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
-  /** Address of the connection's peer, IPv4 unwrapped from its mapped form; once it is routed, {@link Routed.clientIp}. */
+  /**
+   * The address of the connection's peer, with a mapped IPv4 address as plain IPv4. After routing, {@link
+   * Routed.clientIp}.
+   */
   readonly clientIp: string
   readonly userAgent: string | undefined
   /** Reads the body, up to the listener's bound in octets and seconds. */
@@ -27,23 +30,23 @@ export interface Answer {
   readonly body?: string | Uint8Array
 }
 
-/** Where a request has arrived, found once for all that asks: its answer, its records and its metrics. */
+/** The route of a request. It is found once, and the answer, the records and the metrics all use it. */
 export interface Routed<R> {
   /** The profile it is for, named in every record written while it is handled. */
   readonly profile: string | undefined
   /** The pattern of the route it matches, or {@link unmatched}. */
   readonly pattern: string
-  /** The address of whoever sent it: that of the peer, or what a trusted proxy says. */
+  /** The address of the client: that of the peer, or the one that a trusted proxy reports. */
   readonly clientIp: string
-  /** Whether the peer is a proxy whose word is taken. */
+  /** Whether the peer is a trusted proxy. */
   readonly isProxied: () => boolean
-  /** Its answer; the request names the client by then. */
+  /** Makes the answer. The request holds {@link Routed.clientIp} by then. */
   readonly handle: (request: Request) => Effect.Effect<Answer, never, R>
-  /** The answer when `handle` ran into the whole-request deadline and was interrupted. */
+  /** Makes the answer if the deadline of the whole request interrupted `handle`. */
   readonly late: (request: Request) => Effect.Effect<Answer, never, R>
 }
 
-/** What a listener serves: it is asked once for each request, with what the head says. */
+/** What a listener serves. `route` is called once for each request, with the parsed head. */
 export interface App<R> {
   readonly route: (received: Request) => Routed<R>
 }

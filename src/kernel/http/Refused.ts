@@ -1,6 +1,6 @@
 import { Data } from "effect"
 
-/* Why a request is refused before anybody has looked at what it asks for. */
+/* Why a request is refused before its content is looked at. */
 
 /** The body has more octets than the listener takes. */
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}

@@ -5,7 +5,7 @@ interface Network<T> {
   readonly hosts: Map<string, Set<T>>
 }
 
-/** The one with the greatest size, and of several the one that is there longest; `but` is left out. */
+/** The entry with the greatest size; of several, the oldest. The entry named `but` is left out. */
 const greatest = <V>(
   all: ReadonlyMap<string, V>,
   sizeOf: (one: V) => number,
@@ -26,11 +26,12 @@ const newest = <T>(holdings: ReadonlySet<T> | undefined): T | undefined => {
 }
 
 /**
- * What peers hold of something there is only so much of, and who has to let go when there is no more: the newest holding of
- * the host that holds most in the network that holds most. So whoever holds little always gets some, however much others
- * hold, and whoever holds most is refused. Where all hold the same, what is held longest goes.
+ * Counts what peers hold of a limited resource, and chooses the victim when nothing is left. The victim is the newest
+ * holding of the host that holds most, in the network that holds most. So a peer that holds little always gets some,
+ * however much others hold, and the peer that holds most is refused. If all hold the same, the peer that came first
+ * loses its newest holding.
  *
- * What is held for nobody (`undefined`), as by a proxy that stands for many, is counted and never let go.
+ * A holding without a peer (`undefined`), such as that of a proxy for many clients, is counted and is never a victim.
  */
 export class Shares<T> {
   #size = 0
@@ -41,7 +42,7 @@ export class Shares<T> {
     return this.#size
   }
 
-  /** Counts a holding; answers how to let go of it, which may be done twice. */
+  /** Counts a holding. Answers the function that releases it; a second call of that function has no effect. */
   add(peer: Peer | undefined, holding: T): () => void {
     this.#size++
     const leave = peer === undefined ? () => {} : this.#addFor(peer, holding)
@@ -69,7 +70,7 @@ export class Shares<T> {
     }
   }
 
-  /** What has to be let go for a newcomer; `undefined` when the newcomer itself has to go. */
+  /** The holding to release for a newcomer; `undefined` if the newcomer itself is to be refused. */
   victimOf(newcomer: Peer | undefined): T | undefined {
     const own = newcomer === undefined ? undefined : this.#networks.get(newcomer.network)
     const other = greatest(this.#networks, ({ size }) => size, newcomer?.network)

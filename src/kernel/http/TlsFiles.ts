@@ -11,7 +11,7 @@ import { readTextFile, removeLeftovers, said, writeNewFiles } from "../host/KeyF
 import { emit } from "../telemetry/EventLog.ts"
 import { currentSeconds } from "../Time.ts"
 
-/** The TLS files of a listener cannot be used, or the host did not let them be made. */
+/** The TLS files of a listener cannot be used, or the host does not allow to create them. */
 export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
   readonly detail: string
   readonly mayPass?: boolean
@@ -21,12 +21,12 @@ export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
   }
 }
 
-/** Where the pair is, and for whom it is generated when a file is missing. */
+/** Where the pair is, and the host for which it is generated if a file is missing. */
 export interface TlsFileSettings {
   readonly listener: "acme" | "admin"
   readonly cert_path: string
   readonly key_path: string
-  /** Host of the listener's base_url: SAN of a generated certificate. */
+  /** Host of the listener's base_url: the SAN of a generated certificate. */
   readonly host: string
 }
 
@@ -52,7 +52,7 @@ const readIfPresent = (path: string) =>
     Effect.mapError(unusable)
   )
 
-/** A lone file is moved away under a new name; nothing is ever overwritten. */
+/** Moves a file without its counterpart away under a new name. Nothing is ever overwritten. */
 const setAside = (path: string, now: number) =>
   Effect.tryPromise({
     try: async () => {
@@ -64,7 +64,7 @@ const setAside = (path: string, now: number) =>
     catch: (cause) => unwritable(path, cause instanceof Error ? cause.message : String(cause))
   })
 
-/** Generates the pair when a file is missing; answers whether it did. */
+/** Generates the pair if a file is missing. Answers whether it did. */
 export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path, listener } = settings
@@ -92,7 +92,7 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     return true
   })
 
-/** Reads the pair; one that does not parse or does not match is refused. */
+/** Reads the pair. Refuses a pair that does not parse or does not match. */
 export const load = (
   settings: TlsFileSettings
 ): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
@@ -104,7 +104,7 @@ export const load = (
     const key = (yield* Effect.mapError(readTextFile(key_path), unusable)).text
     const { fingerprint, notAfter, selfIssued } = yield* Effect.try({
       try: () => {
-        createSecureContext({ cert, key }) // refuses a key that is not the certificate's
+        createSecureContext({ cert, key }) // throws if the key does not belong to the certificate
         return readTlsCertificate(cert)
       },
       catch: () => new TlsUnusable({ detail: `server.tls: ${cert_path} and ${key_path} are no matching PEM pair.` })
@@ -118,7 +118,7 @@ export const load = (
     return { cert, key, notAfter }
   })
 
-/** Warns now and daily once the certificate is about to expire, for as long as the scope lives. */
+/** Checks now and then daily, as long as the scope lives, and warns if the certificate expires soon. */
 export const watchExpiry = (
   listener: TlsFileSettings["listener"],
   notAfter: Date

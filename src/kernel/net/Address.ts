@@ -59,18 +59,18 @@ const textOf = ({ value, width }: Bits): IpAddress => {
 export const parseAddress = (text: string): Option.Option<IpAddress> =>
   Option.fromNullable(bitsOf(text)).pipe(Option.map(textOf))
 
-/** 4 or 6. An IPv4-mapped address is of family 6: it is dialled as what it is. */
+/** 4 or 6. An IPv4-mapped address is of family 6, because it is dialled as IPv6. */
 export const familyOf = (ip: IpAddress): 4 | 6 => ip.includes(":") ? 6 : 4
 
 /** A range of addresses of one family. `text` is the entry as it was written. */
 export interface Cidr {
   readonly text: string
   readonly network: IpAddress
-  /** Leading bits that count, 0 to 32 or 128. Bits of `network` behind them are ignored. */
+  /** How many leading bits count, 0 to 32 or 128. The other bits of `network` are ignored. */
   readonly prefix: number
 }
 
-/** Reads `10.0.0.0/8`, `fe80::/10` or a single address, which is the range of itself. */
+/** Reads `10.0.0.0/8`, `fe80::/10` or a single address, which becomes a range of one address. */
 export const parseCidr = (text: string): Option.Option<Cidr> => {
   const [literal = "", length, ...rest] = text.split("/")
   const bits = bitsOf(literal)
@@ -80,7 +80,10 @@ export const parseCidr = (text: string): Option.Option<Cidr> => {
   return prefix > bits.width ? Option.none() : Option.some({ text, network: textOf(bits), prefix })
 }
 
-/** Whether the range holds the address. Families never match each other; unwrap first where that is meant. */
+/**
+ * Whether the range holds the address. An IPv4 range never holds an IPv6 address, nor the reverse; unwrap mapped
+ * addresses first if they should match.
+ */
 export const contains = (cidr: Cidr, ip: IpAddress): boolean => {
   const [network, candidate] = [bitsOf(cidr.network), bitsOf(ip)]
   if (network === undefined || candidate === undefined || network.width !== candidate.width) return false
@@ -97,7 +100,7 @@ export interface Comparable {
   readonly short: number
 }
 
-/** Reads an address of a peer: a zone is dropped, and an IPv4-mapped address becomes IPv4. */
+/** Reads an address of a peer. Drops the zone, and turns an IPv4-mapped address into IPv4. */
 export const comparable = (text: string): Comparable | undefined => {
   const bits = bitsOf(text.replace(/%.*$/, ""))
   if (bits === undefined) return undefined
@@ -107,8 +110,9 @@ export const comparable = (text: string): Comparable | undefined => {
 }
 
 /**
- * A list of ranges to look many addresses up in. Entries that are none are left out; the configuration refuses them. A
- * range of IPv4-mapped addresses is one of IPv4, which is what a {@link comparable} of them is.
+ * A list of ranges for the look-up of many addresses. Entries that are not ranges are left out; the configuration
+ * refuses them. A range of IPv4-mapped addresses counts as a range of IPv4, because {@link comparable} turns such
+ * addresses into IPv4.
  */
 export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable) => boolean => {
   const fours: Array<{ readonly network: number; readonly size: number }> = []
@@ -124,7 +128,7 @@ export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable)
     } else sixes.push({ network: leading, dropped })
   }
   return ({ short, value, width }) => {
-    // Loops, because this is asked for every rule of every request.
+    // Plain loops, because this runs for every rule of every request.
     if (width === 32) {
       for (const { network, size } of fours) if (short >= network && short < network + size) return true
       return false
@@ -134,7 +138,7 @@ export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable)
   }
 }
 
-/** The name whose PTR records name the hosts of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
+/** The DNS name that holds the PTR records of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
 export const pointerName = ({ text, value, width }: Comparable): string =>
   width === 32
     ? `${text.split(".").toReversed().join(".")}.in-addr.arpa`
@@ -143,8 +147,9 @@ export const pointerName = ({ text, value, width }: Comparable): string =>
 const low32 = 0xffff_ffffn
 
 /**
- * Where the networks of local-use NAT64 have an IPv4 address: behind a prefix of 96, 64, 56 or 48 bits, around the octet
- * that stays zero, with nothing behind it (RFC 6052 section 2.2). Which prefix is in use cannot be seen.
+ * The IPv4 addresses that a local-use NAT64 address may embed. They follow a prefix of 96, 64, 56 or 48 bits, leave out
+ * the octet that stays zero, and have only zeros after them (RFC 6052 section 2.2). The address does not show which
+ * prefix is in use.
  */
 const translated = (value: bigint): ReadonlyArray<bigint> => {
   const isOctetZero = ((value >> 56n) & 0xffn) === 0n
@@ -158,24 +163,24 @@ const translated = (value: bigint): ReadonlyArray<bigint> => {
   return [value & low32, ...around].filter((inner) => inner !== 0n)
 }
 
-/** The IPv4 addresses in an IPv6 one, as numbers. */
+/** The IPv4 addresses that an IPv6 address embeds, as numbers. */
 const within = (value: bigint): ReadonlyArray<bigint> => {
   const prefix = value >> 32n
-  // Unspecified and loopback are of the form too, but have nothing in them.
+  // The unspecified and the loopback address have this form too, but embed no IPv4 address.
   if (prefix === 0n) return value > 1n ? [value] : []
   if (prefix === 0xffffn || prefix === 0x0064_ff9b_0000_0000_0000_0000n) return [value & low32]
   if (value >> 80n === 0x0064_ff9b_0001n) return translated(value)
   if (value >> 112n === 0x2002n) return [(value >> 80n) & low32]
-  // The server, and the client with its bits turned over.
+  // The address of the server, and that of the client with its bits inverted.
   if (value >> 96n === 0x2001_0000n) return [(value >> 64n) & low32, ~value & low32]
   const host = (value >> 32n) & low32
   return host === 0x0000_5efen || host === 0x0200_5efen ? [value & low32] : []
 }
 
 /**
- * The IPv4 addresses a packet to `ip` may end at: inside an IPv4-mapped (`::ffff:0:0/96`), IPv4-compatible (`::/96`), NAT64
- * (`64:ff9b::/96` of RFC 6052, `64:ff9b:1::/48` of RFC 8215), 6to4 (`2002::/16`, RFC 3056), Teredo (`2001::/32`, RFC 4380)
- * or ISATAP (RFC 5214) address.
+ * The IPv4 addresses that a packet to `ip` may reach: those embedded in an IPv4-mapped (`::ffff:0:0/96`),
+ * IPv4-compatible (`::/96`), NAT64 (`64:ff9b::/96` of RFC 6052, `64:ff9b:1::/48` of RFC 8215), 6to4 (`2002::/16`, RFC
+ * 3056), Teredo (`2001::/32`, RFC 4380) or ISATAP (RFC 5214) address.
  */
 export const embedded = (ip: IpAddress): ReadonlyArray<IpAddress> => {
   const bits = bitsOf(ip)
@@ -192,8 +197,8 @@ export interface AddressPolicy {
 
 /**
  * The policy of challenge.denied_addresses and allowed_addresses: deny wins; an empty `allowed` allows the rest. An
- * address and those embedded in it must all pass. An entry that is no address or CIDR forbids everything rather than
- * nothing; the configuration refuses it before.
+ * address and those embedded in it must all pass. A denied entry that is not an address or CIDR forbids every address
+ * rather than none; the configuration refuses such an entry earlier.
  */
 export const makeAddressPolicy = (options: {
   readonly denied: ReadonlyArray<string>
@@ -220,22 +225,26 @@ export const makeAddressPolicy = (options: {
   }
 }
 
-/** Addresses tried for one connection (docs/protocol.md, "Addresses"). */
+/** How many addresses are tried for one connection (docs/protocol.md, "Addresses"). */
 export const maxCandidates = 4
 
-/** The addresses to try, in order: IPv6 before IPv4, without doubles, at most 4, one of them IPv4 if there is any. */
+/**
+ * The addresses to try, in order: IPv6 before IPv4, without duplicates, at most 4. One of them is IPv4 if there is any.
+ */
 export const candidates = (addresses: ReadonlyArray<IpAddress>): ReadonlyArray<IpAddress> => {
   const [four, six] = Array.partition(Array.dedupe(addresses), (ip) => familyOf(ip) === 6)
   return [...six.slice(0, maxCandidates - Math.min(1, four.length)), ...four].slice(0, maxCandidates)
 }
 
-/** A name server: where DNS queries go. */
+/** A name server that DNS queries are sent to. */
 export interface Nameserver {
   readonly address: IpAddress
   readonly port: number
 }
 
-/** Reads dns.resolver: `address`, `address:port` or `[v6]:port`; port 53 where none is stated. A host name is none. */
+/**
+ * Reads dns.resolver: `address`, `address:port` or `[v6]:port`. The default port is 53. A host name is not accepted.
+ */
 export const parseNameserver = (text: string): Option.Option<Nameserver> => {
   const [, wide, narrow, digits] = /^(?:\[([^\]]*)\]|([^:]*)):([0-9]{1,5})$/.exec(text) ?? []
   const port = digits === undefined ? 53 : Number(digits)

@@ -5,15 +5,15 @@ import { traced } from "../telemetry/Tracing.ts"
 import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
 import { direct, secure, sni, TlsFailed } from "./Connect.ts"
 
-/** One handshake and where to make it. */
+/** One handshake, and the address to make it with. */
 export interface AlpnPeerRequest extends ConnectRequest {
   /** SNI. */
   readonly name: string
-  /** The one application protocol offered. */
+  /** The only application protocol that is offered. */
   readonly protocol: string
 }
 
-/** What the other side showed in the handshake. */
+/** What the peer showed in the handshake. */
 export interface AlpnPeerAnswer {
   /** The protocol it chose; `undefined` when it chose none. */
   readonly protocol: string | undefined
@@ -37,13 +37,17 @@ const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
         protocol: typeof chosen === "string" ? chosen : undefined,
         certificate: tls.getPeerX509Certificate()?.raw
       }
-      // The handshake ends with what this side has yet to send; a server that resets then has still shown its answer.
+      // This side still has to send the last part of the handshake. A server that resets the connection then has
+      // already shown its answer.
       tls.end(() => settle("ended"))
     })
     return Effect.sync(() => tls.destroy())
   })
 
-/** The outside world of tls-alpn-01: one TLS handshake over a connection of its own, no session resumed, no data sent. */
+/**
+ * The network access of tls-alpn-01: one TLS handshake over a new connection, without session resumption and without
+ * data.
+ */
 export class AlpnPeer extends Context.Tag("acme/kernel/net/AlpnPeer")<AlpnPeer, {
   /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
   readonly meet: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
@@ -59,7 +63,7 @@ export class AlpnPeer extends Context.Tag("acme/kernel/net/AlpnPeer")<AlpnPeer, 
         )
     })
 
-  /** Answers from a function, which sees every request. */
+  /** Opens no socket: a function answers every request. */
   static readonly layerScripted = (
     script: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
   ): Layer.Layer<AlpnPeer> => Layer.succeed(this, { meet: script })

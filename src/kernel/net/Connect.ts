@@ -5,27 +5,27 @@ import * as Tls from "node:tls"
 import { codeOf } from "../host/Exhausted.ts"
 import type { IpAddress } from "./Address.ts"
 
-/** What failed, and the system's code for it where it has one. */
+/** What failed, and the system's error code if there is one. */
 interface Failure {
   readonly detail: string
   readonly code?: string | undefined
 }
 
-/** No TCP connection: refused, unreachable, or not within `connectMillis`. Another address may still do. */
+/** No TCP connection: refused, unreachable, or not within `connectMillis`. Another address may still work. */
 export class ConnectFailed extends Data.TaggedError("ConnectFailed")<Failure> {}
 
-/** The connection stood, but no TLS session came of it. */
+/** The TCP connection was established, but the TLS handshake failed. */
 export class TlsFailed extends Data.TaggedError("TlsFailed")<Failure> {}
 
-/** Where to connect. The address has been checked by the caller and is the one dialled. */
+/** Where to connect. The caller has checked the address, and exactly this address is dialled. */
 export interface ConnectRequest {
   readonly address: IpAddress
   readonly port: number
-  /** Bound of establishing the TCP connection, in ms; `undefined` where the caller's own bound suffices. */
+  /** Time limit for establishing the TCP connection, in ms; `undefined` if the caller's own limit suffices. */
   readonly connectMillis: number | undefined
 }
 
-/** A listener for errors that are told of in another way. */
+/** A listener for error events that are reported in another way. */
 export const ignore = () => {}
 
 const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
@@ -42,21 +42,21 @@ const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, Conn
     })
   ))
 
-/** A TCP connection to a literal address, so that nothing is looked up; destroyed with the scope. */
+/** A TCP connection to a literal address, so that no name is looked up. It is destroyed with the scope. */
 export const connect = (request: ConnectRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
   request.connectMillis === undefined ? dial(request) : dial(request).pipe(Effect.timeoutFail({
     duration: request.connectMillis,
     onTimeout: () => new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` })
   }))
 
-/** How a validation comes by its connection; the scheme and the name are those of what is validated. */
+/** How a validation gets its connection. The scheme and the name are those of the validated resource. */
 export type Dialer = (
   request: ConnectRequest,
   scheme: "http" | "https",
   name: string
 ) => Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope>
 
-/** Straight to the address. */
+/** Connects directly to the address. */
 export const direct: Dialer = (request) => connect(request)
 
 /** SNI carries names only, without the root dot (RFC 6066 section 3). */
@@ -65,13 +65,13 @@ const serverName = (host: string): string | undefined => {
   return name.startsWith("[") || Net.isIP(name) !== 0 ? undefined : name
 }
 
-// Finite-field groups are the other side's choice, and computing in a large one stops this thread for a second.
+// The other side chooses the finite-field group, and a computation in a large group blocks this thread for a second.
 const ciphers = `${Tls.DEFAULT_CIPHERS}:!DHE`
 const ecdhCurve = "X25519:P-256:P-384:P-521"
 
 /**
- * TLS 1.2 or later over a connection, with any certificate: what it proves is for the caller to judge. A connection that is
- * gone already is a failure at once, since TLS over it would never say so.
+ * TLS 1.2 or later over a connection, with any certificate: the caller judges what it proves. A connection that is
+ * already closed fails at once, because TLS over it would never report the failure.
  */
 export const secure = (
   socket: Net.Socket,
@@ -82,7 +82,7 @@ export const secure = (
   return tls
 }
 
-/** SNI, where the host has a name. */
+/** SNI, if the host is a name. */
 export const sni = (host: string): Pick<Tls.ConnectionOptions, "servername"> => {
   const servername = serverName(host)
   return servername === undefined ? {} : { servername }

@@ -14,20 +14,23 @@ import type { TxtChange } from "./dns/Update.ts"
 import { encodeUpdate } from "./dns/Update.ts"
 import { Resolver } from "./Resolver.ts"
 
-/** The server of a zone that takes updates, and the key it knows. */
+/** The server that accepts updates of a zone, and the key that it knows. */
 export interface UpdateServer {
-  /** A name or a literal, an IPv6 one without brackets. */
+  /** A name or an address literal; IPv6 without brackets. */
   readonly host: string
   readonly port: number
   readonly key: TsigKey
 }
 
-/** The zone is as it was, or nobody can say. `detail` holds no secret. */
+/** The zone is unchanged, or its state is unknown. `detail` holds no secret. */
 export class DnsUpdateFailed extends Data.TaggedError("DnsUpdateFailed")<{ readonly detail: string }> {}
 
 const failed = (detail: string) => new DnsUpdateFailed({ detail })
 
-/** How often a datagram is sent, and how long each one is waited for; a stream is waited for as long as all of them. */
+/**
+ * How often a datagram is sent, and how long the wait for each answer is. A stream has as much time as all datagrams
+ * together.
+ */
 const tries = 3
 const waitMillis = 2000
 const connectMillis = 2000
@@ -43,7 +46,9 @@ const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string>, DnsUpda
     ))
 }
 
-/** One datagram out, the first one back that carries its id; a connected socket takes them from the server alone. */
+/**
+ * Sends a datagram and takes the first answer that carries its id. A connected socket receives only from that server.
+ */
 const byDatagram = (address: string, port: number, message: Buffer): Effect.Effect<Buffer, DnsUpdateFailed> =>
   Effect.async((resume) => {
     const socket = Dgram.createSocket(address.includes(":") ? "udp6" : "udp4")
@@ -52,7 +57,7 @@ const byDatagram = (address: string, port: number, message: Buffer): Effect.Effe
       try {
         socket.close()
       } catch {
-        // It is.
+        // It is closed already.
       }
     }
     const settle = (result: Effect.Effect<Buffer, DnsUpdateFailed>) => {
@@ -104,7 +109,7 @@ const byStream = (
   message: Buffer
 ): Effect.Effect<Buffer, DnsUpdateFailed, Scope.Scope> =>
   Option.match(parseAddress(address), {
-    onNone: () => failed(`${address} is no address`),
+    onNone: () => failed(`${address} is not an address`),
     onSome: (literal) =>
       Effect.flatMap(
         Effect.mapError(connect({ address: literal, port, connectMillis }), ({ detail }) => failed(detail)),
@@ -128,7 +133,7 @@ const update = Effect.fnUntraced(
     const now = currentSeconds
     const { mac, signed } = yield* readable(sign(plain, key, yield* now))
     const first = yield* byDatagram(address, port, signed)
-    // What is cut off is not looked at: it is asked for again as a whole.
+    // The content of a truncated answer is not used: the whole answer is asked for again, over TCP.
     const isTruncated = Either.match(readMessage(first), {
       onLeft: () => first.length >= 12 && (first.readUInt16BE(2) & 0x0200) !== 0,
       onRight: (message) => message.isTruncated
@@ -141,11 +146,14 @@ const update = Effect.fnUntraced(
   Effect.scoped
 )
 
-/** Changes of zones at their server (RFC 2136), signed (RFC 8945), and told to have been made only by a signed answer. */
+/**
+ * Updates zones at their server (RFC 2136), with signed requests (RFC 8945). Only a signed answer proves that an update
+ * was made.
+ */
 export class DnsUpdate extends Context.Tag("acme/kernel/net/DnsUpdate")<DnsUpdate, {
   readonly update: (server: UpdateServer, change: TxtChange) => Effect.Effect<void, DnsUpdateFailed>
 }>() {
-  /** Over UDP, and TCP where the answer is cut off. */
+  /** Over UDP, and over TCP if the answer is truncated. */
   static readonly layer: Layer.Layer<DnsUpdate, never, Resolver | Entropy> = Layer.effect(
     this,
     Effect.map(Effect.context<Resolver | Entropy>(), (context) => ({

@@ -3,21 +3,21 @@ import * as Http from "node:http"
 import type * as Net from "node:net"
 import { codeOf } from "../host/Exhausted.ts"
 
-/** One HTTP/1.1 request over a connection of its own, which ends with it. */
+/** One HTTP/1.1 request over a connection of its own, which is closed after it. */
 export interface ExchangeRequest {
   readonly method: string
-  /** Path and query, percent-encoded ASCII; the whole URL towards a proxy. */
+  /** Path and query, percent-encoded ASCII. For a proxy, the whole URL. */
   readonly path: string
-  /** All of them, `Host` included; what is added is `Accept-Encoding: identity` and `Connection: close`. */
+  /** All headers, `Host` included. Only `Accept-Encoding: identity` and `Connection: close` are added. */
   readonly headers: { readonly [name: string]: string }
   readonly body?: string | Uint8Array | undefined
-  /** Octets of the answer's body at most; one more is read to see whether there was more. */
+  /** The most octets of the answer's body. One more octet is read, to see whether the body goes on. */
   readonly maxBytes: number
   /** Whether the body of a redirect (3xx) is left unread. */
   readonly skipsRedirects?: boolean
 }
 
-/** The answer, as it was sent: nothing is decompressed. */
+/** The answer as it was sent: nothing is decompressed. */
 export interface ExchangeAnswer {
   readonly status: number
   readonly headers: Http.IncomingHttpHeaders
@@ -29,20 +29,20 @@ export interface ExchangeAnswer {
 /** No complete, well-formed answer came. */
 export class ExchangeBroken extends Data.TaggedError("ExchangeBroken")<{
   readonly detail: string
-  /** The system's code, where it has one. */
+  /** The system's error code, if there is one. */
   readonly code?: string | undefined
-  /** A header has a value that no header can have; nothing was sent. */
+  /** A header value contains characters that HTTP does not allow. Nothing was sent. */
   readonly isUnsendable?: boolean
 }> {}
 
-/** Octets of one response head (start line and headers). */
+/** The most octets of one response head (start line and headers). */
 const maxHeadBytes = 16_384
-/** Interim (1xx) answers before the final one. */
+/** The most interim (1xx) answers before the final one. */
 const maxInterim = 16
 
 /**
- * Sends the request over `stream` and reads the answer: no pool, no cookies, no redirect followed. The head and the body
- * are bounded, the time is not. Interruption destroys the stream.
+ * Sends the request over `stream` and reads the answer: no pool, no cookies, no redirect followed. The size of the head
+ * and of the body is bounded, the time is not. Interruption destroys the stream.
  */
 export const exchange = (
   stream: Net.Socket,
@@ -52,7 +52,7 @@ export const exchange = (
     const { body, headers, maxBytes, method, path, skipsRedirects = false } = request
     const ask = () =>
       Http.request({
-        // Without an agent neither a pool nor the proxy variables of the environment have a part in it.
+        // Without an agent, neither a pool nor the proxy variables of the environment apply.
         createConnection: () => stream,
         method,
         path,
@@ -65,7 +65,7 @@ export const exchange = (
     try {
       outgoing = ask()
     } catch {
-      return resume(new ExchangeBroken({ detail: "a header has a value that no header can have", isUnsendable: true }))
+      return resume(new ExchangeBroken({ detail: "a header value has a forbidden character", isUnsendable: true }))
     }
     const close = () => {
       outgoing.destroy()

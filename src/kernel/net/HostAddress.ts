@@ -3,7 +3,9 @@ import { lookup } from "node:dns"
 import type { Comparable } from "./Address.ts"
 import { comparable } from "./Address.ts"
 
-/** The address a host of this machine's is bound at: a literal's own, and what the system says of a name, if anything. */
+/**
+ * The address at which a host of this machine is bound: a literal itself, or the system's answer for a name, if any.
+ */
 export const hostAddress = (host: string): Effect.Effect<Comparable | undefined> =>
   Effect.async((resume) => {
     lookup(host, (error, address) => resume(Effect.succeed(error === null ? comparable(address) : undefined)))

@@ -5,15 +5,15 @@ import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
 import { direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
 import { exchange } from "./Exchange.ts"
 
-/** One GET and where to send it. The address has been checked by the caller and is the one dialled. */
+/** One GET, and where to send it. The caller has checked the address, and exactly this address is dialled. */
 export interface HttpGetRequest extends ConnectRequest {
   /** TLS 1.2 or later, any certificate; SNI is the name of `host`. */
   readonly secure: boolean
-  /** The Host header, verbatim: a name or a literal (IPv6 in brackets), with a port where the URL has one. */
+  /** The Host header, verbatim: a name or a literal (IPv6 in brackets), with a port if the URL has one. */
   readonly host: string
   /** Path and query, percent-encoded ASCII. */
   readonly path: string
-  /** Bytes of body returned at most; one more is read to see whether there was more. */
+  /** The most bytes of body that are returned. One more byte is read, to see whether the body goes on. */
   readonly maxBytes: number
 }
 
@@ -27,10 +27,10 @@ export interface HttpAnswer {
   readonly truncated: boolean
 }
 
-/** The connection stood, but no complete, well-formed HTTP/1 answer came over it. */
+/** The connection was established, but no complete, well-formed HTTP/1 answer came over it. */
 export class ExchangeFailed extends Data.TaggedError("ExchangeFailed")<{
   readonly detail: string
-  /** The system's code, where it has one. */
+  /** The system's error code, if there is one. */
   readonly code?: string | undefined
 }> {}
 
@@ -56,14 +56,14 @@ const ask = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) => 
 }
 
 /**
- * The outside world of http-01: one GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
- * redirects, no decompression, a bounded head and body, and nothing but the given address is dialled.
+ * The network access of http-01: one GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
+ * redirects, no decompression. The head and the body are bounded, and only the given address is dialled.
  */
 export class HttpGet extends Context.Tag("acme/kernel/net/HttpGet")<HttpGet, {
   /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
   readonly get: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
 }>() {
-  /** Over sockets, calling itself `acme-svc/<version>`. */
+  /** Over sockets, with the user agent `acme-svc/<version>`. */
   static readonly layer = (version: string, dialer: Dialer = direct): Layer.Layer<HttpGet> =>
     Layer.succeed(this, {
       get: (request) =>
@@ -78,7 +78,7 @@ export class HttpGet extends Context.Tag("acme/kernel/net/HttpGet")<HttpGet, {
         )
     })
 
-  /** Answers from a function, which sees every request. */
+  /** Opens no socket: a function answers every request. */
   static readonly layerScripted = (
     script: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
   ): Layer.Layer<HttpGet> => Layer.succeed(this, { get: script })

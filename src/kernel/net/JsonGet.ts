@@ -5,22 +5,22 @@ import { Web } from "./Web.ts"
 /** One GET of a JSON document from a service the operator trusts. */
 export type JsonGetRequest = Required<Omit<WebRequest, "method" | "body">>
 
-/** What came back. The body of anything but a 2xx is not looked at. */
+/** The answer. The body is read only if the status is 2xx. */
 export interface JsonAnswer {
   readonly status: number
   readonly json: unknown
 }
 
-/** No answer, or none that could be read. `detail` names neither URL nor headers. */
+/** No answer, or an answer that could not be read. `detail` names neither URL nor headers. */
 export class JsonGetFailed extends Data.TaggedError("JsonGetFailed")<{ readonly detail: string }> {}
 
 const failed = (detail: string) => new JsonGetFailed({ detail })
 
-// The parser's own words would quote the document.
+// The parser's own message is not used, because it would quote the document.
 const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
   Effect.try({
     try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)),
-    catch: () => failed("answers with something that is no JSON")
+    catch: () => failed("answers with something that is not JSON")
   })
 
 const get = (web: Web["Type"], request: JsonGetRequest): Effect.Effect<JsonAnswer, JsonGetFailed> =>
@@ -35,7 +35,7 @@ const get = (web: Web["Type"], request: JsonGetRequest): Effect.Effect<JsonAnswe
     return { status, json: yield* parse(body) }
   })
 
-/** Questions to inventories. */
+/** Gets JSON documents from services of the operator, such as inventories. */
 export class JsonGet extends Context.Tag("acme/kernel/net/JsonGet")<JsonGet, {
   readonly get: (request: JsonGetRequest) => Effect.Effect<JsonAnswer, JsonGetFailed>
 }>() {

@@ -1,15 +1,16 @@
 import { comparable } from "./Address.ts"
 
 /**
- * Whom a share of something bounded is counted for: one host, and the network around it, for whoever has many addresses.
- * An IPv4 host is its address in its /24. An IPv6 host has a /64, since it may take any address in there, in a /48.
+ * The unit in which shares of a bounded resource are counted: one host, and the network around it, because one client
+ * may have many addresses. An IPv4 host is one address, and its network a /24. An IPv6 host is a /64, because it may
+ * use any address in it, and its network a /48.
  */
 export interface Peer {
   readonly host: string
   readonly network: string
 }
 
-/** The peer an address belongs to; text that is no address is a peer of its own. */
+/** The peer that an address belongs to. A text that is not an address is a peer of its own. */
 export const peerOf = (address: string): Peer => {
   if (!address.includes(":")) return { host: address, network: address.slice(0, address.lastIndexOf(".")) }
   const read = comparable(address)

@@ -1,14 +1,17 @@
 import { Redacted } from "effect"
 import { comparable, makeAddressSet, parseAddress, parseCidr } from "./Address.ts"
 
-/* Forward proxies (docs/operations.md, "Through a forward proxy"): how they are written, which requests go through one. */
+/*
+ * Forward proxies (docs/operations.md, "Through a forward proxy"): how they are written, and which requests go through
+ * one.
+ */
 
 /** A forward proxy. */
 export interface ForwardProxy {
-  /** A name or a literal, an IPv6 one without brackets. */
+  /** A name or an address literal; IPv6 without brackets. */
   readonly host: string
   readonly port: number
-  /** Value of Proxy-Authorization, where the URL has a user part. */
+  /** The value of Proxy-Authorization, if the URL has a user part. */
   readonly authorization: Redacted.Redacted<string> | undefined
 }
 
@@ -40,13 +43,16 @@ export const maskedProxy = (text: string): string => text.replace(/^(http:\/\/)[
 
 const domain = /^\.?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i
 
-/** Whether a text may stand in a list of what is reached directly: `*`, a domain, an address or a range, without a port. */
+/**
+ * Whether a text is a valid entry of a list of directly reached hosts: `*`, a domain, an address or a range, without a
+ * port.
+ */
 export const isExemption = (text: string): boolean =>
   text === "*" || parseCidr(text)._tag === "Some" || (domain.test(text) && parseAddress(text)._tag === "None")
 
 /**
- * Whether a host is reached directly. A domain stands for itself and what is below it, with a dot in front for what is
- * below it alone; ranges are compared with literal addresses. Entries that are none of that are nobody's.
+ * Whether a host is reached directly. A domain matches itself and the names below it; with a dot in front, only the
+ * names below it. Ranges are compared with literal addresses. Other entries match no host.
  */
 export const makeExempt = (entries: ReadonlyArray<string>): (host: string) => boolean => {
   const isAll = entries.includes("*")
@@ -64,14 +70,14 @@ export const makeExempt = (entries: ReadonlyArray<string>): (host: string) => bo
   }
 }
 
-/** Where proxies are named: the keys `proxy.*`, or the variables programs share. */
+/** A source that names proxies: the keys `proxy.*`, or the environment variables that many programs share. */
 export interface ProxySource {
   readonly http_url: string
   readonly https_url: string
   readonly no_proxy: ReadonlyArray<string>
 }
 
-/** The proxies in force, as an operator is told of them. */
+/** The proxies in force, in the form shown to operators. */
 export interface ProxiesShown {
   readonly http: string | undefined
   readonly https: string | undefined
@@ -79,7 +85,7 @@ export interface ProxiesShown {
   readonly source: "config" | "environment" | "both"
 }
 
-/** Which proxy a request goes through, by its scheme and the host it is for. */
+/** The proxy that a request goes through, by its scheme and its host. */
 export type ProxyOf = (scheme: "http" | "https", host: string) => ForwardProxy | undefined
 
 const routes = ({ http_url, https_url, no_proxy }: ProxySource): ProxyOf => {
@@ -89,8 +95,8 @@ const routes = ({ http_url, https_url, no_proxy }: ProxySource): ProxyOf => {
 }
 
 /**
- * The routes of outbound requests: key by key the configuration's, else the environment's. Validations of challenges go
- * through a proxy only when the configuration itself names one.
+ * The routes of outbound requests. For each key the configuration comes first, then the environment. Validations of
+ * challenges go through a proxy only if the configuration itself names one.
  */
 export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
   const taken: Array<"config" | "environment"> = []
@@ -118,5 +124,5 @@ export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
   }
 }
 
-/** {@link makeProxies} without any. */
+/** Routes without any proxy. */
 export const noProxies: ProxyOf = () => undefined

@@ -12,11 +12,11 @@ import { Resolver } from "./Resolver.ts"
 /** No connection to a host. `detail` names no secret. */
 export class Unreached extends Data.TaggedError("Unreached")<{
   readonly detail: string
-  /** The system's code, where it has one. */
+  /** The system's error code, if there is one. */
   readonly code?: string | undefined
 }> {}
 
-/** Addresses of a host: a literal is its own, a name is asked for in the DNS. */
+/** The addresses of a host: a literal itself, or the DNS records of a name. */
 const addressesOf = Effect.fnUntraced(function*(host: string) {
   const literal = comparable(host)
   if (literal !== undefined) return [literal.text]
@@ -31,7 +31,7 @@ const addressesOf = Effect.fnUntraced(function*(host: string) {
 
 const connectMillis = 2000
 
-/** A connection to a host by name or literal (an IPv6 one without brackets): its addresses in turn. */
+/** A connection to a host by name or literal (IPv6 without brackets). Tries its addresses one after another. */
 export const reach = (
   host: string,
   port: number
@@ -73,7 +73,7 @@ const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: 
     request.once("response", ({ statusCode }) => failed(`answers ${statusCode}`))
     request.once("connect", ({ statusCode }, stream: Net.Socket, early) => {
       if (statusCode === undefined || statusCode < 200 || statusCode > 299) return failed(`answers ${statusCode}`)
-      // Whoever is at the other end has yet to be spoken to.
+      // Nothing has been sent to the host yet, so it cannot have answered.
       if (early.length > 0) return failed("answers with more than its answer")
       request.removeAllListeners()
       resume(Effect.succeed(stream.on("error", ignore)))
@@ -101,8 +101,8 @@ export const reachThrough = (
   )
 
 /**
- * Connections of validations: to the checked address, by a tunnel where a proxy is named for the scheme and neither the
- * name nor the address is reached directly.
+ * Makes the connections of validations, to the checked address. They go through a tunnel if a proxy is named for the
+ * scheme and neither the name nor the address is exempt from it.
  */
 export const throughProxies = (proxyOf: ProxyOf): Effect.Effect<Dialer, never, Resolver> =>
   Effect.map(Resolver, (resolver) => (request, scheme, name) => {

@@ -7,29 +7,33 @@ import { familyOf, parseAddress, parseNameserver, pointerName } from "./Address.
 
 /**
  * The DNS did not answer with records: SERVFAIL, a refusal, no server, no reply, or no such name where that matters.
- * `code` is the resolver's word (`ESERVFAIL`, `ETIMEOUT`, ...), for logs; or the system's, where this host could not ask.
+ * `code` is the resolver's code (`ESERVFAIL`, `ETIMEOUT`, ...), for logs. If this host could not ask, it is the
+ * system's code.
  */
 export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
   readonly name: string
   readonly code: string
 }> {}
 
-/** Addresses of a name and how many seconds they may be kept: the least any of the records says, 0 without records. */
+/**
+ * The addresses of a name, and how many seconds they may be kept: the smallest TTL of the records, 0 without records.
+ */
 export interface TimedAddresses {
   readonly addresses: ReadonlyArray<IpAddress>
   readonly seconds: number
 }
 
-/** Aliases followed when a name has them and no record. */
+/** How many aliases are followed if a name has aliases but no record. */
 const longestChain = 16
 
 /** How long the second address family may take once the first has given addresses, in ms. */
 const grace = 1000
 
 /**
- * One question and its answers; no record of the type is an empty list. Every question has a resolver object
- * of its own: nothing is cached, interruption cancels it, and no thread of the pool waits (c-ares, never getaddrinfo,
- * so neither hosts file nor search list is read). Retransmission goes on for minutes: the caller's budget is the bound.
+ * Asks one question. If there is no record of the type, the answer is an empty list. Every question has a resolver
+ * object of its own: nothing is cached, interruption cancels it, and no thread of the pool waits (c-ares, never
+ * getaddrinfo, so neither hosts file nor search list is read). Retransmission goes on for minutes: the caller's budget
+ * is the bound.
  */
 const ask = (server: Option.Option<Nameserver>) =>
 <A>(
@@ -52,16 +56,17 @@ const ask = (server: Option.Option<Nameserver>) =>
     })
     return Effect.sync(() => resolver.cancel())
   }).pipe(
-    // What there was none of a moment ago may be there again, and then nothing else would tell the two apart.
+    // ECONNREFUSED may have come from a shortage of descriptors that is already over, and nothing else would show that.
+    // So the question is asked once more.
     Effect.retry({ times: 1, while: (error: ResolveFailed) => error.code === Dns.CONNREFUSED })
   )
 
-/** No server has said anything; the resolver says so as well when it could not open a socket to ask. */
+/** The codes for "no server has answered". The resolver also uses them if it could not open a socket to ask. */
 const unanswered: ReadonlySet<string | undefined> = new Set([Dns.CONNREFUSED, Dns.TIMEOUT, Dns.NOMEM, Dns.FILE])
 
 const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
-/** RFC 6761 section 6.3: `localhost` and everything below it is the loopback interface, whatever a server might say. */
+/** RFC 6761 section 6.3: `localhost` and every name below it is the loopback interface. No server is asked. */
 const isLocalhost = (name: string) => /(?:^|\.)localhost\.?$/i.test(name)
 const loopback = Array.filterMap(["::1", "127.0.0.1"], parseAddress)
 
@@ -111,7 +116,7 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
       Effect.catchIf(noSuchName, () => Effect.succeed([]))
     )
 
-  /** Whether the aliases of a name lead back to one of them, so that no server can say what is at their end. */
+  /** Whether the aliases of a name form a loop, so that no server can find their end. */
   const isLoop = Effect.fnUntraced(function*(name: string) {
     const seen = new Set<string>()
     let at: string | undefined = name.toLowerCase()
@@ -143,35 +148,36 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
   }
 }
 
-/** The DNS as validators, policy checks and reports see it. */
+/** The DNS for validators, policy checks and reports. */
 export class Resolver extends Context.Tag("acme/kernel/net/Resolver")<Resolver, {
   /**
-   * A and AAAA records of exactly this name (no search list), AAAA first. Empty when the name has none. Fails only when
-   * neither family gave an address. No timeout of its own; interruption cancels the queries.
+   * A and AAAA records of exactly this name (no search list), AAAA first. Empty if the name has none. Fails only if a
+   * query failed and neither family gave an address. No timeout of its own; interruption cancels the queries.
    */
   readonly addresses: (name: string) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
-  /** The addresses of one family, with the time they may be kept. Otherwise as {@link addresses}. */
+  /** The addresses of one family, and how long they may be kept. Otherwise like {@link addresses}. */
   readonly timedAddresses: (name: string, family: 4 | 6) => Effect.Effect<TimedAddresses, ResolveFailed>
-  /** Names an address has by its PTR records; empty when it has none. Otherwise as {@link addresses}. */
+  /** The names in the PTR records of an address; empty if it has none. Otherwise like {@link addresses}. */
   readonly pointers: (ip: Comparable) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
   /**
-   * TXT records of exactly this name, aliases followed by the server asked, the strings of a record joined. Empty when
-   * the name has none; a name that does not exist is a failure, `ENOTFOUND`. Otherwise as {@link addresses}.
+   * TXT records of exactly this name, with the strings of each record joined. The name server follows aliases. Empty if
+   * the name has none; a name that does not exist is a failure, `ENOTFOUND`. Otherwise like {@link addresses}.
    */
   readonly texts: (name: string) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
 }>() {
-  /** Asks the server of dns.resolver, or the system's name servers when it is empty. */
+  /** Asks the server of dns.resolver, or the system's name servers if that key is empty. */
   static readonly layer = (resolver: string): Layer.Layer<Resolver> => {
     if (resolver === "") return Layer.sync(this, () => make(Option.none()))
     return Option.match(parseNameserver(resolver), {
-      onNone: () => Layer.die(`dns.resolver is no address: ${resolver}`),
+      onNone: () => Layer.die(`dns.resolver is not an address: ${resolver}`),
       onSome: (server) => Layer.sync(this, () => make(Option.some(server)))
     })
   }
 
   /**
-   * Answers from tables, which keep for no time; a name that is not in the first has no addresses, one not in the second
-   * does not exist, and an address not in the third has no name.
+   * Answers from tables, with addresses that may be kept for 0 seconds. A name that is not in the first table has no
+   * addresses. A name that is not in the second table does not exist. An address that is not in the third table has no
+   * name.
    */
   static readonly layerStatic = (
     zone: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed },

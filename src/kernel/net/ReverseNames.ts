@@ -7,10 +7,10 @@ import { makeTurns } from "./Turns.ts"
 const isLoopback = makeAddressSet(["127.0.0.0/8", "::1"])
 const longestName = 253
 const mostKept = 10_000
-/** Look-ups under way: each costs whoever asks for it a wait, and the name server a question. */
+/** The most look-ups at once: each costs its caller a wait, and the name server a question. */
 const mostAtOnce = 64
 
-/** What is known of an address, and for how long. */
+/** The name of an address, if it has one, and how long this is remembered. */
 interface Found {
   readonly name: string | undefined
   readonly life: Duration.DurationInput
@@ -20,14 +20,15 @@ const named = (name: string): Found => ({ name: name.slice(0, longestName), life
 const nameless: Found = { name: undefined, life: "1 minute" }
 const unasked: Found = { name: undefined, life: "1 second" }
 
-/** The names clients' addresses have in the DNS, as they are stamped into rows (`audit.reverse_dns`). */
+/** The DNS names of clients' addresses, which are written into rows (`audit.reverse_dns`). */
 export class ReverseNames extends Context.Tag("acme/kernel/net/ReverseNames")<ReverseNames, {
   /**
-   * Looks for the first PTR name of an address, unless it is remembered whether it has one. Ends when it is found, the time
-   * is up, or too many others are being looked for. Whoever waits should hold nothing that others wait for.
+   * Looks up the first PTR name of an address, unless the result is remembered. Ends when the answer has come, when the
+   * time is up, or at once if too many other look-ups are under way. The caller should hold nothing that others wait
+   * for.
    */
   readonly look: (ip: string) => Effect.Effect<void>
-  /** What has been found by {@link look}, at once; `undefined` when that is nothing, or was long ago. */
+  /** The name that {@link look} has found, without a wait; `undefined` if it found none, or found it too long ago. */
   readonly of: (ip: string | undefined) => Effect.Effect<string | undefined>
 }>() {
   static readonly layer = (
@@ -71,7 +72,7 @@ export class ReverseNames extends Context.Tag("acme/kernel/net/ReverseNames")<Re
             return Effect.flatMap(known.getOptionComplete(key), (found) =>
               Option.isSome(found)
                 ? Effect.void
-                // Whoever goes away must not end the look-up others wait for.
+                // A caller that is interrupted must not end the look-up that others wait for.
                 : Effect.asVoid(Effect.flatMap(Effect.forkIn(known.get(key), scope), Fiber.join)))
           },
           of: (ip) => {

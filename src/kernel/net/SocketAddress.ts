@@ -19,7 +19,10 @@ const split = (text: string): HostPort | undefined => {
   return { host, port }
 }
 
-/** Whether the text is a host name; a name whose last label is a number would be read as an IPv4 address and is none. */
+/**
+ * Whether the text is a host name. A name whose last label is a number does not count: it would be read as an IPv4
+ * address.
+ */
 const isHostName = (text: string): boolean => hostName.test(text) && !/(?:^|\.)[0-9]+$/.test(text)
 
 /** Reads `[::]:3000`, `127.0.0.1:0` or `host:3000`; `undefined` for anything else. Port 0 asks for a free one. */

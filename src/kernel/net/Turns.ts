@@ -1,34 +1,36 @@
 import { Effect, FiberRef, Option } from "effect"
 import type { Peer } from "./Peer.ts"
 
-/** For whom the fiber works; `undefined` for the service itself, and for a proxy that stands for many. */
+/**
+ * The peer that the fiber works for; `undefined` for the service itself, and for a proxy that stands for many clients.
+ */
 export const currentPeer: FiberRef.FiberRef<Peer | undefined> = FiberRef.unsafeMake<Peer | undefined>(undefined)
 
-/** A bound on how much is done at once, shared among those it is done for ({@link currentPeer}). */
+/** A bound on the work that is done at once, shared among the peers it is done for ({@link currentPeer}). */
 export interface Turns {
-  /** Does `self` once there is a turn for it. The turn returns on every exit. */
+  /** Runs `self` once there is a turn for it. Every exit returns the turn. */
   readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** The same, or `otherwise` where none comes in so many milliseconds. */
+  /** Like `take`, but runs `otherwise` if no turn comes within `millis`. */
   readonly takeWithin: <A, E, R, B, E2, R2>(
     millis: number,
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
-  /** The same, or `otherwise` where there is none now. */
+  /** Like `take`, but runs `otherwise` if there is no turn now. */
   readonly takeIfFree: <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
 }
 
-/** What somebody holds or waits for. The turn is given in one step, so that no interruption falls in between. */
+/** A turn that a fiber holds or waits for. It is given in one step, so that no interruption can occur in between. */
 interface Ticket {
   readonly peer: Peer | undefined
   held: boolean
   called: () => void
 }
 
-/** A host, or a network, takes a turn only while it has fewer than so many times the free ones. */
+/** A host, or a network, gets a turn only while it holds fewer turns than this many times the free ones. */
 const hostToFree = 2
 const networkToFree = 4
 
@@ -37,7 +39,7 @@ class Bound {
   /** Turns held, by host and by network. */
   readonly #hosts = new Map<string, number>()
   readonly #networks = new Map<string, number>()
-  /** Who waits, by host, in the order they came. */
+  /** The tickets that wait, by host, in the order they came. */
   readonly #waiting = new Map<string, Set<Ticket>>()
 
   constructor(turns: number) {
@@ -91,12 +93,15 @@ class Bound {
     const beside = this.#waiting.get(host)
     if (beside === undefined) return
     beside.delete(ticket)
-    // Whoever has been served goes behind the others.
+    // A host that has been served goes behind the others.
     this.#waiting.delete(host)
     if (beside.size > 0) this.#waiting.set(host, beside)
   }
 
-  /** Of those there is a turn for, one of whoever has fewest: by network, then by host, then who came first. */
+  /**
+   * Among the tickets that may have a turn, one of the peer with the fewest turns: by network, then by host, then by
+   * arrival.
+   */
   #next(): Ticket | undefined {
     if (this.#free === 0) return undefined
     let found: Ticket | undefined
@@ -119,9 +124,9 @@ const add = (counts: Map<string, number>, name: string, by: number): void => {
 }
 
 /**
- * So many turns at once. One host, or the hosts of one network, never have all of them: some are left for a newcomer,
- * however long the others' work takes, and of those who wait the one with the fewest turns is next. A lone host has two
- * thirds of them, a lone network four fifths.
+ * Makes a bound of `count` turns at once. One host, or the hosts of one network, never have all of them: some are left
+ * for a newcomer, however long the others' work takes. Among the waiting peers, the one with the fewest turns is next.
+ * A lone host gets at most two thirds of the turns, a lone network four fifths.
  */
 export const makeTurns = (count: number): Turns => {
   const bound = new Bound(count)

@@ -19,27 +19,30 @@ export interface WebRequest {
   /** Secrets go here and nowhere else: neither errors nor logs show them. */
   readonly headers: { readonly [name: string]: string }
   readonly body?: string | Uint8Array | undefined
-  /** PEM roots beside the public ones. */
+  /** PEM roots that are trusted in addition to the public ones. */
   readonly roots?: ReadonlyArray<string>
-  /** Any certificate will do. */
+  /** Any certificate is accepted. */
   readonly anyCertificate?: boolean
-  /** Bytes of body read at most. */
+  /** The most bytes of body that are read. */
   readonly maxBytes: number
 }
 
-/** What came back; redirects are answers like any other. */
+/** The answer. A redirect is an answer like any other. */
 export type WebAnswer = ExchangeAnswer
 
-/** No answer, or none that could be read. `detail` names neither URL nor headers. */
+/** No answer, or an answer that could not be read. `detail` names neither URL nor headers. */
 export class WebFailed extends Data.TaggedError("WebFailed")<{
   readonly detail: string
-  /** Nothing of the request was sent: whoever was asked does not know of it. */
+  /** Nothing of the request was sent, so the service does not know of it. */
   readonly unsent?: boolean
 }> {}
 
 const failed = (detail: string, unsent = false) => new WebFailed({ detail, unsent })
 
-/** A connection to the service, and the proxy it goes to instead where the request has to say so itself. */
+/**
+ * A connection to the service. `over` is the proxy if the connection goes to a proxy that reads the request itself,
+ * without a tunnel.
+ */
 const reached = Effect.fnUntraced(function*({ url }: WebRequest, proxyOf: ProxyOf) {
   const isSecure = url.protocol === "https:"
   const host = url.hostname.replace(/^\[|\]$/g, "")
@@ -60,8 +63,8 @@ const reached = Effect.fnUntraced(function*({ url }: WebRequest, proxyOf: ProxyO
 type Trusted = (roots: ReadonlyArray<string>) => Tls.SecureContext
 
 /**
- * Whatever the runtime trusts, NODE_EXTRA_CA_CERTS included, and with roots of one's own the public ones beside them. Each is
- * made once: reading every root again costs a request tens of milliseconds.
+ * Without roots: all that the runtime trusts, NODE_EXTRA_CA_CERTS included. With roots: these and the public ones. Each
+ * context is made once, because reading every root again costs a request tens of milliseconds.
  */
 const makeTrusted = (): Trusted => {
   const made = new Map<string, Tls.SecureContext>()
@@ -119,13 +122,13 @@ const ask = (
 }
 
 /**
- * Requests to services of the operator's choice: one connection each, through a forward proxy where there is one for them,
- * no redirect followed, nothing decompressed, no bound of its own.
+ * Sends requests to services of the operator's choice: one connection each, through a forward proxy if one is in force
+ * for them. No redirect is followed, nothing is decompressed, and there is no time limit of its own.
  */
 export class Web extends Context.Tag("acme/kernel/net/Web")<Web, {
   readonly send: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
 }>() {
-  /** Over sockets, calling itself `acme-svc/<version>`. */
+  /** Over sockets, with the user agent `acme-svc/<version>`. */
   static readonly layer = (version: string, proxyOf: ProxyOf = noProxies): Layer.Layer<Web, never, Resolver> =>
     Layer.effect(
       this,
@@ -147,7 +150,7 @@ export class Web extends Context.Tag("acme/kernel/net/Web")<Web, {
       })
     )
 
-  /** Answers from a function, which sees every request. */
+  /** Opens no socket: a function answers every request. */
   static readonly layerScripted = (
     script: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
   ): Layer.Layer<Web> => Layer.succeed(this, { send: script })

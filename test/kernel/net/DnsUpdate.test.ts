@@ -134,7 +134,7 @@ const disbelieved: ReadonlyArray<readonly [fault: UpdateFault, says: RegExp]> = 
   ["other-key", /^the answer is signed with another key or algorithm$/],
   ["other-algorithm", /^the answer is signed with another key or algorithm$/],
   ["short-mac", /^the signature of the answer does not verify$/],
-  ["trailing", /^the message goes on behind its end$/],
+  ["trailing", /^the message has octets after its end$/],
   ["garbage", /^the message /]
 ]
 

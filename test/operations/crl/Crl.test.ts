@@ -910,7 +910,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const [failure] = said("local_ca_crl_export_failed")
         assert.match(
           String(failure?.["error"]),
-          /ca\.crl\.lock: other processes have had the lock in turn for 5 s; .* tried again every 30 s$/
+          /ca\.crl\.lock: other processes have held the lock, one after another, for 5 s; .* tried again every 30 s$/
         )
       }))
 

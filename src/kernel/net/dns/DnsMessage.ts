@@ -2,10 +2,10 @@ import { Data, Either } from "effect"
 
 /* The wire form of DNS messages (RFC 1035 section 4), as far as updates (RFC 2136) and their signatures need it. */
 
-/** Octets that are no DNS message, or a name that has no wire form. */
+/** The octets are not a DNS message, or a name has no wire form. */
 export class DnsFault extends Data.TaggedError("DnsFault")<{ readonly detail: string }> {}
 
-/** Types and classes. */
+/** Numbers of record types and classes. */
 export const rr = { soa: 6, txt: 16, tsig: 250, classIn: 1, classNone: 254, classAny: 255 } as const
 
 /** RCODEs with their mnemonics (RFC 1035, RFC 2136, RFC 8945). */
@@ -42,7 +42,7 @@ export const uint32 = (value: number): Buffer => {
   return octets
 }
 
-/** A name without compression, in lower case as signatures want it; a final dot is taken for granted. */
+/** The wire form of a name, without compression, in lower case as signatures require. A final dot may be left out. */
 export const encodeName = (name: string): Either.Either<Buffer, DnsFault> => {
   const bare = name.replace(/\.$/, "").toLowerCase()
   const labels = bare === "" ? [] : bare.split(".").map((label) => Buffer.from(label, "latin1"))
@@ -55,9 +55,9 @@ export const encodeName = (name: string): Either.Either<Buffer, DnsFault> => {
     : Either.right(octets)
 }
 
-/** A resource record where it stands in a message. */
+/** A resource record, with its offsets in the message. */
 export interface RecordAt {
-  /** Where it begins. */
+  /** The offset at which the record begins. */
   readonly start: number
   /** Lower case, with a final dot. */
   readonly name: string
@@ -65,11 +65,11 @@ export interface RecordAt {
   readonly class: number
   readonly ttl: number
   readonly rdata: Buffer
-  /** Where its RDATA begins, for names in it. */
+  /** The offset at which its RDATA begins, to read compressed names in it. */
   readonly rdataAt: number
 }
 
-/** A message taken apart. */
+/** A parsed message. */
 export interface DnsMessage {
   readonly id: number
   readonly isAnswer: boolean
@@ -82,7 +82,10 @@ export interface DnsMessage {
 
 const short = () => new DnsFault({ detail: "the message ends early" })
 
-/** The name at an offset, and where it ends; compression is followed backwards only, so that it comes to an end. */
+/**
+ * Reads the name at an offset; also answers where it ends. Compression pointers may only point backwards, so that the
+ * loop ends.
+ */
 export const readName = (octets: Buffer, start: number): { readonly name: string; readonly end: number } => {
   const labels: Array<string> = []
   let [at, end, length] = [start, -1, 0]
@@ -126,14 +129,14 @@ const readRecord = (octets: Buffer, start: number): { readonly record: RecordAt;
   }
 }
 
-/** Runs a reader over octets; what it finds wrong is the left side. */
+/** Runs a reader over octets. A fault that it throws becomes the left side. */
 export const reading = <A>(read: () => A): Either.Either<A, DnsFault> =>
   Either.try({
     try: read,
     catch: (cause) => cause instanceof DnsFault ? cause : new DnsFault({ detail: "the message cannot be read" })
   })
 
-/** Takes a message apart; everything up to its last octet must be part of it. */
+/** Parses a message. Every octet up to the last must belong to it. */
 export const readMessage = (octets: Buffer): Either.Either<DnsMessage, DnsFault> =>
   reading(() => {
     if (octets.length < 12) throw short()
@@ -150,7 +153,7 @@ export const readMessage = (octets: Buffer): Either.Either<DnsMessage, DnsFault>
       additional.push(record)
       at = end
     }
-    if (at !== octets.length) throw new DnsFault({ detail: "the message goes on behind its end" })
+    if (at !== octets.length) throw new DnsFault({ detail: "the message has octets after its end" })
     return {
       id: octets.readUInt16BE(0),
       isAnswer: (flags & 0x8000) !== 0,

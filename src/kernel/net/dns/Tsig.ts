@@ -3,9 +3,9 @@ import { hmac, isSame } from "../../../pki/Digest.ts"
 import type { DnsMessage } from "./DnsMessage.ts"
 import { DnsFault, encodeName, reading, readMessage, readName, rr, uint16, uint32 } from "./DnsMessage.ts"
 
-/* Transaction signatures (RFC 8945): every message is signed, and so must its answer be. */
+/* Transaction signatures (RFC 8945): every message is signed, and its answer must be signed too. */
 
-/** Algorithms as the configuration names them. */
+/** The names of the algorithms in the configuration. */
 export type TsigAlgorithm = "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
 
 /** A key shared with the server. */
@@ -16,7 +16,7 @@ export interface TsigKey {
   readonly secret: Uint8Array
 }
 
-/** Seconds the clocks of both sides may differ by. */
+/** The most seconds by which the clocks of both sides may differ. */
 const fudge = 300
 
 const digests = { "hmac-sha256": "sha256", "hmac-sha384": "sha384", "hmac-sha512": "sha512" } as const
@@ -55,7 +55,10 @@ const macOf = ({ algorithm, secret }: TsigKey, parts: ReadonlyArray<Buffer>): Bu
 
 const names = (key: TsigKey) => Either.all({ name: encodeName(key.name), algorithm: encodeName(key.algorithm) })
 
-/** Adds a signature to a message; answers it with the MAC the answer is tied to. `now` is in epoch seconds. */
+/**
+ * Adds a signature to a message. Also answers the MAC, which the signature of the answer must cover. `now` is in epoch
+ * seconds.
+ */
 export const sign = (
   message: Buffer,
   key: TsigKey,
@@ -115,7 +118,7 @@ const signatureOf = (octets: Buffer, { additional }: DnsMessage): Either.Either<
     }
   })
 
-/** Why an answer is not believed, in words for an operator. */
+/** Why an answer is not accepted, in words for an operator. */
 const disbelief = {
   unsigned: "the answer is not signed",
   badKey: "BADKEY: the server does not know the key under that name and algorithm",
@@ -127,7 +130,10 @@ const disbelief = {
   error: (code: number) => `the server refused the signature with TSIG error ${code}`
 }
 
-/** Takes an answer to a signed message apart, once it is sure that the key's holder sent it, for it, and now. */
+/**
+ * Verifies and parses the answer to a signed message. Accepts only an answer that a holder of the key has signed, for
+ * this message, and recently.
+ */
 export const verify = (
   octets: Buffer,
   key: TsigKey,
@@ -139,7 +145,7 @@ export const verify = (
     const signature = yield* signatureOf(octets, message)
     const refuse = (detail: string) => Either.left(new DnsFault({ detail }))
     if (signature === undefined) return yield* refuse(disbelief.unsigned)
-    // These two come without a MAC: there is no key to make one with.
+    // These two errors come without a MAC, because the server has no key to make one.
     if (signature.mac.length === 0 && signature.error === 17) return yield* refuse(disbelief.badKey)
     if (signature.mac.length === 0 && signature.error === 16) return yield* refuse(disbelief.badSignature)
     const { algorithm, name } = yield* names(key)
@@ -155,7 +161,7 @@ export const verify = (
       plain,
       variablesOf({ ...signature, name, algorithm })
     ])
-    // A truncated MAC is nothing any of these algorithms needs (section 5.2.2.1).
+    // A truncated MAC is not accepted: none of these algorithms needs one (section 5.2.2.1).
     if (!isSame(signature.mac, expected)) return yield* refuse(disbelief.mac)
     if (signature.error === 18 && signature.other.length === 6) {
       return yield* refuse(disbelief.badTime(Math.abs(signature.other.readUIntBE(0, 6) - now)))

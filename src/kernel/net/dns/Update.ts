@@ -2,19 +2,19 @@ import { Either } from "effect"
 import type { DnsFault } from "./DnsMessage.ts"
 import { encodeName, rr, uint16, uint32 } from "./DnsMessage.ts"
 
-/* Updates of a zone (RFC 2136): one TXT value more or less, whatever else there is at its name. */
+/* Updates of a zone (RFC 2136): add or delete one TXT value. Other records at its name stay. */
 
-/** A change of one value. */
+/** The change of one TXT value. */
 export interface TxtChange {
   readonly action: "add" | "delete"
-  /** The zone it is made in. */
+  /** The zone to be changed. */
   readonly zone: string
   readonly name: string
   readonly value: string
 }
 
 const opcodeUpdate = 5
-/** Seconds anybody may keep the value. */
+/** The TTL of the value, in seconds. */
 const ttl = 60
 const longestString = 255
 
@@ -28,7 +28,7 @@ const strings = (value: string): Buffer => {
   return Buffer.concat(parts)
 }
 
-/** The message, unsigned: header, zone section, and one update (sections 2.5.1 and 2.5.4). */
+/** The unsigned message: header, zone section, and one update (sections 2.5.1 and 2.5.4). */
 export const encodeUpdate = (id: number, change: TxtChange): Either.Either<Buffer, DnsFault> =>
   Either.map(
     Either.all({ zone: encodeName(change.zone), name: encodeName(change.name) }),

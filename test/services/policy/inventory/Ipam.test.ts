@@ -218,7 +218,7 @@ describe("netbox", () => {
     ["a refused token", status(403), "the answer has status 403"],
     ["404", status(404), "the answer has status 404"],
     ["a redirect", status(302), "the answer has status 302"],
-    ["no JSON", "<html>", "answers with something that is no JSON"],
+    ["no JSON", "<html>", "answers with something that is not JSON"],
     ["another form", { results: [{ address: 5 }] }, "the answer does not have the expected form"],
     ["a second page", { ...page(record), next: "http://x/" }, "the answer has more than one page"],
     ["a megabyte", JSON.stringify("x".repeat(1_048_576)), "answers with more than 1048576 bytes"],
@@ -294,7 +294,7 @@ describe("phpipam", () => {
     ["the answer has status 301", status(301)],
     ["the answer says that it failed", { success: false, code: 500 }],
     ["the answer does not have the expected form", "[]"],
-    ["answers with something that is no JSON", ""]
+    ["answers with something that is not JSON", ""]
   ])(
     "%s is undecided",
     ([detail, served]) =>
