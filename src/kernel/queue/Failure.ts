@@ -1,8 +1,10 @@
 import { Schema } from "effect"
 
-/* Why attempts fail, as far as the queue knows. What its handlers know beside that is theirs to name. */
+/* The reasons for failed attempts that the queue itself knows. Handlers define further ones. */
 
-/** Why an attempt failed: words for the log, and what its row keeps of it. Neither is made for an attempt that succeeds. */
+/**
+ * Why an attempt failed: `text` is for the log, `row` for the job's row. Neither is made for an attempt that succeeds.
+ */
 export interface Failure {
   readonly text: string
   readonly row: string
@@ -10,23 +12,23 @@ export interface Failure {
 
 const longest = 2000
 
-/** As much of a text as is kept and shown. */
+/** Cuts a text to the length that is kept and shown. */
 export const cut = (text: string): string => text.slice(0, longest)
 
-/** Somebody else's words: whole as long as the attempt has them, cut on the row. */
+/** A text from elsewhere: whole during the attempt, cut on the row. */
 export const Words = Schema.transform(Schema.String, Schema.String, {
   strict: true,
   decode: (kept) => kept,
   encode: cut
 })
 
-/** JSON of a failure, its tag first. */
+/** The JSON of a failure, with its tag first. */
 export const rowOf = <A, I extends { readonly _tag: string }>(schema: Schema.Schema<A, I>, failure: A): string => {
   const { _tag, ...facts } = Schema.encodeSync(schema)(failure)
   return JSON.stringify({ _tag, ...facts })
 }
 
-/** The job's deadline has passed; what the attempt found out comes too late. */
+/** The job's deadline has passed. The result of the attempt comes too late. */
 export class DeadlinePassed extends Schema.TaggedClass<DeadlinePassed>()("DeadlinePassed", {}) implements Failure {
   get text(): string {
     return "deadline passed"
@@ -36,7 +38,7 @@ export class DeadlinePassed extends Schema.TaggedClass<DeadlinePassed>()("Deadli
   }
 }
 
-/** The runner that took the last attempt died, and nobody knows why that one failed. */
+/** The runner of the last attempt died, so it is not known why that attempt failed. */
 export class AttemptsUsedUp extends Schema.TaggedClass<AttemptsUsedUp>()("AttemptsUsedUp", {}) implements Failure {
   get text(): string {
     return "the attempts are used up"
@@ -46,7 +48,7 @@ export class AttemptsUsedUp extends Schema.TaggedClass<AttemptsUsedUp>()("Attemp
   }
 }
 
-/** The payload is none of its kind. */
+/** The payload does not match the schema of its kind. */
 export class PayloadUnreadable extends Schema.TaggedClass<PayloadUnreadable>()("PayloadUnreadable", {})
   implements Failure {
   get text(): string {
@@ -88,7 +90,7 @@ export class Panicked extends Schema.TaggedClass<Panicked>()("Panicked", { detai
   }
 }
 
-/** Every failure the queue finds by itself. */
+/** Every failure that the queue finds by itself. */
 export const queueFailures = [
   DeadlinePassed,
   AttemptsUsedUp,
@@ -98,5 +100,5 @@ export const queueFailures = [
   Panicked
 ] as const
 
-/** A failure the queue finds by itself, whatever the kind: each abandon step has to understand them. */
+/** A failure that the queue finds by itself, for any kind. The abandon step of every kind has to understand it. */
 export type QueueFailure = (typeof queueFailures)[number]["Type"]

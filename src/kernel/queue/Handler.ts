@@ -4,10 +4,13 @@ import type { Failure, QueueFailure } from "./Failure.ts"
 import type { Job, JobKind, PayloadOf } from "./Job.ts"
 import { decodePayload } from "./Queue.ts"
 
-/** Writes that belong to the settlement of an attempt: both commit, or neither. */
+/** Writes that belong to the settlement of an attempt: both are committed, or neither. */
 export type Commit<R> = Effect.Effect<void, StorageFailed, R>
 
-/** Seconds to wait for the next attempt: so many at least, where somebody has asked for them, and never more than so many. */
+/**
+ * Bounds of the wait for the next attempt, in seconds: at least `atLeast`, if somebody asked for that wait, and never
+ * more than `atMost`.
+ */
 export interface RetryBounds {
   readonly atLeast?: number | undefined
   readonly atMost?: number | undefined
@@ -16,9 +19,9 @@ export interface RetryBounds {
 /** How an attempt ended (docs/decisions/job-outcomes.md, "Outcomes"). */
 export type Outcome<R, F extends Failure = Failure> =
   /**
-   * `ifJoined` runs where somebody enqueued the job again while it ran, in the same transaction once the job has ended in it:
-   * then a successor can be enqueued. `discarded` is told when `commit` did not come about, and this attempt's will not any
-   * more.
+   * `ifJoined` runs if the job was enqueued again while it ran. It runs in the same transaction, after the job has
+   * ended in it, so that a successor can be enqueued. `discarded` runs if `commit` was not written and this attempt
+   * will not write it any more.
    */
   | {
     readonly _tag: "Done"
@@ -26,14 +29,14 @@ export type Outcome<R, F extends Failure = Failure> =
     readonly ifJoined?: Commit<R>
     readonly discarded?: Effect.Effect<void, never, R>
   }
-  /** It may not recur; tried again after backoff while attempts remain. */
+  /** The failure may be temporary. The job is tried again after backoff while attempts remain. */
   | ({ readonly _tag: "Retry"; readonly failure: F } & RetryBounds)
-  /** Trying again cannot help. The abandon step runs. */
+  /** Another attempt cannot help. The abandon step runs. */
   | { readonly _tag: "Failed"; readonly failure: F }
-  /** Periodic work: due again at an epoch second, attempts from zero. */
+  /** Periodic work: due again at an epoch second, with its attempts counted from zero. */
   | { readonly _tag: "Reschedule"; readonly at: number; readonly failure?: F }
 
-/** It is done, with what is to be written in the transaction that says so. */
+/** The job is done. `writes` belong to the transaction that marks it as done. */
 export const Done = <R = never>(
   writes: Omit<Extract<Outcome<R>, { readonly _tag: "Done" }>, "_tag"> = {}
 ): Outcome<R, never> => ({ _tag: "Done", ...writes })
@@ -55,26 +58,26 @@ export const Reschedule = <F extends Failure = never>(at: number, failure?: F): 
   ...(failure === undefined ? {} : { failure })
 })
 
-/** What the runner knows of a kind. */
+/** How the runner handles one kind of job. */
 export interface Handler<K extends JobKind, R, F extends Failure = Failure> {
   readonly kind: K
   /** Milliseconds one attempt may take, read when it begins. */
   readonly budgetMillis: (payload: PayloadOf<K>) => number
-  /** How many seconds ahead it may ask to be run again, where that is more than `jobs.retry_max_seconds`. */
+  /** How many seconds ahead it may ask for its next run, if that is more than `jobs.retry_max_seconds`. */
   readonly reachSeconds?: number
   /** Set for kinds that are enqueued at start and reschedule themselves. */
   readonly periodic: boolean
   readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
-  /** Runs in the transaction that gives the job up. `undefined` when the payload could not be read. */
+  /** Runs in the transaction that gives the job up. Does not run if the payload could not be read. */
   readonly abandon: (payload: PayloadOf<K>, failure: F | QueueFailure, job: Job) => Commit<R>
 }
 
-/** A handler whose kind no longer matters: what the runner keeps in its table. */
+/** A handler without its kind's types, as the runner's table holds it. */
 export interface AnyHandler<R, F extends Failure = Failure> {
   readonly kind: JobKind
   readonly reachSeconds: number
   readonly periodic: boolean
-  /** `undefined` when the payload is unreadable. */
+  /** `undefined` if the payload is unreadable. */
   readonly prepare: (job: Job) =>
     | {
       readonly budgetMillis: number
@@ -84,7 +87,7 @@ export interface AnyHandler<R, F extends Failure = Failure> {
     | undefined
 }
 
-/** Fits a handler for the runner's table. */
+/** Makes a handler fit for the runner's table. */
 export const handler = <K extends JobKind, R, F extends Failure = Failure>(
   self: Handler<K, R, F>
 ): AnyHandler<R, F> => ({

@@ -1,6 +1,6 @@
 import { Brand, Schema } from "effect"
 
-/** A job's id: as every record's, a lower-case hyphenated UUID. */
+/** A job's id: a lower-case hyphenated UUID, like the id of every record. */
 export type JobId = string & Brand.Brand<"JobId">
 export const JobId = Brand.nominal<JobId>()
 
@@ -12,7 +12,7 @@ const Client = Schema.Struct({
   request_id: Schema.optional(Schema.String)
 })
 
-/** The address, agent and request behind work done later. */
+/** The client's address, agent and request id that led to work done later. */
 export type ClientFacts = typeof Client.Type
 
 /** Every kind and the shape of its payload. */
@@ -73,39 +73,52 @@ export interface Job {
   readonly maxAttempts: number
   readonly deadline: number | undefined
   readonly createdAt: number
-  /** Whose it is, among jobs of its kind: its profile and its account, where there are such ({@link shareOf}). */
+  /**
+   * The owner in whose share it counts, among jobs of its kind: its profile and its account, if it has them ({@link
+   * shareOf}).
+   */
   readonly share: string
-  /** What attempts have taken, and the waits they asked for; not the time in which no process had the job. */
+  /**
+   * The time that attempts have taken and the waits that they asked for, without the time in which no process held the
+   * job.
+   */
   readonly spentSeconds: number
 }
 
-/** Whose a job is: claims are fair between profiles, and between the accounts of each. */
+/** The share of a job. Claims are fair between profiles, and between the accounts of each profile. */
 export const shareOf = (profile: string, accountId: string): string => `${profile}/${accountId}`
 
 /** The profile of a share. */
 export const profileOf = (share: string): string => share.slice(0, Math.max(share.indexOf("/"), 0))
 
-/** Periodic kinds have one live row with this key. */
+/** The key of periodic kinds, which have one live row. */
 export const periodicKey = "all"
 
-/** Kinds that wait for others, a name server or an upstream, rather than compute: slots for each of those that compute. */
+/**
+ * Kinds that wait for others, such as a name server or an upstream, and do not compute. The number is their slots for
+ * each slot of a kind that computes.
+ */
 const waiting: { readonly [K in JobKind]?: number } = { challenge_validate: 16, signer_relay_issue: 4 }
 
-/** What one process may have of a kind at once. */
+/** How many jobs of a kind one process may have at once. */
 export interface Room {
   readonly slots: number
-  /** Taken by whoever was first; beyond them, those come first who have least. */
+  /** Slots that are given in order of arrival. Beyond them, the share that has least comes first. */
   readonly firstCome: number
   /** The most for one profile. */
   readonly profile: number
-  /** Of what its profile has left, the part an account may have taken and take another; every account may have one. */
+  /**
+   * A part of what the account's profile has left. An account that has fewer slots than this part may take another;
+   * every account may have one.
+   */
   readonly accountPart: number
 }
 
 /**
- * The room of a kind, by `jobs.max_concurrent`. What computes has that many slots. What waits has many more of its own, so
- * that it never stands in the way of what computes; and the more is taken, the less anybody may have, so that some are left
- * for whoever comes next. Of kinds with a row for each thing there is, all may run.
+ * The room of a kind, by `jobs.max_concurrent`. A kind that computes has that many slots. A kind that waits has many
+ * more slots of its own, so that it never delays kinds that compute. The more of these are taken, the fewer an account
+ * may have, so that some are left for newcomers. Other kinds have one row per subject and no limit (`undefined`): all
+ * their rows may run.
  */
 export const roomOf = (kind: JobKind, most: number): Room | undefined => {
   const factor = waiting[kind]
@@ -114,7 +127,7 @@ export const roomOf = (kind: JobKind, most: number): Room | undefined => {
     return { slots, firstCome: slots / 4, profile: slots * 3 / 4, accountPart: 1 / 4 }
   }
   if (kind !== "signer_issue" && kind !== "signer_revoke") return undefined
-  // One slot is left for other profiles: a signer may be a program that takes its time.
+  // One slot is left for other profiles, because a signer may be a slow program.
   const others = most < 4 ? 0 : 1
   return { slots: most, firstCome: most - others, profile: most - others, accountPart: Number.POSITIVE_INFINITY }
 }
@@ -129,8 +142,8 @@ export interface BackoffPolicy {
 const maxExponent = 30
 
 /**
- * Seconds until the next attempt after `attempts` of them (from 1): doubled each time up to the ceiling, minus a random
- * part of up to a quarter. `random` is uniform in [0, 1).
+ * Seconds until the next attempt after `attempts` attempts (from 1). They double each time up to the ceiling; a random
+ * part of up to a quarter is subtracted. `random` is uniform in [0, 1).
  */
 export const backoffSeconds = (attempts: number, policy: BackoffPolicy, random: number): number => {
   const exponent = Math.min(Math.max(attempts - 1, 0), maxExponent)

@@ -4,11 +4,11 @@ import { all } from "../sql/Database.ts"
 import { statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
 
-/* Rows somebody has, and how long it is theirs. */
+/* Rows that a process holds, and their leases. */
 
 const id = uuid<JobId>()
 
-// `held` are id, attempts, and seconds spent since the last time.
+// Each row of `held` is an id, the attempts, and the seconds spent since the last renewal.
 const renewStatement = statement({
   name: "job_renew",
   params: { owner: text(), until: int, held: rows },
@@ -36,7 +36,8 @@ const reclaimStatement = statement({
   name: "job_reclaim",
   params: { now: int, dead: rows },
   row: { id },
-  // A row whose process stands still in the middle of its transaction is left for later; the others do not wait for it.
+  // A row that a stalled process has locked in its transaction is skipped this time, so that the other rows do not wait
+  // for it.
   sql: ({ aside, at, each, skipLocked }) =>
     `UPDATE jobs SET status = 'ready', run_at = :now, lease_until = NULL, lease_owner = NULL, updated_at = :now
      FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "text")} AS owner, ${at(2, "int")} AS attempt, ${
@@ -49,7 +50,10 @@ const reclaimStatement = statement({
      RETURNING id`
 })
 
-/** Renews the leases of attempts that go on, with the seconds spent since the last time; answers which are held still. */
+/**
+ * Renews the leases of running attempts and adds the seconds spent since the last renewal. Answers the ids that are
+ * still held.
+ */
 export const renew = (params: {
   readonly owner: string
   readonly until: number
@@ -63,13 +67,16 @@ export const renew = (params: {
     (held) => new Set(held.map(({ id }) => id))
   )
 
-/** A row that somebody has: its owner, `""` for none, and its lease, which says that the owner lives as often as it changes. */
+/**
+ * A row that a process holds: its owner, `""` for none, and its lease. Each change of the lease shows that the owner
+ * lives.
+ */
 export type Held = Effect.Effect.Success<typeof running>[number]
 
-/** Every row somebody has. */
+/** Every row that a process holds. */
 export const running = all(runningStatement, {})
 
-/** These rows, if nothing about them has changed, become ready again, due now; answers how many did. */
+/** Makes these rows ready again, due now, if they have not changed. Answers how many did so. */
 export const reclaim = (now: number, dead: ReadonlyArray<Held>) =>
   Effect.map(
     all(reclaimStatement, {

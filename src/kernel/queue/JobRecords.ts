@@ -6,9 +6,9 @@ import type { JobId } from "./Job.ts"
 import type { JobKind, JobStatus } from "./Job.ts"
 import { tellingOfEnd, wakeChannel } from "./Jobs.ts"
 
-/* A job as operators look at it, and what they do with it. */
+/* A job as operators see it, and the commands they have for it. */
 
-/** Every column, as it is read. */
+/** The columns to read. */
 export const record = {
   id: uuid<JobId>(),
   kind: text<JobKind>(),
@@ -68,11 +68,14 @@ const onceMoreStatement = statement({
 /** One job. */
 export const find = (id: JobId) => first(findStatement, { id })
 
-/** `cancelled`, from the status it was seen in; `undefined` when that has changed, or is none to cancel from. */
+/**
+ * Cancels a job that still has the status it was seen in. `undefined` if the status has changed, or does not allow
+ * that.
+ */
 export const cancel = (id: JobId, before: JobStatus, now: number) => first(cancelStatement, { id, before, now })
 
-/** Pulls a waiting job forward; `undefined` when there is nothing to pull. */
+/** Makes a waiting job due now; `undefined` if it does not wait for a later time. */
 export const advance = (id: JobId, now: number) => first(advanceStatement, { id, now })
 
-/** One more attempt for a failed job; `undefined` when it has not failed, or another one lives in its place. */
+/** Gives a failed job one more attempt; `undefined` if it has not failed, or if another live job has its key. */
 export const onceMore = (id: JobId, now: number) => first(onceMoreStatement, { id, now })

@@ -6,7 +6,7 @@ import type { JobId } from "./Job.ts"
 import type { JobKind } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
 
-/* When waiting rows are due, where a clock was wrong. */
+/* Corrects the due times of waiting rows after a clock was wrong. */
 
 const id = uuid<JobId>()
 const times = { id, kind: text<JobKind>(), runAt: int, updatedAt: int }
@@ -44,17 +44,17 @@ const bringForwardStatement = statement({
          AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})) AND ${aside("status")} = 'ready' RETURNING id`
 })
 
-/** Waiting rows that were written later than now, or are due later than `beyond`; up to so many of each. */
+/** Waiting rows with a time of writing later than now, or due later than `beyond`; up to `limit` of each. */
 export const ahead = (params: { readonly now: number; readonly beyond: number; readonly limit: number }) =>
   all(aheadStatement, params)
 
-/** Makes waiting rows due at another time, where they are still due when they were; answers how many. */
+/** Moves the due times of waiting rows whose due time has not changed meanwhile. Answers how many were moved. */
 export const move = (now: number, moves: ReadonlyArray<readonly [id: JobId, before: number, due: number]>) =>
   Effect.map(
     all(moveStatement, { now, moves: moves.map(([id, before, due]) => [packedUuid(id), before, due]) }),
     (moved) => moved.length
   )
 
-/** Makes the waiting rows of kinds that come round due now. */
+/** Makes the waiting rows of periodic kinds due now. */
 export const bringForward = (now: number, kinds: ReadonlyArray<JobKind>) =>
   Effect.asVoid(all(bringForwardStatement, { now, kinds: kinds.map((kind) => [kind]) }))

@@ -21,15 +21,18 @@ const job = {
   spentSeconds: int
 }
 
-/** Where PostgreSQL tells other processes of a new job, once it has committed: its kind and who enqueued it. */
+/** The channel on which PostgreSQL notifies other processes of a new job after its commit: its kind and its origin. */
 export const wakeChannel = "acme_svc_jobs"
 
-/** Where it tells of a job that has ended, once that has committed: its id. Told for kinds that requests wait for. */
+/**
+ * The channel on which it notifies them of the end of a job after that commit: its id. Only for kinds that requests
+ * wait for.
+ */
 export const doneChannel = "acme_svc_jobs_done"
 
 const awaited: ReadonlyArray<JobKind> = ["local_ca_crl_regenerate", "signer_revoke"]
 
-/** What tells of the end, as one more column of what is returned. */
+/** One more column for RETURNING, which sends the notification of the end. */
 export const tellingOfEnd = ({ dialect, idText }: Fragments): string =>
   dialect === "postgres"
     ? `, CASE WHEN kind IN (${awaited.map((kind) => `'${kind}'`).join(", ")})
@@ -70,7 +73,7 @@ const joinStatement = statement({
   name: "job_join",
   params: { kind: text<JobKind>(), dedupKey: text() },
   row: { id: job.id },
-  // The row is locked by it, so that the job ends only after its new reason to run has committed.
+  // The update locks the row, so that the job can end only after its new reason to run is committed.
   sql: () =>
     `UPDATE jobs SET joined = CASE status WHEN 'running' THEN 1 ELSE joined END
      WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running') RETURNING id`
@@ -93,7 +96,8 @@ const claimStatement = statement({
     )
 })
 
-// Rows of a kind that is not wanted may be many: each kind's own index is read, and the oldest of all are taken.
+// Kinds that are not wanted may have many rows. So each wanted kind is read by the index of its own, and the oldest of
+// all are taken.
 const claimAmongStatement = statement({
   name: "job_claim_among",
   params: claiming,
@@ -108,7 +112,8 @@ const claimAmongStatement = statement({
   }
 })
 
-// From share to share by the index, however many rows each has: the oldest of one, then of the next.
+// Goes from share to share by the index, however many rows each has: the oldest row of one share, then that of the
+// next.
 const headsStatement = statement({
   name: "job_heads",
   params: { kind: text<JobKind>(), from: text(), limit: int },
@@ -164,7 +169,7 @@ const unknownKindsStatement = statement({
   name: "job_unknown_kinds",
   params: { kinds: rows },
   row: { kind: text(), job_id: job.id, count: int },
-  // Rows of the kinds that are known may be many, and are not visited: the kinds are met one by one in the index.
+  // Known kinds may have many rows, which are not visited: the distinct kinds are read one by one from the index.
   sql: ({ at, each }) =>
     `SELECT kind AS "kind", (SELECT j.id FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready' LIMIT 1) AS "job_id",
        (SELECT count(*) FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') AS "count"
@@ -182,7 +187,7 @@ const sweepStatement = statement({
        WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit) RETURNING id`
 })
 
-/** Inserts a ready row, or nothing when kind and key have a live one (`undefined`). */
+/** Inserts a ready row. If kind and key have a live row already, inserts nothing and answers `undefined`. */
 export const insert = (
   { share = "", ...row }:
     & Omit<Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1], "share">
@@ -192,10 +197,10 @@ export const insert = (
 /** The live row of a kind and key. */
 export const findLive = (kind: JobKind, dedupKey: string) => first(liveStatement, { kind, dedupKey })
 
-/** The live row of a kind and key, which learns that it is wanted once more where it is running. */
+/** The live row of a kind and key. If it is running, it is marked as wanted once more. */
 export const join = (kind: JobKind, dedupKey: string) => first(joinStatement, { kind, dedupKey })
 
-/** Who claims, and until when. Times are epoch seconds. */
+/** The owner that claims, and until when. Times are epoch seconds. */
 export interface Claimant {
   readonly now: number
   readonly owner: string
@@ -206,8 +211,8 @@ const inOrder = (claimed: ReadonlyArray<Job>): ReadonlyArray<Job> =>
   [...claimed].sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
 
 /**
- * Claims the oldest due rows of the given kinds: one guarded write. `among` says that other kinds may have many rows that are
- * due and not wanted.
+ * Claims the oldest due rows of the given kinds, in one guarded write. `among` means that other kinds may have many due
+ * rows that are not wanted.
  */
 export const claim = (
   { among, kinds, ...params }: Claimant & {
@@ -221,25 +226,28 @@ export const claim = (
     inOrder
   )
 
-/** The oldest waiting row of each share of a kind, from one share on; it need not be due. */
+/** The oldest waiting row of each share of a kind, beginning with the share `from`. The row need not be due. */
 export const heads = (params: {
   readonly kind: JobKind
   readonly from: string
   readonly limit: number
 }) => all(headsStatement, params)
 
-/** Claims rows that were looked at, those that are still there. */
+/** Claims the given rows, as far as they are still ready and due. */
 export const claimThese = ({ ids, ...claimant }: Claimant & { readonly ids: ReadonlyArray<JobId> }) =>
   Effect.map(all(claimTheseStatement, { ...claimant, ids: ids.map((id) => [packedUuid(id)]) }), inOrder)
 
-/** Identifies one attempt: a settlement that matches no row came after its lease was taken away. */
+/** Identifies one attempt. If a settlement matches no row, the lease had been taken away before. */
 export interface Attempt {
   readonly id: JobId
   readonly owner: string
   readonly attempts: number
 }
 
-/** `running` to a final status, and 1 where it was joined since it was claimed; `undefined` when the lease was lost. */
+/**
+ * Changes `running` to a final status. `joined` is 1 if the job was enqueued again since it was claimed. `undefined` if
+ * the lease was lost.
+ */
 export const settle = (
   attempt: Attempt,
   status: "done" | "failed" | "cancelled",
@@ -247,23 +255,23 @@ export const settle = (
   now: number
 ) => first(settleStatement, { ...attempt, status, error, now })
 
-/** `running` back to `ready`, due at `runAt`, with `attemptsAfter` on the row. */
+/** Changes `running` back to `ready`, due at `runAt`, with `attemptsAfter` as its attempts. */
 export const reschedule = (
   attempt: Attempt,
   to: {
     readonly runAt: number
     readonly attemptsAfter: number
-    /** Seconds of the attempt that no renewal has counted, and of the wait it asks for. */
+    /** The seconds of the attempt that no renewal has counted, and those of the wait that it asks for. */
     readonly spent: number
     readonly error: string | undefined
     readonly now: number
   }
 ) => first(rescheduleStatement, { ...attempt, ...to })
 
-/** Ready rows by kind, for kinds other than these. */
+/** The ready rows of all other kinds, by kind. */
 export const unknownKinds = (kinds: ReadonlyArray<JobKind>) =>
   all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })
 
-/** Deletes up to `limit` settled rows last touched before an epoch second; answers how many. */
+/** Deletes up to `limit` settled rows that were last changed before an epoch second. Answers how many. */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)

@@ -8,41 +8,48 @@ import * as jobLeases from "./JobLeases.ts"
 import { renews } from "./Owner.ts"
 
 /*
- * Who lives renews its leases. Whether a lease is renewed is seen, not read: a row that has stayed as it is for as long as a
- * lease lasts, by the clock of whoever looks, is nobody's. So it does not matter whose clock is wrong, or set meanwhile.
+ * A live process renews its leases. Others do not trust the time on a lease: they watch whether the row changes. If it
+ * has not changed for as long as a lease lasts, by the clock of the process that watches, its owner is dead. So it does
+ * not matter which clock is wrong, or is set meanwhile.
  */
 
-/** How far ahead of its owner's clock a lease ends. */
+/** How many seconds ahead of its owner's clock a lease ends. */
 export const leaseSeconds = 10
 
 const renewEveryMillis = 3000
-/** Whoever has not looked for so long has slept, or been kept: he cannot say what was renewed meanwhile. */
+/**
+ * A process that has not looked for this long was asleep or blocked. It does not know which leases were renewed
+ * meanwhile.
+ */
 const absentMillis = 5000
-/** So long a row may stay as it is. */
+/** How long the row of a live owner may stay unchanged. */
 const silentMillis = 9000
-/** Leases of versions that did not renew them ended by the clock, and none was longer. */
+/** Earlier versions did not renew leases: they ended by the clock, and none was longer than this. */
 const longestFixedSeconds = 3600
 
-/** An attempt that has its row. */
+/** An attempt that holds its row. */
 export interface Holding {
   readonly job: Job
-  /** When the row was known to be its own last, in milliseconds of its process's life. */
+  /** When the row was last known to belong to it, in milliseconds of its process's life. */
   heldAt: number
-  /** Up to when the time it takes has been counted. */
+  /** Up to when its time has been counted. */
   spentAt: number
 }
 
-/** Milliseconds of the process's life: waits and bounds are measured by them, whatever the clock says meanwhile. */
+/**
+ * Milliseconds of the process's life. Waits and bounds are measured with them, so that changes of the clock do not
+ * matter.
+ */
 export const lifeMillis: Effect.Effect<number> = Effect.map(
   Clock.currentTimeNanos,
   (nanos) => Number(nanos / 1_000_000n)
 )
 
-/** Whole seconds an attempt has spent since they were last counted. */
+/** The whole seconds that an attempt has spent since the last count. */
 export const spentSince = ({ spentAt }: Pick<Holding, "spentAt">, life: number): number =>
   Math.max(0, Math.floor((life - spentAt) / 1000))
 
-/** The leases of one process, and what it sees of those of others. */
+/** The leases of one process, and its observations of the leases of others. */
 export const make = <H extends Holding>(of: {
   readonly owner: string
   /** Whether an owner is known to be gone. */
@@ -50,7 +57,7 @@ export const make = <H extends Holding>(of: {
   readonly holdings: ReadonlySet<H>
 }) => {
   let renewedAt = 0
-  /** Since when a renewal has been asked for and not been answered. */
+  /** Since when a renewal has been under way without an answer. */
   let unansweredSince: number | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
   let seen = new Map<JobId, { readonly row: jobLeases.Held; readonly since: number }>()
@@ -61,7 +68,7 @@ export const make = <H extends Holding>(of: {
       : row.leaseUntil < now || row.leaseUntil > now + longestFixedSeconds)
 
   return {
-    /** Renews what this process holds, when it is time; answers what it holds no longer. */
+    /** Renews the leases of this process when it is time. Answers the attempts whose rows it has lost. */
     renew: Effect.gen(function*() {
       const life = yield* lifeMillis
       const held = [...of.holdings]
@@ -90,10 +97,10 @@ export const make = <H extends Holding>(of: {
       }
       return lost
     }),
-    /** Whether somebody else may have the row of an attempt by now, since nothing can be written. */
+    /** Whether another process may hold the row of an attempt by now, because no renewal can be written. */
     isDoubtful: ({ heldAt }: H, life: number): boolean =>
       unansweredSince !== undefined && life - unansweredSince >= renewEveryMillis && life - heldAt >= silentMillis,
-    /** Takes rows back from the dead; answers how many. */
+    /** Takes rows back from dead owners. Answers how many. */
     takeBack: Effect.gen(function*(): Effect.fn.Return<number, StorageFailed, Database> {
       const rows = yield* jobLeases.running
       const life = yield* lifeMillis

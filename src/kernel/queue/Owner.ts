@@ -1,12 +1,18 @@
 import { readFileSync, readlinkSync } from "node:fs"
 
-/* Who holds a row: `<host>:<pid>:<uuid>:<place>.<begun>`. The kernel tells the last two; where it does not, they are missing. */
+/*
+ * The owner of a row: `<host>:<pid>:<uuid>:<place>.<begun>`. The last two come from the kernel; if it does not tell
+ * them, they are missing.
+ */
 
-/** What a process can know of the processes of its machine. */
+/** What a process can know about the processes of its machine. */
 export interface Machine {
-  /** Where a process id means what it means here: this boot of this kernel, and this namespace of ids. */
+  /** The scope in which a process id has the same meaning as here: this boot of this kernel, and this pid namespace. */
   readonly place: string | undefined
-  /** When a process of this place began, as the kernel counts; `hidden` when that cannot be read, `undefined` when it is gone. */
+  /**
+   * When a process of this place began, in the kernel's count; `hidden` if that cannot be read, `undefined` if the
+   * process is gone.
+   */
   readonly begun: (pid: number) => string | undefined
 }
 
@@ -27,7 +33,7 @@ const placeHere = (): string | undefined =>
     return namespace === null ? undefined : `${boot}-${namespace[0]}`
   })
 
-// Whether there is such a process is asked of the kernel: `/proc` may hide those of other users.
+// A signal asks the kernel whether the process exists, because `/proc` may hide processes of other users.
 const isThere = (pid: number): boolean => {
   try {
     return process.kill(pid, 0)
@@ -40,15 +46,16 @@ const begunHere = (pid: number): string | undefined => {
   if (!isThere(pid)) return undefined
   const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
   if (stat === undefined) return hidden
-  // The name stands in parentheses and may hold anything; behind it come the state and, nineteen on, the start.
+  // The name stands in parentheses and may hold any character. After it come the state and, nineteen fields later, the
+  // start.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19] ?? hidden
 }
 
-/** The machine this process runs on, as Linux shows it; elsewhere nothing is known. */
+/** The machine that this process runs on. This works on Linux; on other systems nothing is known. */
 export const here = (): Machine => ({ place: placeHere(), begun: begunHere })
 
-/** The owner a process is; the uuid is made for it alone. */
+/** The owner text of a process. The uuid is made for this process alone. */
 export const ownerOf = (
   { begun, place }: Machine,
   of: { readonly host: string; readonly pid: number; readonly uuid: string }
@@ -56,10 +63,13 @@ export const ownerOf = (
 
 const parts = /:(\d+):[^:]+:(?:([^:.]+)\.([^:.]+))?$/
 
-/** Whether an owner renews its leases. Those of earlier versions took them once, for as long as an attempt could last. */
+/**
+ * Whether an owner renews its leases. Owners of earlier versions took a lease once, for as long as an attempt could
+ * last.
+ */
 export const renews = (owner: string): boolean => parts.test(owner)
 
-/** Whether an owner was a process of this machine that is no more. Where that cannot be known, its leases tell. */
+/** Whether an owner was a process of this machine that has ended. If that cannot be known, its leases show it. */
 export const isGone = ({ begun, place }: Machine) => (owner: string): boolean => {
   const [, pid, itsPlace, itsBegun] = parts.exec(owner) ?? []
   if (place === undefined || itsPlace !== place || itsBegun === hidden) return false

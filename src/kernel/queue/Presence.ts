@@ -4,7 +4,7 @@ import { emit } from "../telemetry/EventLog.ts"
 import { currentSeconds } from "../Time.ts"
 import * as workers from "./Workers.ts"
 
-/** What operators are told of a process. Leases alone govern the queue. */
+/** What operators see of a process. The queue itself depends on leases only. */
 export interface PresenceOptions {
   /** `<host>:<pid>:<uuid>:<place>.<begun>` */
   readonly owner: string
@@ -16,16 +16,19 @@ export interface PresenceOptions {
 const refreshMillis = 10_000
 const forgottenAfterSeconds = 600
 
-/** Clocks that differ by less are as one: seconds are what rows are stamped with, and an answer takes its time. */
+/** Smaller differences between clocks are ignored: rows have times in whole seconds, and an answer takes time. */
 const noticedMillis = 2000
 
-/** How far clocks are ahead of this process's, in milliseconds: the database server's, and that of who is seen the latest. */
+/**
+ * How far other clocks are ahead of this process's, in milliseconds: that of the database server, and that of the
+ * process that was seen latest.
+ */
 const measure = Effect.fnUntraced(function*(owner: string) {
   const before = yield* Clock.currentTimeMillis
   const theirs = yield* workers.databaseClock
   const after = yield* Clock.currentTimeMillis
   const offsets: Array<readonly [against: string, millis: number]> = []
-  // Somewhere between question and answer; what that alone may account for is nothing.
+  // The database read its clock between question and answer. A difference within that interval counts as none.
   if (theirs !== undefined && theirs < before) offsets.push(["database", theirs - before])
   if (theirs !== undefined && theirs > after) offsets.push(["database", theirs - after])
   const latest = yield* workers.ahead(owner, Math.floor(after / 1000))
@@ -34,8 +37,8 @@ const measure = Effect.fnUntraced(function*(owner: string) {
 })
 
 /**
- * A row in `workers` while the scope lives, refreshed every ten seconds; rows of the long dead are removed. Clocks that differ
- * from this process's are told of, again when they differ by another ten seconds.
+ * Keeps a row in `workers` while the scope lives, refreshed every ten seconds, and removes rows of processes that are
+ * long gone. Reports clocks that differ from this process's, and again when the difference has changed by ten seconds.
  */
 export const layer = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database> =>
   Layer.scopedDiscard(

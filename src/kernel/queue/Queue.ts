@@ -10,13 +10,13 @@ import type { JobKind, PayloadOf } from "./Job.ts"
 import { payloads } from "./Job.ts"
 import * as jobs from "./Jobs.ts"
 
-/** What is to be done: `runAt` (now by default) and `deadline` in epoch seconds. */
+/** A job to enqueue: `runAt` (now by default) and `deadline` in epoch seconds. */
 export interface Enqueue<K extends JobKind> {
   readonly kind: K
-  /** Unique with the kind while the job lives; a second enqueue then answers the live job's id. */
+  /** Unique with the kind while the job is live. A second enqueue then answers the live job's id. */
   readonly dedupKey: string
   readonly payload: PayloadOf<K>
-  /** Whose it is (`shareOf`), where it is some account's. */
+  /** The share of its account (`shareOf`), if it belongs to one. */
   readonly share?: string
   readonly runAt?: number
   readonly deadline?: number
@@ -24,16 +24,19 @@ export interface Enqueue<K extends JobKind> {
 
 /** Durable work that follows an answer (docs/jobs.md). */
 export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
-  /** Writes the job in the caller's transaction and wakes this process's runner once that has committed. */
+  /** Writes the job in the caller's transaction, and wakes this process's runner after the commit. */
   readonly enqueue: <K extends JobKind>(job: Enqueue<K>) => Effect.Effect<JobId, StorageFailed>
-  /** Who enqueues here: a runner need not be told by the database what it was told directly. */
+  /**
+   * Marks jobs that this process enqueues: its runner is woken directly and ignores their notifications from the
+   * database.
+   */
   readonly origin: string
-  /** Tells the runner that there may be work. Signals that nobody took yet merge. */
+  /** Tells the runner that there may be work. Signals merge until the runner takes them. */
   readonly wake: Effect.Effect<void>
   /** Waits for the next signal. */
   readonly awakened: Effect.Effect<void>
 }>() {
-  /** `maxAttempts` is `jobs.max_attempts` as it is when a row is made, frozen onto it. */
+  /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
   static readonly layer = (options: {
     readonly maxAttempts: () => number
   }): Layer.Layer<Queue, never, Database | Entropy> =>
@@ -68,7 +71,7 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
             return inserted.id
           }
           const live = yield* jobs.join(job.kind, job.dedupKey)
-          // The live row settled between the two statements: there is room again.
+          // The live row settled between the two statements, so a new row can be inserted.
           return live === undefined ? yield* insert(job) : live.id
         })
         return Queue.of({
@@ -86,7 +89,7 @@ interface Codec {
   readonly decode: (text: string) => Option.Option<unknown>
 }
 
-// Made once: a schema that is built for each job is compiled for each job.
+// Made once, because a schema that is built for each job would be compiled for each job.
 const codecOf = (schema: Schema.Schema.AnyNoContext): Codec => {
   const json = Schema.parseJson(schema)
   return { encode: Schema.encodeUnknownSync(json), decode: Schema.decodeUnknownOption(json) }
@@ -94,6 +97,6 @@ const codecOf = (schema: Schema.Schema.AnyNoContext): Codec => {
 
 const codecs = Record.map(payloads, codecOf)
 
-/** Reads a stored payload; `undefined` when it is not of the kind's shape. */
+/** Reads a stored payload; `undefined` if it does not have the shape of the kind. */
 export const decodePayload = <K extends JobKind>(kind: K, payload: string): PayloadOf<K> | undefined =>
   Option.getOrUndefined(codecs[kind].decode(payload)) as PayloadOf<K> | undefined

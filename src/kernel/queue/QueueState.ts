@@ -2,7 +2,7 @@ import { int, text } from "../sql/Column.ts"
 import { all } from "../sql/Database.ts"
 import { statement } from "../sql/Statement.ts"
 
-/* The queue as operators watch it: counts and ages by kind. */
+/* The state of the queue for operators: counts and ages by kind. */
 
 const countsStatement = statement({
   name: "queue_counts",
@@ -22,8 +22,8 @@ const oldestStatement = statement({
      GROUP BY kind ORDER BY kind`
 })
 
-/** Rows that wait, run or have failed, by kind. */
+/** How many rows wait, run or have failed, by kind. */
 export const counts = all(countsStatement, {})
 
-/** When the oldest row that is due was to begin, by kind. */
+/** The due time of the oldest due row, by kind. */
 export const oldest = (now: number) => all(oldestStatement, { now })

@@ -27,11 +27,11 @@ export interface Tuning extends BackoffPolicy {
   readonly lease_seconds: number
 }
 
-/** What a runner begins with. */
+/** The options of a runner at its start. */
 export interface RunnerOptions extends Tuning {
   /** The process's `workers.owner`. */
   readonly owner: string
-  /** Whether another owner is known to be gone; where nothing is known, its leases tell. */
+  /** Whether another owner is known to be gone. If that is not known, its leases show it. */
   readonly isGone?: (owner: string) => boolean
 }
 
@@ -51,14 +51,14 @@ interface Attempt extends Holding {
 
 const settlementRetries = Schedule.union(Schedule.exponential("100 millis"), Schedule.spaced("1 second"))
 
-/** Between two looks at leases and times. */
+/** The time between two checks of leases and times. */
 const tendMillis = 1000
 
-/** What handlers are for. */
+/** The kinds that the handlers handle. */
 export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: JobKind }>): ReadonlyArray<JobKind> =>
   handlers.map(({ kind }) => kind)
 
-/** The parts of a runner: `Running.start` sets them going, tests step through them. */
+/** The parts of a runner. `Running.start` runs them; tests step through them. */
 export const make = <R, F extends Failure>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R, F>>) =>
   Effect.gen(function*() {
     const { owner } = given
@@ -79,7 +79,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       backoff: () => options,
       entropy: yield* Entropy,
       onHandedBack: Effect.sync(() => handedBack++),
-      // The poll would find it, up to an interval late.
+      // Without this timer the poll would find the row, up to one interval late.
       onDueLater: (runAt) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const wait = runAt * 1000 - now
@@ -87,7 +87,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         })
     })
 
-    /** A settlement that fails is asked for again, with the same result, until `endsAt`; then the lease has the row. */
+    /** Repeats a failed settlement, with the same result, until `endsAt`. Then the end of the lease frees the row. */
     const insisting = <A>(settle: Effect.Effect<A, StorageFailed, R | Database>, endsAt: number) =>
       Effect.catchAll(settle, () =>
         Effect.retry(Effect.delay(settle, "50 millis"), {
@@ -95,7 +95,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           while: () => Effect.map(Leases.lifeMillis, (life) => !draining && life < endsAt)
         }))
 
-    /** What was found out and could not be written: the job is tried again as if the attempt had not been made. */
+    /** Settles an attempt. If its result cannot be written, the job is tried again and the attempt is not counted. */
     const settleExit = (
       ended: Settlement.Ended<R, F>,
       exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
@@ -127,7 +127,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
           return yield* insisting(settlement.giveUp(ended, new DeadlinePassed()), life + giveUpMillis)
         }
-        // Met with its attempts used: the runner that took the last one died.
+        // The attempts are used up although the job is not settled: the runner of the last attempt died.
         if (job.attempts > job.maxAttempts && !ended.periodic) {
           return yield* insisting(settlement.giveUp(ended, new AttemptsUsedUp()), life + giveUpMillis)
         }
@@ -150,7 +150,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           Effect.sync(() => running.delete(current))
         )
       },
-      Effect.catchAll(() => Effect.void), // already logged; the lease brings the row back
+      Effect.catchAll(() => Effect.void), // already logged; when the lease ends, the row is ready again
       (self, job) => Effect.ensuring(self, Effect.suspend(() => slots.release(job) ? queue.wake : Effect.void))
     )
 
@@ -164,7 +164,8 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           leaveSpan(startedAt)
         ))
 
-    // Not interrupted between the rows and their attempts: a claimed row nobody runs would wait for its lease to end.
+    // Not interruptible between the claim and the start of the attempts: a claimed row without an attempt would wait
+    // for the end of its lease.
     const claim = Effect.uninterruptible(Effect.gen(function*() {
       const now = yield* currentSeconds
       const heldAt = yield* Leases.lifeMillis
@@ -223,11 +224,14 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     }
 
     return {
-      /** Wakes for work other processes enqueue, where the engine tells of it; while it cannot, the poll finds it. */
+      /**
+       * Wakes the runner for work that other processes enqueue, if the database sends notifications. Without them, the
+       * poll finds such work.
+       */
       hearOthers: Effect.map(Database, ({ describe, listen }) => {
         if (listen === undefined) return Effect.never
         let isLost = false
-        // What was notified meanwhile is looked for.
+        // Notifications may have been lost meanwhile, so the runner looks for work.
         const listening = Effect.suspend(() => {
           if (!isLost) return Effect.void
           isLost = false
@@ -241,7 +245,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           })
         return Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), listenRetries)
       }),
-      /** Enqueues every periodic kind but these, due at once, where no live row exists. */
+      /** Enqueues every periodic kind that has no live row, due at once, except the kinds in `but`. */
       enqueuePeriodic: (but: ReadonlyArray<JobKind> = []) =>
         Effect.forEach(
           kindsOf(handlers.filter(({ kind, periodic }) => periodic && !but.includes(kind))),
@@ -249,22 +253,25 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           { discard: true }
         ),
       pollMillis: () => options.poll_interval_ms,
-      /** Goes over to other settings and handlers; attempts finish on those they began with. */
+      /** Changes to other settings and handlers. Running attempts finish with those that they began with. */
       retune: (tuning: Tuning, next: typeof known) => {
         options = tuning
         handlers = next
       },
       tendMillis,
-      /** Renews leases, takes rows back from the dead and moves those from times to come; once a second at most. */
+      /** Renews leases, takes rows back from dead owners and corrects wrong future times; once a second at most. */
       tend: Effect.ignore(tend),
-      /** Starts what is due. A database error waits for the next pass. */
+      /** Starts the due jobs. After a database error, the next pass tries again. */
       pass: Effect.suspend(() => {
-        // Who enqueued elsewhere may have a clock that is ahead.
+        // The clock of the process that enqueued the job may be ahead.
         const first = isTold ? Effect.zipRight(tend, correctTimes) : tend
         isTold = false
         return Effect.zipRight(Effect.ignore(first), Effect.ignore(claim))
       }),
-      /** Interrupts attempts that have used up their budget, or whose rows others may have by now. */
+      /**
+       * Interrupts attempts that have used up their budget or passed their deadline, or whose rows other processes may
+       * hold by now.
+       */
       interruptOverdue: Effect.gen(function*() {
         const life = yield* Leases.lifeMillis
         const now = yield* Clock.currentTimeMillis
@@ -273,7 +280,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       }),
       /** Waits until no attempt is left. */
       idle: FiberSet.awaitEmpty(attempts),
-      /** Gives running attempts five seconds, then hands the rest back; answers how many rows that were. */
+      /** Gives running attempts five seconds, then hands the other rows back. Answers how many it handed back. */
       drain: Effect.gen(function*() {
         draining = true
         yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(attempts)), drainMillis)

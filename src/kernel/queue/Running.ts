@@ -15,17 +15,20 @@ const overdueCheckMillis = 100
 /** A runner at work. */
 export interface Running<R, F extends Failure = Failure> {
   /**
-   * Goes over to other settings and handlers. Attempts that run finish with those they began with; periodic kinds not
-   * known before are enqueued.
+   * Changes to other settings and handlers. Running attempts finish with those that they began with. Periodic kinds
+   * that were not known before are enqueued.
    */
   readonly retune: (tuning: Tuning, handlers: ReadonlyArray<AnyHandler<R, F>>) => Effect.Effect<void>
-  /** No more claims, five seconds for running attempts, the rest handed back uncounted; answers how many those were. */
+  /**
+   * Claims no more jobs, gives running attempts five seconds, and hands the rest back without counting the attempt.
+   * Answers how many were handed back.
+   */
   readonly stop: Effect.Effect<number>
 }
 
 /**
- * Claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A failing or panicking
- * handler or a database that is away ends an attempt, never the runner.
+ * Claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A handler that fails or
+ * panics, or an unavailable database, ends an attempt, never the runner.
  */
 export const start = <R, F extends Failure>(
   options: RunnerOptions,
@@ -37,12 +40,12 @@ export const start = <R, F extends Failure>(
     const runner = yield* make(options, handlers)
     yield* runner.enqueuePeriodic()
     yield* emit("job_runner_started", { owner })
-    // Left alone, for a worker that knows them: an older or a newer version beside this one.
+    // Unknown kinds are left for a worker that knows them: an older or a newer version may run beside this one.
     for (const unknown of yield* jobs.unknownKinds(kindsOf(handlers))) {
       yield* emit("job_kind_unknown", unknown)
     }
     let known = handlers
-    // Leases are renewed until the last attempt has ended.
+    // Not one of the loops below: leases are renewed until the last attempt has ended.
     yield* Effect.forkScoped(Effect.repeat(runner.tend, Schedule.spaced(runner.tendMillis)))
     const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))
     const loops = yield* Effect.forEach([
@@ -56,7 +59,7 @@ export const start = <R, F extends Failure>(
         const before = kindsOf(known.filter(({ periodic }) => periodic))
         runner.retune(tuning, next)
         known = next
-        // What cannot be enqueued now is at the next start.
+        // A kind that cannot be enqueued now is enqueued at the next start.
         yield* Effect.ignore(runner.enqueuePeriodic(before))
         yield* queue.wake
         const { lease_seconds, max_concurrent, poll_interval_ms, retry_base_seconds, retry_max_seconds } = tuning

@@ -13,7 +13,7 @@ import * as jobs from "./Jobs.ts"
 import type { Holding } from "./Leases.ts"
 import { lifeMillis, spentSince } from "./Leases.ts"
 
-/** The settlement matched no row: the lease had been taken away, and the attempt's result with it. */
+/** The settlement matched no row: the lease had been taken away, so the attempt's result is dropped. */
 class LeaseLost extends Data.TaggedError("LeaseLost") {}
 
 /** An attempt that has ended: its job, whether its kind is periodic, and the kind's abandon step. */
@@ -25,28 +25,28 @@ export interface Ended<R, F extends Failure> {
 }
 
 /**
- * Why an attempt's fiber was interrupted, when it was. `lost`: somebody else has the row. `unheld`: somebody else may have it,
- * for all that can be known here.
+ * Why an attempt's fiber was interrupted, if it was. `lost`: another process holds the row. `unheld`: another process
+ * may hold the row; this process cannot know.
  */
 export type Ending = "timeout" | "shutdown" | "lost" | "unheld" | undefined
 
-/** An attempt that had its row while it ran. */
+/** An attempt that held its row while it ran. */
 export type Ran = Pick<Holding, "spentAt"> & { readonly ending: Ending }
 
 const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
 const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts: job.attempts })
 
 /**
- * Writes the ends of attempts: one transaction holds the settlement of the row and whatever the outcome brings, and is
- * rolled back as a whole when the lease was lost meanwhile.
+ * Writes the ends of attempts. One transaction holds the settlement of the row and the writes of the outcome. It is
+ * rolled back as a whole if the lease was lost meanwhile.
  */
 export const make = (options: {
   readonly owner: string
   readonly backoff: () => BackoffPolicy
   readonly entropy: Entropy["Type"]
-  /** Told of each row handed back at shutdown. */
+  /** Runs for each row that is handed back at shutdown. */
   readonly onHandedBack: Effect.Effect<void>
-  /** Told when a row put back is due, in epoch seconds. */
+  /** Called with the due time, in epoch seconds, of each row that is put back. */
   readonly onDueLater: (runAt: number) => Effect.Effect<void>
 }) => {
   const attemptOf = (job: Job) => ({ id: job.id, owner: options.owner, attempts: job.attempts })
@@ -66,7 +66,7 @@ export const make = (options: {
       Effect.catchTag("LeaseLost", () => Effect.as(leaseLost(job), false))
     )
 
-  /** `failed`, with the abandon step. */
+  /** Makes the row `failed` and runs the abandon step. */
   const giveUp = Effect.fnUntraced(function*<R, F extends Failure>(
     { abandon, job }: Ended<R, F>,
     failure: F | QueueFailure
@@ -77,7 +77,10 @@ export const make = (options: {
     }
   })
 
-  /** `ready` again, or given up when the attempts are used. Periodic work never is. */
+  /**
+   * Makes the row `ready` again, or gives the job up if its attempts are used up. Periodic work is never given up for
+   * that.
+   */
   const tryAgain = Effect.fnUntraced(function*<R, F extends Failure>(
     ended: Ended<R, F>,
     failure: F | QueueFailure,
@@ -112,7 +115,7 @@ export const make = (options: {
       return tryAgain(ended, failure, Math.min(Math.max(backoff, atLeast), atMost), ran)
     })
 
-  /** `ready` again, due now, as if the attempt had not been made. */
+  /** Makes the row `ready` again, due now, as if the attempt had not been made. */
   const uncount = Effect.fnUntraced(function*(job: Job, ran: Ran) {
     const now = yield* currentSeconds
     const spent = spentSince(ran, yield* lifeMillis)

@@ -13,33 +13,33 @@ export interface Head {
   readonly runAt: number
 }
 
-/** How rows are had. */
+/** The statements that read and claim rows. */
 export interface Source {
-  /** The oldest that are due. `among`: some kind is passed over. */
+  /** Claims the oldest due rows. `among`: some kinds are left out. */
   readonly claim: (of: {
     readonly limit: number
     readonly kinds: ReadonlyArray<JobKind>
     readonly among: boolean
   }) => Asked<Job>
-  /** The oldest waiting row of each share of a kind, from one share on: so many shares, due or not. */
+  /** Reads the oldest waiting row, due or not, of each share of a kind: up to `limit` shares, beginning with `from`. */
   readonly heads: (of: { readonly kind: JobKind; readonly from: string; readonly limit: number }) => Asked<Head>
   readonly claimThese: (ids: ReadonlyArray<JobId>) => Asked<Job>
 }
 
-/** How many shares are looked at before one is chosen; where there are more, the next look begins where this one ended. */
+/** How many shares are read before a choice. If there are more, the next look begins where this one ended. */
 const mostHeads = 100
 
-/** Looks in a row that find nothing to claim. */
+/** The most looks that find nothing to claim. */
 const mostLooks = 8
 
-/** What one process has of a kind. */
+/** The jobs of one kind that one process has. */
 class Held {
   count = 0
   readonly profiles = new Map<string, number>()
   readonly shares = new Map<string, number>()
   /** More may be waiting than there is room for. */
   isCrowded = false
-  /** The share the next look begins with. */
+  /** The share with which the next look begins. */
   from = ""
 
   of(share: string): readonly [profile: number, share: number] {
@@ -56,7 +56,10 @@ class Held {
   }
 }
 
-/** Of heads, those to be claimed now: who has least comes first, and nobody gets more than is for him. */
+/**
+ * Chooses the heads to claim now. The profile and the account that have least come first, and none gets more than its
+ * part.
+ */
 export const choose = (
   heads: ReadonlyArray<Head>,
   has: (share: string) => readonly [profile: number, share: number],
@@ -86,7 +89,7 @@ export const choose = (
   return [...chosen]
 }
 
-/** The places of one runner: every kind has its own (`roomOf`), so that none waits for another. */
+/** The slots of one runner. Every kind has its own (`roomOf`), so that no kind waits for another. */
 export const make = () => {
   const held = new Map<JobKind, Held>()
   const heldOf = (kind: JobKind): Held => {
@@ -99,7 +102,10 @@ export const make = () => {
     all.push(...claimed)
   }
 
-  /** The oldest first, while there are slots for whoever is first. No more are asked for than every kind has room for. */
+  /**
+   * Claims the oldest rows first, while slots are given in order of arrival. Never claims more rows than each open kind
+   * has room for.
+   */
   const oldest = Effect.fnUntraced(function*(
     all: Array<Job>,
     most: number,
@@ -123,7 +129,7 @@ export const make = () => {
     }
   })
 
-  /** Where more wait than there were slots for whoever is first: who has least comes first. */
+  /** Claims for a kind with more waiting rows than slots in order of arrival: the share that has least comes first. */
   const fairly = Effect.fnUntraced(function*(
     all: Array<Job>,
     most: number,
@@ -154,7 +160,7 @@ export const make = () => {
   })
 
   return {
-    /** Claims what there is room for. */
+    /** Claims as many rows as there is room for. */
     fill: (
       most: number,
       kinds: ReadonlyArray<JobKind>,
@@ -168,11 +174,11 @@ export const make = () => {
           Effect.forEach(kinds, (kind) => fairly(all, most, kind, now, source), { discard: true })
         ).pipe(
           Effect.as(all),
-          // What was claimed before has to be run.
+          // Rows that were claimed before the error have to be run.
           Effect.catchAll((error) => all.length === 0 ? Effect.fail(error) : Effect.succeed(all))
         )
       }),
-    /** Gives a slot back; answers whether somebody may be waiting for it. */
+    /** Gives a slot back. Answers whether a row may be waiting for it. */
     release: ({ kind, share }: Job): boolean => {
       const has = heldOf(kind)
       has.add(share, -1)

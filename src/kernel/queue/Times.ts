@@ -5,12 +5,18 @@ import type { JobKind } from "./Job.ts"
 import * as jobTimes from "./JobTimes.ts"
 import { lifeMillis } from "./Leases.ts"
 
-/* A clock that was wrong for a while, here or on another host, delays nothing once it is right. */
+/*
+ * Corrects due times, so that a clock that was wrong for a while, here or on another host, delays nothing once it is
+ * right.
+ */
 
-/** How far ahead a kind can ask to be run again, in seconds; `undefined` for a kind that is not run here. */
+/** How far ahead a kind can ask for its next run, in seconds; `undefined` for a kind that is not run here. */
 export type Reach = (kind: JobKind) => { readonly seconds: number; readonly periodic: boolean } | undefined
 
-/** A row that was written later than now has its times moved with it; one that is due later than it can have asked for is due. */
+/**
+ * The corrected due time of a row. If the row was written in the future, its due time moves back by the same lead. If
+ * the row is due later than its kind can have asked for, it is due now.
+ */
 const dueAgain = (
   row: { readonly kind: JobKind; readonly runAt: number; readonly updatedAt: number },
   now: number,
@@ -19,7 +25,7 @@ const dueAgain = (
   const known = reach(row.kind)
   if (known === undefined) return row.runAt
   const lead = Math.max(0, row.updatedAt - now)
-  // What comes round is not delayed for being done once more, and may have to put right what the wrong time brought.
+  // An additional run does not delay periodic work, and that work may have to correct what the wrong time caused.
   if (lead > 0 && known.periodic) return Math.min(row.runAt, now)
   const due = row.runAt - lead
   return due > now + known.seconds ? now : due
@@ -27,7 +33,7 @@ const dueAgain = (
 
 const mostMoved = 500
 
-/** Looks for such rows and moves them; answers how many. */
+/** Looks for rows with wrong due times and corrects them. Answers how many. */
 export const correct = Effect.fnUntraced(function*(reach: Reach, shortestReach: number) {
   const now = yield* currentSeconds
   const found = yield* jobTimes.ahead({ now, beyond: now + shortestReach, limit: mostMoved })
@@ -43,7 +49,10 @@ export const correct = Effect.fnUntraced(function*(reach: Reach, shortestReach: 
 
 const steppedMillis = 2000
 
-/** Tells when the clock was set while this process ran, and by how many milliseconds: against the time it has lived. */
+/**
+ * Reports that the clock was set while this process ran, and by how many milliseconds. The clock is compared with the
+ * process's life ({@link lifeMillis}).
+ */
 export const makeStep = Effect.gen(function*() {
   const offset = Effect.zipWith(Clock.currentTimeMillis, lifeMillis, (now, life) => now - life)
   let before = yield* offset

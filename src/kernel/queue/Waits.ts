@@ -10,12 +10,12 @@ import * as jobs from "./Jobs.ts"
 const settled = new Set(["done", "failed", "cancelled"])
 const lookEvery = "250 millis"
 
-/** Completes when a job may have ended; for ever where nobody tells. */
+/** Completes when a job may have ended; never, if there are no notifications. */
 type Told = (id: JobId) => Effect.Effect<void>
 
 /**
- * A job once it has ended, or as it is when the time is up; `undefined` when its row is gone. The signing of a list that
- * was under way when another reason for it came may have left that to a successor, which is waited for too.
+ * Waits until a job has ended or the time is up, and answers its row; `undefined` if the row is gone. While a job signs
+ * a CRL, a new reason to sign it may come. The job may then leave that to a successor, which is waited for too.
  */
 export const settledJob = (
   first: JobId,
@@ -36,12 +36,15 @@ export const settledJob = (
     }
   })
 
-// Each holds a slot of a request: the rest is for requests that are answered at once.
+// Each waiting request holds a request slot. The other slots are for requests that are answered at once.
 const shareOfSlots = 4
 const answerMillis = 1000
 const listenRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
 
-/** Hears of jobs that end, in whatever process, while the scope lives; where nobody tells, they are looked at. */
+/**
+ * Listens for the ends of jobs of all processes while the scope lives; `undefined` if the database sends no
+ * notifications, and then waits poll.
+ */
 const hearEnds = Effect.gen(function*() {
   const waiting = new Map<string, Set<Deferred.Deferred<void>>>()
   const { listen } = yield* Database
@@ -70,11 +73,14 @@ const hearEnds = Effect.gen(function*() {
 })
 
 /**
- * Requests that wait for a job, a bounded number of them at a time (docs/decisions/wake-up.md, "Requests that wait for a
+ * Lets a bounded number of requests at a time wait for a job (docs/decisions/wake-up.md, "Requests that wait for a
  * job").
  */
 export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
-  /** As {@link settledJob}, until shortly before the request's own deadline; at once when too many wait already. */
+  /**
+   * Like {@link settledJob}, until shortly before the request's own deadline. Does not wait if too many requests wait
+   * already.
+   */
   readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed>
 }>() {
   /** `server.*`. */

@@ -20,7 +20,7 @@ const removeStatement = statement({
   sql: () => `DELETE FROM workers WHERE owner = :owner`
 })
 
-// What was seen later than that was seen by a clock that was wrong: whoever lives is seen again soon.
+// A row seen after `after` was stamped by a wrong clock. If its process lives, it writes its row again soon.
 const sweepStatement = statement({
   name: "worker_sweep",
   params: { before: int, after: int },
@@ -41,7 +41,7 @@ const clockStatement = statement({
   name: "database_clock",
   params: {},
   row: { millis: nullable(int) },
-  // An embedded database has the clock of whoever asks.
+  // An embedded database uses the clock of this process.
   sql: ({ dialect }) =>
     `SELECT ${dialect === "postgres" ? "(extract(epoch FROM clock_timestamp()) * 1000)::bigint" : "NULL"} AS "millis"`
 })
@@ -64,7 +64,7 @@ const listStatement = statement({
        last_seen_at AS "lastSeenAt" FROM workers ORDER BY started_at DESC, owner`
 })
 
-/** Every process that is known, the youngest first. Times are epoch seconds. */
+/** Every known process, the youngest first. Times are epoch seconds. */
 export const list = all(listStatement, {})
 
 /** Writes or refreshes the presence of a process. */
@@ -76,17 +76,20 @@ export const present = (row: {
   readonly now: number
 }) => run(upsert, row)
 
-/** Removes it at a clean shutdown. */
+/** Removes the presence of a process at a clean shutdown. */
 export const remove = (owner: string) => run(removeStatement, { owner })
 
-/** Deletes presences refreshed before an epoch second, or after another, which nobody can have been; answers how many. */
+/**
+ * Deletes presences refreshed before one epoch second, or after another, which is impossible with a right clock.
+ * Answers how many.
+ */
 export const sweep = (before: number, after: number) =>
   Effect.map(all(sweepStatement, { before, after }), (gone) => gone.length)
 
-/** Who has been seen the longest after an epoch second, but for one. */
+/** Of the processes seen after an epoch second, the one that was seen latest; `owner` itself is left out. */
 export const ahead = (owner: string, after: number) => first(aheadStatement, { owner, after })
 
-/** Epoch milliseconds by the clock of the database's server; `undefined` where there is no server. */
+/** Epoch milliseconds by the clock of the database's server; `undefined` if there is no server. */
 export const databaseClock = Effect.map(first(clockStatement, {}), (row) => row?.millis)
 
 /** Whether a process of this host with this role was seen between two epoch seconds. */

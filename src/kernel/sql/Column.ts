@@ -4,7 +4,7 @@ import { Schema } from "effect"
 export type Dialect = "sqlite" | "postgres"
 
 /**
- * How one value travels to and from a column on either engine: the only place where the engines' value types differ
+ * How a value is written to and read from a column on either engine. The engines' value types differ only here
  * (docs/decisions/data-model.md, "Kinds of columns"). A value that does not decode is a defect: the schema and the code
  * disagree.
  */
@@ -20,7 +20,9 @@ const undecodable = (expected: string, raw: unknown): never => {
   throw new TypeError(`a column holds ${raw === null ? "NULL" : typeof raw} where ${expected} belongs`)
 }
 
-/** Text. U+0000 is refused before a statement sees it: one engine stores it, the other fails the statement. */
+/**
+ * Text. U+0000 is refused before the statement runs, because one engine stores it and the other fails the statement.
+ */
 const plainText = {
   encode: (value: string): string => {
     if (value.includes("\u0000")) throw new TypeError("text with U+0000 cannot be stored")
@@ -29,10 +31,13 @@ const plainText = {
   decode: (raw: unknown): any => typeof raw === "string" ? raw : undecodable("text", raw) // oxlint-disable-line typescript/no-explicit-any
 }
 
-/** Text of a narrower type (a brand or a closed set), trusted because the schema's CHECK or this code wrote it. */
+/**
+ * Text of a narrower type (a brand or a closed set). The type is trusted, because a CHECK of the schema guards it or
+ * this code wrote it.
+ */
 export const text = <A extends string = string>(): Column<A> => plainText
 
-/** A 64-bit integer within the safe range; beyond it the value is refused instead of rounded. */
+/** A 64-bit integer within the safe range. A value beyond that range is refused, not rounded. */
 export const int: Column<number> = {
   encode: (value) => Number.isSafeInteger(value) ? value : undecodable("a safe integer", value),
   decode: (raw) => {
@@ -85,13 +90,13 @@ export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({
 })
 
 /**
- * Several rows in one parameter: a JSON array of arrays, taken apart in SQL with `each` and `at` of the statement's
- * dialect. Uuids travel as 32 hexadecimal digits.
+ * Several rows in one parameter: a JSON array of arrays. The SQL reads it with `each` and `at` of the statement's
+ * dialect. Uuids in it are 32 hexadecimal digits.
  */
 export const rows: Column<ReadonlyArray<ReadonlyArray<string | number>>> = {
   encode: (value) => plainText.encode(JSON.stringify(value)),
   decode: (raw) => undecodable("nothing: row sets are parameters only", raw)
 }
 
-/** A uuid as it travels inside {@link rows}. */
+/** The form of a uuid inside {@link rows}. */
 export const packedUuid = (id: string): string => id.replaceAll("-", "")

@@ -7,7 +7,7 @@ import type { Columns, Dialect, ValuesOf } from "./Column.ts"
 import type { Compiled, Statement } from "./Statement.ts"
 import { decode, encode } from "./Statement.ts"
 
-/** A statement could not be carried out. `detail` has the engine's own words without the row's values. */
+/** A statement failed. `detail` has the engine's own message, without the values of the row. */
 export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   readonly statement: string
   readonly detail: string
@@ -19,37 +19,37 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   }
 }
 
-/** What is to happen once a transaction has committed, and once it has ended either way. */
+/** Effects to run after a transaction has committed, and effects to run after it has ended either way. */
 interface Plans {
   readonly committed: Array<Effect.Effect<void>>
   readonly ended: Array<Effect.Effect<void>>
 }
 
-/** What statements run on. */
+/** Executes statements. */
 export type Executor = Pick<Connection, "execute">
 
-/** The open transaction of a fiber, or the connection its reads have beside the others. */
+/** The open transaction of a fiber, or the separate connection of its reads ({@link aside}). */
 class Transaction extends Context.Tag("acme/kernel/sql/Transaction")<
   Transaction,
   { readonly connection: Executor } & Plans
 >() {}
 
-/** Who hears notifications: each as it comes, and when it can be heard at all. */
+/** The receiver of notifications. `heard` gets each of them; `listening` runs once they can be received. */
 export interface Ear {
   readonly heard: (payload: string) => void
   readonly listening: Effect.Effect<void>
 }
 
-/** Connections of a process to its database. */
+/** How many connections a process has to its database. */
 export interface Connections {
   readonly idle: number
   readonly busy: number
 }
 
-/** What an engine brings: how a connection is had, how a transaction begins and how its errors read. */
+/** What an engine provides: its connections, its transactions and the description of its errors. */
 export interface Driver {
   readonly dialect: Dialect
-  /** Runs `use` with a connection nobody else uses meanwhile; neither the wait nor `use` is interrupted. */
+  /** Runs `use` with a connection for it alone. Neither the wait nor `use` is interrupted. */
   readonly exclusive: <A, E, R>(
     use: (connection: Connection) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SqlError, R>
@@ -58,13 +58,16 @@ export interface Driver {
     statement: Compiled,
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
-  /** Runs `body`, more than once if need be, in a transaction that commits when its exit is a success; answers then. */
+  /**
+   * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit is a success.
+   * Answers after the commit.
+   */
   readonly transact: <A, E, R>(
     body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
   ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
   /**
-   * Runs reads on a connection of their own, off the event loop of this process; all of them together have so many
-   * milliseconds, and then the engine gives up the one that is under way. Undefined where there is but one connection.
+   * Runs reads on a connection of their own, off the event loop of this process. All of them together have
+   * `patienceMillis`; after that the engine gives up the read under way. Undefined if there is only one connection.
    */
   readonly aside:
     | (<A, E, R>(
@@ -75,22 +78,25 @@ export interface Driver {
   readonly begin: (connection: Connection) => Effect.Effect<void, SqlError>
   readonly commit: (connection: Connection) => Effect.Effect<void, SqlError>
   /**
-   * Holds a connection of its own that hears what other processes notify on a channel; fails when it is lost. Undefined
-   * where there is no such thing.
+   * Holds a connection of its own that receives the notifications of other processes on a channel. Fails if that
+   * connection is lost. Undefined if the engine has no notifications.
    */
   readonly listen: ((channel: string, ear: Ear) => Effect.Effect<never, SqlError>) | undefined
-  /** Completes with a sentence when the database is no longer what it was opened as; undefined where a server has it. */
+  /**
+   * Completes with a sentence if the opened database has been removed or replaced; undefined if a server holds the
+   * database.
+   */
   readonly lost: Effect.Effect<string> | undefined
-  /** Whether a connection is the same session of the server from one transaction to the next. */
+  /** Whether a connection keeps the same session of the server from one transaction to the next. */
   readonly keepsSession: boolean
   readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
-  /** Every connection of this process, as it is now. */
+  /** The current connections of this process. */
   readonly connections: () => Connections
 }
 
 /**
- * The one database. Statements run through {@link all}, {@link first} and {@link run}; they join the fiber's open
- * transaction when there is one. See `docs/architecture.md` for why transactions are not `sql.withTransaction`.
+ * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's
+ * open transaction if there is one. See `docs/architecture.md` for why transactions are not `sql.withTransaction`.
  */
 export class Database extends Context.Tag("acme/kernel/sql/Database")<Database, Driver>() {}
 
@@ -158,10 +164,10 @@ export const run = <P extends Columns, R extends Columns>(
 const transactionAttempts = 4
 
 /**
- * Runs `body` in one transaction, or in the one already open. It is not interrupted, from the wait for a connection
- * (bounded by the driver) to the effects given to {@link afterCommit}: a client that hangs up meanwhile changes nothing.
- * A deadlock is retried as a whole, so the body must do nothing but statements: no network, script, hash, fork or caught
- * {@link StorageFailed} inside.
+ * Runs `body` in one transaction, or in the one already open. It is not interruptible, from the wait for a connection
+ * (bounded by the driver) to the effects given to {@link afterCommit}: a client that disconnects meanwhile changes
+ * nothing. After a deadlock the whole body runs again, so it must do nothing but statements: no network, script, hash,
+ * fork or caught {@link StorageFailed} inside.
  */
 export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
   Effect.withFiberRuntime((fiber) => {
@@ -176,9 +182,9 @@ const isTransient = (error: unknown) => error instanceof StorageFailed && error.
 const asideMillis = 25_000
 
 /**
- * Runs reads whose cost grows with the database: on a connection of their own where the engine has one for them, so that
- * they hold up neither requests nor jobs, and for so long at most. Within a transaction they are part of it. Nothing in
- * `body` may write.
+ * Runs reads whose cost grows with the database, for `patienceMillis` at most. They have a connection of their own, if
+ * the engine offers one, so that they delay neither requests nor jobs. Within a transaction they are part of it.
+ * Nothing in `body` may write.
  */
 export const aside = <A, E, R>(
   body: Effect.Effect<A, E, R>,
@@ -192,7 +198,7 @@ export const aside = <A, E, R>(
     return Effect.uninterruptible(attempt(driver, body, (run) => reading(patienceMillis, run)))
   })
 
-/** Lets everything else that is due in this process have its turn: between the parts of what grows with the database. */
+/** Lets other work of this process run. For use between the parts of work that grows with the database. */
 export const turn: Effect.Effect<void> = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const attempts = <A, E, R>(
@@ -215,13 +221,13 @@ const attempt = <A, E, R>(
   let plans: Plans = { committed: [], ended: [] }
   return Effect.matchEffect(
     within((connection) => {
-      plans = { committed: [], ended: [] } // a body that runs again plans anew
+      plans = { committed: [], ended: [] } // a body that runs again makes new plans
       return Effect.exit(Effect.provideService(body, Transaction, { connection, ...plans }))
     }),
     {
       onFailure: (error) =>
         Effect.zipRight(Effect.all(plans.ended, { discard: true }), failed(driver, "transaction")(error)),
-      // Once the connection is back, so that what follows can have it.
+      // The connection has been returned by now, so that these effects can use it.
       onSuccess: (exit): Effect.Effect<A, E> => {
         const due = Exit.isSuccess(exit) ? plans.ended.concat(plans.committed) : plans.ended
         return due.length === 0 ? exit : Effect.zipRight(Effect.all(due, { discard: true }), exit)
@@ -230,7 +236,7 @@ const attempt = <A, E, R>(
   )
 }
 
-/** Undoes a transaction. A failing ROLLBACK means the connection is gone, and with it the transaction. */
+/** Rolls a transaction back. If ROLLBACK fails, the connection is gone, and the transaction with it. */
 export const rollback = (connection: Connection): Effect.Effect<void> =>
   Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
@@ -242,11 +248,11 @@ const later = (plan: keyof Plans) => (effect: Effect.Effect<void>): Effect.Effec
     return Effect.void
   })
 
-/** Runs `effect` once the open transaction has committed, at once when there is none. */
+/** Runs `effect` after the open transaction has committed, or at once if there is none. */
 export const afterCommit = later("committed")
 
 /**
- * Runs `effect` once the open transaction has ended either way, at once when there is none: for records of what went
- * wrong in a body, which may run more than once. The last run counts.
+ * Runs `effect` after the open transaction has ended either way, or at once if there is none. It is for records of
+ * failures in a body. A body may run more than once; the effects of its last run count.
  */
 export const afterTransaction = later("ended")

@@ -1,9 +1,9 @@
-/** What makes a statement of each set of filters, for whoever wants to know how the engines go about them all. */
+/** Functions that make the statements of every set of filters, for tests of the engines' query plans. */
 export const makers: Array<() => void> = []
 
 /**
- * A statement for each set of filters in use, made when it is first asked for: one that tested every filter for NULL could
- * use no index. `make` is given the names of those that narrow, in the order of `names`.
+ * One statement for each set of filters in use, made at its first use. A single statement that tested every filter for
+ * NULL could use no index. `make` gets the names of the filters in use, in the order of `names`.
  */
 export const perFilters = <K extends string, S>(names: ReadonlyArray<K>, make: (used: ReadonlyArray<K>) => S) => {
   makers.push(() => {

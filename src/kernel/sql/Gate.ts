@@ -2,16 +2,16 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
 
-/** Lets so many in at once and the others in turn, none of which waits for longer than its patience. */
+/** Lets a number of users in at once and the others in turn. None waits longer than the patience of the gate. */
 export interface Gate {
   /** Neither the wait nor `use` is interrupted. */
   readonly hold: <A, E, R>(use: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
-  /** The same for what may be interrupted. */
+  /** Like `hold`, but the wait and `use` may be interrupted. */
   readonly pass: <A, E, R>(use: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   readonly isFree: () => boolean
 }
 
-/** A gate for connections; the wait for one ends after so many milliseconds. */
+/** A gate for `places` connections. A wait ends after `patienceMillis`. */
 export const makeGate = (places: number, patienceMillis: number): Gate => {
   let free = places
   const waiting = new Set<() => void>()
@@ -20,7 +20,7 @@ export const makeGate = (places: number, patienceMillis: number): Gate => {
     if (next === undefined) free++
     else {
       waiting.delete(next)
-      next() // the place goes from hand to hand
+      next() // the place passes directly to the next
     }
   })
   const wait = Effect.async<void, SqlError>((resume) => {

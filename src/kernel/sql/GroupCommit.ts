@@ -7,26 +7,26 @@ import { rollback } from "./Database.ts"
 
 type BodyExit = Exit.Exit<unknown, unknown>
 
-/** What became of a body, or why its transaction could not be. */
+/** The exit of a body, or the error of its transaction. */
 type Outcome = Exit.Exit<BodyExit, SqlError>
 
 interface Member {
   readonly run: (connection: Connection) => Effect.Effect<BodyExit>
-  /** Told once the group has committed, or could not. */
+  /** Called after the group has committed or failed. */
   readonly answer: (result: Outcome) => void
 }
 
 const largestGroup = 64
 
 /**
- * Gathers the writes that arrive within one turn of the event loop into one transaction and answers them all after the
- * one commit. A commit of its own costs a write more than its statements do: pages that neighbours share are written
- * once, and synced once. Nobody is answered before its write is as durable as alone.
+ * Gathers the writes that arrive within one turn of the event loop into one transaction, and answers them all after its
+ * commit. For a single write, a commit costs more than the statements. In a group, shared pages are written once and
+ * synced once. No caller gets its answer before its write is as durable as with a commit of its own.
  *
- * A body that fails ends the round: the transaction is taken back, and everybody runs again in a transaction of his own.
- * Failures are rare, and a savepoint around each body would cost every write two statements. Going on after a failure is
- * no choice, because the engine may have ended the transaction itself. So a body runs once or twice, and must do nothing
- * but statements.
+ * A body that fails ends the round: the transaction is rolled back, and every body runs again in a transaction of its
+ * own. Failures are rare, and a savepoint around each body would cost every write two statements. The round cannot
+ * continue after a failure, because the engine may have ended the transaction itself. So a body runs once or twice, and
+ * must do nothing but statements.
  */
 export const makeGroupCommit = (
   driver: Pick<Driver, "exclusive" | "begin" | "commit">
@@ -36,7 +36,7 @@ export const makeGroupCommit = (
     let waiting: Array<Member> = []
     let isScheduled = false
 
-    /** Everybody in one transaction; false when somebody failed and nothing was kept. */
+    /** Runs all bodies in one transaction. False if one failed and nothing was kept. */
     const commitTogether = Effect.fnUntraced(function*(
       connection: Connection,
       group: ReadonlyArray<Member>,
@@ -97,11 +97,11 @@ export const makeGroupCommit = (
     const join: Driver["transact"] = <A, E, R>(
       body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
     ) =>
-      // The body runs in the group's fiber with everything its own fiber had: services, clock and log facts.
-      // Not with its interruption, though: that would end the group before it has answered.
+      // The body runs in the group's fiber with all references of its own fiber: services, clock and log facts. The
+      // interruption of its own fiber is left out, because it would end the group before it has answered.
       Effect.withFiberRuntime<Exit.Exit<A, E>, SqlError, R>((fiber) => {
         const refs = FiberRefs.delete(fiber.getFiberRefs(), FiberRef.interruptedCause)
-        const adopt = Effect.updateFiberRefs(() => refs) // sets all of them: none of a neighbour's is left
+        const adopt = Effect.updateFiberRefs(() => refs) // sets all references, so that none of a neighbour is left
         return Effect.async((resume) => {
           waiting.push({
             run: (connection) => Effect.zipRight(adopt, body(connection)) as Effect.Effect<Exit.Exit<A, E>>,

@@ -1,4 +1,7 @@
-/** The `from` of a domain move as an SQL condition, so that a statement cannot guard on another state than the law. */
+/**
+ * The `from` of a domain move as an SQL condition, so that a statement cannot check another state than the domain's
+ * rule does.
+ */
 export const leaving = (move: { readonly from: ReadonlyArray<string> }, column = "status"): string =>
   `${column} IN (${move.from.map((status) => `'${status}'`).join(", ")})`
 

@@ -14,11 +14,12 @@ const lockOf = (table: "accounts" | "orders") =>
 
 const statements = { accounts: lockOf("accounts"), orders: lockOf("orders") }
 
-/** Locks a row until the transaction ends. SQLite's writer is alone already. */
+/** Locks a row until the transaction ends. SQLite needs no lock, because it has only one writer. */
 export const lockRow = (table: "accounts" | "orders", id: string): Effect.Effect<void, StorageFailed, Database> =>
   Effect.flatMap(Database, ({ dialect }) => dialect === "sqlite" ? Effect.void : run(statements[table], { id }))
 
-// PostgreSQL: whoever stores a certificate holds its order's row, so a shared lock on these rows waits for all of them.
+// In PostgreSQL, a transaction that stores a certificate locks the row of its order. So a shared lock on these rows
+// waits for all such transactions.
 const processingStatement = statement({
   name: "order_processing_wait",
   params: {},
@@ -26,7 +27,7 @@ const processingStatement = statement({
   sql: () => `SELECT 1 FROM orders WHERE status = 'processing' FOR SHARE`
 })
 
-/** Waits until certificates that are being stored are there to be seen. SQLite's writer is alone already. */
+/** Waits until certificates that are being stored are visible. SQLite needs no wait, because it has only one writer. */
 export const awaitStoring = Effect.flatMap(
   Database,
   ({ dialect }) => dialect === "sqlite" ? Effect.void : run(processingStatement, {})

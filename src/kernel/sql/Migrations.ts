@@ -20,7 +20,7 @@ export interface Migration {
   readonly statements: ReadonlyArray<string>
 }
 
-/** The schema is not what this build needs. `detail` is a sentence for the operator. */
+/** This build cannot use the schema. `detail` is a sentence for the operator. */
 export class SchemaUnusable extends Data.TaggedError("SchemaUnusable")<{
   readonly reason: "behind" | "changed" | "failed" | "unreadable"
   readonly migration: string
@@ -92,7 +92,7 @@ const insertText: { readonly [D in Dialect]: string } = {
 // One number for the whole service: processes that start together take turns.
 const advisoryKey = 4_738_219_001
 
-// Where a session lasts no longer than a transaction, each migration takes its turn by itself.
+// For connections whose session lasts only for one transaction: each migration takes the lock in its own transaction.
 const lockTransaction =
   `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(${advisoryKey})`
 
@@ -103,19 +103,19 @@ const behind = (pending: ReadonlyArray<Migration>) =>
     detail: `The database lacks ${pending.length} migration(s), from ${pending[0]?.name ?? "?"}; run acme-svc migrate.`
   })
 
-/** What was applied, in order, whether this build knows it or not. */
+/** The applied migrations, in order. This build may not know all of them. */
 const appliedRows = Effect.gen(function*() {
   const [table] = yield* all(tableExists, {})
   return table === undefined || table.count === 0 ? [] : yield* all(appliedStatement, {})
 })
 
-/** The names of all that was applied, in order; a newer build may have added some that this one does not know. */
+/** The names of the applied migrations, in order. A newer build may have added some that this one does not know. */
 export const appliedNames: Effect.Effect<ReadonlyArray<string>, StorageFailed, Database> = Effect.map(
   appliedRows,
   (rows) => rows.map(({ name }) => name)
 )
 
-/** The migrations not yet applied; fails when an applied one differs from its file. */
+/** The migrations that are not yet applied. Fails if an applied one differs from its file. */
 export const pending = (
   migrations: ReadonlyArray<Migration>
 ): Effect.Effect<ReadonlyArray<Migration>, SchemaUnusable | StorageFailed, Database> =>
@@ -134,7 +134,7 @@ export const pending = (
     return migrations.filter(({ version }) => !done.has(version))
   })
 
-/** Refuses unless every migration is applied (`server_schema_behind`). */
+/** Fails unless every migration is applied (`server_schema_behind`). */
 export const check = (
   migrations: ReadonlyArray<Migration>
 ): Effect.Effect<void, SchemaUnusable | StorageFailed, Database> =>
@@ -151,7 +151,7 @@ const appliedVersions = (connection: Connection, dialect: Dialect) =>
     return rows.map((row) => Number(row.version))
   })
 
-/** One migration in one transaction; `false` when another process was faster. */
+/** Applies one migration in one transaction. `false` if another process was faster. */
 const applyOne = (driver: Driver, connection: Connection, migration: Migration) =>
   Effect.gen(function*() {
     const begun = yield* Clock.currentTimeMillis
@@ -180,7 +180,7 @@ const locked = <A, E>(
   body: Effect.Effect<A, E>
 ): Effect.Effect<A, E | SqlError> =>
   driver.dialect === "sqlite" || !driver.keepsSession
-    ? body // BEGIN IMMEDIATE is the lock, or that of each transaction
+    ? body // BEGIN IMMEDIATE is the lock, or each transaction takes one
     : Effect.acquireUseRelease(
       Effect.zipRight(
         connection.executeRaw("SET statement_timeout = 0; SET lock_timeout = 0", []),
@@ -197,8 +197,8 @@ const locked = <A, E>(
     )
 
 /**
- * Applies what is pending, each migration in one transaction, under a lock that other processes wait for; the applied
- * list is read again under it. Answers the names applied.
+ * Applies the pending migrations, each in one transaction, under a lock that other processes wait for. Under the lock,
+ * the list of applied migrations is read again. Answers the names of those that it applied.
  */
 export const migrate = (
   migrations: ReadonlyArray<Migration>
@@ -214,7 +214,7 @@ export const migrate = (
         Effect.fail(new SchemaUnusable({ reason: "failed", migration: name, detail: `Migration ${name}: ${detail}.` }))
       )
     }
-    // Effect.filter would begin with the last one.
+    // Not Effect.filter, which would begin with the last one.
     const applyAll = (connection: Connection) =>
       Effect.forEach(missing, (migration) =>
         Effect.map(

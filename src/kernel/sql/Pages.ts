@@ -1,11 +1,11 @@
 import { Chunk, Effect, Option, Stream } from "effect"
 import { turn } from "./Database.ts"
 
-/* Tables that may be long are read and swept in parts, and other work has its turn between two of them. */
+/* Long tables are read and swept in parts, so that other work can run between two parts. */
 
 /**
- * All rows of a table in the order of a key, a page at a time. `read` answers at most `size` rows that come behind `after`.
- * A page that is not full is the last one; it may be empty.
+ * All rows of a table in the order of a key, a page at a time. `read` answers at most `size` rows that come after
+ * `after`. A page that is not full is the last one; it may be empty.
  */
 export const pages = <Row, Key, E, R>(options: {
   readonly from: Key
@@ -26,7 +26,7 @@ export const pages = <Row, Key, E, R>(options: {
     })
   )
 
-/** Repeats a bounded pass until it finds less than `limit` rows; answers the rows of all passes. */
+/** Repeats a bounded pass until it finds fewer than `limit` rows. Answers the number of rows of all passes. */
 export const inBatches = <E, R>(
   limit: number,
   pass: (limit: number) => Effect.Effect<number, E, R>

@@ -17,14 +17,18 @@ export interface PostgresOptions {
   readonly url: Redacted.Redacted
   readonly pool_max: number
   readonly acquire_timeout_ms: number
-  /** `transaction`: a proxy gives a session of the server to each transaction, so that nothing may be left in one. */
+  /**
+   * `transaction`: a proxy gives each transaction a session of the server, so the service must leave no state in a
+   * session.
+   */
   readonly pooling?: "session" | "transaction"
 }
 
-// Bounds on the server, because a statement is never interrupted from here: a cancel may hit a neighbour's.
+// The server itself keeps these bounds, because this process never cancels a statement: a cancel may hit the statement
+// of a neighbour.
 const statementTimeoutMillis = 30_000
 const lockTimeoutMillis = 10_000
-// Here too, for a server that is frozen or behind a dead network path.
+// This process has a bound too, for a server that is frozen or behind a dead network path.
 const lostAfterMillis = statementTimeoutMillis + 2000
 const idleInTransactionMillis = 30_000
 
@@ -34,7 +38,10 @@ const bounds = {
   idle_in_transaction_session_timeout: idleInTransactionMillis
 }
 
-/** The same where a session is not ours: such a proxy takes no parameters at the start of a connection. */
+/**
+ * The same bounds for each transaction, if a proxy pools transactions: such a proxy accepts no parameters at the start
+ * of a connection.
+ */
 const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join("; ")
 
 const names = new Map<string, string>()
@@ -49,14 +56,15 @@ const nameOf = (text: string): string => {
 
 type Callback = (error: Error | undefined, result: QueryResult) => void
 
-/** Gives up a connection whose server has not even kept its own bound on statements. */
+/** Gives up a connection if the server has not kept its own bound on statements. */
 class BoundedClient extends Client {
-  /** What is sent for a statement with values. */
+  /** The query that is sent for a statement with values. */
   protected prepare(text: string, values: ReadonlyArray<unknown>): object {
     return { text, values }
   }
 
-  // The overloads of `Client.query` cannot be restated one by one; whatever is not text with values passes through.
+  // The overloads of `Client.query` cannot be repeated one by one. Every call without a text, values and a callback
+  // passes through unchanged.
   override query(...args: Array<unknown>): never {
     const [text, values, callback] = args
     const forward = super.query as (...args: Array<unknown>) => never
@@ -71,7 +79,7 @@ class BoundedClient extends Client {
 
   #endingWhenLost(callback: Callback): Callback {
     return (error, result) => {
-      // Ending a client with a statement under way destroys its socket, and the pool puts another in its place.
+      // To end a client with a statement under way destroys its socket. The pool then replaces the client.
       if (error?.message === "Query read timeout") this.end().catch(() => {})
       callback(error, result)
     }
@@ -91,7 +99,9 @@ const types: CustomTypesConfig = {
     oid === int8 ? Number : pgTypes.getTypeParser(oid, format as "text")
 }
 
-/** What the URL says, and the files it names, read once: a connection made later must not fail for a moved file. */
+/**
+ * Reads the URL and the files that it names, once, so that a later connection does not fail because a file was moved.
+ */
 const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError> =>
   Effect.try({
     try: () => {
@@ -138,7 +148,7 @@ const connectListener = (server: ClientConfig) =>
       },
       catch: lost
     }),
-    // A dead server does not say goodbye.
+    // The wait is bounded, because a dead server does not answer the end of a connection.
     (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
   )
 
@@ -159,7 +169,7 @@ const listen = (
   }))
 
 const transientCodes = new Set(["40001", "40P01"])
-/** A statement ended by a bound of the server. */
+/** The code of a statement that a bound of the server has ended. */
 const cancelled = "57014"
 
 const codeOf = ({ cause }: SqlError): string =>
@@ -183,13 +193,14 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       describe(error).detail.includes("timeout exceeded when trying to connect")
         ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms })
         : Effect.void)
-    yield* Effect.scoped(reserve) // a server that cannot be reached is told of now, not at the first statement
-    // Waiting is bounded by the pool; an interrupted wait would leak the slot.
+    yield* Effect.scoped(reserve) // an unreachable server is reported now, not at the first statement
+    // Not interruptible, because an interrupted wait would leak the slot. The pool bounds the wait.
     const exclusive: Driver["exclusive"] = (use) =>
       Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
     const begin: Driver["begin"] = (connection) =>
       connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${boundsOfTransaction}`, [])
-    // A statement whose failure was swallowed aborts the transaction: COMMIT then answers ROLLBACK without an error.
+    // If the failure of a statement was swallowed, the transaction is aborted: COMMIT then answers ROLLBACK without an
+    // error.
     const commit: Driver["commit"] = (connection) =>
       Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
         typeof result === "object" && result !== null && "command" in result && result.command === "ROLLBACK"
@@ -211,7 +222,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       exclusive((connection) => {
         const end = performance.now() + patienceMillis
         const late = new SqlError({ cause: undefined, message: `not done within ${patienceMillis} ms` })
-        // The server is told anew before each statement how much of the time is left, and keeps that bound itself.
+        // Before each statement the server gets the time that is left, and keeps that bound itself.
         const execute: Connection["execute"] = (text, params, transform) =>
           Effect.suspend(() => {
             const left = Math.ceil(end - performance.now())

@@ -10,12 +10,15 @@ import { makeGate } from "./Gate.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
 
 /*
- * Reads of SQLite beside the service. The engine works inside the process that asks it and cannot be interrupted there: what
- * takes long would hold up every request and job. So the reads of listings, counts and samples are asked of processes of
- * their own, which are started when they are needed first and killed when one takes too long.
+ * Reads of SQLite in separate processes. The engine works inside the process that calls it and cannot be interrupted
+ * there, so a long read would delay every request and job. So separate processes do the reads of listings, counts and
+ * samples. They are started when they are first needed, and a process is killed if its read takes too long.
  */
 
-/** Beside the source it is a source; the bundle, or a part of it in a folder, has it beside or above itself. */
+/**
+ * The path of the reader program. In the sources it lies beside this file. In a bundle it lies beside the bundle, or
+ * one folder above a part of it.
+ */
 const program = (): string => {
   const here = import.meta.url
   const names = here.endsWith(".ts") ? ["./sqliteReader.ts"] : ["./sqliteReader.js", "../sqliteReader.js"]
@@ -28,12 +31,12 @@ const failure = (message: string, code?: string) =>
 
 type Result = Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError>
 
-/** One process and the question it is at. */
+/** One process and its current question. */
 interface Reader {
   readonly child: ChildProcess
   answer: ((result: Result) => void) | undefined
   isGone: boolean
-  /** Ends it when nothing has been asked for a while. */
+  /** Stops the process when it has had no question for a while. */
   idle: NodeJS.Timeout | undefined
 }
 
@@ -59,7 +62,7 @@ const start = (file: string): Reader => {
 const stop = (reader: Reader): void => {
   clearTimeout(reader.idle)
   reader.isGone = true
-  reader.child.kill("SIGKILL") // it holds nothing but locks, which the system takes back
+  reader.child.kill("SIGKILL") // it holds only locks, which the system releases
 }
 
 const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
@@ -83,7 +86,7 @@ const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis
 
 const idleMillis = 60_000
 
-/** Processes that read, at most so many, over a file that is there. */
+/** Makes a pool of reader processes, at most `readers`, for an existing file. */
 export const makeReaders = (
   options: { readonly path: string; readonly readers: number; readonly acquire_timeout_ms: number }
 ): Effect.Effect<

@@ -1,6 +1,6 @@
 /*
- * What a person can do about a failure of the database, by the code of the engine and its words. What is not among them says
- * enough by itself, or is a fault of this service.
+ * What a person can do about a failure of the database, by the engine's code and message. Other failures explain
+ * themselves, or are faults of this service.
  */
 
 interface Known {
@@ -37,7 +37,7 @@ const known: ReadonlyArray<Known> = [
   {
     when: /^(57P0[123]|08006|08001|ECONNREFUSED|ECONNRESET)/,
     remedy:
-      "the PostgreSQL server is down, starting or ending: nothing is to be done here, the service goes on when it is back"
+      "the PostgreSQL server is down, starting or stopping: do nothing here, the service continues when the server is back"
   },
   {
     when: /^53300/,
@@ -47,11 +47,11 @@ const known: ReadonlyArray<Known> = [
   {
     when: /^42P07|(table|index) \S+ already exists/,
     remedy:
-      "the database has tables that its list of migrations does not tell of: it is another program's, or was restored in part; use an empty one, or a whole backup"
+      "the database has tables that its list of migrations does not name: it belongs to another program, or was restored in part; use an empty database, or a complete backup"
   }
 ]
 
-/** The engine's code and words, and what can be done about it where that is known. */
+/** The engine's code and message, with the remedy if one is known. */
 export const withRemedy = (code: string, message: string): string => {
   const said = `${code} ${message}`.trim()
   const remedy = known.find(({ when }) => when.test(said) || when.test(message))?.remedy

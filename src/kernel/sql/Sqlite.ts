@@ -17,9 +17,9 @@ export interface SqliteOptions {
   readonly synchronous: "normal" | "full"
   /** How long a transaction waits for the one connection that writes. */
   readonly acquire_timeout_ms?: number
-  /** How many processes may read beside that connection: none for a command, which has nothing to hold up. */
+  /** How many separate processes may read: none for a command, which has no other work to delay. */
   readonly readers?: number
-  /** Only a file that is there is opened. */
+  /** Opens only an existing file. */
   readonly mustExist?: boolean
 }
 
@@ -28,8 +28,8 @@ const codeOf = (error: SqlError): string =>
 
 const isBusy = (error: SqlError): boolean => codeOf(error).startsWith("SQLITE_BUSY")
 
-// The documented busy timeout of 5 s is spent in Effect, 20 ms inside the driver at a time: the driver's own wait
-// blocks the event loop.
+// The documented busy timeout of 5 s is mostly spent in Effect, with only 20 ms inside the driver at a time, because
+// the driver's own wait blocks the event loop.
 const whileBusy = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
   Effect.catchIf(
     self,
@@ -44,7 +44,10 @@ const describe: Driver["describe"] = (error) => ({
 
 const lookMillis = 2000
 
-/** What a file is, whatever it is called; undefined when there is none. Opening it would let go of the engine's locks. */
+/**
+ * The identity of a file, independent of its name; undefined if there is none. The file is not opened, because to close
+ * it again would release the engine's locks.
+ */
 const identityOf = (path: string): string | undefined => {
   const found = Fs.statSync(path, { throwIfNoEntry: false, bigint: true })
   return found === undefined ? undefined : `${found.dev}:${found.ino}`
@@ -57,14 +60,15 @@ const replaced = (path: string, opened: string | undefined): Effect.Effect<strin
     Effect.map((now) =>
       `The database file ${path} was ${
         now === undefined ? "removed" : "replaced"
-      } while it was in use: what is written now is lost. Stop whatever moves it, put the right file back and start again.`
+      } while it was in use: writes are lost from now on. Stop the program that moves it, put the right file back and start again.`
     )
   )
 
 const make = (options: SqliteOptions) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    // The client has one connection; taking it for good leaves its own semaphore and Scope out of every statement.
+    // The client has one connection. It is reserved for good, so that no statement needs the client's own semaphore and
+    // Scope.
     const connection: Connection = yield* sql.reserve
     const set = (pragma: string) => connection.executeRaw(`PRAGMA ${pragma}`, [])
     yield* set("busy_timeout = 20")
@@ -85,7 +89,8 @@ const make = (options: SqliteOptions) =>
       single: ({ reads, text }, params) => {
         const execute = connection.execute(text, params, undefined)
         if (!reads) return Effect.flatten(groups.join(() => Effect.exit(execute)))
-        // Whatever has to wait waits in turn: on the one connection it would become part of a transaction begun meanwhile.
+        // A read that has to wait goes through the gate. Otherwise it would become part of a transaction that begins
+        // meanwhile on the one connection.
         const inTurn = gate.pass(whileBusy(execute))
         return gate.isFree() ? Effect.catchIf(execute, isBusy, () => inTurn) : inTurn
       },

@@ -3,7 +3,7 @@ import type { Columns, Dialect, ValuesOf } from "./Column.ts"
 /** The few places where the two engines' SQL differs, as fragments. */
 export interface Fragments {
   readonly dialect: Dialect
-  /** PostgreSQL's workers pass over each other's rows; SQLite's writer is alone anyway. */
+  /** Lets PostgreSQL's workers skip each other's rows. SQLite needs nothing, because it has only one writer. */
   readonly skipLocked: string
   /** A table of the elements of a `rows` parameter, each in a column `value`. */
   readonly each: (parameter: string) => string
@@ -11,13 +11,19 @@ export interface Fragments {
   readonly at: (index: number, type: "text" | "int" | "uuid") => string
   /** A uuid column as hyphenated text. */
   readonly idText: (column: string) => string
-  /** Behind `orders`: go by their status. SQLite knows of no statistics and would go by profile, to nearly all of them. */
+  /**
+   * After `orders`: use the index by status. SQLite has no statistics, would use the index by profile, and read nearly
+   * all rows.
+   */
   readonly byStatus: string
-  /** Behind `jobs`: go by when they are due, for the same reason. */
+  /** After `jobs`: use the index by due time, for the same reason. */
   readonly byDue: string
-  /** A column that is only looked at: rows are come to by another. SQLite would else go by status, to nearly all of them. */
+  /**
+   * A column that only filters: another column selects the index. Otherwise SQLite would use the index by status and
+   * read nearly all rows.
+   */
   readonly aside: (column: string) => string
-  /** Behind `revocations`: go by when what they are of ends. */
+  /** After `revocations`: use the index by the end of the revoked certificate. */
   readonly byEnd: string
   /** A type for a parameter that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
@@ -52,7 +58,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
   }
 }
 
-/** A statement as one engine takes it. */
+/** A statement in the form that one engine takes. */
 export interface Compiled {
   readonly text: string
   /** Parameter names in the order of their placeholders. */
@@ -84,7 +90,7 @@ const compile = (sql: string, dialect: Dialect): Compiled => {
   return { text, order, reads: text.startsWith("SELECT") }
 }
 
-/** Every statement that was declared, for whoever wants to know how the engines go about them. */
+/** Every declared statement, for tests of the engines' query plans. */
 export const declared: Array<Statement<Columns, Columns>> = []
 
 /**
@@ -117,7 +123,7 @@ const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_
 export const select = (row: Columns, alias?: string): string =>
   Object.keys(row).map((name) => `${alias === undefined ? "" : `${alias}.`}${snake(name)} AS "${name}"`).join(", ")
 
-/** Encodes parameters in the order the engine's placeholders stand. */
+/** Encodes parameters in the order of the engine's placeholders. */
 export const encode = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,
   values: ValuesOf<P>,

@@ -1,17 +1,17 @@
 import Sqlite from "better-sqlite3"
 
 /*
- * A program of its own: reads of one SQLite file for the process that started it, which may end it at any moment. It has
- * no more to itself than this, so that it starts quickly.
+ * A separate program: it reads one SQLite file for the process that started it. That process may kill it at any moment.
+ * It imports as little as possible, so that it starts quickly.
  */
 
-/** What is asked of it. */
+/** A statement to run, with its parameters. */
 export interface Question {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
 }
 
-/** What it says: the rows, or why there are none. */
+/** The rows, or why there are none. */
 export type Answer =
   | { readonly rows: ReadonlyArray<unknown> }
   | { readonly code: string; readonly message: string }
@@ -35,7 +35,7 @@ const answer = ({ params, text }: Question): Answer => {
   }
 }
 
-// A signal to the whole group is for the service, which closes the channel when it has ended its work.
+// A signal to the whole group is for the service, which closes the channel after it has ended its work.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {})
 process.on("disconnect", () => process.exit(0))
 process.on("message", (question: Question) => process.send?.(answer(question)))

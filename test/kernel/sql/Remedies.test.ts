@@ -26,7 +26,7 @@ describe("what can be done about a failure of the database", () => {
           const failed = yield* Effect.flip(Effect.flatMap(migrationsOf(dialect), Migrations.migrate))
           assert.match(
             "detail" in failed ? failed.detail : "",
-            /Migration 0003_queue: .*another program's, or was restored in part/
+            /Migration 0003_queue: .*belongs to another program, or was restored in part/
           )
         }).pipe(Effect.provideService(Database, driver))
       }))
@@ -45,7 +45,7 @@ describe("what can be done about a failure of the database", () => {
 
   it("is said of a proxy that takes no settings, and of a server that is away", () => {
     assert.match(withRemedy("08P01", "unsupported startup parameter: statement_timeout"), /set database\.pooling/)
-    assert.match(withRemedy("57P03", "the database system is starting up"), /goes on when it is back/)
+    assert.match(withRemedy("57P03", "the database system is starting up"), /continues when the server is back/)
     assert.strictEqual(withRemedy("23505", "duplicate key"), "23505 duplicate key")
   })
 })
