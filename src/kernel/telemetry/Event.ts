@@ -7,10 +7,10 @@ import type { FieldName, fields, FieldTypes } from "./EventField.ts"
 
 export type Level = "debug" | "info" | "warn" | "error"
 
-/** `failure`: something did not work; `progress`: a step of something paired with a later end; `advisory`: posture. */
+/** `failure`: something did not work. `progress`: a start, with a later end. `advisory`: a remark on the setup. */
 export type Outcome = "success" | "failure" | "progress" | "advisory"
 
-/** What one event is declared with. */
+/** The declaration of one event. */
 export interface Declaration<F extends FieldName = FieldName> {
   readonly level: Level
   readonly outcome: Outcome
@@ -249,7 +249,7 @@ export const events = {
 
 export type EventName = keyof typeof events
 
-/** The fields an emission of `E` must state; a fact that is not known is stated as `undefined`. */
+/** The fields that an emission of `E` must state. An unknown fact is stated as `undefined`. */
 export type FieldsOf<E extends EventName> = {
   readonly [F in (typeof events)[E]["fields"][number]]: FieldTypes[(typeof fields)[F]] | undefined
 }
@@ -260,7 +260,7 @@ export interface Weight {
   readonly outcome: Outcome
 }
 
-/** `request_completed` alone is weighed by what it reports: a 5xx is a failure, another answer to a probe is noise. */
+/** Only `request_completed` is weighed by its content: a 5xx is a failure, another answer to a probe is `debug`. */
 export const accessWeight = (status: number, isProbe: boolean): Weight =>
   status >= 500
     ? { level: "warn", outcome: "failure" }

@@ -7,7 +7,7 @@ export interface FieldTypes {
   readonly word: string
   readonly int: number
   readonly bool: boolean
-  /** Names; the record keeps the first ten and, beyond that, adds `<field>_total`. */
+  /** Names. The record keeps the first ten; if there are more, it adds `<field>_total`. */
   readonly names: ReadonlyArray<string>
 }
 

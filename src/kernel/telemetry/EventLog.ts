@@ -2,7 +2,7 @@ import { Clock, Context, Effect, FiberRef, Layer } from "effect"
 import type { EventName, FieldsOf, Level, Outcome, Weight } from "./Event.ts"
 import { events } from "./Event.ts"
 
-/** Facts of the surrounding request or job, on every record written inside it. */
+/** Facts of the surrounding request or job, which every record written inside it carries. */
 export interface Span {
   readonly [name: string]: string | undefined
 }
@@ -23,7 +23,7 @@ export class EventLog extends Context.Tag("acme/kernel/telemetry/EventLog")<Even
   readonly enabled: (event: EventName, level: Level) => boolean
   readonly write: (record: Record) => void
 }>() {
-  /** Keeps every record in `records`, but for those of spans: for tests that ask what was logged. */
+  /** Keeps every record in `records`, except those of spans: for tests that check what was logged. */
   static readonly layerMemory = (records: Array<Record>): Layer.Layer<EventLog> =>
     Layer.succeed(this, {
       enabled: (event) => event !== "span_opened" && event !== "span_closed",
@@ -34,9 +34,9 @@ export class EventLog extends Context.Tag("acme/kernel/telemetry/EventLog")<Even
 const currentSpan: FiberRef.FiberRef<Span> = FiberRef.unsafeMake<Span>({})
 
 /**
- * Writes one record. Built only when the filter lets it pass; costs a context look-up otherwise.
- * Time is the fiber's Clock, the span whatever {@link enterSpan} set. Level and outcome are the
- * declared ones unless `weight` says otherwise.
+ * Writes one record. It is built only if the filter lets it pass; otherwise it costs a context look-up. Its time comes
+ * from the fiber's Clock, its span from {@link enterSpan}. Level and outcome are the declared ones unless `weight`
+ * gives others.
  */
 export const emit = <E extends EventName>(
   event: E,
@@ -60,10 +60,12 @@ export const emit = <E extends EventName>(
     })
   })
 
-/** Sets the facts of every record the current fiber writes from here on: for fibers that do one request or job. */
+/**
+ * Sets the facts of every record that the current fiber writes from here on. For fibers that handle one request or job.
+ */
 export const enterSpan = (span: Span): Effect.Effect<void> =>
   Effect.zipRight(FiberRef.set(currentSpan, span), emit("span_opened", {}))
 
-/** Says that what began at an epoch millisecond is over; the facts stay as they are. */
+/** Records the end of the request or job that began at an epoch millisecond. The facts stay as they are. */
 export const leaveSpan = (startedAt: number): Effect.Effect<void> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => emit("span_closed", { elapsed_ms: now - startedAt }))

@@ -14,8 +14,8 @@ export const targetOf = (event: string): string => `acme_svc.${event.slice(0, ev
 export type Filter = (target: string, level: Level) => boolean
 
 /**
- * `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): comma-separated `target=level`, a bare level (every
- * target) or a bare target (everything of it); the longest target prefix wins. The text has been checked with the
+ * `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): comma-separated `target=level`, a bare level
+ * (every target) or a bare target (all its levels). The longest target prefix wins. The text was checked with the
  * configuration.
  */
 export const parseFilter = (text: string): Filter => {

@@ -11,7 +11,7 @@ export interface Sample {
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const issueBuckets = [1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
 
-/** Gauges that are asked for at a scrape, by name: what they tell, and their labels (docs/metrics.md, "Series"). */
+/** Gauges that are sampled at a scrape, by name, with their help text and their labels (docs/metrics.md, "Series"). */
 export const sampled = {
   acme_svc_jobs: { help: "Rows of the queue.", labels: ["kind", "status"] },
   acme_svc_job_oldest_ready_seconds: { help: "Age of the oldest row that is due and has not begun.", labels: ["kind"] },
@@ -28,7 +28,7 @@ export const sampled = {
 /** The name of a gauge that is sampled. */
 export type SampledName = keyof typeof sampled
 
-/** A finished request, by closed sets alone: no label takes what a client says. */
+/** The labels of a finished request. All are closed sets: no label has a value that a client chooses. */
 export interface RequestLabels {
   /** A mounted profile, or `none`. */
   readonly profile: string
@@ -47,20 +47,20 @@ export class Metrics extends Context.Tag("acme/kernel/telemetry/Metrics")<Metric
   readonly issueFailed: (profile: string, reason: string) => void
   /** `limit` is a key of `[limits]`. */
   readonly rateLimited: (profile: string, limit: string) => void
-  /** Begins the counters of a profile at 0, those of its limits too, so that a rate sees the first increment. */
+  /** Starts the counters of a profile and of its limits at 0, so that a rate sees the first increment. */
   readonly mounted: (profile: string, limits: ReadonlyArray<string>) => void
-  /** The text of a scrape, with these samples; a gauge that has none is left out. */
+  /** The text of a scrape, with these samples. A gauge without samples is left out. */
   readonly render: (
     pool: { readonly idle: number; readonly busy: number },
     samples: ReadonlyMap<SampledName, ReadonlyArray<Sample>>
   ) => Effect.Effect<string>
 }>() {
-  /** `roles` as every series names them. */
+  /** `roles` is the value of the label `role` of every series. */
   static readonly layer = (roles: string): Layer.Layer<Metrics> => Layer.sync(this, () => make(roles))
 }
 
 /**
- * Tells the metrics of the process, where there are any: like a log record, a count asks nothing of the program that
+ * Updates the metrics of the process, if it has any. Like a log record, a count adds no requirement to the effect that
  * makes it.
  */
 export const count = (tell: (metrics: Metrics["Type"]) => void): Effect.Effect<void> =>

@@ -4,21 +4,21 @@ import { emit } from "./EventLog.ts"
 import { tracing } from "./Tracing.ts"
 
 /*
- * Spans as a collector takes them: OTLP over HTTP, in JSON. Written here, because the packages that do it bring thirty others
- * and a client of their own, which would go past the service's proxies.
+ * Exports spans to a collector: OTLP over HTTP, in JSON. This is written here, because the packages for it depend on
+ * thirty others and have an HTTP client of their own, which would bypass the service's proxies.
  */
 
 /** How spans are exported. */
 export interface OtlpOptions {
-  /** Hands a body of JSON to the collector. */
+  /** Sends a body of JSON to the collector. */
   readonly send: (body: string) => Effect.Effect<void, { readonly message: string }>
   /** `service.version` of the resource. */
   readonly version: string
-  /** Of a hundred requests and jobs, how many have their spans exported. */
+  /** The percentage of requests and jobs whose spans are exported. */
   readonly samplePercent: number
 }
 
-/** Spans that wait to be sent, at most; more are dropped, and told of. */
+/** The most spans that wait to be sent. More are dropped, and their number is logged. */
 const mostWaiting = 8192
 const batchSize = 512
 const flushEvery = "2 seconds"
@@ -28,7 +28,7 @@ const closeWithin = "3 seconds"
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
 const statuses = { ok: 1, error: 2 } as const
 
-// Ids are to be different, and need be no secret.
+// Ids have to be different, but they are not secret.
 const hex = (octets: number): string => {
   let text = ""
   while (text.length < 2 * octets) text += Math.floor(Math.random() * 0x1_0000_0000).toString(16).padStart(8, "0")
@@ -82,7 +82,7 @@ class OtlpSpan implements Tracer.Span {
   }
 
   event(): void {
-    // what happens within a span is in the log, under the same request or job
+    // events within a span are in the log, under the same request or job
   }
 
   addLinks(links: ReadonlyArray<Tracer.SpanLink>): void {
@@ -100,7 +100,7 @@ const valueOf = (value: unknown) =>
 const attributesOf = (values: Iterable<readonly [string, unknown]>) =>
   [...values].filter(([, value]) => value !== undefined).map(([key, value]) => ({ key, value: valueOf(value) }))
 
-/** The kind of a failure and no more of it: a text may hold what does not belong into a trace. */
+/** Only the kind of a failure: its text may hold data that must not go into a trace. */
 const statusOf = (exit: Exit.Exit<unknown, unknown>) => {
   if (Exit.isSuccess(exit)) return { code: statuses.ok }
   if (Cause.isInterruptedOnly(exit.cause)) return { code: statuses.error, message: "interrupted" }
@@ -135,7 +135,9 @@ const bodyOf = (spans: ReadonlyArray<OtlpSpan>, version: string): string =>
     }]
   })
 
-/** Makes spans and exports them while its scope lives; what is left is sent at its end, within three seconds. */
+/**
+ * Makes spans and exports them while its scope lives. The remaining spans are sent at its end, within three seconds.
+ */
 export const layer = (options: OtlpOptions): Layer.Layer<never> =>
   Layer.unwrapScoped(Effect.gen(function*() {
     let waiting: Array<OtlpSpan> = []
@@ -171,7 +173,7 @@ export const layer = (options: OtlpOptions): Layer.Layer<never> =>
         Effect.whileLoop({ while: () => waiting.length > 0, body: () => send, step: () => {} })
       )
     })
-    // What exporting does is no part of what is traced.
+    // The export itself is not traced.
     yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(Effect.interruptible(flush), closeWithin)))
     yield* Effect.forkScoped(Effect.repeat(flush, Schedule.spaced(flushEvery)))
     const tracer = Tracer.make({

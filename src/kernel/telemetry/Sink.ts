@@ -7,7 +7,7 @@ import { EventLog } from "./EventLog.ts"
 import type { Filter } from "./LogFilter.ts"
 import { targetOf } from "./LogFilter.ts"
 
-/** How records are rendered and where the text goes. */
+/** How records are rendered, and where the text is written. */
 export interface SinkOptions {
   readonly filter: Filter
   readonly json: boolean
@@ -26,7 +26,7 @@ const maxNames = 10
 const cut = (value: unknown): unknown =>
   typeof value === "string" && value.length > maxText ? value.slice(0, maxText) : value
 
-/** Applies the dictionary: what is not known is left out, long text cut, names bounded. */
+/** Applies the dictionary: leaves unknown values out, cuts long text and bounds lists of names. */
 const bounded = (record: LogRecord): { [name: string]: unknown } => {
   const out: { [name: string]: unknown } = { event: record.event, outcome: record.outcome }
   for (const name in record.fields) {
@@ -45,11 +45,11 @@ const bounded = (record: LogRecord): { [name: string]: unknown } => {
 const escapeControl = (char: string): string =>
   char < " " ? JSON.stringify(char).slice(1, -1) : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
 
-// Control characters and line separators in remote text must neither break the line nor reach a terminal; JSON leaves
-// those from U+007F on as they are.
+// Control characters and line separators in remote text must neither break the line nor reach a terminal. JSON does not
+// escape those from U+007F on.
 const escapeControls = (text: string): string => text.replaceAll(/[\p{Cc}\u2028\u2029]/gu, escapeControl)
 
-/** What every record of an event has in common. */
+/** The parts that all records of an event have in common. */
 const common = Record.map(events, (_, event) => ({
   target: targetOf(event),
   message: event.replaceAll("_", " ")
@@ -67,7 +67,7 @@ const renderJson = (record: LogRecord, flatten: boolean): string => {
 
 const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
 
-// What is quoted is escaped by that already.
+// A quoted value is made from the text as it was, because `JSON.stringify` escapes it.
 const printable = (value: unknown): string => {
   const text = typeof value === "string" ? value : JSON.stringify(value)
   const escaped = escapeControls(text)
@@ -88,18 +88,18 @@ const renderHuman = (record: LogRecord, coloured: boolean): string => {
     .filter((part) => part !== "").join(" ")
 }
 
-/** Renders one record as one line without its end. */
+/** Renders one record as one line, without the line end. */
 const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
 const isWanted = (event: EventName, spanEvents: SinkOptions["spanEvents"]): boolean =>
   event === "span_opened" ? spanEvents === "full" : event !== "span_closed" || spanEvents !== "none"
 
-/** A place for records to go to. */
+/** A sink for records. */
 export interface Sink {
-  /** Whatever waits is written when the scope ends. */
+  /** Waiting records are written when the scope ends. */
   readonly layer: Layer.Layer<EventLog>
-  /** Other options hold from the next record on; what waits goes where it was meant to go. */
+  /** Changes the options from the next record on. Waiting records are still written with the old options. */
   readonly configure: (options: SinkOptions) => void
 }
 
@@ -124,7 +124,8 @@ export const make = (given: SinkOptions): Sink => {
       }
       return known
     },
-    // Lines of one turn of the event loop are one write; an error may be the last thing said, so it goes out at once.
+    // The lines of one turn of the event loop are one write. An error may be the last record of the process, so it is
+    // written at once.
     write: (record) => {
       if (waiting.push(render(record, options)) === 1) setImmediate(flush)
       if (record.level === "error") flush()

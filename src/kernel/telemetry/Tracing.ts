@@ -2,17 +2,17 @@ import { Effect, FiberRef, Layer, Tracer } from "effect"
 
 const isTraced = FiberRef.unsafeMake(false)
 
-/** Values of a span: facts that the log may have too, and never a secret. */
+/** The attributes of a span: facts that the log may have too, and never a secret. */
 export interface Attributes {
   readonly [name: string]: string | number | boolean | undefined
 }
 
-/** Has spans made within its scope; where they go says the tracer. */
+/** Turns spans on within its scope. The tracer decides where they go. */
 export const tracing: Layer.Layer<never> = Layer.fiberRefLocallyScopedWith(isTraced, () => true)
 
 /**
- * Runs an effect in a span of its own, and costs one look at the fiber where nothing is traced. `learnt` are attributes of
- * what it succeeded with.
+ * Runs an effect in a span of its own. If tracing is off, this costs one look at the fiber. `learnt` makes attributes
+ * from the effect's result.
  */
 export const traced = <A, E, R>(
   name: string,
@@ -25,11 +25,15 @@ export const traced = <A, E, R>(
     const told = learnt === undefined
       ? self
       : Effect.tap(self, (value) => Effect.annotateCurrentSpan({ ...learnt(value) }))
-    // No span that is here is anybody's requirement: the fiber has it.
+    // `withSpan` takes the parent span out of the requirements. No effect here requires a span, so its type stays the
+    // same.
     return Effect.withSpan(told, name, { attributes: { ...attributes() }, captureStackTrace: false }) as typeof self
   })
 
-/** The same where a span is open already: the queue looks at its table all day, which is nobody's request. */
+/**
+ * Like {@link traced}, but only if a span is open already. The queue reads its table all the time, and those reads
+ * belong to no request.
+ */
 export const tracedWithin = <A, E, R>(
   name: string,
   attributes: () => Attributes,
