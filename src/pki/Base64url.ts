@@ -1,8 +1,8 @@
 import { shownCharacter } from "./Character.ts"
 
 /**
- * Strict base64url (RFC 4648 section 5): no padding, white space, foreign characters or stray trailing bits. Checked by
- * encoding again, because the runtime's decoder accepts all of those. `undefined` when it is anything else.
+ * Strict base64url (RFC 4648 section 5): no padding, white space, foreign characters or stray trailing bits. The result
+ * is encoded again and compared, because the runtime's decoder accepts all of those. `undefined` for any other text.
  */
 export const decodeBase64url = (text: string): Buffer | undefined => {
   const bytes = Buffer.from(text, "base64url")
@@ -11,7 +11,7 @@ export const decodeBase64url = (text: string): Buffer | undefined => {
 
 const PEM = "-----BEGIN "
 
-/** Why {@link decodeBase64url} refused a text, as the end of a sentence; of the text, one character at most is told. */
+/** Why {@link decodeBase64url} refused a text, as the end of a sentence. It shows at most one character of the text. */
 export const base64urlFault = (text: string): string => {
   if (text.includes(PEM)) return "it is PEM; send the DER inside it, as base64url"
   if (/^[A-Za-z0-9_-]*=+$/.test(text)) return "it has padding"
@@ -24,6 +24,6 @@ export const base64urlFault = (text: string): string => {
     : `it holds ${shownCharacter(foreign)}`
 }
 
-/** Whether octets that should be DER are the text around it. */
+/** Whether octets that should be DER are PEM text. */
 export const isPem = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 100)).toString("latin1").trimStart().startsWith(PEM)

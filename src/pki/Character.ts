@@ -1,4 +1,7 @@
-/** One character of a client's text as a sentence may name it: what is no plain printable ASCII, by its code point. */
+/**
+ * One character of a client's text, for a sentence. A character that is not plain printable ASCII is shown by its code
+ * point.
+ */
 export const shownCharacter = (character: string): string => {
   const code = character.codePointAt(0) ?? 0
   if (code > 0x20 && code < 0x7f) return `the character ${character}`

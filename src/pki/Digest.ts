@@ -1,18 +1,18 @@
 import { createHash, createHmac, hash, timingSafeEqual } from "node:crypto"
 
-/** Lower-case hexadecimal SHA-256: how keys, certificates and files are named. */
+/** Lower-case hexadecimal SHA-256, the name of keys, certificates and files. */
 export const sha256 = (content: string | Uint8Array): string => hash("sha256", content)
 
 /** The octets of a SHA-256. */
 export const sha256Octets = (content: string | Uint8Array): Buffer => hash("sha256", content, "buffer")
 
-/** Lower-case hexadecimal SHA-1, for names that others have given by it; it proves nothing any more. */
+/** Lower-case hexadecimal SHA-1, for names that others have made with it. It proves nothing any more. */
 export const sha1 = (content: string | Uint8Array): string => hash("sha1", content)
 
-/** A SHA-256 of more than is held in memory at once. */
+/** A SHA-256 of content that is not held in memory as a whole. */
 export interface RunningDigest {
   readonly add: (content: string | Uint8Array) => void
-  /** Lower-case hexadecimal of everything added; nothing can be added after it. */
+  /** The lower-case hexadecimal digest of all content added. Nothing can be added after it. */
   readonly end: () => string
 }
 
@@ -27,7 +27,7 @@ export const runningSha256 = (): RunningDigest => {
   }
 }
 
-/** The HMAC (RFC 2104) of parts that follow one another. */
+/** The HMAC (RFC 2104) of the concatenated parts. */
 export const hmac = (
   digest: "sha256" | "sha384" | "sha512",
   secret: Uint8Array,
@@ -38,6 +38,6 @@ export const hmac = (
   return mac.digest()
 }
 
-/** Equality in a time that says nothing of where two texts of one length differ. */
+/** Equality in constant time: the time does not show where two texts of one length differ. */
 export const isSame = (given: Uint8Array, wanted: Uint8Array): boolean =>
   given.length === wanted.length && timingSafeEqual(given, wanted)

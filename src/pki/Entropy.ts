@@ -2,9 +2,9 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { randomFillSync } from "node:crypto"
 import { sha256Octets } from "./Digest.ts"
 
-/** Where unpredictable values come from; swapped for a counter in tests. */
+/** The source of unpredictable values. Tests replace it with a counter. */
 export class Entropy extends Context.Tag("acme/pki/Entropy")<Entropy, {
-  /** `size` random bytes, the caller's own. */
+  /** `size` random bytes, in memory that belongs to the caller. */
   readonly bytes: (size: number) => Effect.Effect<Uint8Array>
   /** A UUID version 7 (RFC 9562), increasing within this process. */
   readonly uuid: Effect.Effect<string>
@@ -33,7 +33,7 @@ type Source = (size: number) => Buffer
 
 const poolSize = 4096
 
-// A system call for every 16 bytes costs forty times the bytes themselves.
+// Random bytes are taken from a pool: a system call for every 16 bytes costs forty times the bytes themselves.
 const pooled = (): Source => {
   const pool = Buffer.alloc(poolSize)
   let used = poolSize

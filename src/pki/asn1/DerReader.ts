@@ -1,9 +1,9 @@
 import { Data, Either } from "effect"
 
 /**
- * Strict DER (X.690 section 10) for the few structures on the hot path: one CSR in, one leaf out (docs/decisions/x509.md).
- * Everything that BER allows and DER does not is refused: indefinite and padded lengths, padded integers,
- * booleans other than 00 and FF, set unused bits, constructed strings, long-form tags.
+ * Strict DER (X.690 section 10) for the few structures on the hot path: one CSR in, one leaf out
+ * (docs/decisions/x509.md). Everything that BER allows and DER does not allow is refused: indefinite and padded
+ * lengths, padded integers, booleans other than 00 and FF, set unused bits, constructed strings, long-form tags.
  */
 
 /** The bytes are not the DER that was expected. `detail` names the rule; content is never quoted. */
@@ -37,19 +37,23 @@ export const Tag = {
 
 const MAX_DEPTH = 32
 
-/** Elements read of one document, some of them twice: a certificate of a hundred names has a few hundred. */
+/**
+ * The most elements that are read of one document, counting some twice. A certificate of a hundred names has a few
+ * hundred.
+ */
 const mostElements = 10_000
 
 /**
- * A cursor over DER. A method that does not find what its name says throws {@link DerFault}; only {@link decode}
- * makes readers, and it catches, so no fault ever leaves this file as an exception. Results are views, not copies.
+ * A cursor over DER. A method throws {@link DerFault} if it does not find the element that its name says. Only {@link
+ * decode} makes readers, and it catches the faults, so that none leaves this file as an exception. Results are views,
+ * not copies.
  */
 export class DerReader {
   readonly #bytes: Uint8Array
   readonly #end: number
   #at: number
   #contentAt = 0
-  /** Elements that may still be read; one count for a document. */
+  /** How many elements may still be read; one count for the whole document. */
   readonly #budget: { left: number }
 
   constructor(bytes: Uint8Array, at: number, end: number, budget: { left: number }) {
@@ -98,7 +102,7 @@ export class DerReader {
     return start
   }
 
-  /** A second reader at the same place, to look at something twice. */
+  /** A second reader at the same place, to read something twice. */
   fork(): DerReader {
     return new DerReader(this.#bytes, this.#at, this.#end, this.#budget)
   }
@@ -195,8 +199,8 @@ export class DerReader {
   }
 
   /**
-   * Epoch seconds of a Time as RFC 5280 section 4.1.2.5 wants it: UTCTime to 2049, GeneralizedTime from 2050,
-   * seconds present, no fraction, `Z`.
+   * Epoch seconds of a Time in the form that RFC 5280 section 4.1.2.5 requires: UTCTime to 2049, GeneralizedTime from
+   * 2050, seconds present, no fraction, `Z`.
    */
   time(): number {
     const general = this.next === Tag.generalizedTime
@@ -210,22 +214,22 @@ export class DerReader {
     if (general && year >= 1950 && year < 2050) return this.fail("a time before 2050 is not a UTCTime")
     const [month, day, hour, minute, second] = [pair(10), pair(8), pair(6), pair(4), pair(2)]
     if (hour > 23 || minute > 59 || second > 59) return this.fail(NO_TIME)
-    // Calendar arithmetic; the clock is not asked.
+    // Calendar arithmetic only; this does not read the clock.
     const at = new Date(0)
     at.setUTCFullYear(year, month - 1, day)
-    // A thirtieth of February would roll over; it is no date at all.
+    // A date such as 30 February would roll over, so it is refused.
     if (at.getUTCDate() !== day || at.getUTCMonth() !== month - 1) return this.fail(NO_TIME)
     return at.getTime() / 1000 + hour * 3600 + minute * 60 + second
   }
 
-  /** Nothing may be left. */
+  /** Fails if any octets are left. */
   end(): void {
     if (this.#at !== this.#end) this.fail("there are trailing bytes")
   }
 
   /**
-   * Reads everything that is left, at every depth, and refuses what is not DER even where nothing else looks.
-   * Content of OCTET STRINGs is opaque and stays unread.
+   * Reads all remaining elements, at every depth, and refuses everything that is not DER, also in parts that no other
+   * code reads. Content of OCTET STRINGs is opaque and stays unread.
    */
   verify(depth = 0): void {
     if (depth > MAX_DEPTH) this.fail("elements are nested too deeply")
@@ -246,7 +250,7 @@ export class DerReader {
   }
 }
 
-const NO_TIME = "a time has another form than RFC 5280 wants"
+const NO_TIME = "a time does not have the form that RFC 5280 requires"
 
 const isDigit = (octet: number): boolean => octet >= 48 && octet <= 57
 
@@ -265,13 +269,13 @@ const verifyBits = (reader: DerReader): void => {
   else if (((octets[octets.length - 1] ?? 0) & ((1 << unused) - 1)) !== 0) reader.fail("unused bits are set")
 }
 
-/** Runs `read` over `bytes`, which must be used up by it and have at most so many elements. */
+/** Runs `read` over `bytes`. It must read all of them, and at most `elements` elements. */
 export const decode = <A>(
   bytes: Uint8Array,
   read: (reader: DerReader) => A,
   elements: number = mostElements
 ): Either.Either<A, DerFault> => {
-  // A Buffer's views are Buffers, which cost several times as much to make.
+  // A view of a Buffer is a Buffer, which costs several times as much as a view of a plain array.
   const plain = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
   const reader = new DerReader(plain, 0, plain.length, { left: elements })
   try {

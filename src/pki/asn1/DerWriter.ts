@@ -1,6 +1,6 @@
 import { Tag } from "./DerReader.ts"
 
-/** DER as it is written: one element at a time, from parts that are DER already. */
+/** Writes DER: one element at a time, from parts that are DER already. */
 
 /** One element: header and the concatenated parts. */
 export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
@@ -13,7 +13,7 @@ export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8
   let at = 2
   for (let i = octets - 1; i >= 0; i--) out[at++] = Math.floor(length / 2 ** (8 * i)) & 0xff
   for (const part of parts) {
-    // A native call costs as much as copying a few dozen octets here.
+    // A native call costs as much as a loop over a few dozen octets.
     if (part.length > 48) out.set(part, at)
     else for (let i = 0; i < part.length; i++) out[at + i] = part[i] ?? 0
     at += part.length
@@ -24,7 +24,7 @@ export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8
 /** SEQUENCE of the parts. */
 export const sequence = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => element(Tag.sequence, ...parts)
 
-/** INTEGER from a big-endian magnitude; leading zeros are dropped or added as DER wants. */
+/** INTEGER from a big-endian magnitude. Leading zeros are dropped or added as DER requires. */
 export const unsigned = (magnitude: Uint8Array): Uint8Array => {
   let start = 0
   while (start < magnitude.length - 1 && magnitude[start] === 0) start++
@@ -50,7 +50,7 @@ export const oid = (dotted: string): Uint8Array => {
 /** BIT STRING of whole octets. */
 export const bits = (octets: Uint8Array): Uint8Array => element(Tag.bitString, Uint8Array.of(0), octets)
 
-/** A character string type holding UTF-8 (which is ASCII where the type wants ASCII). */
+/** A character string type that holds UTF-8 (which is ASCII if the type requires ASCII). */
 export const text = (tag: number, value: string): Uint8Array => element(tag, Buffer.from(value, "utf8"))
 
 /** Time from epoch seconds: UTCTime to 2049, GeneralizedTime from 2050 (RFC 5280 section 4.1.2.5). */

@@ -3,13 +3,16 @@ import { Data, Either } from "effect"
 /** One block: `-----BEGIN <label>-----` to `-----END <label>-----`. */
 export interface PemBlock {
   readonly label: string
-  /** The decoded octets. Not looked into: whether they are DER is for the reader of the label to say. */
+  /** The decoded octets. They are not checked here: the reader of the label decides whether they are DER. */
   readonly der: Uint8Array
   /** Header lines of the old form (RFC 1421 section 4.6), such as `Proc-Type: 4,ENCRYPTED`. */
   readonly headers: ReadonlyArray<string>
 }
 
-/** The text is not PEM (RFC 7468). `detail` names line and rule and quotes nothing: the text may be a key. */
+/**
+ * The text is not PEM (RFC 7468). `detail` names the line and the rule. It quotes nothing, because the text may be a
+ * key.
+ */
 export class PemFault extends Data.TaggedError("PemFault")<{ readonly detail: string }> {}
 
 const BEGIN = /^-----BEGIN ([A-Z0-9](?:[A-Z0-9 ]*[A-Z0-9])?)-----$/
@@ -17,10 +20,10 @@ const HEADER = /^[A-Za-z][A-Za-z0-9-]*:/
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * The blocks of a text, in order; none is an empty array. Line ends may be LF or CRLF.
+ * The blocks of a text, in order; an empty array if there are none. Line ends may be LF or CRLF.
  *
- * `outside` says what may stand around the blocks besides whitespace: `"nothing"`, or `"before"` for text in front of
- * a block, which tools write there as a comment (RFC 7468 section 2). Text after the last block is always refused.
+ * `outside` says what may stand around the blocks besides whitespace: `"nothing"`, or `"before"` for text in front of a
+ * block. Tools write comments there (RFC 7468 section 2). Text after the last block is always refused.
  */
 export const splitPem = (
   text: string,
@@ -48,7 +51,7 @@ export const splitPem = (
     while (content !== undefined && HEADER.test(content)) {
       headers.push(content)
       content = next()
-      // A header goes on where the following line begins with a space.
+      // A header continues in the next line if that line begins with a space.
       while (content !== undefined && /^[ \t]/.test(content)) content = next()
     }
     if (headers.length > 0 && content === "") content = next()
@@ -58,7 +61,8 @@ export const splitPem = (
     }
     if (content !== `-----END ${label}-----`) return fault(begun, "opens a block that is not closed")
     const der = Buffer.from(body, "base64")
-    // The runtime's decoder skips what it does not know, so the text is compared with what its octets encode to.
+    // The runtime's decoder skips characters it does not know. So the octets are encoded again and compared with the
+    // text.
     if (!BASE64.test(body) || der.toString("base64") !== body) return fault(begun, "opens a block that is not base64")
     blocks.push({ label, der, headers })
   }

@@ -5,11 +5,11 @@ import { decodeBase64url } from "../Base64url.ts"
 import { sha256Octets } from "../Digest.ts"
 import { BadPublicKey } from "./Refused.ts"
 
-/** A key a request may be signed with, ready to verify. */
+/** A public key that verifies signed requests. */
 export interface AccountKey {
   readonly algorithm: "ES256" | "RS256"
   readonly key: KeyObject
-  /** DER SubjectPublicKeyInfo: what `accounts.pubkey` holds. */
+  /** DER SubjectPublicKeyInfo, as `accounts.pubkey` holds it. */
   readonly spki: Buffer
   /** base64url SHA-256 of the canonical JWK (RFC 7638). */
   readonly thumbprint: string
@@ -39,7 +39,10 @@ const importEc = (jwk: { readonly [member: string]: unknown }): Either.Either<Ac
   }
 }
 
-/** A verification costs as many multiplications as the exponent has bits, on the event loop, for anybody who asks. */
+/**
+ * The bound of an RSA exponent. A verification costs as many multiplications as the exponent has bits, on the event
+ * loop, and any client can ask for it.
+ */
 export const maxExponentOctets = 8
 
 const minRsaBits = 2048
@@ -84,13 +87,13 @@ const importRsa = (jwk: { readonly [member: string]: unknown }): Either.Either<A
 }
 
 /**
- * Reads a `jwk` header (RFC 7517): EC P-256 and RSA of 2048 to 8192 bits. Members beyond the required ones, private
- * ones included, are neither kept nor looked at. The algorithm follows from the key, never from a header.
+ * Reads a `jwk` header (RFC 7517): EC P-256 and RSA of 2048 to 8192 bits. Other members than the required ones, private
+ * ones included, are neither kept nor read. The algorithm follows from the key, never from a header.
  */
 export const importJwk = (jwk: { readonly [member: string]: unknown }): Either.Either<AccountKey, BadPublicKey> =>
   jwk.kty === "EC" ? importEc(jwk) : jwk.kty === "RSA" ? importRsa(jwk) : refuse("The key type must be EC or RSA.")
 
-/** Reads a stored key; it was checked by {@link importJwk} before it was stored. */
+/** Reads a stored key, which {@link importJwk} has checked before it was stored. */
 export const importSpki = (spki: Uint8Array): AccountKey => {
   const der = Buffer.from(spki)
   const key = createPublicKey({ key: der, format: "der", type: "spki" })

@@ -5,7 +5,7 @@ import { hmac, isSame, sha256 } from "../Digest.ts"
 import type { AccountKey } from "./Jwk.ts"
 import { BadSignatureAlgorithm, MalformedJws } from "./Refused.ts"
 
-/** The protected header of a request (RFC 8555 section 6.2), members checked for their JSON type only. */
+/** The protected header of a request (RFC 8555 section 6.2). Only the JSON types of its members are checked. */
 export interface JwsHeader {
   readonly alg: string | undefined
   readonly nonce: string | undefined
@@ -15,7 +15,7 @@ export interface JwsHeader {
   readonly hasCrit: boolean
 }
 
-/** A flattened JWS whose signature has not been looked at. */
+/** A flattened JWS whose signature has not been verified. */
 export interface Jws {
   readonly header: JwsHeader
   readonly payload: Buffer
@@ -47,7 +47,10 @@ const isTooDeep = (bytes: Uint8Array): boolean => {
   return false
 }
 
-/** Parses UTF-8 JSON that must be an object; a byte order mark, invalid UTF-8 or endless nesting is no JSON. */
+/**
+ * Parses UTF-8 JSON that must be an object; `undefined` for anything else. A byte order mark, invalid UTF-8 or too deep
+ * nesting is not accepted.
+ */
 export const parseObject = (bytes: Uint8Array): Members | undefined => {
   if (isTooDeep(bytes)) return undefined
   try {
@@ -71,7 +74,9 @@ const textMembers = ["alg", "nonce", "url", "kid"] as const
 export const parseJws = (body: Uint8Array): Either.Either<Jws, MalformedJws> =>
   readJws(parseObject(body), "The body is not a JSON object.")
 
-/** The same of a value that is JSON already; `notAnObject` is what is said of one that is no object. */
+/**
+ * Like {@link parseJws}, for parsed JSON. `notAnObject` is the detail of the refusal of a value that is not an object.
+ */
 export const readJws = (envelope: unknown, notAnObject: string): Either.Either<Jws, MalformedJws> => {
   if (!isObject(envelope)) return malformed(notAnObject)
   if (Object.hasOwn(envelope, "header")) return malformed("An unprotected header is not accepted.")
@@ -121,12 +126,12 @@ export const readJws = (envelope: unknown, notAnObject: string): Either.Either<J
   })
 }
 
-/** The algorithms of RFC 8555 section 6.2 that are verified here. */
+/** The algorithms of RFC 8555 section 6.2 that this service verifies. */
 export const signatureAlgorithms = ["ES256", "RS256"] as const
 
 /**
- * Whether requests may be signed with an `alg` (RFC 8555 section 6.2). Judged before the key: a client that is told which
- * algorithms there are can make a key for one of them.
+ * Whether requests may be signed with an `alg` (RFC 8555 section 6.2). This is checked before the key, because a client
+ * that learns which algorithms are accepted can make a key for one of them.
  */
 export const checkAlgorithm = (alg: string | undefined): Either.Either<void, BadSignatureAlgorithm> =>
   signatureAlgorithms.some((known) => known === alg)

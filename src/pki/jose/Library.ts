@@ -1,2 +1,2 @@
-/* The part of the library that is used, apart from the rest of it: what is loaded later is bundled whole. */
+/* Exports only the used part of the library, because a dynamic import would bundle the whole of it. */
 export { calculateJwkThumbprint, exportJWK, exportPKCS8, FlattenedSign, generateKeyPair } from "jose"

@@ -1,12 +1,12 @@
 import { Data, Effect } from "effect"
 import { createPrivateKey, createPublicKey } from "node:crypto"
 
-/* What this service signs as a client of other CAs. Requests of its own clients are read by `Jws.ts`. */
+/* Signatures that this service makes as a client of other CAs. `Jws.ts` reads the requests of its own clients. */
 
-// Most processes sign nothing of the kind: they do not load what does.
+// Most processes make no such signatures, so the library is loaded only when it is needed.
 const library = Effect.promise(() => import("./Library.ts"))
 
-/** A flattened JWS (RFC 7515 section 7.2.2) with a protected header alone. */
+/** A flattened JWS (RFC 7515 section 7.2.2) with a protected header only. */
 export interface SignedJws {
   readonly protected: string
   readonly payload: string
@@ -16,20 +16,20 @@ export interface SignedJws {
 /** A protected header without its `alg`, which follows from the key. */
 export type Header = Readonly<Record<string, unknown>>
 
-/** A P-256 key that requests are signed with. */
+/** A P-256 key that signs requests. */
 export interface RequestKey {
-  /** The public half; nothing but the members that a key has to have. */
+  /** The public half, with only the required members. */
   readonly jwk: { readonly crv: string; readonly kty: string; readonly x: string; readonly y: string }
   /** base64url SHA-256 of the JWK (RFC 7638). */
   readonly thumbprint: string
-  /** By ES256. */
+  /** Signs with ES256. */
   readonly sign: (header: Header, payload: string) => Effect.Effect<SignedJws>
 }
 
-/** A text is no key to sign requests with: no private key in PEM, or one of another kind than ECDSA P-256. */
+/** The text is not a key to sign requests with: it is not a private key in PEM, or the key is not ECDSA P-256. */
 export class NoRequestKey extends Data.TaggedError("NoRequestKey")<{ readonly reason: "unreadable" | "kind" }> {}
 
-/** Reads a key from unencrypted PEM, PKCS#8 or the older form of EC keys alone, which the library does not read. */
+/** Reads a key from unencrypted PEM: PKCS#8, or the older form for EC keys only, which the library does not read. */
 export const readRequestKey = (pem: string): Effect.Effect<RequestKey, NoRequestKey> =>
   Effect.gen(function*() {
     const key = yield* Effect.try({
@@ -61,7 +61,7 @@ const flattened = (
     signature
   }))
 
-/** A new P-256 key as PEM. It is to be read back before it is used, as every later start does. */
+/** A new P-256 key as PEM. The caller has to read it back before use, as every later start does. */
 export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
   const { exportPKCS8, generateKeyPair } = yield* library
   const pem = yield* Effect.promise(async () =>
@@ -70,7 +70,7 @@ export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
   return `${pem}\n`
 })
 
-/** A JWS by HS256 under a secret that is not empty, as a binding to an external account is one (RFC 8555 section 7.3.4). */
+/** A JWS with HS256 under a secret that is not empty, such as an external account binding (RFC 8555 section 7.3.4). */
 export const signByMac = (secret: Uint8Array, header: Header, payload: string): Effect.Effect<SignedJws> =>
   Effect.flatMap(
     library,

@@ -3,16 +3,18 @@ import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { ED25519, readAlgorithm, readModulus, RSA, rsaWeakness } from "./WeakKey.ts"
 
-/* What is wrong with a public key in itself, whoever brings it and whatever for. */
+/* Weaknesses of a public key itself, independent of its owner and its use. */
 
-/** The modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo; undefined when it is no RSA key. */
+/** The modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo; undefined if it is not an RSA key. */
 export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
   const read = decode(spki, (reader) => keyOf(reader, RSA))
   const key = Either.isRight(read) ? read.right : undefined
   return key && Either.getOrUndefined(decode(key, readModulus))
 }
 
-/** What is wrong with a well-formed key (DER SubjectPublicKeyInfo), as a part of a sentence for the client, or undefined. */
+/**
+ * The weakness of a well-formed key (DER SubjectPublicKeyInfo), as a part of a sentence for the client, or undefined.
+ */
 export const keyWeakness = (spki: Uint8Array): string | undefined => {
   const modulus = modulusOf(spki)
   if (modulus !== undefined) return rsaWeakness(modulus)
@@ -20,7 +22,7 @@ export const keyWeakness = (spki: Uint8Array): string | undefined => {
   return Either.isRight(read) && read.right !== undefined ? edwardsWeakness(read.right) : undefined
 }
 
-/** The octets of a key of this family. */
+/** The octets of the key, if it is of this family. */
 const keyOf = (reader: DerReader, family: string): Uint8Array | undefined => {
   const info = reader.enter(Tag.sequence)
   const { oid } = readAlgorithm(info)
@@ -33,8 +35,8 @@ const P = 2n ** 255n - 19n
 const eighth = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n
 
 /**
- * The second coordinates of the eight points whose order divides the cofactor (RFC 7748 section 7 tells of their like). For
- * such a key anybody can make signatures that verify.
+ * The y coordinates of the eight points whose order divides the cofactor (RFC 7748 section 7 describes such points).
+ * Anybody can make signatures that verify under such a key.
  */
 const smallOrder: ReadonlySet<bigint> = new Set([0n, 1n, P - 1n, eighth, P - eighth])
 

@@ -6,14 +6,14 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 import { maxExponentOctets } from "../jose/Jwk.ts"
 
 /**
- * Which subject keys have a form that is certified (type, size, exponent), and which RSA moduli anyone can factor
+ * Checks which subject keys have an accepted form (type, size, exponent), and which RSA moduli anyone can factor
  * (docs/protocol.md, "CSR policy" and "Bad keys").
  */
 
 /** AlgorithmIdentifier (RFC 5280 section 4.1.1.2). */
 export interface AlgorithmIdentifier {
   readonly oid: string
-  /** The parameters whole, header included. */
+  /** The whole parameters, header included. */
   readonly parameters: Uint8Array | undefined
 }
 
@@ -26,14 +26,14 @@ export const readAlgorithm = (reader: DerReader): AlgorithmIdentifier => {
   return { oid, parameters }
 }
 
-/** Parameters that are a NULL. */
+/** Whether the parameters are a NULL. */
 export const isNull = (parameters: Uint8Array | undefined): boolean =>
   parameters !== undefined && parameters.length === 2 && parameters[0] === Tag.null
 
-/** Families of subject keys that get certificates. */
+/** The families of subject keys that may get certificates. */
 export type KeyType = "rsa" | "ecdsa" | "ed25519"
 
-/** A public key of an accepted form; whether it is weak is judged later (`PublicKeys.ts`), because that costs more. */
+/** A public key of an accepted form. `PublicKeys.ts` checks later whether it is weak, because that costs more. */
 export interface SubjectKey {
   readonly type: KeyType
   readonly object: KeyObject
@@ -53,8 +53,8 @@ const EC = "1.2.840.10045.2.1"
 /** The algorithm of Ed25519 keys. */
 export const ED25519 = "1.3.101.112"
 
-// Importing a JWK skips what the DER import spends on searching for a decoder; for the two larger curves its own
-// check of the group order costs more than that (measured: 75 against 150 us for P-256, 570 against 136 for P-384).
+// Unlike the DER import, the JWK import does not search for a decoder. But for the two larger curves its own check of
+// the group order costs more than that (measured: 75 against 150 us for P-256, 570 against 136 for P-384).
 const curves: { readonly [oid: string]: { readonly name: string; readonly size: number; readonly jwk: boolean } } = {
   "1.2.840.10045.3.1.7": { name: "P-256", size: 32, jwk: true },
   "1.3.132.0.34": { name: "P-384", size: 48, jwk: false },
@@ -62,7 +62,7 @@ const curves: { readonly [oid: string]: { readonly name: string; readonly size: 
 }
 
 /**
- * Reads a DER SubjectPublicKeyInfo under the "key" row of Finalize. Keys must be in their one canonical encoding, so
+ * Reads a DER SubjectPublicKeyInfo under the "key" row of Finalize. Keys must have their one canonical encoding, so
  * that equal keys have equal octets.
  */
 export const readSubjectKey = (spki: Uint8Array): Either.Either<SubjectKey, KeyRefused> => {
@@ -84,7 +84,7 @@ export const readSubjectKey = (spki: Uint8Array): Either.Either<SubjectKey, KeyR
   return imported("ed25519", { key: { kty: "OKP", crv: "Ed25519", x: base64url(key) }, format: "jwk" })
 }
 
-/** The family of a key that {@link readSubjectKey} accepted before, told by its algorithm alone. */
+/** The family of a key that {@link readSubjectKey} has accepted before, by its algorithm alone. */
 export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
   const read = decode(spki, (reader) => {
     const info = reader.enter(Tag.sequence)
@@ -106,7 +106,7 @@ export const readModulus = (reader: DerReader): Uint8Array => {
 }
 
 const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Either<SubjectKey, KeyRefused> => {
-  // One encoding per key (RFC 3279 section 2.3.1), or comparing and hashing keys would miss some.
+  // Only one encoding per key (RFC 3279 section 2.3.1): otherwise equal keys could differ in comparisons and hashes.
   if (!isNull(algorithm.parameters)) return refuse("undecodable", "The RSA key has parameters other than NULL.")
   const read = decode(key, (reader) => {
     const fields = reader.enter(Tag.sequence)
@@ -120,7 +120,7 @@ const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Eit
   const size = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
   if (size < 2048 || size > 8192) return refuse("key_size", `The RSA key has ${size} bits; 2048 to 8192 are accepted.`)
   const isOdd = ((exponent[exponent.length - 1] ?? 0) & 1) === 1
-  // Odd and of 17 bits or more is 65537 or more.
+  // An odd exponent of 17 bits or more is 65537 or more.
   const isLarge = exponent.length > 2 && (exponent.length > 3 || (exponent[0] ?? 0) >= 1)
   if (!isOdd || !isLarge) return refuse("exponent", "The RSA exponent is even or below 65537.")
   if (exponent.length > maxExponentOctets) return refuse("exponent", "The RSA exponent has more than 64 bits.")
@@ -160,8 +160,8 @@ const imported = (
   })
 
 /**
- * What is wrong with an RSA modulus (big-endian magnitude), as a text for the client, or undefined: a ROCA
- * fingerprint, a factor below 2^16, or primes that a hundred Fermat rounds find. Under a millisecond for 2048 bits.
+ * The weakness of an RSA modulus (big-endian magnitude), as a text for the client, or undefined: a ROCA fingerprint, a
+ * factor below 2^16, or primes that a hundred Fermat rounds find. Under a millisecond for 2048 bits.
  */
 export const rsaWeakness = (modulus: Uint8Array): string | undefined => {
   const n = BigInt(`0x${Buffer.from(modulus.buffer, modulus.byteOffset, modulus.length).toString("hex")}`)
@@ -227,13 +227,13 @@ const nodesOf = (chunks: ReadonlyArray<Chunk>): ReadonlyArray<Node> => {
 
 const trialPrimes = nodesOf(chunksOf(primesBelow(0x10000)))
 
-/** Trial division by way of a remainder tree of three levels: few long divisions, many short ones. */
+/** Trial division by a remainder tree of three levels: few long divisions, many short ones. */
 const hasSmallFactor = (n: bigint): boolean => {
   for (const node of trialPrimes) {
     const middle = n % node.product
     for (const chunk of node.chunks) {
       const rest = Number(middle % chunk.product)
-      // The remainder of doubles is a slow library call; this is as exact, since every product stays below 2^53.
+      // The remainder of doubles is a slow library call. This is as exact, because every product stays below 2^53.
       for (const prime of chunk.primes) if (Math.floor(rest / prime) * prime === rest) return true
     }
   }
@@ -241,8 +241,8 @@ const hasSmallFactor = (n: bigint): boolean => {
 }
 
 /**
- * Residues that powers of 65537 leave, per prime of the primorial the flawed library used (Nemec et al., "The Return
- * of Coppersmith's Attack", section 2.3). A sound modulus falls into all of them with probability below 2^-27.
+ * The residues of the powers of 65537, for each prime of the primorial that the flawed library used (Nemec et al., "The
+ * Return of Coppersmith's Attack", section 2.3). A sound modulus matches all of them with probability below 2^-27.
  */
 const rocaPrimes = primesBelow(168).filter((prime) => prime > 2).map((prime) => {
   const residues = new Uint8Array(prime)
@@ -258,7 +258,7 @@ const hasRocaFingerprint = (n: bigint): boolean => {
 
 const FERMAT_ROUNDS = 100
 
-/** Fermat's method: n = a^2 - b^2 with `a` among the first hundred integers from the square root up. */
+/** Fermat's method: n = a^2 - b^2, where `a` is one of the first hundred integers from the square root up. */
 const hasClosePrimes = (n: bigint): boolean => {
   let a = squareRoot(n)
   if (a * a < n) a += 1n
@@ -292,7 +292,7 @@ const SIEVE = 63 * 65 * 11
 const squares64 = squaresModulo(64)
 const squaresSieve = squaresModulo(SIEVE)
 
-/** Most numbers are told from squares by their residues; few roots are drawn. */
+/** Residues exclude most numbers that are not squares, so that few roots are computed. */
 const isSquare = (n: bigint): boolean => {
   if (squares64[Number(n & 63n)] !== 1 || squaresSieve[Number(n % BigInt(SIEVE))] !== 1) return false
   const root = squareRoot(n)

@@ -6,19 +6,19 @@ import { keyAuthorizationDigest } from "../jose/KeyAuthorization.ts"
 import type { Certificate } from "./Certificate.ts"
 import { DNS_NAME, octetString, readCertificate, readNames, SUBJECT_ALT_NAME } from "./Certificate.ts"
 
-/** What is wrong with a validation certificate (RFC 8737 section 3; docs/protocol.md, "tls-alpn-01"). */
+/** The faults of a validation certificate (RFC 8737 section 3; docs/protocol.md, "tls-alpn-01"). */
 export type AlpnCertificateFault =
   | "certificate_undecodable"
   | "not_self_signed"
   | "san_mismatch"
   | "extension_mismatch"
 
-/** id-pe-acmeIdentifier; the drafts' `.30.1` is another one. */
+/** id-pe-acmeIdentifier. The drafts used another one, `.30.1`. */
 const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 
 /**
- * The first fault of the certificate shown for a name, or undefined: self-signed, one SAN with that one name, one
- * critical acmeIdentifier with the digest of the key authorization.
+ * The first fault of the certificate shown for a name, or undefined. The certificate must be self-signed, have one SAN
+ * with only that name, and one critical acmeIdentifier with the digest of the key authorization.
  */
 export const alpnCertificateFault = (
   der: Uint8Array,

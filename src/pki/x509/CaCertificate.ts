@@ -14,9 +14,9 @@ import {
   type UnsupportedIssuer
 } from "./Leaf.ts"
 
-/** A generated CA (docs/decisions/local-ca.md, "Files"). Off the hot path. */
+/** Generates a CA (docs/decisions/local-ca.md, "Files"). Not on the hot path. */
 
-/** `signer.local_ca.key_type`: what a generated key is. */
+/** `signer.local_ca.key_type`: the type of a generated key. */
 export type CaKeyType = "ecdsa-p256" | "ecdsa-p384" | "rsa-2048" | "rsa-3072" | "rsa-4096"
 
 /** `signer.local_ca.subject`. An empty or absent part is left out; `country` is two letters. */
@@ -29,7 +29,7 @@ export interface CaSubject {
   readonly locality?: string | undefined
 }
 
-/** A certificate and its key as they go to files: one CERTIFICATE block, one unencrypted PKCS#8 block. */
+/** A certificate and its key in the form of their files: one CERTIFICATE block, one unencrypted PKCS#8 block. */
 export interface CertificatePair {
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -40,7 +40,7 @@ export const generateKey = (
   type: CaKeyType
 ): Effect.Effect<{ readonly privateKey: KeyObject; readonly spki: Uint8Array }> =>
   Effect.async((resume) => {
-    // A failing generator means a broken runtime; there is nothing a caller could do about it.
+    // If the generator fails, the runtime is broken, and no caller can handle that.
     const done = (cause: Error | null, publicKey: KeyObject, privateKey: KeyObject) =>
       resume(
         cause === null
@@ -90,7 +90,7 @@ export const generateCa = Effect.fnUntraced(function*(options: {
   return { certificatePem: encodePem("CERTIFICATE", der), privateKeyPem: privateKeyPem(privateKey) }
 })
 
-/** The DER Name of a subject: country, state, locality, organization, unit, common name; what is empty is left out. */
+/** The DER Name of a subject: country, state, locality, organization, unit, common name. Empty parts are left out. */
 export const encodeSubject = (subject: CaSubject): Uint8Array => {
   const parts: ReadonlyArray<readonly [type: string, tag: number, value: string | undefined]> = [
     ["2.5.4.6", Tag.printableString, subject.country],

@@ -11,18 +11,18 @@ import { keyIdentifier } from "./Leaf.ts"
 import type { NameConstraints } from "./NameConstraints.ts"
 import { readNameConstraints } from "./NameConstraints.ts"
 
-/** A CA as it is read from its files (docs/decisions/local-ca.md, "Loading"). Off the hot path. */
+/** Reads a CA from its files (docs/decisions/local-ca.md, "Loading"). Not on the hot path. */
 
 /** The CA cannot be used. `detail` is a clause without a final stop that says exactly why; it quotes no key. */
 export class CaUnusable extends Data.TaggedError("CaUnusable")<{ readonly detail: string }> {}
 
-/** A CA ready to be used; every byte field is DER or raw octets, every time epoch seconds. */
+/** A CA that is ready for use. Every byte field is DER or raw octets, every time is epoch seconds. */
 export interface CaMaterial {
-  /** The file's certificates, the issuer of leaves first. */
+  /** The certificates of the file. The issuer of leaves comes first. */
   readonly certificates: ReadonlyArray<Uint8Array>
-  /** The same as PEM, re-encoded: what follows the leaf in every chain. */
+  /** The same certificates as PEM, encoded again. They follow the leaf in every chain. */
   readonly chainPem: string
-  /** The last certificate of the file: what /ca.pem serves. */
+  /** The last certificate of the file, which /ca.pem serves. */
   readonly anchorPem: string
   /** Lower-case hexadecimal SHA-256 of the issuer's SubjectPublicKeyInfo. */
   readonly issuerId: string
@@ -34,11 +34,11 @@ export interface CaMaterial {
   readonly keyType: "ecdsa-p256" | "ecdsa-p384" | "rsa"
   /** DER Name of the issuer. */
   readonly subject: Uint8Array
-  /** The same for people: one attribute a line. */
+  /** The same name for people, with one attribute per line. */
   readonly subjectText: string
-  /** The issuer's own SKI; RFC 7093 method 1 of its key when it has none. What AKI carries. */
+  /** The key identifier in the AKI of leaves: the issuer's own SKI or, if it has none, RFC 7093 method 1 of its key. */
   readonly keyIdentifier: Uint8Array
-  /** Of every certificate in the file that has any: all of them bind a leaf. */
+  /** The constraints of every certificate in the file that has any. A leaf must satisfy all of them. */
   readonly nameConstraints: ReadonlyArray<NameConstraints>
   readonly publicKey: KeyObject
   /** Undefined in a process that does not sign. */
@@ -46,8 +46,8 @@ export interface CaMaterial {
 }
 
 /**
- * Reads a CA from the text of its two files. `now` is epoch seconds. Without a key, for a process that only publishes
- * the certificate, the refusals that concern signing (fit of the key, cA, keyUsage, dates) are left to the worker,
+ * Reads a CA from the text of its two files. `now` is epoch seconds. A process that only publishes the certificate
+ * gives no key. Then the refusals that concern signing (fit of the key, cA, keyUsage, dates) are left to the worker,
  * which does sign.
  */
 export const loadCa = (files: {
@@ -111,7 +111,7 @@ const readCertificates = (pem: string): Either.Either<ReadonlyArray<Loaded>, CaU
     if (Either.isLeft(fields)) {
       return unusable(`certificate ${i + 1} of the certificate file is not decodable: ${fields.left.detail}`)
     }
-    // OpenSSL has a say as well: the key inside may be one it cannot use.
+    // OpenSSL has to accept the certificate too: it may be unable to use the key in it.
     const x509 = Either.try(() => {
       const certificate = new X509Certificate(der)
       return { certificate, publicKey: certificate.publicKey }
@@ -148,7 +148,7 @@ const readAllConstraints = (
     )
   )
 
-/** How each PEM label is told to the runtime's key reader. */
+/** The form that the runtime's key reader expects for each PEM label. */
 const keyForms: { readonly [label: string]: "pkcs8" | "sec1" | "pkcs1" } = {
   "PRIVATE KEY": "pkcs8",
   "EC PRIVATE KEY": "sec1",
@@ -161,7 +161,7 @@ const isEncrypted = ({ headers, label }: PemBlock): boolean =>
 const readPrivateKey = (pem: string): Either.Either<KeyObject, CaUnusable> => {
   const blocks = splitPem(pem, "before")
   if (Either.isLeft(blocks)) return unusable(`the CA key file is not readable PEM: ${blocks.left.detail}`)
-  // One common tool writes the name of the curve in a block of its own in front of the key.
+  // A common tool writes the name of the curve into a separate block in front of the key.
   const [block, another] = blocks.right.filter(({ label }) => label !== "EC PARAMETERS")
   if (block === undefined) return unusable("the CA key file holds no key")
   if (another !== undefined) return unusable("the CA key file holds more than one block")

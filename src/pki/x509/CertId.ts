@@ -6,7 +6,7 @@ import type { Certificate } from "./Certificate.ts"
 import { only, readCertificate } from "./Certificate.ts"
 import { serialText } from "./Serial.ts"
 
-/** The name a client gives a certificate (RFC 9773 section 4.1). */
+/** The identifier by which a client names a certificate (RFC 9773 section 4.1). */
 export interface CertId {
   readonly keyIdentifier: Uint8Array
   /** Lower-case hexadecimal without leading zero octets, as serials are stored. */
@@ -37,11 +37,11 @@ const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undefined =>
   return Either.getOrUndefined(read)
 }
 
-/** A leaf a {@link CertId} names. Times are epoch seconds. */
+/** A leaf that a {@link CertId} names. Times are epoch seconds. */
 export interface NamedLeaf {
   readonly notBefore: number
   readonly notAfter: number
-  /** The one spelling of its certID. */
+  /** Its certID in the canonical form. */
   readonly certId: string
 }
 
@@ -62,7 +62,7 @@ const named = (leaf: Certificate, own: Uint8Array | undefined): NamedLeaf => {
   return { notBefore, notAfter, certId: `${text(own ?? new Uint8Array())}.${text(serial)}` }
 }
 
-/** The leaf of a stored chain, when it is the one named: a leaf without AKI by its serial alone. */
+/** The leaf of a stored chain, if it is the named one. A leaf without AKI is compared by its serial alone. */
 export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): NamedLeaf | undefined => {
   const leaf = leafOf(chainPem)
   if (leaf === undefined || serialText(leaf.serial) !== serial) return undefined
@@ -70,7 +70,7 @@ export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): 
   return own !== undefined && !sameBytes(own, keyIdentifier) ? undefined : named(leaf, own)
 }
 
-/** The leaf of a stored chain with its name; undefined when the chain cannot be read. */
+/** The leaf of a stored chain with its certID; undefined if the chain cannot be read. */
 export const namedLeafOf = (chainPem: string): NamedLeaf | undefined => {
   const leaf = leafOf(chainPem)
   return leaf === undefined ? undefined : named(leaf, keyIdentifierOf(leaf))

@@ -4,19 +4,22 @@ import { verify, X509Certificate } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 
-/** Certificates as they are read: own leaves after they were made, CA files, chains of every backend. */
+/** Reads certificates: leaves of this service after they were made, CA files, chains of every backend. */
 
 /** One extension of a certificate. */
 interface Extension {
   readonly oid: string
   readonly critical: boolean
-  /** `critical FALSE` spelled out: a default that DER leaves out, tolerated in foreign certificates. */
+  /** Whether `critical FALSE` is written. DER leaves this default out; in foreign certificates it is tolerated. */
   readonly spelledDefault: boolean
   /** The DER inside the OCTET STRING. */
   readonly value: Uint8Array
 }
 
-/** A certificate taken apart (RFC 5280 section 4.1). Byte fields are views into the DER; names and algorithms whole. */
+/**
+ * A parsed certificate (RFC 5280 section 4.1). Byte fields are views into the DER. Names and algorithms are whole
+ * elements.
+ */
 export interface Certificate {
   readonly signed: Uint8Array
   /** 2 is v3. */
@@ -25,7 +28,7 @@ export interface Certificate {
   readonly serial: Uint8Array
   readonly innerAlgorithm: Uint8Array
   readonly issuer: Uint8Array
-  /** Epoch seconds, inclusive, both. */
+  /** Epoch seconds. Both ends are inclusive. */
   readonly notBefore: number
   readonly notAfter: number
   readonly subject: Uint8Array
@@ -36,7 +39,7 @@ export interface Certificate {
   readonly signature: Uint8Array
 }
 
-/** Reads one certificate strictly: DER at every depth, no trailing bytes. Nothing is judged beyond form. */
+/** Reads one certificate strictly: DER at every depth, no trailing bytes. Checks its form only. */
 export const readCertificate = (der: Uint8Array): Either.Either<Certificate, DerFault> =>
   decode(der, (whole) => {
     whole.fork().verify()
@@ -71,14 +74,14 @@ export const SUBJECT_ALT_NAME = "2.5.29.17"
 /** Reads an OCTET STRING. */
 export const octetString = (reader: DerReader): Uint8Array => reader.content(Tag.octetString)
 
-/** What `read` finds, which must be all there is. */
+/** Runs `read`, which must use up the reader. */
 export const only = <A>(reader: DerReader, read: (reader: DerReader) => A): A => {
   const value = read(reader)
   reader.end()
   return value
 }
 
-/** Reads DER wrapped in a field of `outer`; a fault in there is a fault of the whole. */
+/** Reads DER inside a field of `outer`. A fault in it is a fault of the whole. */
 const within = <A>(outer: DerReader, der: Uint8Array, read: (reader: DerReader) => A): A =>
   Either.getOrElse(decode(der, read), (fault) => outer.fail(fault.detail))
 
@@ -104,7 +107,7 @@ export const latin1 = (octets: Uint8Array): string =>
 export const DNS_NAME = 0x82
 export const URI = 0x86
 
-/** All names of a GeneralNames content, each of the wanted kind. */
+/** All names of a GeneralNames content. Each must be of the wanted kind. */
 export const readNames = (list: DerReader, kind: number): ReadonlyArray<string> => {
   const names: Array<string> = []
   while (list.more) names.push(latin1(list.content(kind)))
@@ -124,8 +127,9 @@ export const isSigned = (certificate: Certificate, key: KeyObject, digest: strin
   Either.getOrElse(Either.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
 
 /**
- * Whether one certificate, a CA's, issued another: names, key identifiers, usage and signature. Neither may be
- * undecodable. A root that issued itself may be older than the extension that says it is a CA.
+ * Whether one certificate, that of a CA, issued another: checks names, key identifiers, usage and signature. False if
+ * one of them is undecodable. A root that issued itself needs no CA extension, because it may be older than that
+ * extension.
  */
 export const issued = (issuer: Uint8Array, subject: Uint8Array): boolean =>
   Either.getOrElse(

@@ -9,30 +9,29 @@ import { DNS_NAME, isSigned, issued, readCertificate, readNames, schemeOf, SUBJE
 import type { ForeignCheck } from "./ForeignLint.ts"
 import { lintForeignLeaf } from "./ForeignLint.ts"
 
-/** What is checked of a chain, whichever backend it is from, before it is stored (docs/decisions/keys-and-chains.md). */
+/** Checks the chain of any backend before it is stored (docs/decisions/keys-and-chains.md). */
 
-/** What is wrong with a chain: the field `check` of `order_finalize_chain_rejected`. */
+/** The failed check of a chain: the field `check` of `order_finalize_chain_rejected`. */
 export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "sequence" | ForeignCheck
 
 const faults: { readonly [check in ChainCheck]: string } = {
-  undecodable: "it is not PEM certificates and nothing else; a script prints the chain alone, leaf first",
+  undecodable: "it must be PEM certificates and nothing else; a script has to print only the chain, leaf first",
   key:
     "the first certificate is not for the key of the CSR; a script signs the CSR it is given and prints the leaf first",
   names:
-    "its DNS names are not exactly the order's; a script writes the identifiers it is given, and none of the CSR's",
+    "its DNS names are not exactly those of the order; a script has to use the identifiers it is given, not the CSR's",
   validity: "it is not valid now; compare the clocks of this host and of the CA, and the dates it writes",
-  sequence:
-    "each certificate has to be signed by the CA whose certificate is behind it; a script prints the leaf, then "
+  sequence: "each certificate has to be signed by the CA whose certificate follows it; a script prints the leaf, then "
     + "its issuers in order",
   authority: "the leaf could issue certificates or lists itself (CA:TRUE, keyCertSign or cRLSign); the CA has to write "
     + "CA:FALSE and must not take extensions over from the CSR (OpenSSL: no copy_extensions)",
-  usages: "the leaf is for something else than TLS, or an extension is there twice; the CA has to write the key usage "
+  usages: "the leaf is for other uses than TLS, or has an extension twice; the CA has to write the key usage "
     + "digitalSignature and the extended key usage serverAuth, with or without clientAuth",
-  subject: "the subject has a common name that is none of the order's, or what only the CSR asked for; the CA must not "
+  subject: "the subject has a common name that is not in the order, or a part that only the CSR gave; the CA must not "
     + "take the subject over from the CSR (OpenSSL: -subj /)"
 }
 
-/** A failed check in a sentence for whoever runs the signer: what was found, and what to do about it. */
+/** A failed check as a sentence for the operator of the signer: what was found, and what to do about it. */
 export const faultText = (check: ChainCheck): string => `the chain failed the check ${check}: ${faults[check]}`
 
 /** An issuer whose own chain was checked when it was loaded: a `CaMaterial`. */
@@ -43,13 +42,14 @@ export interface KnownIssuer {
   readonly publicKey: KeyObject
 }
 
-/** More than any honest chain has; a bound on work. */
+/** The most certificates of a chain, more than any honest chain has. It bounds the work. */
 const MAX_CHAIN = 10
 
 /**
- * The first thing wrong with a chain, leaf first, or undefined. With `issuer`, a chain that is one certificate before
- * that issuer's own is read no further than the leaf. `lintedLeaf` is the DER of a leaf that `lintLeaf` passed
- * under that issuer: the same octets are not verified twice. With `csr`, the leaf is somebody else's, and linted as such.
+ * The first failed check of a chain, leaf first, or undefined. With `issuer`, if a chain is one leaf followed by that
+ * issuer's own chain, only the leaf is read. `lintedLeaf` is the DER of a leaf that `lintLeaf` passed under that
+ * issuer: the same octets are not verified twice. With `csr`, the leaf was made elsewhere, and is linted as a foreign
+ * leaf.
  */
 export const checkChain = (
   chainPem: string,
@@ -60,7 +60,7 @@ export const checkChain = (
     readonly now: number
     readonly issuer?: KnownIssuer | undefined
     readonly lintedLeaf?: Uint8Array | undefined
-    /** DER of the request that somebody else answered with this chain. */
+    /** DER of the request that a foreign CA answered with this chain. */
     readonly csr?: Uint8Array | undefined
   }
 ): ChainCheck | undefined => {
@@ -90,22 +90,22 @@ export const checkChain = (
   return scheme !== undefined && isSigned(leaf, known.publicKey, scheme.digest) ? undefined : "sequence"
 }
 
-/** Whether each certificate but the last was signed by the CA behind it. */
+/** Whether the CA that follows each certificate has signed it. The last certificate is not checked. */
 const isSequence = (chain: ReadonlyArray<Uint8Array>): boolean =>
   chain.every((subject, at) => {
     const issuer = chain[at + 1]
     return issuer === undefined || issued(issuer, subject)
   })
 
-/** A stored chain as revocation reads it. */
+/** The parts of a stored chain that revocation needs. */
 export interface StoredChain {
   /** DER of the leaf. */
   readonly leaf: Uint8Array
-  /** Lower-case hexadecimal SHA-256 of the SubjectPublicKeyInfo of the certificate behind the leaf, if there is one. */
+  /** Lower-case hexadecimal SHA-256 of the SubjectPublicKeyInfo of the certificate after the leaf, if there is one. */
   readonly issuerId: string | undefined
 }
 
-/** Takes a stored chain apart; undefined when it holds no certificate. */
+/** Parses a stored chain; undefined if it holds no certificate. */
 export const readStoredChain = (chainPem: string): StoredChain | undefined => {
   const blocks = splitPem(chainPem, "nothing")
   const [leaf, issuer] = Either.isRight(blocks) ? blocks.right : []
@@ -114,7 +114,7 @@ export const readStoredChain = (chainPem: string): StoredChain | undefined => {
   return { leaf: leaf.der, issuerId: read === undefined ? undefined : sha256(read.spki) }
 }
 
-/** Own reader and OpenSSL must both take it: clients use either kind. */
+/** Both the reader of this service and OpenSSL must accept a certificate, because clients use either kind of reader. */
 const isReadable = (der: Uint8Array): boolean =>
   Either.isRight(readCertificate(der)) && Either.isRight(Either.try(() => new X509Certificate(der)))
 

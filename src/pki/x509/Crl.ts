@@ -15,7 +15,7 @@ export interface CrlEntry {
   readonly serial: string
   /** Epoch seconds. */
   readonly revokedAt: number
-  /** RFC 5280 code; those a list does not state are written as none. */
+  /** RFC 5280 code. A code that a list does not state is left out. */
   readonly reason: number | undefined
 }
 
@@ -35,7 +35,7 @@ const hexOctets = (serial: string): Uint8Array => Buffer.from(serial.length % 2 
 
 const enumerated = 0x0a
 
-// 0 says nothing that leaving it out does not say, and 8 belongs to delta lists alone.
+// 0 means the same as no reason, and 8 is for delta lists only.
 const reasons = new Map(
   [1, 2, 3, 4, 5, 6, 9, 10].map((code) => [
     code,
@@ -43,7 +43,7 @@ const reasons = new Map(
   ])
 )
 
-/** Entries as DER, one after the other. */
+/** The entries as DER, concatenated. */
 export const encodeEntries = (entries: ReadonlyArray<CrlEntry>): Uint8Array =>
   Buffer.concat(entries.map(({ reason, revokedAt, serial }) => {
     const stated = reason === undefined ? undefined : reasons.get(reason)
@@ -59,7 +59,7 @@ const CRL_NUMBER = oid("2.5.29.20")
 const numberExtension = (number: number): Uint8Array =>
   extension(CRL_NUMBER, false, unsigned(hexOctets(number.toString(16))))
 
-/** Signs as the issuer signs leaves; the certificate and the key are taken to match. */
+/** Signs lists in the way the issuer signs leaves. The certificate and the key must match; this does not check it. */
 export const makeCrlSigner = (issuer: {
   /** DER Name. */
   readonly subject: Uint8Array
@@ -77,14 +77,14 @@ export const makeCrlSigner = (issuer: {
         issuer.subject,
         time(thisUpdate),
         time(nextUpdate),
-        ...(isEmpty ? [] : [sequence(...entries)]), // an empty list has no list at all (section 5.1.2.6)
+        ...(isEmpty ? [] : [sequence(...entries)]), // absent if there are no entries (section 5.1.2.6)
         element(extensionsTag, sequence(authority, numberExtension(number)))
       )
       return Effect.map(signer.sign(signed), (signature) => sequence(signed, signer.algorithm, bits(signature)))
     }
   })
 
-/** The serials a list of this service has. */
+/** The serials in a list of this service. */
 export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string>, DerFault> =>
   decode(der, (whole) => {
     const list = whole.enter(Tag.sequence).enter(Tag.sequence)
@@ -103,7 +103,7 @@ export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string
     return serials
   }, Number.POSITIVE_INFINITY)
 
-/** What a list of this service says of itself: who signed it, and its number. */
+/** The head of a list of this service: the key identifier of its signer, and its number. */
 export const listHead = (
   der: Uint8Array
 ): Either.Either<{ readonly keyIdentifier: Uint8Array; readonly number: number }, DerFault> =>
@@ -123,7 +123,7 @@ export const listHead = (
     return { keyIdentifier, number }
   }, Number.POSITIVE_INFINITY)
 
-/** Whether octets are a DER revocation list, of whichever version and CA. */
+/** Whether octets are a DER revocation list, of any version and CA. */
 export const isRevocationList = (der: Uint8Array): boolean =>
   Either.isRight(decode(der, (whole) => {
     const list = whole.enter(Tag.sequence)

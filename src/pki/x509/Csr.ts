@@ -10,28 +10,33 @@ import { nameIn, readCommonNames, readNames } from "./CsrNames.ts"
 import { CsrRefused, refuse } from "./CsrRefused.ts"
 
 /**
- * Certification requests (RFC 2986), read on the hot path by a DER reader of our own (docs/decisions/x509.md). The rules
- * are docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and certificate".
+ * Certification requests (RFC 2986). They are on the hot path, so the service's own DER reader reads them
+ * (docs/decisions/x509.md). The rules are docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and certificate".
  */
 
-/** A request whose signature, key and form are accepted. Whether its names fit is {@link checkCsrNames}. */
+/** A request whose signature, key and form are accepted. {@link checkCsrNames} checks its names. */
 export interface Csr {
   /** The whole request, as given. */
   readonly der: Uint8Array
-  /** DER SubjectPublicKeyInfo: a view into `der`, in the one encoding a key has, so it can be compared and hashed. */
+  /**
+   * DER SubjectPublicKeyInfo: a view into `der`, in the only accepted encoding of a key, so it can be compared and
+   * hashed.
+   */
   readonly spki: Uint8Array
   readonly keyType: KeyType
-  /** SAN dNSNames: lower case, one trailing dot dropped, folded, in first-seen order; none without a SAN. */
+  /**
+   * SAN dNSNames: lower case, without one trailing dot, without duplicates, in first-seen order; none without a SAN.
+   */
   readonly names: ReadonlyArray<string>
-  /** CNs that read as a DNS name with a dot; normalised likewise, in order of appearance. */
+  /** CNs that read as a DNS name with a dot, normalised in the same way, in order of appearance. */
   readonly commonNames: ReadonlyArray<string>
-  /** Every CN as it was written, free text included: for policies, which may judge it. */
+  /** Every CN as it was written, free text included, because policies may judge it. */
   readonly subjectNames: ReadonlyArray<string>
 }
 
 /**
- * Reads one PKCS#10 request without trailing bytes and checks everything that needs no order, but whether its key is weak:
- * that is judged as any key's is.
+ * Reads one PKCS#10 request without trailing bytes, and checks everything that needs no order. It does not check
+ * whether the key is weak: that check is the same for all keys.
  */
 export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
@@ -45,8 +50,8 @@ export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
 }
 
 /**
- * Reads a request that {@link parseCsr} accepted before it was stored, without verifying its signature and judging its
- * key once more: two thirds of the cost.
+ * Reads a request that {@link parseCsr} accepted before it was stored. It does not check the signature and the key
+ * again, which would be two thirds of the cost.
  */
 export const reopenCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
@@ -78,9 +83,9 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Either.
 }
 
 /**
- * SAN and common names together must be exactly the order's set (RFC 8555 section 7.4: either may hold a name). A common
- * name counts when it spells an ordered name; one that reads as any other DNS name is refused, other text ignored.
- * `orderedNames` are normalised.
+ * SAN and common names together must be exactly the set of the order's names (RFC 8555 section 7.4: either may hold a
+ * name). A common name counts if it is an ordered name. If it reads as any other DNS name, it is refused; other text is
+ * ignored. `orderedNames` are normalised.
  */
 export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Either.Either<void, CsrRefused> => {
   const ordered = new Set(orderedNames)
@@ -94,7 +99,9 @@ export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Ei
   return refuse("san_missing", `The CSR lacks ${missing}, which is in the order.`)
 }
 
-/** The CN a leaf carries: the first of the CSR's that is among the leaf's names and has at most 64 characters (RFC 5280). */
+/**
+ * The CN of a leaf: the first CN of the CSR that is one of the leaf's names and has at most 64 characters (RFC 5280).
+ */
 export const leafCommonName = (csr: Csr, names: ReadonlyArray<string>): string | undefined =>
   csr.subjectNames.map(nameIn).find((name) => name.length <= 64 && names.includes(name))
 
@@ -109,12 +116,12 @@ interface Request {
 }
 
 const COMMON_NAME = "2.5.4.3"
-// The second is what one vendor's tools write in its place; a backend may read either, so both count.
+// The tools of one vendor write the second in place of the first. A backend may read either, so both count.
 const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3.6.1.4.1.311.2.1.14"]
 
 const readRequest = (whole: DerReader): Request => {
   if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
-  // Everything is walked once, so that no oddity sits where the fields below do not look.
+  // Reads all elements once, so that parts that are not read below must be DER too.
   whole.fork().verify()
   const outer = whole.enter(Tag.sequence)
   const info = outer.fork().enter(Tag.sequence)
@@ -122,7 +129,7 @@ const readRequest = (whole: DerReader): Request => {
   const algorithm = readAlgorithm(outer)
   const signature = outer.bits()
   outer.end()
-  // 0 is the only version there is; clients in wide use write 1 or 2, meaning those of certificates.
+  // 0 is the only defined version. Clients in wide use write 1 or 2, which are versions of certificates.
   if (info.small() > 2) info.fail("the version is none of 0, 1 and 2")
   const commonNames: Array<RawText> = []
   const subject = info.enter(Tag.sequence)
@@ -193,7 +200,7 @@ const checkSignature = (request: Request, key: SubjectKey): CsrRefused | undefin
   if (pss === "broken_digest") return brokenDigest()
   const scheme = pss ?? schemes[algorithm.oid]
   if (scheme === undefined || scheme.type !== key.type) return badSignature()
-  // RFC 4055 wants NULL and lets it be absent; the other families have no parameters.
+  // RFC 4055 requires NULL but allows its absence. The other families have no parameters.
   if (
     pss === undefined && algorithm.parameters !== undefined && !(key.type === "rsa" && isNull(algorithm.parameters))
   ) {
@@ -215,7 +222,7 @@ const badSignature = () =>
   new CsrRefused({ reason: "signature", detail: "The signature of the CSR does not verify under its key." })
 
 /**
- * RSASSA-PSS-params (RFC 4055 section 3.1) with one SHA-2 digest for message and mask. Every default in there is
+ * RSASSA-PSS-params (RFC 4055 section 3.1) with one SHA-2 digest for message and mask. The default digest of both is
  * SHA-1, so an absent digest is a broken one.
  */
 const readPss = (

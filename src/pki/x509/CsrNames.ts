@@ -6,15 +6,18 @@ import { DNS_NAME, latin1, SUBJECT_ALT_NAME } from "./Certificate.ts"
 import type { CsrRefused } from "./CsrRefused.ts"
 import { refuse } from "./CsrRefused.ts"
 
-/** The names a certification request asks for: its subjectAltName and its common names. */
+/** The names in a certification request: its subjectAltName and its common names. */
 
-/** A character string as found. */
+/** A character string with its tag, not decoded. */
 export interface RawText {
   readonly tag: number
   readonly octets: Uint8Array
 }
 
-/** Octets a DNS name has, wildcard and underscore included; finer syntax is the order's, which must match exactly. */
+/**
+ * The allowed octets of a DNS name, wildcard and underscore included. The order has checked the finer syntax, and the
+ * names must match it exactly.
+ */
 const DNS_OCTETS = /^[a-z0-9_*.-]{1,253}$/
 
 /** Lower case, without the trailing dot. */
@@ -23,7 +26,7 @@ const normalise = (name: string): string => {
   return lower.endsWith(".") ? lower.slice(0, -1) : lower
 }
 
-/** SAN dNSNames of the extension requests: normalised, folded, in first-seen order; none without a SAN. */
+/** SAN dNSNames of the extension requests: normalised, without duplicates, in first-seen order; none without a SAN. */
 export const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<ReadonlyArray<string>, CsrRefused> => {
   const [request] = requests
   if (request === undefined) return Either.right([])
@@ -70,7 +73,7 @@ const otherNames: { readonly [number: number]: string } = {
   8: "a registered ID"
 }
 
-/** Why text is no DNS name; of the text, one character at most is told. */
+/** Why a text is not a DNS name. It shows at most one character of the text. */
 const faultOf = (name: string): string => {
   if (name === "") return "an empty name"
   const strange = /[^a-z0-9_*.-]/u.exec(name)?.[0]
@@ -87,15 +90,18 @@ const readGeneralNames = (reader: DerReader): ReadonlyArray<RawText> => {
   return names
 }
 
-// Letters of any script, since a reader of the CSR may fold them; the further dots are those of UTS 46.
+// Letters of any script, because a reader of the CSR may fold them. The additional dots are those of UTS 46.
 const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}\p{N}_*-]+)+[.\u3002\uff0e\uff61]?$/u
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** The DNS name that free text is, if it is one. */
+/** The DNS name in free text, if the text is one. */
 export const nameIn = (text: string): string => normalise(text.trim())
 
-/** Every common name as text, and those that matter whatever is ordered: they read as a DNS name with a dot. */
+/**
+ * Every common name as text (`subjectNames`), and those that read as a DNS name with a dot (`commonNames`). The latter
+ * matter for every order.
+ */
 export const readCommonNames = (
   raw: ReadonlyArray<RawText>
 ): Either.Either<
@@ -120,7 +126,10 @@ export const readCommonNames = (
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** A DirectoryString, or any other string type met in practice; undefined when its octets are not of its type. */
+/**
+ * The text of a DirectoryString, or of another string type that occurs in practice; undefined if its octets do not fit
+ * its type.
+ */
 const readText = ({ octets, tag }: RawText): string | undefined => {
   switch (tag) {
     case Tag.utf8String:

@@ -1,6 +1,6 @@
 import { Data, Either } from "effect"
 
-/** Why a CSR is refused: the `reason` of `csr_rejected`. `weak_key` to `account_key` are for callers to set. */
+/** Why a CSR is refused: the `reason` of `csr_rejected`. Callers set `weak_key` to `account_key`. */
 export type CsrReason =
   | "undecodable"
   | "signature"
@@ -17,7 +17,7 @@ export type CsrReason =
   | "san_type"
   | "common_name"
 
-/** A CSR that gets no certificate. `detail` is a sentence for the client; it names no octets of the CSR but names. */
+/** A CSR that gets no certificate. `detail` is a sentence for the client. Of the CSR's content it shows only names. */
 export class CsrRefused extends Data.TaggedError("CsrRefused")<{
   readonly reason: CsrReason
   readonly detail: string

@@ -5,11 +5,12 @@ import type { Certificate } from "./Certificate.ts"
 import { latin1 } from "./Certificate.ts"
 
 /**
- * What a leaf that somebody else made may not be, whatever its maker took over from the request: another CA, of a use
- * beyond TLS, or of a subject that nobody looked into. What an own leaf has to be, octet for octet, is `Lint.ts`.
+ * Checks a leaf that another CA made, which may have copied anything from the request. The leaf must not be a CA, must
+ * not allow uses beyond TLS, and must not have a subject that nobody has checked. `Lint.ts` checks the service's own
+ * leaves, octet for octet.
  */
 
-/** What is wrong with a leaf of somebody else's. */
+/** The failed check of a foreign leaf. */
 export type ForeignCheck = "authority" | "usages" | "subject"
 
 const BASIC_CONSTRAINTS = "2.5.29.19"
@@ -19,19 +20,22 @@ const COMMON_NAME = "2.5.4.3"
 const SERVER_AUTH = "1.3.6.1.5.5.7.3.1"
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2"
 
-// Bits of a KeyUsage, the first in the octet's highest (RFC 5280 section 4.2.1.3).
+// Bits of a KeyUsage. The first bit is the highest of the octet (RFC 5280 section 4.2.1.3).
 const SIGNS = 0x80
 const ENCIPHERS = 0x20
 const AGREES = 0x08
 const SIGNS_CERTIFICATES_OR_LISTS = 0x04 | 0x02
 
-/** The first check a leaf fails, or undefined. `csr` is the request it answers, as DER; `names` are lower case. */
+/**
+ * The first failed check of a leaf, or undefined. `csr` is the DER of the request that it answers; `names` are lower
+ * case.
+ */
 export const lintForeignLeaf = (
   leaf: Certificate,
   expected: { readonly csr: Uint8Array; readonly names: ReadonlyArray<string> }
 ): ForeignCheck | undefined => {
   const extensions = new Map(leaf.extensions.map(({ oid, value }) => [oid, value]))
-  // Of an extension that is there twice, readers take either.
+  // If an extension occurs twice, readers may use either.
   if (extensions.size !== leaf.extensions.length) return "usages"
   if (mayIssue(extensions)) return "authority"
   if (!isForTls(extensions)) return "usages"
@@ -50,11 +54,11 @@ const readIsNoCa = (reader: DerReader): boolean => {
   return fields.next !== Tag.boolean || !fields.boolean()
 }
 
-/** The first octet of a KeyUsage's bits; undefined when it is none. */
+/** The first octet of the bits of a KeyUsage; undefined if the value is not a KeyUsage. */
 const usageBits = (value: Uint8Array): number | undefined =>
   Either.getOrUndefined(decode(value, (reader) => reader.content(Tag.bitString)[1] ?? reader.fail("no bit is set")))
 
-/** An absent extension restricts nothing, which is how many a small CA writes a server's certificate. */
+/** An absent extension restricts nothing. Many small CAs write certificates of servers without these extensions. */
 const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
   const usage = extensions.get(KEY_USAGE)
   if (usage !== undefined && ((usageBits(usage) ?? 0) & (SIGNS | ENCIPHERS | AGREES)) === 0) return false
@@ -71,8 +75,9 @@ const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
 }
 
 /**
- * Common names are names of the order. What else a subject says is its CA's to say, an organisation it has looked into for
- * one; but it is nobody's word when the client asked for the same, unless the CA bears it itself.
+ * Common names must be names of the order. Other attributes, such as an organisation, are the CA's own statement. But
+ * an attribute that the client asked for may be copied without a check. Such an attribute is refused, unless the CA's
+ * own subject has it too.
  */
 const hasOwnSubject = (
   leaf: Certificate,
@@ -93,7 +98,9 @@ const hasOwnSubject = (
 
 interface Attribute {
   readonly type: string
-  /** In lower case, each octet a character: string types that differ in name only compare equal. */
+  /**
+   * In lower case, one character per octet, so that values of different string types with the same octets are equal.
+   */
   readonly value: string
 }
 

@@ -8,11 +8,11 @@ import type { KeyType } from "../keys/WeakKey.ts"
 import { readCertificate } from "./Certificate.ts"
 
 /**
- * Certificates from nothing but a key and validated names (docs/decisions/local-ca.md, "The leaf"). What belongs to the
- * issuer is encoded once; one leaf is a handful of concatenations and one signature.
+ * Makes certificates from a key and validated names, and nothing else (docs/decisions/local-ca.md, "The leaf"). The
+ * parts of the issuer are encoded once, so that one leaf costs a few concatenations and one signature.
  */
 
-/** What one leaf is made of. The caller has checked names and common name against the order. */
+/** The contents of one leaf. The caller has checked names and common name against the order. */
 export interface LeafRequest {
   /** DER SubjectPublicKeyInfo of the CSR. */
   readonly spki: Uint8Array
@@ -23,7 +23,7 @@ export interface LeafRequest {
   readonly commonName: string | undefined
   /** From {@link serialFrom}. */
   readonly serial: Uint8Array
-  /** Epoch seconds, inclusive, both; from {@link validityWindow}. */
+  /** Epoch seconds from {@link validityWindow}. Both ends are inclusive. */
   readonly notBefore: number
   readonly notAfter: number
 }
@@ -34,13 +34,13 @@ export interface LeafIssuer {
   readonly build: (request: LeafRequest) => Effect.Effect<Uint8Array, LeafNotSigned>
 }
 
-/** The signature operation failed; nothing about the request can cause that. */
+/** The signature operation failed. No content of the request can cause that. */
 export class LeafNotSigned extends Data.TaggedError("LeafNotSigned")<{ readonly cause: unknown }> {}
 
-/** A CA key this service does not sign with. `detail` says what it is instead. */
+/** A CA key of a kind that this service does not sign with. `detail` names that kind. */
 export class UnsupportedIssuer extends Data.TaggedError("UnsupportedIssuer")<{ readonly detail: string }> {}
 
-/** A CA key with the one algorithm it signs with. */
+/** A CA key, with the only algorithm that it signs with. */
 export interface CaKey {
   /** DER AlgorithmIdentifier of every signature. */
   readonly algorithm: Uint8Array
@@ -65,13 +65,13 @@ export const makeCaKey = (privateKey: KeyObject): Either.Either<CaKey, Unsupport
 
 type Algorithm = (typeof ALGORITHMS)[keyof typeof ALGORITHMS]
 
-// A P-256 signature costs less than handing it to another thread would.
+// A P-256 signature costs less than its transfer to another thread.
 const inlineSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
   algorithm: identifier,
   sign: (data) => Effect.try({ try: () => sign(digest, data, key), catch: (cause) => new LeafNotSigned({ cause }) })
 })
 
-// RSA takes hundreds of microseconds, P-384 as many: they would hold up every other request.
+// RSA and P-384 take hundreds of microseconds. On this thread they would delay every other request.
 const pooledSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
   algorithm: identifier,
   sign: (data) =>
@@ -93,7 +93,10 @@ const OBJECT = {
   commonName: oid("2.5.4.3")
 }
 
-/** One extension, its type as encoded by `oid`; `critical` is left out when false, as DER wants defaults. `value` is the encoded inner value. */
+/**
+ * One extension. `type` is encoded by `oid`, `value` is the encoded inner value. A false `critical` is left out, as DER
+ * requires for defaults.
+ */
 export const extension = (type: Uint8Array, critical: boolean, value: Uint8Array): Uint8Array =>
   critical
     ? sequence(type, CRITICAL, element(Tag.octetString, value))
@@ -101,7 +104,7 @@ export const extension = (type: Uint8Array, critical: boolean, value: Uint8Array
 
 const CRITICAL = element(Tag.boolean, Uint8Array.of(0xff))
 
-/** Fields of a v3 certificate, encoded; dates in epoch seconds, serial as 16 octets. */
+/** The encoded fields of a v3 certificate. Dates are epoch seconds, the serial is 16 octets. */
 export interface CertificateFields {
   readonly serial: Uint8Array
   readonly issuer: Uint8Array
@@ -132,7 +135,7 @@ export const signCertificate = (
   return Effect.map(signer.sign(signed), (signature) => sequence(signed, signer.algorithm, bits(signature)))
 }
 
-/** One relative name of a Name: an attribute type as encoded by `oid`, and its encoded string. */
+/** One relative name of a Name. `type` is an attribute type encoded by `oid`, `value` its encoded string. */
 export const relativeName = (type: Uint8Array, value: Uint8Array): Uint8Array => element(Tag.set, sequence(type, value))
 
 /** The leftmost 160 bits of SHA-256 over the public key bits of a SubjectPublicKeyInfo (RFC 7093 method 1). */
@@ -145,7 +148,9 @@ export const keyIdentifier = (spki: Uint8Array): Uint8Array => {
   return sha256Octets(Either.getOrElse(key, () => spki)).subarray(0, 20)
 }
 
-/** A serial number from 16 random octets: the first two bits become 0 and 1, so it is always positive and minimal. */
+/**
+ * A serial number from 16 random octets. Its first two bits become 0 and 1, so that it is always positive and minimal.
+ */
 export const serialFrom = (random16: Uint8Array): Uint8Array => {
   const serial = Uint8Array.from(random16)
   serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40
@@ -163,7 +168,7 @@ export const subjectAltName = (generalNames: ReadonlyArray<Uint8Array>, subjectI
 /** A dNSName of a GeneralName. */
 export const dnsName = (name: string): Uint8Array => text(0x82, name)
 
-/** keyUsage digitalSignature, critical: one bit, seven unused ones. */
+/** keyUsage digitalSignature, critical: one used bit, seven unused ones. */
 export const DIGITAL_SIGNATURE = extension(OBJECT.keyUsage, true, element(Tag.bitString, Uint8Array.of(7, 0x80)))
 const DIGITAL_SIGNATURE_AND_ENCIPHERMENT = extension(
   OBJECT.keyUsage,
@@ -192,8 +197,8 @@ const issuerUrls = (crlDistributionPoints: ReadonlyArray<string>, caIssuerUrls: 
 }
 
 /**
- * Encodes everything that belongs to the issuer. The URLs are ASCII; empty arrays leave their extension out.
- * The certificate and the key are taken to match: that is for `loadCa` to have checked.
+ * Encodes everything that belongs to the issuer. The URLs are ASCII; empty arrays leave their extension out. The
+ * certificate and the key must match; `loadCa` has checked it.
  */
 export const makeLeafIssuer = (issuer: {
   readonly issuerCertDer: Uint8Array
@@ -242,7 +247,7 @@ const DAY = 86400
 export interface ValidityWindow {
   readonly notBefore: number
   readonly notAfter: number
-  /** Rule 3: the requested dates left nothing and were dropped; `local_ca_requested_validity_discarded`. */
+  /** Rule 3: the requested dates left no time and were dropped; `local_ca_requested_validity_discarded`. */
   readonly discardedRequest: boolean
 }
 

@@ -20,8 +20,9 @@ import {
 import type { LeafRequest } from "./Leaf.ts"
 
 /**
- * What is checked of an own leaf after it was made and before it is stored (docs/decisions/local-ca.md, "Lint"). It reads
- * the finished DER and shares no expected value with `Leaf.ts`, so that one mistake there is not repeated here.
+ * Checks a leaf of this service after it was made and before it is stored (docs/decisions/local-ca.md, "Lint"). The
+ * check reads the finished DER and shares no expected value with `Leaf.ts`, so that a mistake there is not repeated
+ * here.
  */
 
 /** The failed check of a leaf: the field `check` of `local_ca_lint_failed`. */
@@ -44,7 +45,7 @@ export type LintCheck =
   | "authority_info_access"
   | "san"
 
-/** The issuer a leaf is held against; a `CaMaterial` with the two URL lists of the configuration. */
+/** The issuer that a leaf is compared with: a `CaMaterial` with the two URL lists of the configuration. */
 export interface LintIssuer {
   readonly publicKey: KeyObject
   /** DER Name. */
@@ -56,7 +57,9 @@ export interface LintIssuer {
   readonly caIssuerUrls: ReadonlyArray<string>
 }
 
-/** The first check a leaf fails, cheapest first, or undefined. `request` is what it was built from. */
+/**
+ * The first failed check of a leaf, cheapest first, or undefined. `request` is the one that the leaf was built from.
+ */
 export const lintLeaf = (
   der: Uint8Array,
   expected: { readonly issuer: LintIssuer; readonly request: LeafRequest }
@@ -108,7 +111,7 @@ const isList = (found: Either.Either<ReadonlyArray<string>, DerFault>, wanted: R
 const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequest): LintCheck | undefined => {
   const left = new Map(leaf.extensions.map((extension) => [extension.oid, extension]))
   if (left.size !== leaf.extensions.length) return "extensions"
-  /** Takes the extension out; its value when it is there with the wanted criticality. */
+  /** Removes the extension from `left`. Answers its value if it has the wanted criticality, else an empty one. */
   const take = (oid: string, critical: boolean): Uint8Array => {
     const found = left.get(oid)
     left.delete(oid)

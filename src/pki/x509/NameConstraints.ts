@@ -5,12 +5,12 @@ import { DNS_NAME, latin1 } from "./Certificate.ts"
 
 /** dNSName subtrees of a CA certificate, lower case. */
 export interface NameConstraints {
-  /** Undefined: no permitted subtree is of type dNSName, so names are not limited by those. */
+  /** Undefined if no permitted subtree is of type dNSName, so that permitted subtrees do not limit names. */
   readonly permitted: ReadonlyArray<string> | undefined
   readonly excluded: ReadonlyArray<string>
 }
 
-/** Reads a nameConstraints value (RFC 5280 section 4.2.1.10); subtrees of other types do not concern DNS names. */
+/** Reads a nameConstraints value (RFC 5280 section 4.2.1.10); subtrees of other types do not affect DNS names. */
 export const readNameConstraints = (value: Uint8Array): Either.Either<NameConstraints, DerFault> =>
   decode(value, (reader) => {
     const fields = reader.enter(Tag.sequence)
@@ -26,15 +26,15 @@ const readSubtrees = (list: DerReader): ReadonlyArray<string> => {
     const subtree = list.enter(Tag.sequence)
     if (subtree.next === DNS_NAME) names.push(latin1(subtree.content(DNS_NAME)).toLowerCase())
     else subtree.skip()
-    if (subtree.more) subtree.fail("a subtree has bounds, which RFC 5280 rules out")
+    if (subtree.more) subtree.fail("a subtree has bounds, which RFC 5280 does not allow")
   }
   return names
 }
 
 /**
- * The first of the names that a certificate under these constraints would not be valid for, or undefined. A base
- * covers itself and everything below; with a leading dot only what is below. A wildcard falls out when any name it
- * stands for does.
+ * The first name for which a certificate under these constraints would not be valid, or undefined. A base covers itself
+ * and all names below it; with a leading dot, only the names below it. A wildcard is excluded if any name that it
+ * matches is excluded.
  */
 export const nameConstraintsViolation = (
   constraints: ReadonlyArray<NameConstraints>,
@@ -50,6 +50,6 @@ export const nameConstraintsViolation = (
 const isUnder = (name: string, base: string): boolean =>
   base === "" || (base.startsWith(".") ? name.endsWith(base) : name === base || name.endsWith(`.${base}`))
 
-/** Whether a wildcard matches the base itself, so that part of what it stands for is excluded. */
+/** Whether a wildcard matches the base itself, so that some of the names it matches are excluded. */
 const isStoodFor = (name: string, base: string): boolean =>
   name.startsWith("*.") && base.slice(Math.max(0, base.indexOf("."))) === name.slice(1) && !base.startsWith(".")

@@ -1,6 +1,9 @@
-/** Serial numbers as they are stored, listed and searched for: lower-case hexadecimal without leading zero octets. */
+/**
+ * The form in which serial numbers are stored, listed and searched for: lower-case hexadecimal without leading zero
+ * octets.
+ */
 
-/** The stored form of whole octets in hexadecimal. */
+/** The stored form of a serial number in hexadecimal with whole octets. */
 export const foldSerial = (hex: string): string => hex.toLowerCase().replace(/^(?:00)+(?=..)/, "")
 
 /** The stored form of the content octets of a serial number. */

@@ -34,7 +34,7 @@ export const generateTlsPair = Effect.fnUntraced(function*(options: {
   const { privateKey, spki } = yield* generateKey("ecdsa-p256")
   const signer = yield* makeCaKey(privateKey)
   const host = options.host.replace(/^\[(.*)\]$/, "$1")
-  // A CN holds 64 characters; an issuer, which this name is too, must not be empty.
+  // A CN holds at most 64 characters. The name is also the issuer, so it must not be empty.
   const name = sequence(relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")))
   const notBefore = Math.floor(options.now) - BACKDATE_SECONDS
   const der = yield* signCertificate(signer, {
@@ -56,7 +56,7 @@ export const generateTlsPair = Effect.fnUntraced(function*(options: {
 
 const IP_ADDRESS = 0x87
 
-/** 4 or 16 octets of an address that `isIP` accepts; a zone is not part of a certificate's address. */
+/** The 4 or 16 octets of an address that `isIP` accepts. A zone is not part of an address in a certificate. */
 const addressOctets = (address: string): Uint8Array => {
   if (isIP(address) === 4) return Uint8Array.from(address.split(".").map(Number))
   const [head = "", tail] = address.replace(/%.*$/, "").split("::")
