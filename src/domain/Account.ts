@@ -3,7 +3,7 @@ import type { Malformed } from "./AcmeError.ts"
 import { InvalidContact, UnsupportedContact } from "./AcmeError.ts"
 import type { AccountId } from "./Id.ts"
 
-/** `revoked` is accepted from old data, written by nothing, and reads as refused. */
+/** `revoked` may occur in old data: nothing writes it, and such an account is refused. */
 export type AccountStatus = "valid" | "deactivated" | "revoked"
 
 /** A row of `accounts`. `pubkey` is DER SubjectPublicKeyInfo; times are epoch seconds. */
@@ -22,7 +22,7 @@ const scheme = /^mailto:/i
 // An addr-spec without header fields, lists or control characters (RFC 6068 allows both, RFC 8555 section 7.3 neither).
 const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
 
-/** The text itself or, where the escapes make no UTF-8, one that is no address. */
+/** The decoded text; when the escapes are not UTF-8, the empty text, which is not an address. */
 const percentDecoded = (text: string): string => {
   try {
     return decodeURIComponent(text)

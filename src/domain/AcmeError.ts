@@ -13,21 +13,21 @@ export interface Detailed {
 // Requests that could not be read.
 export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
 export class NotFound extends Data.TaggedError("NotFound") {}
-/** No certificate of this profile, for whoever asks by the certificate itself. */
+/** The profile has issued no such certificate. For requests that name the certificate itself. */
 export class NoSuchCertificate extends Data.TaggedError("NoSuchCertificate") {}
-/** The profile's signer has no such thing of its own to publish. */
+/** The profile's signer has no such resource of its own to publish. */
 export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
 export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
 export class UnsupportedMediaType extends Data.TaggedError("UnsupportedMediaType")<Detailed> {}
 
-// Who asks.
+// The client and its account.
 export class BadNonce extends Data.TaggedError("BadNonce") {}
 export class Unauthorized extends Data.TaggedError("Unauthorized")<Detailed> {}
 export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist") {}
-/** The policy of the profile keeps the client out. */
+/** The policy of the profile refuses the client. */
 export class ClientRefused extends Data.TaggedError("ClientRefused")<Detailed> {}
-/** `index` is its place in the list. */
+/** `index` is the position of the contact in the list. */
 export class UnsupportedContact extends Data.TaggedError("UnsupportedContact")<{ readonly index: number }> {}
 export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed> {}
 /** `terms` is the URL to agree to. */
@@ -35,39 +35,42 @@ export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{
 
 /** A new account needs an external account binding here. */
 export class ExternalAccountRequired extends Data.TaggedError("ExternalAccountRequired") {}
-/** The account that has the key. */
+/** `accountId` is the account that has the key. */
 export class KeyInUse extends Data.TaggedError("KeyInUse")<{ readonly accountId: string }> {}
 
-// What is asked for.
+// The requested order, certificate or revocation.
 export class UnsupportedIdentifier
   extends Data.TaggedError("UnsupportedIdentifier")<{ readonly identifier: Identifier }> {}
 export class RejectedIdentifier
   extends Data.TaggedError("RejectedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
 export class MalformedIdentifier
   extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
-/** The policy of the profile refuses an order, for no name in particular. */
+/** The policy of the profile refuses the order as a whole, not because of a particular name. */
 export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** Several identifiers were refused, each for its own reason. */
 export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
-/** `status` is the one shown, where it is known. */
+/** `status` is the order status that the client is shown, if it is known. */
 export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{ readonly status?: OrderStatus }> {}
 export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
-/** `code` as it was sent. */
+/** `code` is the reason code as the client sent it. */
 export class BadRevocationReason extends Data.TaggedError("BadRevocationReason")<{ readonly code: number }> {}
-/** Seconds after which asking again may succeed, and the limit of the configuration; none for validations under way. */
+/**
+ * `retryAfter` is the number of seconds after which a new request may succeed. `limit` is the limit of the configuration;
+ * it is absent for validations in progress.
+ */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: number
   readonly limit?: LimitName
 }> {}
 
-// What went wrong here.
+// Failures of this service.
 export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}
 export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFailed") {}
-/** The revocation goes on after this answer; asking again waits for it. */
+/** The revocation continues after this answer. A repeated request waits for it. */
 export class RevocationPending extends Data.TaggedError("RevocationPending") {}
-/** Whoever has to revoke the certificate did not, in every attempt there is, or an operator ended them. */
+/** The signer failed to revoke the certificate in every attempt, or an operator ended the attempts. */
 export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned") {}
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
@@ -75,14 +78,14 @@ export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
 // Stored with a challenge or an order and read when the client polls.
-/** `port` is where the service is configured to look. */
+/** `port` is the port to which the service is configured to connect. */
 export class ChallengeUnreachable
   extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string; readonly port: number }> {}
 export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
 export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
 export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
   readonly name: string
-  /** Records that were seen. */
+  /** Number of TXT records that were found. */
   readonly answers: number
 }> {}
 export class HandshakeFailed
@@ -94,7 +97,7 @@ export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /** The upstream refused the order; `detail` is its own text. */
 export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<Detailed> {}
-/** The upstream was not done in time. */
+/** The upstream did not finish in time. */
 export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}
 /** The upstream refused a name of the order. */
 export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")<Detailed> {}
@@ -111,7 +114,7 @@ export type ChallengeFailed =
   | AlpnCertificateMismatched
   | ValidationAbandoned
 
-/** Failures that are stored with an order once its certificate was asked for. */
+/** Failures that are stored with an order after its certificate was requested. */
 export type IssuanceFailed =
   | BadCsr
   | AuthorityWithdrawn
@@ -120,7 +123,7 @@ export type IssuanceFailed =
   | UpstreamRefusedName
   | UpstreamTooSlow
 
-/** Every failure an ACME client can be told of. */
+/** Every failure that an ACME client can receive. */
 export type AcmeError =
   | Malformed
   | MalformedJws

@@ -1,4 +1,4 @@
-/** The audit vocabulary, one definition per event (docs/decisions/audit-rows.md). Outcome follows from the event. */
+/** The audit vocabulary, one definition per event (docs/decisions/audit-rows.md). The event determines the outcome. */
 const vocabulary = {
   certificate_issued: { outcome: "success", actors: ["acme"] },
   certificate_issue_failed: { outcome: "failure", actors: ["acme", "admin", "cli", "system"] },
@@ -50,7 +50,7 @@ export type RevokeFailureCause =
   | "script_failed"
   | "signer_failed"
 
-/** What becomes of the accounts of a credential that is deleted. */
+/** What happens to the accounts of a deleted credential. */
 export type AccountsMode = "keep" | "deactivate" | "delete"
 
 /** `scope` is a profile, or absent for a credential of every profile. */
@@ -93,7 +93,7 @@ interface Details {
   readonly database_transferred: { readonly tables: number; readonly rows: number }
 }
 
-/** One row to be written. Facts that are not known are left out; `reason` is a problem type or a reason code. */
+/** One row to be written. Unknown facts are left out; `reason` is a problem type or a reason code. */
 export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly event: E
   readonly actorKind: (typeof vocabulary)[E]["actors"][number]
@@ -111,7 +111,7 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly detail: Details[E]
 }
 
-/** `success` or `failure`, by the one definition. */
+/** The outcome of an event, from the vocabulary above. */
 export const outcomeOf = (event: AuditEvent): "success" | "failure" => vocabulary[event].outcome
 
 const maxIdentifiers = 100
@@ -119,7 +119,7 @@ const maxUserAgent = 256
 const maxPtr = 253
 const maxRequestId = 128
 
-/** Cuts what the columns bound: names at 100, User-Agent at 256 characters, request ids at 128. */
+/** Cuts values to the limits of their columns: 100 names, 256 characters of User-Agent, 128 of a request id. */
 export const bounded = (row: AuditRow): AuditRow => ({
   ...row,
   identifiers: row.identifiers?.slice(0, maxIdentifiers),

@@ -1,6 +1,6 @@
 import { expiresAt } from "./Order.ts"
 
-/** RFC 8555 section 7.1.6. `revoked` is accepted from old data and written by nothing. */
+/** RFC 8555 section 7.1.6. `revoked` may occur in old data; nothing writes it. */
 export type AuthorizationStatus = "pending" | "valid" | "invalid" | "deactivated" | "expired" | "revoked"
 
 /** What may happen to an authorization ("States and transitions: Authorization"). */
@@ -13,7 +13,7 @@ export const authorizationMoves = {
   readonly [move: string]: { readonly from: ReadonlyArray<AuthorizationStatus>; readonly to: AuthorizationStatus }
 }
 
-/** A pending authorization past its expiry reads `expired` before anything has stored it. */
+/** A pending authorization past its expiry is shown as `expired`, even before that status is stored. */
 export const statusShown = (
   authorization: { readonly status: AuthorizationStatus; readonly createdAt: number },
   validitySeconds: number,

@@ -1,7 +1,7 @@
 import type { AuthorizationId, ChallengeId } from "./Id.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 
-/** RFC 8555 section 8, RFC 8737. The schema knows all three; a profile offers those its build validates. */
+/** RFC 8555 section 8, RFC 8737. The schema knows all three types; a profile offers those that its build can validate. */
 export type ChallengeType = "http-01" | "dns-01" | "tls-alpn-01"
 
 export type ChallengeStatus = "pending" | "processing" | "valid" | "invalid"

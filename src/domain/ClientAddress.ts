@@ -1,7 +1,7 @@
 import type { Comparable } from "../kernel/net/Address.ts"
 import { comparable, makeAddressSet } from "../kernel/net/Address.ts"
 
-/** The keys of a filter section that say whose word about the client's address is taken. */
+/** The keys of a filter section that say which peers are trusted to state the client's address. */
 export interface ProxySettings {
   readonly trusted_proxies: ReadonlyArray<string>
   readonly forwarded_header: string
@@ -10,7 +10,7 @@ export interface ProxySettings {
 interface Sent {
   /** Address of the connection's peer. */
   readonly clientIp: string
-  /** As the runtime hands them over: values of a repeated header are joined in order, with commas. */
+  /** As the runtime provides them: it joins the values of a repeated header in order, with commas. */
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
@@ -21,7 +21,7 @@ const entryOf = (text: string): Comparable | undefined => {
   return comparable(wide ?? narrow ?? trimmed)
 }
 
-/** Whether a request came through a trusted proxy, whose word is taken for what it says of it. */
+/** Whether a request came through a trusted proxy, whose statements about the request are believed. */
 export const fromTrusted = ({ trusted_proxies }: ProxySettings): (sent: Sent) => boolean => {
   if (trusted_proxies.length === 0) return () => false
   const isTrusted = makeAddressSet(trusted_proxies)
@@ -32,9 +32,9 @@ export const fromTrusted = ({ trusted_proxies }: ProxySettings): (sent: Sent) =>
 }
 
 /**
- * Who sent a request (docs/policy.md, "Behind a proxy"): the peer, or, when that is a trusted proxy, the first address from
- * the right in the forwarded header that is no trusted proxy; if all are, the leftmost. An entry that cannot be read ends
- * the list: what it hides might be anybody.
+ * The address of the client that sent a request (docs/policy.md, "Behind a proxy"). It is the peer, unless the peer is a
+ * trusted proxy. Then it is the rightmost address in the forwarded header that is not a trusted proxy, or the leftmost
+ * address when all are trusted. An unreadable entry ends the list: anybody may have written the entries to its left.
  */
 export const clientAddress = (settings: ProxySettings): (sent: Sent) => string => {
   if (settings.trusted_proxies.length === 0) return ({ clientIp }) => clientIp
@@ -48,7 +48,7 @@ export const clientAddress = (settings: ProxySettings): (sent: Sent) => string =
     const entries = (typeof given === "string" ? given : given.join(",")).split(",")
     for (let at = entries.length - 1; at >= 0; at--) {
       const address = entryOf(entries[at] ?? "")
-      // Who wrote this one did not say where it had it from: nothing to its left is anybody's word.
+      // No trusted proxy vouches for the entries to the left of an unreadable one.
       if (address === undefined) return leftmost
       if (!isTrusted(address)) return address.text
       leftmost = address.text

@@ -12,11 +12,11 @@ export interface Explanation {
   readonly requestId?: string
 }
 
-/** What is still known of the failure. */
+/** What is still known about the failure. */
 export interface Evidence {
   readonly orderError: ProblemDocument | undefined
   readonly challengeErrors: ReadonlyArray<ProblemDocument>
-  /** The `cause` of the last audit row about it. */
+  /** The `cause` of the last audit row about the failure. */
   readonly cause: string | undefined
   readonly requestId: string | undefined
 }
@@ -44,7 +44,7 @@ const challengeWords: { readonly [T in ProblemTypeOf<ChallengeFailed>]: Words } 
   serverInternal: ["Validation could not be carried out here.", "See the job's last error; order again."]
 }
 
-const upstreamHas = "`acme-svc upstream order show` has what is known of it"
+const upstreamHas = "`acme-svc upstream order show` shows what is known about it"
 
 const causeWords: { readonly [C in IssueFailureCause]: Words } = {
   bad_csr: [
@@ -74,10 +74,10 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
   script_failed: ["The signing script failed each time.", "See the job's last error; repair it, order again."],
   upstream_refused: [
     "The upstream authority refused the order.",
-    `The message has its words; ${upstreamHas}.`
+    `The message quotes its answer; ${upstreamHas}.`
   ],
   poll_timeout: [
-    "The upstream authority had not issued when the order's time with it was over.",
+    "The upstream authority did not issue the certificate in the time that the order had.",
     `${upstreamHas}; look at the upstream, and for missing workers at that time, then order again.`
   ]
 }
@@ -87,7 +87,7 @@ const orderWords: { readonly [T in ProblemTypeOf<IssuanceFailed>]: Words } = {
   unauthorized: causeWords.authority_withdrawn,
   rejectedIdentifier: [
     "The upstream authority refused a name of the order.",
-    "The message has its words; have the name allowed there, or order without it."
+    "The message quotes its answer; have the name allowed there, or order without it."
   ],
   serverInternal: [
     "The certificate could not be issued here, and the audit row that says why is gone.",
@@ -95,15 +95,15 @@ const orderWords: { readonly [T in ProblemTypeOf<IssuanceFailed>]: Words } = {
   ]
 }
 
-const unknown: Words = ["The service has no plainer words for this.", "The problem document is all that is known."]
+const unknown: Words = ["The service has no simpler explanation for this.", "The problem document is all that is known."]
 
-/** A newer version may have stored what this one does not know. */
+/** A newer version may have stored a word that this version does not know. */
 const wordsOf = (words: { readonly [word: string]: Words }, word: string | undefined): Words | undefined =>
   word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
 
 const suffixOf = ({ type = "" }: ProblemDocument): string => type.slice(type.lastIndexOf(":") + 1)
 
-/** The explanation of an `invalid` order; undefined when nothing is recorded of its failure. */
+/** The explanation of an `invalid` order; undefined when no failure is recorded. */
 export const explainEnd = ({ cause, challengeErrors, orderError, requestId }: Evidence): Explanation | undefined => {
   const [challengeError] = challengeErrors
   const found = challengeError ?? orderError
@@ -111,7 +111,7 @@ export const explainEnd = ({ cause, challengeErrors, orderError, requestId }: Ev
   const problemType = suffixOf(found)
   const words = challengeError !== undefined
     ? wordsOf(challengeWords, problemType)
-    // An upstream refuses a name by the same cause as an order, and the name says more.
+    // A refused name and a refused order have the same cause; the explanation for a name says more.
     : problemType === "rejectedIdentifier"
     ? orderWords.rejectedIdentifier
     : wordsOf(causeWords, cause) ?? wordsOf(orderWords, problemType)

@@ -17,8 +17,9 @@ export type DnsName = typeof DnsName.Type
 const named = Brand.nominal<DnsName>()
 
 /**
- * A name the service does not take. `kind` is the problem type (RFC 8555 section 6.7): `malformed` for text that is no name,
- * `rejectedIdentifier` for a name refused by policy. `detail` is a sentence with one character of the client's text at most.
+ * A name that the service does not accept. `kind` is the problem type (RFC 8555 section 6.7): `malformed` for text that is
+ * not a name, `rejectedIdentifier` for a name refused by policy. `detail` is a sentence that quotes at most one character of
+ * the client's text.
  */
 export class NameRefused extends Data.TaggedError("NameRefused")<{
   readonly kind: "malformed" | "rejectedIdentifier"
@@ -58,19 +59,19 @@ const isIdna2008 = (label: string): boolean => {
     tr46.toASCII(domain, strict) === label
 }
 
-/** Different xn-- labels judged for one request: judging one takes as long as verifying a signature. */
+/** Limit of different xn-- labels that are checked for one request: one check takes as long as verifying a signature. */
 const mostLabels = 256
 const mostRemembered = 4096
 const remembered = new Map<string, boolean>()
 
-/** What has been found out about xn-- labels for one request. */
+/** The xn-- labels of one request that have been checked, and whether each is valid. */
 export type KnownLabels = Map<string, boolean>
 
-/** Whether a label is right; `undefined` where too many have been judged for one request. */
+/** Whether a label is valid; `undefined` when too many labels have been checked for one request. */
 const judged = (label: string, known: KnownLabels): boolean | undefined => {
   const before = known.get(label)
   if (before !== undefined) return before
-  // Counted whether or not it is remembered, so that the same request is always answered alike.
+  // Remembered labels count too, so that the same request always gets the same answer.
   if (known.size >= mostLabels) return undefined
   const verdict = remembered.get(label) ?? isIdna2008(label)
   known.set(label, verdict)
@@ -82,7 +83,7 @@ const judged = (label: string, known: KnownLabels): boolean | undefined => {
 }
 
 const characterFault = (label: string): string => {
-  if (label.includes("*")) return "The name has an asterisk elsewhere than as its whole first label."
+  if (label.includes("*")) return "The name has an asterisk that is not its whole first label."
   const foreign = /[^a-z0-9_-]/u.exec(label)?.[0]
   return foreign === undefined
     ? "A label of the name begins or ends with a hyphen."
@@ -102,9 +103,9 @@ const labelFault = (label: string, known: KnownLabels): string | undefined => {
 }
 
 /**
- * The one spelling of a `dns` identifier: lower-case ASCII without its one trailing dot. Total and idempotent.
- * The rules are those of docs/protocol.md, "Orders and authorizations". A wildcard passes here whatever the profile offers;
- * see {@link isWildcard}. `known` is one for all names of a request, and bounds what they cost together.
+ * Normalizes a `dns` identifier: lower-case ASCII without its one trailing dot. Total and idempotent.
+ * The rules are those of docs/protocol.md, "Orders and authorizations". A wildcard passes here, whatever the profile offers;
+ * see {@link isWildcard}. All names of a request share one `known`, which bounds their cost together.
  */
 export const normalizeIdentifier = (
   value: string,
@@ -137,8 +138,8 @@ export const normalizeIdentifier = (
 /** Whether the name stands for every name one label below its base. */
 export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
 
-/** The name whose control is proved: a wildcard's without `*.`, any other name itself (RFC 8555 section 7.1.3). */
+/** The name whose control the client proves: a wildcard without `*.`, any other name itself (RFC 8555 section 7.1.3). */
 export const baseName = (name: DnsName): DnsName => isWildcard(name) ? named(name.slice(2)) : name
 
-/** The name written backwards, character by character: names below one suffix share a prefix, which an index finds. */
+/** The name with its characters in reverse order: names below one suffix share a prefix, which an index can find. */
 export const reverseName = (name: DnsName): string => Array.from(name).toReversed().join("")

@@ -2,7 +2,7 @@ import { Option, Schema } from "effect"
 import type { Failure } from "../kernel/queue/Failure.ts"
 import { cut, queueFailures, rowOf, Words } from "../kernel/queue/Failure.ts"
 
-/* Why jobs fail: what the queue finds by itself, and what the operations say (docs/decisions/job-outcomes.md, "Failures"). */
+/* Why jobs fail: failures that the queue detects and that operations report (docs/decisions/job-outcomes.md, "Failures"). */
 
 /** The profile is served by another process, or by none. */
 export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("ProfileNotServed", {
@@ -27,7 +27,7 @@ export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFail
     "signer_failed"
   ),
   detail: Words,
-  /** Of an upstream's definite refusal, the suffix of the problem type it came with. */
+  /** The suffix of the problem type, when an upstream definitely refused. */
   problemType: Schema.optional(Words)
 }) implements Failure {
   /** The upstream refused a name of the order, not the order. */
@@ -63,7 +63,7 @@ export class Cancelled extends Schema.TaggedClass<Cancelled>()("Cancelled", {}) 
   }
 }
 
-/** What a validation needs of this host is not to be had now. */
+/** This host currently lacks a resource that a validation needs. */
 export class ValidationPostponed extends Schema.TaggedClass<ValidationPostponed>()("ValidationPostponed", {
   detail: Words
 }) implements Failure {
@@ -126,8 +126,8 @@ export type JobFailure = typeof JobFailure.Type
 const read = Schema.decodeUnknownOption(Schema.parseJson(JobFailure))
 
 /**
- * What an operator is shown of `jobs.last_error`. Versions before this one kept plain text, a newer one may keep failures
- * this one does not know: whatever cannot be read is shown as it is.
+ * The text of `jobs.last_error` for operators. Older versions stored plain text, and a newer version may store failures that
+ * this one does not know. A value that cannot be decoded is shown as it is.
  */
 export const shown = (row: string): string =>
   Option.match(read(row), { onNone: () => row, onSome: ({ text }) => cut(text) })

@@ -1,11 +1,11 @@
-/** What `[limits]` bounds, by the name of its key. */
+/** The limits of `[limits]`, by the names of their keys. */
 export type LimitName =
   | "accounts_per_network"
   | "orders_per_account"
   | "names_per_account"
   | "pending_authorizations_per_account"
 
-/** For the client that has reached one. */
+/** The sentences for a client that has reached a limit. */
 export const limitSentences: { readonly [Name in LimitName]: string } = {
   accounts_per_network: "Too many new accounts from this network",
   orders_per_account: "Too many new orders of this account",

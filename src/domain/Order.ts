@@ -14,15 +14,15 @@ export const orderMoves = {
   claim: { from: ["ready"], to: "processing" },
   /** The certificate is stored. */
   issue: { from: ["processing"], to: "valid" },
-  /** Past its expiry, it gives up the certificate it claimed to replace. */
+  /** The order is past its expiry, and gives up its claim to replace a certificate. */
   lapse: { from: ["pending", "ready"], to: "invalid" },
-  /** A validation failed or was abandoned, or issuance did. */
+  /** A validation or the issuance failed or was abandoned. */
   fail: { from: ["pending", "ready", "processing"], to: "invalid" }
 } as const satisfies {
   readonly [move: string]: { readonly from: ReadonlyArray<OrderStatus>; readonly to: OrderStatus }
 }
 
-/** The wire's identifier object; only `dns` is issued for. */
+/** The identifier object of the protocol; certificates are issued for type `dns` only. */
 export interface OrderIdentifier {
   readonly type: "dns"
   readonly value: string
@@ -42,10 +42,13 @@ export interface Order {
   readonly createdAt: number
 }
 
-/** Order and authorizations expire together; no column holds when (docs/decisions/data-model.md, "Expiry is computed"). */
+/**
+ * The expiry of an order and its authorizations, which expire together. No column has that time
+ * (docs/decisions/data-model.md, "Expiry is computed").
+ */
 export const expiresAt = (createdAt: number, validitySeconds: number): number => createdAt + validitySeconds
 
-/** What a client is told: an unfinished order past its expiry reads `invalid`, the stored status stays. */
+/** The status for clients: an unfinished order past its expiry is shown as `invalid`; the stored status stays. */
 export const statusShown = (
   order: { readonly status: OrderStatus; readonly createdAt: number },
   validitySeconds: number,

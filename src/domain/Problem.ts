@@ -4,7 +4,7 @@ import { limitSentences } from "./Limit.ts"
 import type { Identifier, ProblemDocument } from "./ProblemDocument.ts"
 
 interface Row<E> {
-  /** Suffix of the URN of RFC 8555 section 6.7; absent where it has none that fits. */
+  /** Suffix of the URN of RFC 8555 section 6.7; absent when no type of the RFC fits. */
   readonly type?: string
   readonly status: number
   readonly detail: (error: E) => string
@@ -31,7 +31,7 @@ const table = {
   NotPublished: {
     type: "malformed",
     status: 404,
-    detail: () => "This profile publishes none: what signs for it has none of its own here."
+    detail: () => "This profile publishes no such resource: its signer has none of its own here."
   },
   NoSuchPath: { type: "malformed", status: 404, detail: () => "There is nothing at this path." },
   MethodNotAllowed: {
@@ -62,7 +62,7 @@ const table = {
   UserActionRequired: {
     type: "userActionRequired",
     status: 403,
-    detail: (error) => `The terms of service must be agreed to: ${error.terms}`
+    detail: (error) => `The client must agree to the terms of service: ${error.terms}`
   },
   ExternalAccountRequired: {
     type: "externalAccountRequired",
@@ -73,7 +73,7 @@ const table = {
   UnsupportedIdentifier: {
     type: "unsupportedIdentifier",
     status: 400,
-    detail: () => "Only identifiers of type dns are issued for.",
+    detail: () => "Certificates are issued for identifiers of type dns only.",
     more: aboutIdentifier
   },
   RejectedIdentifier: { type: "rejectedIdentifier", status: 403, detail: said, more: aboutIdentifier },
@@ -118,7 +118,7 @@ const table = {
   RevocationPending: {
     type: "serverInternal",
     status: 503,
-    detail: () => "The revocation has not come through yet; ask again.",
+    detail: () => "The revocation is not finished yet; ask again.",
     retryAfter: () => 1
   },
   RevocationAbandoned: {
@@ -199,7 +199,7 @@ const table = {
     type: "serverInternal",
     status: 500,
     detail: () =>
-      `The authority behind this server had not issued when the time for it was over; a new order may succeed, and ${logHasReason}`
+      `The authority behind this server did not issue the certificate in time; a new order may succeed, and ${logHasReason}`
   },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",
@@ -209,7 +209,7 @@ const table = {
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
 } as const satisfies { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> }
 
-/** The suffixes of the problem types of some failures. */
+/** The suffixes of the problem types of the failures `E`. */
 export type ProblemTypeOf<E extends AcmeError> = (typeof table)[E["_tag"]] extends { readonly type: infer T } ? T
   : never
 
@@ -217,7 +217,7 @@ const urn = "urn:ietf:params:acme:error:"
 
 const rowOf = <E extends AcmeError>(error: E): Row<E> => table[error._tag] as Row<E>
 
-/** Renders a failure: for an answer and for a stored error alike. */
+/** Renders a failure as a problem document, for an answer or for a stored error. */
 export const problemOf = (error: AcmeError): ProblemDocument => {
   const row = rowOf(error)
   return {
@@ -231,7 +231,7 @@ export const problemOf = (error: AcmeError): ProblemDocument => {
 /** The suffix of the problem type, for logs and metrics; `none` for a condition without one. */
 export const problemType = (error: AcmeError): string => rowOf(error).type ?? "none"
 
-/** Seconds for Retry-After, where the failure asks for it. */
+/** Seconds for the Retry-After header, if the failure asks for one. */
 export const retryAfter = (error: AcmeError): number | undefined => rowOf(error).retryAfter?.(error)
 
 /** Whether a value is one of the failures above. */

@@ -1,12 +1,12 @@
-/** The wire's identifier object. */
+/** The identifier object of the protocol. */
 export interface Identifier {
   readonly type: string
   readonly value: string
 }
 
 /**
- * RFC 7807 and RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. What is about this
- * server and not about ACME has no type (docs/decisions/acme-surface.md, "Problem types").
+ * RFC 7807 and RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. A problem of this
+ * server that is not about ACME has no type (docs/decisions/acme-surface.md, "Problem types").
  */
 export interface ProblemDocument {
   readonly type?: string

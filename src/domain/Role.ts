@@ -3,13 +3,13 @@ import { Either } from "effect"
 /** Every role, in the order they are named. */
 export const everyRole = ["acme", "admin", "worker"] as const
 
-/** What a process does: serve ACME clients, serve operators, or work jobs off (docs/decisions/process.md, "Roles"). */
+/** What a process does: serve ACME clients, serve operators, or run jobs (docs/decisions/process.md, "Roles"). */
 export type Role = (typeof everyRole)[number]
 
 /** Roles of one process. */
 export type Roles = ReadonlySet<Role>
 
-/** Reads `acme,worker`, several times over; without any word it is every role. Answers the first word that is none. */
+/** Reads lists such as `acme,worker`; no word at all means every role. The left side is the first word that is not a role. */
 export const parseRoles = (given: ReadonlyArray<string>): Either.Either<Roles, string> => {
   const words = given.flatMap((list) => list.split(",")).map((word) => word.trim())
   if (words.length === 0) return Either.right(new Set(everyRole))

@@ -4,7 +4,7 @@ import type { Evidence } from "../../src/domain/Explanation.ts"
 import { explainEnd } from "../../src/domain/Explanation.ts"
 import { problemOf } from "../../src/domain/Problem.ts"
 
-const plain = "The service has no plainer words for this."
+const plain = "The service has no simpler explanation for this."
 
 const evidence: Evidence = { orderError: undefined, challengeErrors: [], cause: undefined, requestId: undefined }
 
@@ -45,7 +45,7 @@ describe("why an order failed", () => {
   it.each([
     ["upstream_refused", new errors.UpstreamRefusedOrder({ detail }), /upstream authority refused the order/],
     ["upstream_refused", new errors.UpstreamRefusedName({ detail }), /refused a name/],
-    ["poll_timeout", new errors.UpstreamTooSlow(), /had not issued.*/],
+    ["poll_timeout", new errors.UpstreamTooSlow(), /did not issue.*/],
     ["order_expired", new errors.IssuanceAbandoned(), /lifetime ended/],
     ["filter_denied", new errors.BadCsr({ detail }), /policy/],
     ["toString", new errors.IssuanceAbandoned(), /could not be issued here/],

@@ -160,7 +160,7 @@ it("a refusal says what is wrong, and quotes one character at most, none that do
     said("b\u00fccher.example"),
     "The name holds the character U+00FC, which is not ASCII; write it with xn-- labels."
   )
-  assert.strictEqual(said("a.*.example"), "The name has an asterisk elsewhere than as its whole first label.")
+  assert.strictEqual(said("a.*.example"), "The name has an asterisk that is not its whole first label.")
   assert.strictEqual(said("*a.example"), said("a.*.example"))
   assert.strictEqual(said("a-.example"), "A label of the name begins or ends with a hyphen.")
 })

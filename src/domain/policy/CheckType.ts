@@ -4,7 +4,7 @@ import type { Stage } from "./Stage.ts"
 export type CheckType = "allowed_ip" | "path" | "reverse_dns" | "identifiers" | "eab" | "ipam" | "custom"
 
 interface Facts {
-  /** Stages of a check that states none. */
+  /** Stages of a check that configures none. */
   readonly natural: ReadonlyArray<Stage>
   readonly possible: ReadonlyArray<Stage>
   /** Configuration keys of the type beside `type` and `stages`. */
@@ -17,7 +17,7 @@ const both: ReadonlyArray<Stage> = ["connection", "identifiers"]
 const lists = ["allow", "deny"]
 const patterns = [...lists, "allow_regex", "deny_regex"]
 
-/** What each kind is. */
+/** The facts of each check type. */
 export const checkTypes: { readonly [T in CheckType]: Facts } = {
   allowed_ip: { natural: both, possible: both, keys: lists },
   path: { natural: connection, possible: connection, keys: lists },
@@ -32,10 +32,10 @@ export const checkTypes: { readonly [T in CheckType]: Facts } = {
   custom: { natural: both, possible: both, keys: ["script_path", "args", "pass_stdin", "timeout_ms"] }
 }
 
-/** Where a check is asked: the stages it states, else its type's natural ones. */
+/** The stages at which a check is asked: those it configures, otherwise the natural ones of its type. */
 export const stagesOf = (type: CheckType, stated: ReadonlyArray<Stage>): ReadonlyArray<Stage> =>
   stated.length === 0 ? checkTypes[type].natural : stated
 
-/** Where a rule applies: the stages all its checks have in common. */
+/** The stages at which a rule applies: those that all its checks have in common. */
 export const sharedStages = (ofChecks: ReadonlyArray<ReadonlyArray<Stage>>): ReadonlyArray<Stage> =>
   both.filter((stage) => ofChecks.every((stages) => stages.includes(stage)))

@@ -2,26 +2,26 @@ import { Data, Either } from "effect"
 
 /**
  * The conditions of filter rules: boolean expressions over check names (docs/decisions/policy.md, "Conditions"). A chain of
- * one operator is one node, so that no length of text is deep.
+ * one operator is one node, so that a long text does not make a deep tree.
  */
 export type Condition =
   | { readonly _tag: "Check"; readonly name: string }
   | { readonly _tag: "Not"; readonly of: Condition }
   | { readonly _tag: "And" | "Or"; readonly of: ReadonlyArray<Condition> }
 
-/** Why a text is no condition. `column` counts characters from 1. */
+/** Why a text is not a condition. `column` counts characters from 1. */
 export class ConditionFault extends Data.TaggedError("ConditionFault")<{
   readonly column: number
   readonly detail: string
 }> {}
 
-/** What a check may be called, and what it may not. */
+/** The form of the name of a check. */
 export const namePattern = /^[a-z0-9-]+$/
 
-/** Words of the syntax, which name nothing. */
+/** Words of the syntax, which cannot be names. */
 export const reservedNames: ReadonlyArray<string> = ["and", "or", "not"]
 
-/** Parentheses and `not` within one another. */
+/** The greatest nesting depth of parentheses and `not`. */
 const deepest = 100
 
 interface Token {
@@ -95,14 +95,14 @@ class Parser {
       throw new ConditionFault({ column, detail: "needs the name of a check" })
     }
     if (!namePattern.test(text)) {
-      throw new ConditionFault({ column, detail: "is no name, which has lower-case letters, digits and hyphens" })
+      throw new ConditionFault({ column, detail: "is not a name: a name has lower-case letters, digits and hyphens" })
     }
     this.at++
     return { _tag: "Check", name: text }
   }
 }
 
-/** Reads a condition. `not` binds tightest, then `and`, then `or`; operators in any case. */
+/** Reads a condition. `not` binds tightest, then `and`, then `or`; operators may be in upper or lower case. */
 export const parseCondition = (text: string): Either.Either<Condition, ConditionFault> =>
   Either.try({
     try: () => new Parser(text).whole(),
@@ -125,10 +125,10 @@ export const checksOf = (condition: Condition): ReadonlyArray<string> => {
   return [...new Set(inner.flatMap(checksOf))]
 }
 
-/** What a check or a condition comes to. */
+/** The result of a check or a condition. */
 export type Verdict = "pass" | "fail" | "undecided"
 
-/** A check whose verdict the evaluation has come to and does not know. */
+/** A check whose verdict the evaluation needs and does not know yet. */
 export interface Needs {
   readonly needs: string
 }
@@ -139,8 +139,8 @@ export type Known = (check: string) => Verdict | undefined
 const opposite = { pass: "fail", fail: "pass", undecided: "undecided" } as const
 
 /**
- * Kleene logic from left to right. What no longer matters is not asked for, so a check that is {@link Needs needed} is
- * one whose verdict counts: whoever drives the evaluation runs it and evaluates again.
+ * Kleene logic from left to right. Checks that no longer matter are not asked for, so the verdict of a check that is
+ * {@link Needs needed} always counts. The caller runs that check and evaluates again.
  */
 export const evaluate = (condition: Condition, known: Known): Verdict | Needs => {
   if (condition._tag === "Check") return known(condition.name) ?? { needs: condition.name }

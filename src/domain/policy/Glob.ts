@@ -1,6 +1,6 @@
 /**
- * The globs of filter checks (docs/policy.md, "Checks"). They match in time linear in pattern and text: the pieces between
- * two stars are looked for from left to right, and the first place that fits is as good as any.
+ * The globs of filter checks (docs/policy.md, "Checks"). They match in time linear in pattern and text: the search for the
+ * pieces between stars goes from left to right, and the first place where a piece fits is as good as any other.
  */
 
 /** Whether a text matches. */
@@ -24,13 +24,13 @@ const piecewise = (pattern: string, least: 0 | 1): Matches => {
   }
 }
 
-/** A pattern as it was compiled, or what is wrong with it. */
+/** A compiled pattern, or what is wrong with the pattern. */
 export type Compiled = { readonly fault: string } | { readonly fault?: never; readonly matches: Matches }
 
 // oxlint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u0020\u007f]/
 
-/** `*` is exactly one whole label; everything else is literal, in any case. */
+/** `*` is exactly one whole label; everything else is literal. Upper and lower case are the same. */
 export const labelGlob = (pattern: string): Compiled => {
   const labels = pattern.toLowerCase().split(".")
   if (pattern.trim() !== pattern || labels.includes("")) return { fault: "must be names whose labels are not empty" }
@@ -41,7 +41,7 @@ export const labelGlob = (pattern: string): Compiled => {
     const literal = labels.join(".")
     return { matches: (text) => text.toLowerCase() === literal }
   }
-  // Labels behind the last star decide most often, and cheaply.
+  // The labels after the last star decide most often, and are cheap to compare.
   const suffix = labels.slice(labels.lastIndexOf("*") + 1).map((label) => `.${label}`).join("")
   return {
     matches: (text) => {
@@ -54,7 +54,7 @@ export const labelGlob = (pattern: string): Compiled => {
   }
 }
 
-/** `*` is one or more characters other than `/`; case counts. */
+/** `*` is one or more characters other than `/`. Upper and lower case differ. */
 export const pathGlob = (pattern: string): Compiled => {
   if (!pattern.startsWith("/") || unprintable.test(pattern)) return { fault: "must be paths that begin with a slash" }
   if (!pattern.includes("*")) return { matches: (text) => text === pattern }
@@ -69,7 +69,7 @@ export const pathGlob = (pattern: string): Compiled => {
   }
 }
 
-/** `*` is any run of characters; everything else is literal, in any case. */
+/** `*` is any sequence of characters; everything else is literal. Upper and lower case are the same. */
 export const textGlob = (pattern: string): Compiled => {
   if (pattern === "") return { fault: "must not be empty" }
   const matches = piecewise(pattern.toLowerCase(), 0)

@@ -2,8 +2,8 @@ import { RE2JS, RE2JSSyntaxException } from "re2js"
 import type { Compiled } from "./Glob.ts"
 
 /**
- * A regular expression that has to match the whole text, in any case, on an engine that takes time linear in the text:
- * an expression that the engine does not know, look-around and back-references among them, is a fault.
+ * A regular expression that must match the whole text; upper and lower case are the same. The engine takes time linear in
+ * the text. Syntax that it does not know, such as look-around and back-references, is a fault.
  */
 export const wholeRegex = (pattern: string): Compiled => {
   try {

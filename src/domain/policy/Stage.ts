@@ -1,10 +1,10 @@
 import type { Condition, Known, Needs } from "./Condition.ts"
 import { evaluate } from "./Condition.ts"
 
-/** Where a policy is asked (docs/decisions/policy.md, "Stages"). */
+/** The stages at which a policy is asked (docs/decisions/policy.md, "Stages"). */
 export type Stage = "connection" | "identifiers"
 
-/** What a rule whose condition is true says, and what is said when none is. */
+/** The ruling of a rule whose condition is true, and the default when no condition is true. */
 export type Ruling = "allow" | "deny"
 
 /** A rule in force. */
@@ -20,15 +20,15 @@ export interface Rule {
 /** How a stage ends. */
 export interface Judgement {
   readonly answer: Ruling | "undecided"
-  /** The rule that decided, or for `undecided` the first one that might have; `undefined` when none did. */
+  /** The rule that decided; for `undecided`, the first one that might have decided; `undefined` when none did. */
   readonly rule: Rule | undefined
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
 }
 
 /**
- * The six steps of docs/decisions/policy.md, "Three answers". `rules` are those that apply at the stage, in order, at least
- * one. They are judged anew with one verdict more until no verdict is needed.
+ * The six steps of docs/decisions/policy.md, "Three answers". `rules` are those that apply at the stage, in order; there is
+ * at least one. The caller judges them again after each new verdict, until no verdict is needed.
  */
 export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Known): Judgement | Needs => {
   const warned: Array<string> = []

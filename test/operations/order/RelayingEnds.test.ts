@@ -200,7 +200,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
       assert.match(
         JSON.stringify(yield* orderError),
-        /had not issued when the time for it was over; a new order may succeed, and the server's log has the reason/
+        /did not issue the certificate in time; a new order may succeed, and the server's log has the reason/
       )
       assert.notInclude(JSON.stringify(yield* orderError), "10.0.0.1")
       const error = "poll_timeout: connect ECONNREFUSED 10.0.0.1:443"
