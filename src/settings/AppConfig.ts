@@ -7,7 +7,7 @@ type ReadProfile = Read["profiles"][string]
 
 /**
  * One profile with every inherited value filled in. Member names are the keys of docs/configuration.md, "Reference";
- * durations are integers in the unit the key's name ends in.
+ * durations are integers in the unit at the end of the key's name.
  */
 export interface ProfileConfig extends ReadProfile {
   readonly name: string
@@ -16,7 +16,7 @@ export interface ProfileConfig extends ReadProfile {
 /** The whole configuration, checked and with defaults; profiles sorted by name, parked ones included. */
 export interface Config extends Omit<Read, "profiles"> {
   readonly profiles: ReadonlyArray<ProfileConfig>
-  /** Proxies as the variables name them that programs share; `proxy.*` comes before them. */
+  /** Proxies from the environment variables that programs share; `proxy.*` takes precedence over them. */
   readonly proxyVariables: ProxySource
 }
 

@@ -16,12 +16,12 @@ const postgresFault = (text: string): string | undefined => {
   if (text.includes("#")) return "must not contain #; in a user name or password write it as %23"
   if (!URL.canParse(text)) return "is not a well-formed URL; special characters in a password are written as %XX"
   const known = [...new URL(text).searchParams.keys()].every((name) => parameters.includes(name))
-  return known ? undefined : `may have no query parameters but ${parameters.join(", ")}`
+  return known ? undefined : `may have no query parameters except ${parameters.join(", ")}`
 }
 
 /**
  * `sqlite://<path>` (three slashes for an absolute path, no query string), `postgres://` or `postgresql://` with at
- * most the three known parameters. Sentences never quote any part of the URL, a parameter's name included.
+ * most the three known parameters. Messages never quote any part of the URL, not even the name of a parameter.
  */
 export const databaseUrl: Form = {
   says: "`sqlite://<path>`, `postgres://…` or `postgresql://…`",
@@ -33,7 +33,7 @@ export const databaseUrl: Form = {
   }
 }
 
-/** The URL with its password as `***`, fit for logs and pages; a URL that cannot be read is `***` altogether. */
+/** The URL with `***` as its password, for logs and pages. A URL that cannot be read becomes `***` as a whole. */
 export const maskedDatabaseUrl = (url: Redacted.Redacted<string>): string => {
   const text = Redacted.value(url)
   if (text.startsWith(sqlite)) return text

@@ -5,7 +5,7 @@ import { table } from "./Table.ts"
 
 const width = 110
 
-/** `# ` and as many words a line as fit. */
+/** Comment lines: `# ` and as many words as fit on a line. */
 const comment = (text: string): ReadonlyArray<string> =>
   text.split(" ").reduce<ReadonlyArray<string>>((lines, word) => {
     const last = lines.at(-1)
@@ -20,14 +20,14 @@ const toml = (value: Default): string => {
   return typeof value === "object" ? `[${value.map(toml).join(", ")}]` : String(value)
 }
 
-/** What a key takes, in words. */
+/** The values that a key takes, in words. */
 export const typeOf = ({ facts: { kind, rule } }: Declared): string => {
   if (kind === "boolean") return "true or false"
   if (kind === "array") return `array: ${rule}`
   return kind === "integer" ? `integer, ${rule}` : rule
 }
 
-/** The default as the file would write it. */
+/** The default in the syntax of the file. */
 export const defaultOf = ({ facts }: Declared): string => toml(facts.default)
 
 /** Keys of one table, in order. */
@@ -64,24 +64,24 @@ const sectionLines = (section: Section): ReadonlyArray<string> =>
     ...section.keys.flatMap((declared) => ["", ...keyLines(declared)])
   ]
 
-/** A table of any name: all of it stays a comment, since no such entry need be there. */
+/** A table whose name the operator chooses. All of it stays a comment, because no such entry is required. */
 const entryLines = (section: Section): ReadonlyArray<string> => [
-  "# One such table for each entry, under a name of your own.",
+  "# One such table for each entry, with a name that you choose.",
   `# [${section.path.join(".")}]`,
   ...section.keys.flatMap((declared) => ["", ...keyLines(declared).map((line) => line.replace(/^#(?! )/, "# "))])
 ]
 
 const head = `# Configuration of acme-svc. Every key is listed with its default; take the # off a line to set it.
 # The service reads config.toml in its working directory, or the file that ACME_SVC_CONFIG names.
-# A variable of the environment, named at each key, has the last word. Relative paths start at the working directory.`
+# The environment variable that is named at each key overrides the file. Relative paths start at the working directory.`
 
 const profileHead =
   `# Every ACME endpoint is a profile, served at <server.base_url>/profile/<name>/directory. At least one is needed.
 [profiles.default]`
 
 const profileTail =
-  `# A profile takes each key of [order], [limits], [challenge], [signer], [filter], [ipam], [eab] and [meta] from there, unless it
-# has its own:
+  `# A profile inherits each key of [order], [limits], [challenge], [signer], [filter], [ipam], [eab] and [meta] from there,
+# unless it sets the key itself:
 #[profiles.default.order]
 #max_identifiers = 10
 
@@ -97,7 +97,7 @@ const profileLines = (section: Section): ReadonlyArray<string> =>
 
 /**
  * The text of `config.toml.example`: every key commented out with its meaning, type, variable and default, and one
- * profile. It loads as it is, and with every `#` before a key or section taken off. To write it anew:
+ * profile. It loads as it is, and also when every `#` before a key or section is removed. To render it again:
  * `node -e 'import("./src/settings/Example.ts").then((m) => process.stdout.write(m.renderExample()))'`.
  */
 export const renderExample = (): string => {
@@ -113,7 +113,7 @@ export const renderExample = (): string => {
   return [head, ...blocks].join("\n\n") + "\n"
 }
 
-/** What {@link renderInitialConfig} writes down. */
+/** The choices that {@link renderInitialConfig} writes. */
 export interface InitialConfig {
   readonly profile: string
   readonly bind_address: string
@@ -121,7 +121,7 @@ export interface InitialConfig {
   readonly http_01_port: number
 }
 
-/** A server for its own machine only, whose first certificate needs no root. */
+/** A server for its own machine only, which can issue a first certificate without root privileges. */
 const initial: InitialConfig = {
   profile: "default",
   bind_address: "127.0.0.1:3000",
@@ -129,25 +129,25 @@ const initial: InitialConfig = {
   http_01_port: 5002
 }
 
-/** The first `config.toml`, for somebody who has none: a server on this machine and one profile. */
+/** The first `config.toml`, for an operator who has none: a server on this machine and one profile. */
 export const renderInitialConfig = (choices: Partial<InitialConfig> = {}): string => {
   const { base_url, bind_address, http_01_port, profile } = { ...initial, ...choices }
   return `# Configuration of acme-svc. Every key and its default is in config.toml.example.
 
 [server]
-# Where the server listens. This address is reached from this machine only; "[::]:3000" is reached from everywhere.
+# Where the server listens. Only this machine can reach this address; "[::]:3000" can be reached from everywhere.
 bind_address = ${JSON.stringify(bind_address)}
 # The URL clients use, without a trailing slash. It must be the public one: every signed request is checked against it.
 base_url = ${JSON.stringify(base_url)}
 
 [challenge]
-# Lets the server prove control of names that are this very machine, such as those below localhost. In production delete
-# this line: else whoever may order can have the server ask services that only this machine is to reach.
+# Lets the server validate names that point to this machine itself, such as those below localhost. Delete this line in
+# production: otherwise any client that may order can make the server connect to services meant for this machine only.
 allow_loopback = true
 
 [challenge.http_01]
 # The port on which the server fetches the token that proves control of a name. The standard port is 80, and production
-# needs it: delete this line then. It is only here so that the first certificate can be had without root.
+# needs it: delete this line then. It is only here so that the first certificate can be issued without root.
 port = ${http_01_port}
 
 # An ACME endpoint. Clients are given the URL ${base_url}/profile/${profile}/directory

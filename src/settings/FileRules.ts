@@ -2,7 +2,7 @@ import * as nodePath from "node:path"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/** The process-wide sections, then those of each profile, each with the beginning of its keys. */
+/** The process-wide sections, then those of each profile, each with the prefix of its keys. */
 export const scopes = (
   config: Config
 ): ReadonlyArray<readonly [string, Pick<ProfileConfig, "challenge" | "signer">]> => [
@@ -10,7 +10,7 @@ export const scopes = (
   ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
 ]
 
-/** One path for all its spellings. */
+/** The one form of a path that all its spellings share. */
 export const absolute = (cwd: string | undefined, path: string): string =>
   cwd === undefined ? nodePath.normalize(path) : nodePath.resolve(cwd, path)
 
@@ -31,7 +31,7 @@ const differentFiles = ({ cwd, written }: Subject) =>
   })
 }
 
-/** Every file somebody has the service write, by its key. */
+/** Every file that the configuration makes the service write, with its key. */
 const writtenBy = ({ config, cwd, written }: Subject) =>
   [
     ...(["server", "admin"] as const).flatMap((listener) =>
@@ -52,7 +52,7 @@ const writtenBy = ({ config, cwd, written }: Subject) =>
     })
   ].map(({ key, path }) => ({ key: written(key), file: absolute(cwd, path) }))
 
-/** A relay's account key and the file beside it; other relays with the same key are another rule's. */
+/** Conflicts of a relay's account key and of the file beside it. Another rule handles relays with the same key. */
 const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const others = writtenBy(subject)
   const isAccount = ({ key }: { readonly key: string }) => key.endsWith("relay.account_key_path")
@@ -73,7 +73,7 @@ const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
   })
 }
 
-/** Files the service writes must not be one another, lest a revocation list overwrite a key. */
+/** The files that the service writes must all be different: otherwise a revocation list could overwrite a key. */
 export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
   const different = differentFiles(subject)
   const pairOf = ({ cert_path, key_path }: { readonly cert_path: string; readonly key_path: string }) => ({

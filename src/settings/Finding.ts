@@ -1,21 +1,21 @@
 import type { Config } from "./AppConfig.ts"
 
-/** Something wrong between keys that are each right. */
+/** A conflict between keys that are each valid. */
 export interface Finding {
   /** The key to change. */
   readonly key: string
   readonly message: string
-  /** Keys as written the verdict rests on; when one of them is refused for itself, the finding is dropped. */
+  /** The written keys on which the finding depends. When one of them is itself refused, the finding is dropped. */
   readonly involves: ReadonlyArray<string>
 }
 
-/** What the rules look at. */
+/** The input of the rules. */
 export interface Subject {
   readonly config: Config
-  /** The key as written for the full name of a key in force: a profile's inherited key stands process-wide. */
+  /** The written key behind the full name of a key in force: an inherited key of a profile is written process-wide. */
   readonly written: (key: string) => string
-  /** Whether somebody wrote the key in force under this full name; a default is nobody's. */
+  /** Whether the key with this full name was configured. It was not when a default is in force. */
   readonly isSet: (key: string) => boolean
-  /** Directory relative paths are compared in; without it they are compared as written. */
+  /** The directory in which relative paths are compared; without it, they are compared as written. */
   readonly cwd: string | undefined
 }

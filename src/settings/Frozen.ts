@@ -16,8 +16,8 @@ const differing = (key: string, before: unknown, after: unknown): ReadonlyArray<
     : [key]
 
 /**
- * Keys that a reload would change and must not: all of `database.*` and `tracing.*` (docs/decisions/configuration.md, "Frozen
- * keys").
+ * The keys that a reload would change but must not: all of `database.*` and `tracing.*` (docs/decisions/configuration.md,
+ * "Frozen keys").
  */
 export const frozenChanges = (before: Config, after: Config): ReadonlyArray<string> => [
   ...differing("database", before.database, after.database),

@@ -7,9 +7,9 @@ import { readText } from "../kernel/host/Files.ts"
 import type { Resolved } from "./Resolve.ts"
 import { resolveConfig } from "./Resolve.ts"
 
-/** A configuration, where it came from and what there is to say about the file. */
+/** A configuration, its origin, and facts about the file. */
 export interface Loaded extends Resolved {
-  /** Absolute path of the file that was read, or of the one that would have been. */
+  /** Absolute path of the file that was read, or of the absent file that would have been read. */
   readonly path: string
   readonly filePresent: boolean
   /** `ACME_SVC_CONFIG` names a file that does not exist: the advisory `server_config_file_absent`. */
@@ -23,7 +23,7 @@ interface File {
   readonly text: Either.Either<string | undefined, string>
 }
 
-/** The path as given, then with its extension; a directory of the first name does not hide the second. */
+/** Reads the path as given, then with its extension. A directory with the first name does not hide the second file. */
 const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Effect.fn.Return<File> {
   let directory: File | undefined
   for (const path of paths) {
@@ -39,9 +39,9 @@ const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Eff
 })
 
 /**
- * Reads and resolves the configuration: `config.toml` in `cwd` or the file ACME_SVC_CONFIG names (extension optional;
- * an empty value names none), under the environment. A missing file is no fault. An unreadable one is, together with
- * every fault of the environment (docs/configuration.md, "Where values come from").
+ * Reads and resolves the configuration: `config.toml` in `cwd` or the file that ACME_SVC_CONFIG names (extension optional;
+ * an empty value names none). The environment overrides the file. A missing file is not a fault. An unreadable file is a
+ * fault, reported together with every fault of the environment (docs/configuration.md, "Where values come from").
  */
 export const loadConfig = Effect.fn("Config.load")(function*(
   { cwd, env }: { readonly cwd: string; readonly env: Environment }
@@ -61,10 +61,10 @@ export const loadConfig = Effect.fn("Config.load")(function*(
       fileName: path,
       ...Either.isLeft(text) ? { fileFault: text.left } : {}
     }),
-    // No fault by itself, but what is missing may stand in it.
+    // Not a fault by itself, but the missing values may be in that file.
     (refused) =>
       fileNamedButAbsent
-        ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which is not there` }])
+        ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which does not exist` }])
         : refused
   )
   return { ...resolved, path, filePresent, fileNamedButAbsent }

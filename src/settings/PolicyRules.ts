@@ -9,7 +9,7 @@ import { parseCidr } from "../kernel/net/Address.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/** What is refused of the policy of one profile, and what its inventory's backend needs. */
+/** The rules for the policy of one profile, and for the keys that its inventory's backend needs. */
 
 type Check = ProfileConfig["filter"]["check"][string]
 
@@ -33,7 +33,7 @@ const scopeOf = ({ isSet, written }: Subject, profile: ProfileConfig): Scope => 
       if (isSet(full(key)) || !key.startsWith("filter.check.") && !key.startsWith("filter.rule.")) {
         return written(full(key))
       }
-      // A key nobody wrote belongs where its entry is.
+      // A key that is not set is reported where its entry is written.
       const name = ownSections(key)
       const members = Object.keys(key.startsWith("filter.check.") ? checkMembers : ruleMembers)
       const set = members.map((member) => `${name}.${member}`).filter((member) => isSet(full(member)))
@@ -67,7 +67,7 @@ const ruleMembers: Members<ProfileConfig["filter"]["rule"][string]> = {
   mode: true
 }
 
-/** A finding about one key, which rests on that key and on the others given. */
+/** A finding about one key, which depends on that key and on the others given. */
 const finding = ({ written }: Scope, key: string, message: string, others: ReadonlyArray<string> = []): Finding => ({
   key: written(key),
   message,
@@ -87,7 +87,7 @@ const compilers = {
 
 const hasGlobs = (type: CheckType): type is keyof typeof compilers => Object.hasOwn(compilers, type)
 
-/** The first entry of a list that does not compile. */
+/** The fault of the first entry that does not compile. */
 const listFault = (entries: ReadonlyArray<string>, compile: (entry: string) => Compiled): string | undefined => {
   for (const [index, entry] of entries.entries()) {
     const { fault } = compile(entry)
@@ -107,7 +107,7 @@ const listFindings = (scope: Scope, prefix: string, type: CheckType, check: Chec
   ].flatMap(([key, message]) => message === undefined ? [] : [finding(scope, `${prefix}.${key}`, message)])
 }
 
-/** What a check of each type cannot do without. */
+/** Findings about keys that a check of its type requires. */
 const emptiness = (scope: Scope, prefix: string, type: CheckType, check: Check): ReadonlyArray<Finding> => {
   const missing = (keys: ReadonlyArray<"allow" | "deny" | "allow_regex" | "deny_regex" | "kids">, words: string) =>
     keys.every((key) => check[key].length === 0)
@@ -117,11 +117,11 @@ const emptiness = (scope: Scope, prefix: string, type: CheckType, check: Check):
   switch (type) {
     case "allowed_ip":
     case "path":
-      return missing(["allow", "deny"], "must not be empty while deny is")
+      return missing(["allow", "deny"], "must not be empty while deny is empty")
     case "reverse_dns":
-      return missing(patterns, "must not be empty while deny, allow_regex and deny_regex are")
+      return missing(patterns, "must not be empty while deny, allow_regex and deny_regex are empty")
     case "eab":
-      return missing([...patterns, "kids"], "must not be empty while deny, allow_regex, deny_regex and kids are")
+      return missing([...patterns, "kids"], "must not be empty while deny, allow_regex, deny_regex and kids are empty")
     case "custom":
       return check.script_path === ""
         ? [finding(scope, `${prefix}.script_path`, "must be set for a check of type custom")]
@@ -146,13 +146,13 @@ const checkFindings = (scope: Scope, name: string, check: Check): ReadonlyArray<
   const { backend } = scope.profile.ipam
   return [
     ...foreign.map((key) =>
-      finding(scope, `${prefix}.${key}`, `belongs to checks of type ${ownersOf(key)}, and this one is ${type}`, [
+      finding(scope, `${prefix}.${key}`, `belongs to checks of type ${ownersOf(key)}, but this one is ${type}`, [
         `${prefix}.type`
       ])
     ),
     ...impossible === undefined
       ? []
-      : [finding(scope, `${prefix}.stages`, `holds ${impossible}, where a check of type ${type} cannot be asked`, [
+      : [finding(scope, `${prefix}.stages`, `has the stage ${impossible}, at which a check of type ${type} cannot be asked`, [
         `${prefix}.type`
       ])],
     ...listFindings(scope, prefix, type, check),
@@ -181,7 +181,7 @@ const conditionFindings = (scope: Scope, name: string): ReadonlyArray<Finding> =
   const named = checksOf(parsed.right)
   const unknown = named.filter((one) => check[one] === undefined)
   if (unknown.length > 0) {
-    return unknown.map((one) => finding(scope, key, `names ${one}, and there is no filter.check.${one}`))
+    return unknown.map((one) => finding(scope, key, `names ${one}, but there is no filter.check.${one}`))
   }
   const asked = Array.filterMap(named, (one) => {
     const found = check[one]
@@ -192,7 +192,7 @@ const conditionFindings = (scope: Scope, name: string): ReadonlyArray<Finding> =
   if (asked.length < named.length || sharedStages(asked.map(({ stages }) => stages)).length > 0) return []
   const sides = asked.map((one) => `${one.name} (${one.stages.join(", ")})`).join(" and ")
   const involved = named.flatMap((one) => [`filter.check.${one}.type`, `filter.check.${one}.stages`])
-  return [finding(scope, key, `names ${sides}, which are never asked together`, involved)]
+  return [finding(scope, key, `names ${sides}, which have no stage in common`, involved)]
 }
 
 const ruleFindings = (scope: Scope): ReadonlyArray<Finding> => {
@@ -201,7 +201,7 @@ const ruleFindings = (scope: Scope): ReadonlyArray<Finding> => {
   const unknown = rules.filter((name) => rule[name] === undefined)
   const twice = rules.find((name, index) => rules.indexOf(name) < index)
   return [
-    ...unknown.map((name) => finding(scope, "filter.rules", `names ${name}, and there is no filter.rule.${name}`)),
+    ...unknown.map((name) => finding(scope, "filter.rules", `names ${name}, but there is no filter.rule.${name}`)),
     ...twice === undefined ? [] : [finding(scope, "filter.rules", `names ${twice} twice`)],
     ...rules.length === 0 && names.length > 0
       ? [finding(scope, "filter.rules", `must name the rules in force: filter.rule.${names.join(", filter.rule.")}`)]
@@ -243,7 +243,7 @@ const ipamFindings = (scope: Scope): ReadonlyArray<Finding> => {
 const secondInventory = (scope: Scope): ReadonlyArray<Finding> => {
   const [first, ...others] = Object.entries(scope.profile.filter.check).filter(([, { type }]) => type === "ipam")
   return others.map(([name]) =>
-    finding(scope, `filter.check.${name}.type`, `is ipam like that of filter.check.${first?.[0]}: one is enough`, [
+    finding(scope, `filter.check.${name}.type`, `is ipam, but so is that of filter.check.${first?.[0]}; a profile has at most one`, [
       `filter.check.${first?.[0]}.type`
     ])
   )
@@ -264,7 +264,7 @@ export const adminFilterFindings = ({ config, isSet, written }: Subject): Readon
   })
 }
 
-/** Every fault of every profile's filter and inventory; what profiles inherit is reported once. */
+/** Every fault of every profile's filter and inventory. A fault that profiles inherit is reported once. */
 export const policyFindings = (subject: Subject): ReadonlyArray<Finding> =>
   subject.config.profiles.flatMap((profile) => {
     const scope = scopeOf(subject, profile)

@@ -37,7 +37,7 @@ const entryName = form(
 const names: Names = {
   fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
   fault: (name) => {
-    if (reservedNames.includes(name)) return "is an operator of conditions and names neither check nor rule"
+    if (reservedNames.includes(name)) return "is an operator of conditions and cannot name a check or rule"
     return namePattern.test(name)
       ? undefined
       : "cannot name a check or rule: a name has lower-case letters, digits and hyphens"
@@ -52,19 +52,19 @@ const check = Schema.Struct({
   ),
   stages: someWords(
     ["connection", "identifiers"],
-    "Where the check is asked: at every request, or at newOrder and finalize. Empty: where its type usually is."
+    "When the check is asked: connection is every request, identifiers is newOrder and finalize. Empty: the usual stages of its type."
   ),
   allow: texts(
     [],
     anyText,
-    "What passes; empty is no constraint. Addresses and CIDR blocks for allowed_ip, globs for path, reverse_dns, identifiers and eab."
+    "Values that pass; empty means no constraint. Addresses and CIDR blocks for allowed_ip, globs for path, reverse_dns, identifiers and eab."
   ),
-  deny: texts([], anyText, "What fails, whatever allow says. Written like allow."),
-  allow_regex: texts([], anyText, "Regular expressions that pass beside allow: for reverse_dns, identifiers and eab."),
-  deny_regex: texts([], anyText, "Regular expressions that fail beside deny: for reverse_dns, identifiers and eab."),
-  require_forward_confirm: flag(true, "A reverse_dns name counts only when it has the client's address itself."),
+  deny: texts([], anyText, "Values that fail, even if allow has them. Same syntax as allow."),
+  allow_regex: texts([], anyText, "Regular expressions of values that pass too. For reverse_dns, identifiers and eab."),
+  deny_regex: texts([], anyText, "Regular expressions of values that fail too. For reverse_dns, identifiers and eab."),
+  require_forward_confirm: flag(true, "For reverse_dns: a name counts only if it resolves to the client's address."),
   timeout_ms: unsetMilliseconds(
-    "Time for the queries of reverse_dns (unset: 2000) or one run of custom (unset: 5000)."
+    "Time limit of the queries of reverse_dns (unset: 2000) or of one run of custom (unset: 5000)."
   ),
   allowed_types: words(
     ["dns", "cn"],
@@ -72,25 +72,25 @@ const check = Schema.Struct({
     "For identifiers: names of the order or certificate, and common names of a CSR."
   ),
   allow_wildcards: flag(false, "For identifiers: names that begin with *. may pass."),
-  kids: texts([], anyText, "For eab: key identifiers that pass beside allow."),
+  kids: texts([], anyText, "For eab: key identifiers that pass in addition to allow."),
   require_active: flag(false, "For eab: a revoked credential fails."),
   script_path: text("", orEmpty(path), "For custom: the program to run. Required there."),
   args: texts([], anyText, "For custom: its arguments."),
-  pass_stdin: flag(true, "For custom: hand the question over on standard input too, as JSON.")
+  pass_stdin: flag(true, "For custom: also pass the question on standard input, as JSON.")
 })
 
 const rule = Schema.Struct({
   when: text("", anyText, "Names of checks joined by and, or, not and parentheses. Required."),
-  then: choice(["allow", "deny"], "What happens when the condition is true. Required."),
-  message: text("", anyText, "What a refused client is told."),
+  then: choice(["allow", "deny"], "The answer when the condition is true. Required."),
+  message: text("", anyText, "The message for a refused client."),
   mode: word("enforce", { offered: ["enforce", "warn"] }, "warn only logs that the condition was true.")
 })
 
 /** `[filter]`. */
 export const filter = Schema.Struct({
   rules: texts([], entryName, "Names of the rules in force, in the order they are tried. Empty: nothing is filtered."),
-  default: word("deny", { offered: ["allow", "deny"] }, "What happens where rules apply and none decides."),
-  trusted_proxies: texts([], addressOrCidr, "Peers whose forwarded_header is believed."),
+  default: word("deny", { offered: ["allow", "deny"] }, "The answer when rules apply but none decides."),
+  trusted_proxies: texts([], addressOrCidr, "Peers whose forwarded_header is trusted."),
   forwarded_header: text("x-forwarded-for", headerName, "Header in which such a peer names the client's address."),
   check: entries(names, check),
   rule: entries(names, rule)
@@ -99,7 +99,7 @@ export const filter = Schema.Struct({
 const sources = ["dns_name", "custom_field", "device"] as const
 
 const tls = {
-  ca_cert_path: text("", orEmpty(path), "PEM file of roots to trust beside the public ones."),
+  ca_cert_path: text("", orEmpty(path), "PEM file of root certificates to trust in addition to the public ones."),
   insecure_skip_verify: flag(false, "Accept any certificate of the server. For tests.")
 }
 
@@ -110,10 +110,10 @@ export const ipam = Schema.Struct({
     { offered: ["", "netbox", "phpipam", "custom"] },
     "Inventory that says which names an address owns; checks of type ipam ask it."
   ),
-  timeout_ms: milliseconds(5000, "Time for one whole look-up, however many requests it takes."),
+  timeout_ms: milliseconds(5000, "Time limit of one whole look-up, including all its requests."),
   netbox: Schema.Struct({
-    url: text("", orEmpty(serviceUrl), "Where NetBox is. Required with that backend."),
-    token: secret("", anyText, "Token of its API. Required with that backend."),
+    url: text("", orEmpty(serviceUrl), "URL of NetBox. Required with backend netbox."),
+    token: secret("", anyText, "Token for its API. Required with backend netbox."),
     custom_field: text("acme_domains", fieldName, "Custom field that holds names."),
     sources: words(
       sources,
@@ -123,14 +123,14 @@ export const ipam = Schema.Struct({
     vip_roles: texts(
       ["vip", "vrrp", "hsrp", "glbp", "carp", "anycast"],
       fieldName,
-      "Roles that make an address of the device a virtual one."
+      "Roles that mark an address of the device as a virtual one."
     ),
     ...tls
   }),
   phpipam: Schema.Struct({
-    url: text("", orEmpty(serviceUrl), "Where phpIPAM is. Required with that backend."),
-    token: secret("", anyText, "App code of its API. Required with that backend."),
-    app_id: text("acme", fieldName, "Name of the app at phpIPAM."),
+    url: text("", orEmpty(serviceUrl), "URL of phpIPAM. Required with backend phpipam."),
+    token: secret("", anyText, "App code for its API. Required with backend phpipam."),
+    app_id: text("acme", fieldName, "Name of the app in phpIPAM."),
     custom_field: text("custom_acme_domains", fieldName, "Custom field that holds names, comma-separated."),
     sources: words(
       sources,
@@ -140,7 +140,7 @@ export const ipam = Schema.Struct({
     ...tls
   }),
   custom: Schema.Struct({
-    script_path: text("", orEmpty(path), "Program that prints the names of an address. Required with that backend."),
+    script_path: text("", orEmpty(path), "Program that prints the names of an address. Required with backend custom."),
     args: texts([], anyText, "Its arguments.")
   })
 })

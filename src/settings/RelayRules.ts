@@ -2,7 +2,7 @@ import { Redacted } from "effect"
 import { isInZone } from "../kernel/net/Zone.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/** What a relay cannot do without, and what contradicts itself. */
+/** Findings about keys that a relay requires, and about keys that contradict each other. */
 export const relayFindings = ({ config, written }: Subject): ReadonlyArray<Finding> =>
   config.profiles.filter(({ signer }) => signer.backend === "relay").flatMap(({ name, signer: { relay } }) => {
     const at = (key: string) => written(`profiles.${name}.signer.${key}`)
@@ -31,7 +31,7 @@ export const relayFindings = ({ config, written }: Subject): ReadonlyArray<Findi
         )
         : [],
       ...isDns && challenge_alias !== "" && rfc2136.zone !== "" && !isInZone(challenge_alias, rfc2136.zone)
-        ? [finding("dns01.challenge_alias", `must lie in the zone ${rfc2136.zone}`, "dns01.rfc2136.zone")]
+        ? [finding("dns01.challenge_alias", `must be in the zone ${rfc2136.zone}`, "dns01.rfc2136.zone")]
         : [],
       ...isDns && propagation.mode === "delay" && propagation.delay_secs === 0
         ? [finding("dns01.propagation.delay_secs", "must not be 0 while mode is \"delay\"", "dns01.propagation.mode")]
@@ -44,9 +44,9 @@ export const relayFindings = ({ config, written }: Subject): ReadonlyArray<Findi
         )]
         : [],
       ...(eab.kid !== "") === hasKey ? [] : [
-        eab.kid === "" ? finding("eab.kid", "must be set where hmac_key is", "eab.hmac_key") : finding(
+        eab.kid === "" ? finding("eab.kid", "must be set when hmac_key is set", "eab.hmac_key") : finding(
           "eab.hmac_key",
-          "must be set where kid is",
+          "must be set when kid is set",
           "eab.kid"
         )
       ]

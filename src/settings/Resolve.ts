@@ -14,23 +14,23 @@ import { Table, table } from "./Table.ts"
 export interface Sources {
   /** The text of the file, `undefined` when there is none. */
   readonly fileText: string | undefined
-  /** Why a file that exists has no text: reported with whatever the environment alone gives cause for. */
+  /** Why an existing file could not be read. It is reported together with the faults of the environment. */
   readonly fileFault?: string
   readonly env: Environment
-  /** What a fault of the whole file is called by; `config.toml` unless given. */
+  /** The name of the file in faults of the whole file; `config.toml` unless given. */
   readonly fileName?: string
-  /** Directory relative paths are compared in; without it they are compared as written. */
+  /** The directory in which relative paths are compared; without it, they are compared as written. */
   readonly cwd?: string
 }
 
 /** A configuration and where it came from. */
 export interface Resolved {
   readonly config: Config
-  /** Keys whose value in force stands in the file; a key the environment overrides is not counted. */
+  /** Number of keys whose value comes from the file; a key that the environment overrides is not counted. */
   readonly keysFromFile: number
-  /** Keys whose value in force stands in the environment. */
+  /** Number of keys whose value comes from the environment. */
   readonly keysFromEnv: number
-  /** For every key, and every key of every profile by its full name, the layer its value in force comes from. */
+  /** The layer that gives each key its value: every key, and every key of every profile by its full name. */
   readonly sources: ReadonlyMap<string, Source>
 }
 
@@ -42,11 +42,11 @@ const check = (written: Written): Either.Either<unknown, Fault> =>
 
 const decode = Schema.decodeUnknownEither(Table, { errors: "all", onExcessProperty: "error" })
 
-// HTTP_PROXY is never read: a CGI host makes it of a header.
+// HTTP_PROXY is never read: a CGI host sets it from a request header.
 const readVariables = (env: Environment): Config["proxyVariables"] => {
   const first = (...names: ReadonlyArray<string>) =>
     names.map((name) => env[name]?.trim() ?? "").find((value) => value !== "") ?? ""
-  // Other programs take them without a scheme too.
+  // Other programs also accept these URLs without a scheme.
   const url = (text: string) => text === "" || text.includes("://") ? text : `http://${text}`
   return {
     http_url: url(first("http_proxy")),
@@ -72,7 +72,7 @@ const decodeTree = (tree: unknown, env: Environment): Either.Either<Config, Read
     })
   })
 
-/** Rules over several keys; one that involves a key already refused says nothing. */
+/** Faults from the rules over several keys. A finding that involves a key already refused is dropped. */
 const crossFaults = (
   config: Config,
   { origins }: Assembled,
@@ -89,7 +89,7 @@ const crossFaults = (
     .map(({ key, message }) => ({ key, message }))
 
 /**
- * Everything but reading the file: default, file, environment, then the inheritance of profiles, then the rules.
+ * Does everything except reading the file: defaults, file, environment, then the inheritance of profiles, then the rules.
  * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second").
  */
 export const resolveConfig = (sources: Sources): Either.Either<Resolved, ConfigRefused> => {

@@ -8,7 +8,7 @@ import type { Finding, Subject } from "./Finding.ts"
 import { policyFindings } from "./PolicyRules.ts"
 import { relayFindings } from "./RelayRules.ts"
 
-/** What `[profiles.<name>]` the smallest file needs; the refusal of an empty configuration prints it. */
+/** The smallest file with a `[profiles.<name>]`; the refusal of an empty configuration prints it. */
 const minimalFile = `[profiles.default]
 enabled = true`
 
@@ -52,7 +52,7 @@ const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   })
 }
 
-/** A variable that cannot be followed is refused rather than passed over: requests would go where nobody meant them to. */
+/** An unusable variable is refused, not ignored: otherwise requests would go where nobody meant them to go. */
 const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): ReadonlyArray<Finding> =>
   ([["http_url", "http_proxy"], ["https_url", "https_proxy"]] as const).flatMap(([key, variable]) =>
     Redacted.value(proxy[key]) !== "" || proxyVariables[key] === "" || parseProxy(proxyVariables[key]) !== undefined
@@ -79,7 +79,7 @@ const differences = (left: object, right: object, at = ""): ReadonlyArray<string
 
 type Signer = ProfileConfig["signer"]
 
-/** Profiles that name one file for the key of their signer share that signer, so their whole sections must agree. */
+/** Profiles whose signers have the same key file share one signer, so their whole sections must be equal. */
 const sharing = (
   { config, cwd, written }: Subject,
   { backend, keyOf, keyPath, what }: {
@@ -131,8 +131,8 @@ const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
 const caFiles = ["cert_path", "key_path", "crl_path"] as const
 
 /**
- * Files of CAs with different keys must not be one another either: a list would take the place of another one, or of a
- * key, and an old ledger would be taken over twice.
+ * CAs with different keys must not share a file either: a revocation list would overwrite another list or a key, and an
+ * old ledger would be imported twice.
  */
 const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
   const withLocalCa = config.profiles.filter(({ signer }) => signer.backend === "local_ca")

@@ -34,7 +34,7 @@ import { filter, ipam } from "./PolicyTable.ts"
 import { signer } from "./SignerTable.ts"
 
 /**
- * The keys of the service, one line each: default, range and meaning. Whatever is added here is at once read from
+ * The keys of the service, one line each: default, range and meaning. A key that is added here is automatically read from
  * the file and the environment, checked, inherited by profiles, typed in `Config` and written to the example and the
  * reference (docs/decisions/configuration.md, "One table of keys").
  */
@@ -57,7 +57,7 @@ const order = Schema.Struct({
 })
 
 const limits = Schema.Struct({
-  window_seconds: count(3600, "Time over which new accounts, orders and names are counted."),
+  window_seconds: count(3600, "Length of the window in which new accounts, orders and names are counted."),
   accounts_per_network: integer(
     0,
     { min: 0 },
@@ -82,9 +82,9 @@ const challenge = Schema.Struct({
     false,
     "Accept every challenge unchecked: anyone who reaches the server gets any certificate. For tests."
   ),
-  timeout_ms: milliseconds(5000, "Time for one validation attempt; must stay below server.request_timeout_ms."),
+  timeout_ms: milliseconds(5000, "Time limit of one validation attempt; must be less than server.request_timeout_ms."),
   max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
-  denied_addresses: texts(deniedByDefault, addressOrCidr, "Addresses a validation never connects to. Denial wins."),
+  denied_addresses: texts(deniedByDefault, addressOrCidr, "Addresses to which a validation never connects, even if allowed_addresses has them."),
   allow_loopback: flag(
     false,
     "Let validations connect to this host too: to loopback, and to the addresses the service listens on."
@@ -92,17 +92,17 @@ const challenge = Schema.Struct({
   allowed_addresses: texts(
     [],
     addressOrCidr,
-    "When not empty, the only addresses a validation connects to, less the denied ones."
+    "When not empty, the only addresses to which a validation connects, except the denied ones."
   ),
   http_01: Schema.Struct({
-    port: port(80, "Port the token is fetched from; 80 is the standard."),
-    https_port: port(443, "Port connected to after a redirect to https."),
+    port: port(80, "Port from which the token is fetched; 80 is the standard."),
+    https_port: port(443, "Port for connections after a redirect to https."),
     follow_redirects: flag(true, "Follow redirects of the client's web server."),
     max_redirects: count(5, "Redirects followed in one attempt."),
-    max_response_bytes: count(4096, "Bytes read of an answer's body.")
+    max_response_bytes: count(4096, "How many bytes of an answer's body are read.")
   }),
   tls_alpn_01: Schema.Struct({
-    port: port(443, "Port connected to; 443 is the standard.")
+    port: port(443, "Port for connections; 443 is the standard.")
   })
 })
 
@@ -144,13 +144,13 @@ export const Table = Schema.Struct({
     pooling: word(
       "session",
       { offered: ["session", "transaction"] },
-      "transaction behind a proxy that gives a connection to each transaction; without effect on SQLite."
+      "transaction is for a proxy that assigns a connection to each transaction; no effect on SQLite."
     ),
     sqlite: Schema.Struct({
       synchronous: word(
         "full",
         { offered: ["full", "normal"] },
-        "full: every commit is on the disk before it is answered. normal: a power loss takes the last ones back, issued certificates and revocations among them; without effect on PostgreSQL."
+        "full: every commit is on the disk before it is answered. normal: a power loss can undo the last commits, including issued certificates and revocations. No effect on PostgreSQL."
       )
     })
   }),
@@ -161,15 +161,15 @@ export const Table = Schema.Struct({
       baseUrl,
       "Public URL, as clients see it. With a wrong one every signed request fails."
     ),
-    max_concurrent_requests: count(100, "ACME requests in flight; those beyond wait for a turn."),
-    admission_wait_ms: milliseconds(50, "Time a request waits for its turn before it is answered 503."),
-    request_timeout_ms: milliseconds(60000, "Time for one whole request."),
-    max_body_bytes: count(131072, "Size of one request's body."),
+    max_concurrent_requests: count(100, "ACME requests that run at once; further requests wait for a turn."),
+    admission_wait_ms: milliseconds(50, "How long a request waits for its turn before it is answered with 503."),
+    request_timeout_ms: milliseconds(60000, "Time limit of one whole request."),
+    max_body_bytes: count(131072, "Greatest size of one request's body."),
     tls: Schema.Struct({
       enabled: flag(false, "Speak HTTPS instead of HTTP."),
       cert_path: text("server.pem", path, "Certificate chain, PEM. A self-signed pair is made when a file is missing."),
       key_path: text("server.key", path, "Key of that certificate, PEM."),
-      handshake_timeout_ms: milliseconds(10000, "Time for one TLS handshake.")
+      handshake_timeout_ms: milliseconds(10000, "Time limit of one TLS handshake.")
     })
   }),
   admin,
@@ -178,12 +178,12 @@ export const Table = Schema.Struct({
     blocklist_paths: texts(
       [],
       path,
-      "Files of public keys nobody may use: SHA-256 of keys, or Debian's lists of weak ones."
+      "Files that list public keys nobody may use: SHA-256 of keys, or Debian's lists of weak keys."
     )
   }),
   limits,
   nonce: Schema.Struct({
-    ttl_seconds: count(300, "Time a nonce can be used.")
+    ttl_seconds: count(300, "How long a nonce can be used.")
   }),
   challenge,
   dns: Schema.Struct({
@@ -196,7 +196,7 @@ export const Table = Schema.Struct({
       orEmpty(proxyUrl),
       "Forward proxy for https:// targets. Empty: the variable https_proxy or HTTPS_PROXY."
     ),
-    no_proxy: texts([], exemption, "What is reached directly. Empty: the variable no_proxy or NO_PROXY.")
+    no_proxy: texts([], exemption, "Targets that are reached without a proxy. Empty: the variable no_proxy or NO_PROXY.")
   }),
   signer,
   filter,
@@ -204,20 +204,20 @@ export const Table = Schema.Struct({
   meta,
   eab,
   audit: Schema.Struct({
-    reverse_dns: flag(true, "Stamp accounts, orders and audit rows with the reverse name of the client's address."),
+    reverse_dns: flag(true, "Store the reverse DNS name of the client's address with accounts, orders and audit rows."),
     reverse_dns_timeout_ms: milliseconds(
       2000,
-      "Time for one such look-up; a failure stamps nothing and refuses nothing."
+      "Time limit of one such look-up. A failed look-up stores no name and refuses nothing."
     ),
     retention_days: integer(0, { min: 0 }, "Days before a row of the audit trail is deleted; 0 keeps rows for ever.")
   }),
   metrics: Schema.Struct({
-    enabled: flag(false, "Serve GET /metrics, for anybody who reaches it."),
-    bind_address: text("127.0.0.1:3002", bindAddress, "Address to serve metrics on, and nothing else.")
+    enabled: flag(false, "Serve GET /metrics to anybody who can reach it."),
+    bind_address: text("127.0.0.1:3002", bindAddress, "Address that serves metrics and nothing else.")
   }),
   logging: Schema.Struct({
     filter: text("acme_svc=info", logFilter, "What is logged; the longest target prefix wins."),
-    json_format: flag(false, "One JSON object a line."),
+    json_format: flag(false, "One JSON object per line."),
     flatten_event: flag(false, "Fields of an event at the top level; only with json_format."),
     target: word("stdout", { offered: ["stdout", "stderr"] }, "Where the log goes."),
     ansi: flag(true, "Colours, on a terminal and without json_format."),
@@ -227,23 +227,23 @@ export const Table = Schema.Struct({
     endpoint: text(
       "",
       orEmpty(serviceUrl),
-      "Where spans of requests and jobs are sent: the URL of a collector that takes OTLP over HTTP in JSON. Empty: none are made."
+      "URL of a collector that receives spans of requests and jobs as OTLP over HTTP in JSON. Empty: no spans are made."
     ),
-    sample_percent: integer(100, { min: 0, max: 100 }, "Of a hundred requests and jobs, how many are traced.")
+    sample_percent: integer(100, { min: 0, max: 100 }, "How many of a hundred requests and jobs are traced.")
   }),
   jobs: Schema.Struct({
-    poll_interval_ms: milliseconds(1000, "How often scheduled work is looked for."),
-    max_concurrent: count(8, "Jobs of one kind running at once; of those that wait for others, more."),
-    max_attempts: count(5, "Attempts of one job."),
+    poll_interval_ms: milliseconds(1000, "How often the service looks for scheduled work."),
+    max_concurrent: count(8, "Jobs of one kind that run at once. Kinds that wait for other hosts have more room."),
+    max_attempts: count(5, "Greatest number of attempts of one job."),
     retry_base_seconds: count(30, "Delay before the first retry; it doubles each time."),
     retry_max_seconds: count(3600, "Longest delay between retries."),
-    lease_seconds: count(300, "Time for one attempt, unless the kind of job has its own."),
+    lease_seconds: count(300, "Time limit of one attempt, unless the kind of job has its own limit."),
     retention_days: integer(7, { min: 0 }, "Days before a settled job is deleted; 0 keeps jobs for ever.")
   }),
   profiles: entries(
     profileNames,
     Schema.Struct({
-      enabled: flag(true, "false parks the profile: checked, but not served, and its data is kept."),
+      enabled: flag(true, "false parks the profile: it is checked but not served, and its data is kept."),
       order,
       limits,
       meta,
@@ -256,5 +256,5 @@ export const Table = Schema.Struct({
   )
 })
 
-/** The table as the readers walk it. */
+/** The table in the form that the readers walk. */
 export const table: Node = nodeOf(Table.ast)

@@ -43,7 +43,7 @@ describe("loadConfig", () => {
       assert.strictEqual(loaded.path, join(cwd, "conf/acme"))
       const refused = yield* Effect.flip(loadConfig({ cwd, env: { ACME_SVC_CONFIG: "conf/acme" } }))
       assert.deepStrictEqual(refused.faults.map(({ key }) => key), ["ACME_SVC_CONFIG", "profiles"])
-      assert.include(refused.message, `ACME_SVC_CONFIG: names ${join(cwd, "conf/acme")}, which is not there`)
+      assert.include(refused.message, `ACME_SVC_CONFIG: names ${join(cwd, "conf/acme")}, which does not exist`)
     }))
 
   it.scoped("finds the named file with or without its extension", () =>

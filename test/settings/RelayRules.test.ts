@@ -79,7 +79,7 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
     "an alias that only looks inside",
     { "relay.dns01.challenge_alias": "badexample.org" },
     "relay.dns01.challenge_alias",
-    /must lie in the zone example\.org\.$/
+    /must be in the zone example\.org\.$/
   ],
   ["an alias above the zone", { "relay.dns01.challenge_alias": "org" }, "relay.dns01.challenge_alias", /must lie/],
   [
@@ -118,12 +118,12 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
     "relay.dns01.propagation.delay_secs",
     /which is 30$/
   ],
-  ["a credential without its key", { "relay.eab.kid": "kid" }, "relay.eab.hmac_key", /must be set where kid is/],
+  ["a credential without its key", { "relay.eab.kid": "kid" }, "relay.eab.hmac_key", /must be set when kid is set/],
   [
     "a key without its credential",
     { "relay.eab.hmac_key": "c2VjcmV0" },
     "relay.eab.kid",
-    /must be set where hmac_key is/
+    /must be set when hmac_key is set/
   ],
   [
     "a key that is no base64",
