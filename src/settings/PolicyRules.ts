@@ -146,7 +146,7 @@ const checkFindings = (scope: Scope, name: string, check: Check): ReadonlyArray<
   const { backend } = scope.profile.ipam
   return [
     ...foreign.map((key) =>
-      finding(scope, `${prefix}.${key}`, `belongs to checks of type ${ownersOf(key)}, but this one is ${type}`, [
+      finding(scope, `${prefix}.${key}`, `belongs to checks of type ${ownersOf(key)}, and this one is ${type}`, [
         `${prefix}.type`
       ])
     ),

@@ -106,7 +106,7 @@ export const find = (profile: string, id: AccountId) => first(byId, { profile, i
 /** The account of a key (DER SubjectPublicKeyInfo), within the profile. */
 export const findByKey = (profile: string, pubkey: Uint8Array) => first(byKey, { profile, pubkey })
 
-/** Inserts unless the key has an account by now; `undefined` means another request won. */
+/** Inserts unless the key has an account by now; `undefined` means that another request was first. */
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
   first(insertStatement, row)
 
@@ -124,7 +124,7 @@ export const recordSeen = (
 export const updateContact = (profile: string, id: AccountId, contact: ReadonlyArray<string>) =>
   first(setContact, { profile, id, contact })
 
-/** Replaces the key while it is the old one, and no account of the profile has the new one; `undefined` otherwise. */
+/** Replaces the key if it is still the old one and no account of the profile has the new one; `undefined` otherwise. */
 export const changeKey = (
   change: Parameters<typeof first<typeof changeKeyStatement.params, typeof changeKeyStatement.row>>[1]
 ) => first(changeKeyStatement, change)
@@ -132,5 +132,5 @@ export const changeKey = (
 /** `valid` to `deactivated`; `undefined` when it was not valid. */
 export const deactivate = (profile: string, id: AccountId) => first(deactivateStatement, { profile, id })
 
-/** First in the order of locks, before any order's row (docs/decisions/data-model.md, "Order of locks"). */
+/** The first lock to take, before that of any order's row (docs/decisions/data-model.md, "Order of locks"). */
 export const lock = (id: AccountId) => lockRow("accounts", id)

@@ -44,11 +44,11 @@ const sweepStatement = statement({
     `DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE created_at < :before LIMIT :limit) RETURNING id`
 })
 
-/** Deletes up to `limit` rows made before an epoch second; answers how many. The only way a row goes. */
+/** Deletes up to `limit` rows made before an epoch second; answers how many. Nothing else deletes rows. */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
 
-/** Failed issuances are counted by what the trail says of them, so that both have one vocabulary. */
+/** Counts failed issuances by the reason in the audit trail, so that metrics and trail have one vocabulary. */
 const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
   event === "certificate_issue_failed" && profile !== undefined && reason !== undefined
     ? afterCommit(count((metrics) => metrics.issueFailed(profile, reason)))
@@ -81,14 +81,14 @@ export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<vo
     )
   })
 
-/** Makes a change, and the row that tells of it when it changed anything: `undefined` says that it did not. */
+/** Makes a change and, if it changed anything, inserts the row about it. `undefined` means that nothing changed. */
 export const changing = <A, E, R>(
   change: Effect.Effect<A | undefined, E, R>,
   row: Effect.Effect<void, StorageFailed, Database>
 ): Effect.Effect<A | undefined, E | StorageFailed, R | Database> =>
   transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : row))
 
-/** Records what changed nothing here, such as a refusal; a row that cannot be written is logged and fails nothing. */
+/** Records an event without a change here, such as a refusal. A row that cannot be written is logged; the effect succeeds. */
 export const record = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, never, Database> =>
   Effect.catchAll(
     insert(row),

@@ -17,7 +17,7 @@ const identifier = json(
   Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String })
 ) satisfies Column<OrderIdentifier>
 
-/** A challenge with the authorization and order it stands under, one row each. */
+/** A challenge with its authorization and order, in one row. */
 const joined = {
   id: uuid<ChallengeId>(),
   type: text<ChallengeType>(),
@@ -85,12 +85,12 @@ const insertChallenges = statement({
      FROM ${each(":challenges")}`
 })
 
-// Whatever became of their orders: a probe that is under way costs the same. SQLite keeps to the order of cross joins,
-// so that the few challenges under way are visited and not all orders the account has ever had.
+// The status of the orders does not matter: a probe in progress costs the same. SQLite keeps the order of cross joins, so
+// that it visits the few challenges in progress, and not all orders that the account has ever had.
 const inFlight = `(SELECT count(*) FROM challenges fc CROSS JOIN authorizations fa CROSS JOIN orders fo
   WHERE fc.status = 'processing' AND fa.id = fc.authz_id AND fo.id = fa.order_id AND fo.account_id = :accountId)`
 
-// Everything a trigger depends on is in the one guarded write; a lost one is explained by reading again.
+// One guarded write checks every condition of a claim. When it changes no row, the caller reads again to find out why.
 const claimStatement = statement({
   name: "challenge_claim",
   params: { id: joined.id, accountId: uuid<AccountId>(), cap: int, createdAfter: int },
@@ -151,7 +151,7 @@ const expireBatch = statement({
   name: "authorization_expire_batch",
   params: { profile: text(), createdBefore: int, limit: int },
   row: { id: joined.authzId },
-  // Only under these orders is anything pending: the others, which are most and stay for good, are not visited.
+  // Only these orders have pending authorizations. The others, which are most and stay for good, are not visited.
   sql: ({ byStatus }) =>
     `UPDATE authorizations SET status = ${reached(authorizationMoves.expire)}
      WHERE ${leaving(authorizationMoves.expire)} AND id IN (SELECT a.id FROM orders o ${byStatus}
@@ -176,16 +176,16 @@ const orphaned = statement({
 
 type Account = { readonly profile: string; readonly accountId: AccountId }
 
-/** An authorization's challenges in the order offered, each with the authorization; empty when it is not theirs. */
+/** An authorization's challenges in the order offered, each with the authorization; empty when another account owns it. */
 export const find = (id: AuthorizationId, account: Account) => all(ofAuthorization, { id, ...account })
 
 /** A challenge of this account, with its authorization and order. */
 export const findChallenge = (id: ChallengeId, account: Account) => first(byId, { id, ...account })
 
-/** The same for the validation job, which acts for no account. */
+/** A challenge with its authorization and order, for the validation job, which acts for no account. */
 export const findForValidation = (id: ChallengeId, profile: string) => first(forValidation, { id, profile })
 
-/** Pending authorizations of one order: `[id, identifier JSON]`. */
+/** Inserts pending authorizations of one order. */
 export const insert = (
   orderId: OrderId,
   now: number,
@@ -197,7 +197,7 @@ export const insert = (
     authorizations: authorizations.map((row) => [packedUuid(row.id), JSON.stringify(row.identifier)])
   })
 
-/** Pending challenges. */
+/** Inserts pending challenges. */
 export const insertOffered = (
   now: number,
   challenges: ReadonlyArray<{
@@ -215,22 +215,22 @@ export const insertOffered = (
     ) => [packedUuid(row.id), packedUuid(row.authzId), row.type, row.position, row.token])
   })
 
-/** `pending` to `processing`, unless expired, no longer pending, or the account is at its cap (0: none). */
+/** `pending` to `processing`, unless expired, no longer pending, or the account is at its cap (0: no cap). */
 export const claim = (
   params: Parameters<typeof first<typeof claimStatement.params, typeof claimStatement.row>>[1]
 ) => first(claimStatement, params)
 
-/** The account's validating challenges. */
+/** How many challenges of the account are being validated. */
 export const countInFlight = (accountId: AccountId) =>
   Effect.map(first(inFlightStatement, { accountId }), (row) => row?.count ?? 0)
 
-/** `processing` to `valid`; `undefined` when the verdict came too late. */
+/** `processing` to `valid`; `undefined` when the verdict arrived too late. */
 export const accept = (id: ChallengeId, now: number) => first(acceptChallenge, { id, now })
 
 /** `processing` to `invalid` with the error the client reads. */
 export const refuse = (id: ChallengeId, error: ProblemDocument) => first(refuseChallenge, { id, error })
 
-/** Moves an authorization by the domain's law; `undefined` when it had left the state. */
+/** Makes a move of {@link authorizationMoves}; `undefined` when the authorization had left the state. */
 export const transition = (name: keyof typeof authorizationMoves, id: AuthorizationId) => first(moves[name], { id })
 
 /** Stores `expired` on up to `limit` authorizations of orders created at or before an epoch second. */

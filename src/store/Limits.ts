@@ -6,8 +6,8 @@ import { first } from "../kernel/sql/Database.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
 /*
- * Whether there are so many rows of a kind, and when the last that counts was made: each walks an index from the newest row on,
- * no further than the limit.
+ * These statements tell whether there are as many rows of a kind as the limit, and when the last row that counts was made.
+ * Each walks an index from the newest row on, no further than the limit.
  */
 
 const newAccounts = statement({
@@ -22,7 +22,7 @@ const newAccounts = statement({
 
 const ofAccount = { accountId: uuid<AccountId>(), since: uuid<OrderId>(), skip: int }
 
-// With two equalities PostgreSQL would walk the ids of all accounts, since these have the order wanted too.
+// With two equalities PostgreSQL would walk the ids of all accounts, because their index has the wanted order too.
 const newestOf = (table: "" | "o.") =>
   `(${table}account_id, ${table}id) > (:accountId, :since) AND ${table}account_id <= :accountId`
 
@@ -35,7 +35,7 @@ const newOrders = statement({
      WHERE ${newestOf("")} ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
-// SQLite keeps to the order of cross joins: from the account's newest orders to their names.
+// SQLite keeps the order of cross joins: from the account's newest orders to their names.
 const newNames = statement({
   name: "limit_names",
   params: ofAccount,
@@ -61,13 +61,16 @@ const ofOrders = { orders: newOrders, names: newNames, pending } as const
 
 const createdAt = Effect.map((row: { readonly createdAt: number } | undefined) => row?.createdAt)
 
-/** When the account was made that is newest but so many, of those made at a profile from a network after an epoch second. */
+/**
+ * When the newest account was made, after skipping `skip` newer ones. Only accounts count that were made at the profile,
+ * from the network and after an epoch second.
+ */
 export const accountBut = (skip: number, of: { profile: string; network: string; since: number }) =>
   createdAt(first(newAccounts, { ...of, skip }))
 
 /**
- * When the order was made whose row is newest but so many, of those an account has made after an epoch second: orders
- * themselves, their names, or their authorizations while these and it are pending.
+ * When the order of the newest row was made, after skipping `skip` newer rows. Only orders count that the account made after
+ * an epoch second. Rows are the orders themselves, their names, or the pending authorizations of pending orders.
  */
 export const orderBut = (
   skip: number,

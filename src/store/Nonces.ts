@@ -35,11 +35,11 @@ const sweepBatch = statement({
        (SELECT value FROM nonces WHERE created_at < :before ORDER BY created_at LIMIT :limit) RETURNING value`
 })
 
-/** Stores freshly made nonces. */
+/** Stores new nonces. */
 export const insert = (values: ReadonlyArray<string>, now: number) =>
   run(insertBatch, { values: values.map((value) => [value]), now })
 
-/** Deletes those of `values` that exist and says when each was made; the delete decides every race. */
+/** Deletes those of `values` that exist, and answers when each was made. The delete decides every race. */
 export const consume = (values: ReadonlyArray<string>) =>
   values.length === 1
     ? Effect.map(

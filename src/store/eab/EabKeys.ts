@@ -97,7 +97,7 @@ const lockStatement = statement({
 
 const among = ({ at, each }: Fragments) => `IN (SELECT ${at(0, "uuid")} FROM ${each(":accounts")})`
 
-// Unfinished ones: what has ended gets no certificate any more.
+// Unfinished orders only: an order that has ended gets no certificate any more.
 const lockOrdersStatement = statement({
   name: "eab_orders_lock",
   params: { accounts: rows },
@@ -148,7 +148,7 @@ const deleteAccountsStatement = statement({
 /** A credential as it is shown. Times are epoch seconds. */
 export type Credential = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
 
-/** Inserts an active credential; a profile of `undefined` is accepted at every one. */
+/** Inserts an active credential. Every profile accepts it when `profile` is `undefined`. */
 export const insert = (row: {
   readonly kid: string
   readonly secret: Uint8Array
@@ -157,7 +157,7 @@ export const insert = (row: {
   readonly now: number
 }) => run(insertStatement, row)
 
-/** What verifying a binding needs; shown to nobody. */
+/** The facts that verify a binding. They are never shown. */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 
 /** A credential with the number of accounts it bound. */
@@ -170,14 +170,14 @@ export const list = (page: {
   readonly offset: number
 }) => all(listStatement, page)
 
-/** How many a listing would show unpaged. */
+/** How many credentials a listing without pages would show. */
 export const count = (status: EabStatus | undefined) =>
   Effect.map(first(countStatement, { status }), (row) => row?.total ?? 0)
 
 /** `active` to `revoked`; `undefined` when it was not active. */
 export const revoke = (kid: string) => first(revokeStatement, { kid })
 
-/** Deletes the row alone; `undefined` when there was none. */
+/** Deletes only the row of the credential; `undefined` when there was none. */
 export const remove = (kid: string) => first(deleteStatement, { kid })
 
 type Ids = ReadonlyArray<AccountId>
@@ -185,12 +185,12 @@ type Ids = ReadonlyArray<AccountId>
 const idsOf = Effect.map((found: ReadonlyArray<{ readonly id: AccountId }>): Ids => found.map(({ id }) => id))
 const packed = (accounts: Ids) => accounts.map((id) => [packedUuid(id)])
 
-/** The accounts it bound. */
+/** The accounts that a credential bound. */
 export const accountsOf = (kid: string) => idsOf(all(idsStatement, { kid }))
 
 /**
- * The accounts it bound, kept from ordering, and their orders from being issued, until the transaction ends. One that
- * is bound meanwhile is not among them, and so must not be touched.
+ * Locks the accounts that a credential bound, and their unfinished orders, until the transaction ends: the accounts cannot
+ * order, and nothing is issued. An account that is bound in the meantime is not in the list and must not be touched.
  */
 export const lockAccounts = (kid: string) =>
   Effect.tap(
@@ -198,15 +198,15 @@ export const lockAccounts = (kid: string) =>
     (accounts) => run(lockOrdersStatement, { accounts: packed(accounts) })
   )
 
-/** Accounts with the number of what belongs to each. */
+/** Accounts, each with the numbers of its orders and authorizations. */
 export const owned = (accounts: Ids) => all(ownedStatement, { accounts: packed(accounts) })
 
 /** Certificates of accounts that may still be in use at an epoch second. */
 export const liveCertificates = (accounts: Ids, now: number) =>
   Effect.map(first(liveStatement, { accounts: packed(accounts), now }), (row) => row?.live ?? 0)
 
-/** Deactivates those of them that are valid; answers these. */
+/** Deactivates the valid ones of these accounts; answers which. */
 export const deactivateAccounts = (accounts: Ids) => all(deactivateStatement, { accounts: packed(accounts) })
 
-/** Deletes accounts with all they own; guard it with {@link liveCertificates}. */
+/** Deletes accounts with everything they own. Check {@link liveCertificates} first. */
 export const deleteAccounts = (accounts: Ids) => run(deleteAccountsStatement, { accounts: packed(accounts) })

@@ -7,14 +7,14 @@ import { all, first } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
-/* The queue as operators search it. */
+/* Searches of the queue for operators. */
 
-/** What a listing is narrowed by; an absent one does not narrow. */
+/** The filters of a listing; an absent filter excludes nothing. */
 export interface JobFilters {
-  /** A kind this build may not know. */
+  /** May be a kind that this build does not know. */
   readonly kind?: string | undefined
   readonly status?: JobStatus | undefined
-  /** About this order or one of its challenges. */
+  /** Jobs about this order or one of its challenges. */
   readonly orderId?: OrderId | undefined
 }
 

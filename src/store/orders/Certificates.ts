@@ -33,7 +33,7 @@ const certificateStatement = statement({
      WHERE id = :id AND profile = :profile AND account_id = :accountId AND status = 'valid' AND certificate IS NOT NULL`
 })
 
-// Expressions as in the index, which PostgreSQL has over the hash.
+// The same expressions as in the index, which is over the hash on PostgreSQL.
 const liveStatement = statement({
   name: "certificate_live_of_key",
   params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
@@ -46,7 +46,7 @@ const liveStatement = statement({
      ORDER BY id LIMIT :limit`
 })
 
-/** Certificates of a profile with this serial: one, unless it has had several issuers. */
+/** Certificates of a profile with this serial: one, unless the profile has had several issuers. */
 export const findBySerial = (profile: string, serial: string) => all(bySerial, { profile, serial })
 
 /** The PEM chain of a `valid` order of this account. */
@@ -56,7 +56,7 @@ export const certificate = (owned: {
   readonly accountId: AccountId
 }) => first(certificateStatement, owned)
 
-/** Unrevoked, unexpired certificates for a key (DER SubjectPublicKeyInfo) in all profiles, by order from behind one. */
+/** Unrevoked, unexpired certificates for a key (DER SubjectPublicKeyInfo) in all profiles, sorted by order, after one order. */
 export const liveOfKey = (page: {
   readonly pubkey: Uint8Array
   readonly now: number

@@ -7,7 +7,7 @@ import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { orderColumns } from "./Orders.ts"
 
-/* Certificates that are issued, unrevoked and soon at their end, over every profile or one (docs/decisions/expiring.md). */
+/* Certificates that are issued, not revoked and expire soon, of every profile or of one (docs/decisions/expiring.md). */
 
 /** The orders of every profile, one after the other. */
 const everyProfile = `${distinct("orders", "profile")} JOIN orders o ON o.profile = p.profile`
@@ -32,14 +32,14 @@ const countStatement = perReach((from, where) =>
   })
 )
 
-/** The name of `o` that the fewest orders have, as far as counting goes: where one is many orders', another is not. */
+/** The name of `o` that the fewest orders have, counted up to 32: when many orders have one name, few have another. */
 const rarestName = `(SELECT f.name FROM order_identifiers f WHERE f.order_id = o.id
    ORDER BY (SELECT count(*) FROM (SELECT 1 FROM order_identifiers c WHERE c.profile = o.profile AND c.name = f.name
      LIMIT 32) AS few), f.name LIMIT 1)`
 
 /**
- * Certificates `s` of the same account that have every name of `o` and end later. They are met by a name, and each by its
- * key: CROSS JOIN keeps SQLite, which knows of no statistics, from walking through the account's orders instead.
+ * Certificates `s` of the same account that have every name of `o` and end later. They are found by a name, and then each
+ * by its key. CROSS JOIN prevents SQLite, which has no statistics, from walking through the account's orders instead.
  */
 const coverings = `order_identifiers n CROSS JOIN orders s
    WHERE s.id = n.order_id AND n.profile = o.profile AND n.name = ${rarestName}
@@ -47,7 +47,7 @@ const coverings = `order_identifiers n CROSS JOIN orders s
      AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
        (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
 
-// Newest first where the index gives them so: one that is renewed often is then decided by the first order met.
+// Newest first, where the index has that order: if a certificate is renewed often, the first order found then decides.
 const isCovered = ({ dialect }: Fragments): string =>
   `CASE WHEN EXISTS (SELECT 1 FROM ${coverings}${
     dialect === "sqlite" ? " ORDER BY n.order_id DESC LIMIT 1" : ""
@@ -66,7 +66,7 @@ const placesStatement = perReach((from, where) =>
     name: "expiring_places",
     params: { ...windowColumns, afterTime: int, afterId: uuid<OrderId>(), limit: int },
     row: { ...place, isCovered: int },
-    // Successors are looked for outside of what is sorted: for the rows of this page alone.
+    // The search for successors is outside of the sorted query, so that it runs for the rows of this page only.
     sql: (f) =>
       `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.cert_not_after AS "notAfter",
          o.cert_serial AS "certSerial", ${isCovered(f)} AS "isCovered" FROM (
@@ -103,7 +103,7 @@ const findStatement = statement({
   sql: () => `SELECT ${select(certificate, "o")} FROM orders o WHERE o.id = :id AND ${living("o")}`
 })
 
-/** An order of `account` that has a certificate ending behind `notAfter` and was ordered in place of `certId`. */
+/** An order of `account` that replaces `certId` and has a certificate that ends after `notAfter`. */
 const replacement = (account: string, certId: string, notAfter: string) =>
   `FROM orders s WHERE s.profile = :profile AND s.replaces = ${certId} AND s.replaces IS NOT NULL
      AND s.status <> 'invalid' AND s.account_id = ${account} AND ${living("s")} AND s.cert_not_after > ${notAfter}`
@@ -115,7 +115,7 @@ const replacementStatement = statement({
   sql: () => `SELECT s.id AS "id" ${replacement(":accountId", ":replaces", ":notAfter")}`
 })
 
-// A certID is two parts with a dot between; the next first part is behind everything that begins with this one and the dot.
+// A certID has two parts with a dot between. The next first part sorts after everything that begins with this one and a dot.
 const authoritiesStatement = statement({
   name: "expiring_authorities",
   params: { profile: text() },
@@ -133,7 +133,7 @@ const authoritiesStatement = statement({
   }
 })
 
-// `wanted` are a number, a certID, the account and an end.
+// Each of `wanted` is a number, a certID, the account and the end of the certificate.
 const replacedStatement = statement({
   name: "expiring_replaced",
   params: { profile: text(), wanted: rows },
@@ -143,14 +143,14 @@ const replacedStatement = statement({
      WHERE EXISTS (SELECT 1 ${replacement(at(2, "uuid"), at(1, "text"), at(3, "int"))})`
 })
 
-/** What is looked at: one profile or every one, and ends after `now` up to `until` (epoch seconds). */
+/** Which certificates: those of one profile or of every one, with an end after `now` and up to `until` (epoch seconds). */
 export interface Window {
   readonly profile?: string | undefined
   readonly now: number
   readonly until: number
 }
 
-/** A certificate of the window: its order and its end, and whether an unrevoked one covers its names longer. */
+/** A certificate of the window: its order, its end, and whether an unrevoked certificate covers its names for longer. */
 export type Place = Effect.Effect.Success<ReturnType<typeof places>>[number]
 
 /** An unrevoked certificate with its order. */
@@ -162,33 +162,33 @@ const valuesOf = ({ now, profile = "", until }: Window) => ({ profile, now, unti
 export const countEnding = (window: Window) =>
   Effect.map(first(countStatement(window.profile), valuesOf(window)), (row) => row?.total ?? 0)
 
-/** The next certificates of the window behind one, soonest first, the order's id as tie-break. */
+/** The next certificates of the window after a given one, sorted by end, then by the order's id. */
 export const places = (window: Window, after: { readonly notAfter: number; readonly id: OrderId }, limit: number) =>
   all(placesStatement(window.profile), {
-    // What is behind the page before is not read again: ends before that one's are out of the range of the index.
+    // Earlier pages are not read again: their ends are outside the range of the index.
     ...valuesOf({ ...window, now: Math.max(window.now, after.notAfter - 1) }),
     afterTime: after.notAfter,
     afterId: after.id,
     limit
   })
 
-/** The order of an unrevoked certificate of the same account that has every name of one and ends later; the last of them. */
+/** The order of the unrevoked certificate of the same account that has every name of the given one and ends last, and later. */
 export const findCovering = (id: OrderId) => first(successorStatement, { id })
 
 /** The unrevoked certificate of an order. */
 export const find = (id: OrderId) => first(findStatement, { id })
 
-/** The order of an unrevoked certificate that ends later and was ordered in place of one, by that one's certID. */
+/** The order of an unrevoked certificate that ends later and replaces the certificate with this certID. */
 export const findReplacement = (
   replaced: { readonly profile: string; readonly accountId: AccountId; readonly notAfter: number },
   certId: string
 ) => first(replacementStatement, { ...replaced, replaces: certId })
 
-/** The first parts of all certIDs that orders of a profile were placed in place of: one for each CA. */
+/** The first parts of all certIDs that orders of a profile replace: one for each CA. */
 export const authorities = (profile: string) =>
   Effect.map(all(authoritiesStatement, { profile }), (found) => found.map(({ authority }) => authority))
 
-/** Which of these numbered certificates of a profile {@link findReplacement} would find something for. */
+/** The numbers of those certificates of a profile for which {@link findReplacement} would find an order. */
 export const replaced = (
   profile: string,
   wanted: ReadonlyArray<readonly [number: number, certId: string, account: AccountId, notAfter: number]>

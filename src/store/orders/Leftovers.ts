@@ -5,7 +5,7 @@ import { all, run } from "../../kernel/sql/Database.ts"
 import { leaving, reached } from "../../kernel/sql/Guard.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* What orders that came to nothing leave behind: authorizations and challenges, ten times as large as the order itself. */
+/* The leftovers of orders without a certificate: authorizations and challenges, ten times as large as the order itself. */
 
 const lapseStatement = statement({
   name: "order_lapse_batch",
@@ -18,7 +18,7 @@ const lapseStatement = statement({
      RETURNING id`
 })
 
-// In pages by the index, since those without anything left stay where they are.
+// In pages along the index, because orders without leftovers stay in the table.
 const endedStatement = statement({
   name: "order_ended_page",
   params: { profile: text(), createdBefore: int, afterTime: int, afterId: uuid<OrderId>(), limit: int },
@@ -39,11 +39,14 @@ const stripStatement = statement({
   sql: () => `DELETE FROM authorizations WHERE order_id = :orderId`
 })
 
-/** Ends orders that were never finalized, created at or before an epoch second, as `invalid`; up to `limit` of them. */
+/** Sets up to `limit` orders to `invalid` that were created at or before an epoch second and never finalized. */
 export const lapse = (profile: string, createdBefore: number, limit: number) =>
   all(lapseStatement, { profile, createdBefore, limit })
 
-/** `invalid` orders created at or before an epoch second, oldest first, behind one of them; whether anything is left of each. */
+/**
+ * `invalid` orders created at or before an epoch second, oldest first, after a given one. `hasAuthorizations` says whether
+ * an order has leftovers.
+ */
 export const ended = (
   params: Parameters<typeof all<typeof endedStatement.params, typeof endedStatement.row>>[1]
 ) => all(endedStatement, params)

@@ -7,7 +7,7 @@ import { all, first } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { storedProblem } from "./Orders.ts"
 
-/* What belongs to one order, for the people who ask why it is as it is. */
+/* The details of one order, for operators who want to know why it has its status. */
 
 const challenge = {
   authzId: uuid<AuthorizationId>(),

@@ -7,7 +7,7 @@ import { perFilters } from "../../kernel/sql/Filters.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { orderColumns } from "./Orders.ts"
 
-/* Orders as operators look for them: by id without profile, or by any of a set of filters. */
+/* Searches of orders for operators: by id without a profile, or by any of a set of filters. */
 
 const record = {
   ...orderColumns,
@@ -21,17 +21,17 @@ const record = {
   createdPtr: nullable(text())
 }
 
-/** An order with everything operators are shown of it. Times are epoch seconds. */
+/** An order with everything that operators are shown. Times are epoch seconds. */
 export type OrderRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof findRecord>>>
 
-/** What a listing is narrowed by; an absent one does not narrow. */
+/** The filters of a listing; an absent filter excludes nothing. */
 export interface OrderFilters {
   readonly profile?: string | undefined
   readonly accountId?: AccountId | undefined
   readonly status?: OrderStatus | undefined
   /** One whole name. */
   readonly identifier?: string | undefined
-  /** The end of a name, from a label on. */
+  /** The end of a name, beginning with a whole label. */
   readonly identifierSuffix?: string | undefined
   readonly certSerial?: string | undefined
   /** Epoch seconds, inclusive. */
@@ -124,7 +124,7 @@ const valuesOf = (filters: OrderFilters) => {
     identifier: filters.identifier ?? "",
     suffixReversed: reversed,
     belowFrom: `${reversed}.`,
-    belowTo: `${reversed}/`, // the character behind the dot
+    belowTo: `${reversed}/`, // the character after the dot
     certSerial: filters.certSerial ?? "",
     since: filters.since ?? 0,
     until: filters.until ?? 0
@@ -136,7 +136,7 @@ const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 /** An order by its id alone. */
 export const findRecord = (id: OrderId) => first(byId, { id })
 
-/** The order that took a certificate's place, by its certID. */
+/** The order that replaces a certificate, by the certID of that certificate. */
 export const findSuccessor = (profile: string, certId: string) => first(replacedBy, { profile, replaces: certId })
 
 /** A page of matching orders, newest first. */
@@ -147,7 +147,7 @@ export const search = (filters: OrderFilters, page: { readonly limit: number; re
 export const countMatches = (filters: OrderFilters) =>
   Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
 
-/** Matching orders, newest first, from behind one. */
+/** Matching orders, newest first, after a given one. */
 export const walk = (
   filters: OrderFilters,
   before: { readonly beforeTime: number; readonly beforeId: OrderId; readonly limit: number }

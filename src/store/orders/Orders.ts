@@ -13,7 +13,7 @@ import { lockRow } from "../../kernel/sql/Lock.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
 
-/** Stored problem documents are written by this service and sent as they are. */
+/** This service writes the stored problem documents and sends them unchanged. */
 export const storedProblem: Column<ProblemDocument> = {
   encode: (value) => JSON.stringify(value),
   decode: (raw) => JSON.parse(String(raw)) // oxlint-disable-line typescript/no-unsafe-return
@@ -24,7 +24,7 @@ const identifierList = json(
   Schema.Array(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String }))
 ) satisfies Column<ReadonlyArray<OrderIdentifier>>
 
-/** The columns every reading of an order has. */
+/** The columns that every query of orders reads. */
 export const orderColumns = {
   id: uuid<OrderId>(),
   profile: text(),
@@ -40,7 +40,7 @@ export const orderColumns = {
 
 const hexToId = /(.{8})(.{4})(.{4})(.{4})(.{12})/
 
-/** Ids gathered into one JSON array; SQLite gives hexadecimal digits. */
+/** Ids in one JSON array; SQLite gives hexadecimal digits. */
 const idList: Column<ReadonlyArray<string>> = {
   encode: (value) => JSON.stringify(value),
   decode: (raw) =>
@@ -95,7 +95,7 @@ const releaseReplaces = statement({
     `UPDATE orders SET status = ${reached(orderMoves.lapse)}
      WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND created_at <= :createdBefore
        AND status <> 'invalid'
-     RETURNING id` // said once more, for the condition of the index
+     RETURNING id` // repeats a condition, because the partial index has it
 })
 
 const insertNames = statement({
@@ -210,7 +210,7 @@ const stuckProcessing = statement({
      ORDER BY o.id LIMIT :limit`
 })
 
-// A `valid` order is never among them, so neither is a live certificate.
+// It never deletes a `valid` order, and so never a live certificate.
 const sweepStatement = statement({
   name: "order_sweep",
   params: { profile: text(), createdBefore: int, limit: int },
@@ -234,24 +234,24 @@ type Owned = { readonly id: OrderId; readonly profile: string; readonly accountI
 export const find = (owned: Owned) => first(byIdStatement, owned)
 
 /**
- * The order row alone; its names, authorizations and challenges are inserted beside it. `undefined` when another order
- * that is not `invalid` replaces the same certificate.
+ * Inserts only the order's row; other statements insert its names, authorizations and challenges. `undefined` when another
+ * order that is not `invalid` replaces the same certificate.
  */
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
   first(insertStatement, row)
 
-/** Ends unfinished orders of before an epoch second that claim to replace a certificate. */
+/** Ends unfinished orders that were created at or before an epoch second and claim to replace a certificate. */
 export const releaseClaim = (profile: string, replaces: string, createdBefore: number) =>
   run(releaseReplaces, { profile, replaces, createdBefore })
 
-/** The ordered names and their reversals, for the identifier searches. */
+/** Inserts the ordered names and their reversals, for the identifier searches. */
 export const insertIdentifiers = (
   orderId: OrderId,
   profile: string,
   names: ReadonlyArray<readonly [name: string, reversed: string]>
 ) => run(insertNames, { orderId, profile, names })
 
-/** Taken before any write to the order, its authorizations or challenges. */
+/** The lock to take before any write to the order, its authorizations or challenges. */
 export const lock = (id: OrderId) => lockRow("orders", id)
 
 /** `pending` to `ready` when every authorization is valid by now. */
@@ -260,7 +260,7 @@ export const promote = (id: OrderId) => first(promoteStatement, { id })
 /** `ready` back to `pending`. */
 export const demote = (id: OrderId) => first(demoteStatement, { id })
 
-/** `ready` to `processing`, while unexpired and every authorization is valid; `undefined` means not, or lost. */
+/** `ready` to `processing`, if unexpired with every authorization valid; `undefined` when not, or when another was first. */
 export const claim = (owned: Owned & { readonly createdAfter: number }) => first(claimStatement, owned)
 
 /** An unfinished order to `invalid`. */

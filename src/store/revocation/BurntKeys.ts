@@ -5,7 +5,7 @@ import { bytes, int, uuid } from "../../kernel/sql/Column.ts"
 import { first, run } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/** Stands for every account, those to come too. */
+/** Stands for every account, including future ones. */
 export const everybody = AccountId("00000000-0000-0000-0000-000000000000")
 
 const all: { readonly [D in Dialect]: string } = { sqlite: "zeroblob(16)", postgres: `'${everybody}'::uuid` }
@@ -32,11 +32,11 @@ const findStatement = statement({
 export const insert = (row: { readonly pubkey: Uint8Array; readonly accountId: AccountId; readonly now: number }) =>
   run(insertStatement, row)
 
-/** Whether a key is burnt for an account; without one, whether it is for everybody. */
+/** Whether a key is burnt for an account; without an account, whether it is burnt for everybody. */
 export const isBurnt = (pubkey: Uint8Array, accountId: AccountId = everybody) =>
   Effect.map(first(findStatement, { pubkey, accountId }), (row) => row !== undefined)
 
-/** The condition that the key of a parameter is not burnt for an order's account. */
+/** The SQL condition that the key in a parameter is not burnt for an order's account. */
 export const unburnt = (pubkey: string, dialect: Dialect): string =>
   `NOT EXISTS (SELECT 1 FROM burnt_keys b WHERE b.pubkey = ${pubkey}
      AND b.account_id IN (orders.account_id, ${all[dialect]}))`

@@ -62,7 +62,7 @@ const headsStatement = statement({
   sql: () => `SELECT issuer AS "issuer", next_update AS "nextUpdate" FROM crls ORDER BY issuer`
 })
 
-/** When each stored list is out of date, in epoch seconds. */
+/** The next update of each stored list, in epoch seconds. */
 export const heads = all(headsStatement, {})
 
 /** A list to be stored. Times are epoch seconds. */
@@ -74,19 +74,19 @@ export interface NewCrl {
   readonly nextUpdate: number
 }
 
-/** Number and dates of the stored list; `undefined` when no worker has met the issuer. */
+/** Number and dates of the stored list; `undefined` when no worker has stored one for the issuer yet. */
 export const findHead = (issuer: string) => first(headStatement, { issuer })
 
 /** The stored list. */
 export const find = (issuer: string) => first(findStatement, { issuer })
 
-/** The first list of an issuer; `undefined` when another worker was first. */
+/** Inserts the first list of an issuer; `undefined` when another worker was first. */
 export const insert = (crl: NewCrl) => first(insertStatement, crl)
 
-/** Stores a list over the one it was numbered after; `undefined` when that one is no longer stored. */
+/** Replaces the stored list that has the number `before`; `undefined` when that list is no longer stored. */
 export const replace = (crl: NewCrl, before: number) => first(replaceStatement, { ...crl, before })
 
-/** Raises the number and makes the list due; `undefined` when the number is not what it was, or not raised. */
+/** Raises the number and makes the list due; `undefined` when the stored number is not `before`, or not less. */
 export const raise = (issuer: string, change: { before: number; number: number; nextUpdate: number }) =>
   first(raiseStatement, { issuer, ...change })
 

@@ -24,7 +24,7 @@ const insertStatement = statement({
      VALUES (:issuer, :serial, :now, :reason, :notAfter) ON CONFLICT (issuer, serial) DO NOTHING`
 })
 
-// `revoked` are serial, time and reason, which is negative for none.
+// Each of `revoked` is serial, time and reason; a negative reason means none.
 const importStatement = statement({
   name: "revocation_import",
   params: { issuer: text(), revoked: rows },
@@ -53,7 +53,7 @@ const pruneStatement = statement({
   sql: ({ byEnd }) =>
     `DELETE FROM revocations WHERE (issuer, serial) IN (SELECT issuer, serial FROM revocations ${byEnd}
        WHERE issuer = :issuer AND not_after < :before AND +revoked_at < :listed LIMIT :limit)
-     RETURNING serial AS "serial"` // by its end, and not by when it was revoked, which is long ago for nearly all
+     RETURNING serial AS "serial"` // by the index of the end; `+` excludes the time of the revocation, which is long ago for nearly all rows
 })
 
 const countStatement = statement({
@@ -74,14 +74,14 @@ const issuersStatement = statement({
      ORDER BY 1`
 })
 
-/** Marks an order's certificate revoked; `undefined` when it was already, or there is none. */
+/** Marks an order's certificate as revoked; `undefined` when it is already revoked, or there is no certificate. */
 export const stampOrder = (stamp: {
   readonly id: OrderId
   readonly now: number
   readonly reason: number | undefined
 }) => first(stampStatement, stamp)
 
-/** Records a revocation; the first one of a serial stands. An unknown expiry is never pruned. */
+/** Records a revocation; the first one of a serial stays. A row with unknown expiry is never pruned. */
 export const insert = (row: {
   readonly issuer: string
   readonly serial: string
@@ -90,16 +90,16 @@ export const insert = (row: {
   readonly notAfter: number | undefined
 }) => run(insertStatement, row)
 
-/** Rows of a ledger: serial, epoch seconds, and a reason that is negative for none. */
+/** Inserts the rows of a ledger: serial, epoch seconds and reason; a negative reason means none. */
 export const insertAll = (
   issuer: string,
   revoked: ReadonlyArray<readonly [serial: string, revokedAt: number, reason: number]>
 ) => run(importStatement, { issuer, revoked })
 
-/** Revocations of an issuer by serial, from behind one. */
+/** Revocations of an issuer in the order of their serials, after a given one. */
 export const page = (issuer: string, after: string, limit: number) => all(pageStatement, { issuer, after, limit })
 
-/** Deletes up to `limit` rows that ended and were revoked before an epoch second each; answers how many. */
+/** Deletes up to `limit` rows that ended before `before` and were revoked before `listed`; answers how many. */
 export const prune = (
   issuer: string,
   ends: { readonly before: number; readonly listed: number; readonly limit: number }

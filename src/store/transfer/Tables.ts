@@ -14,7 +14,7 @@ const codecs = {
   uuid: nullable(uuid()),
   text: nullable(text()),
   bytes: nullable(printed(bytes, (value) => Buffer.from(value).toString("hex"), (hex) => Buffer.from(hex, "hex"))),
-  // Read and written as decimal text, which both engines take: a copy rounds nothing, whatever the size.
+  // Read and written as decimal text, which both engines accept: so a copy never rounds, whatever the size.
   int: nullable(text()),
   bool: nullable(printed(bool, String, (word) => word === "true"))
 } satisfies { readonly [kind: string]: Column<Canonical> }
@@ -22,13 +22,13 @@ const codecs = {
 /** What a column of a table holds. */
 type Kind = keyof typeof codecs
 
-/** A table as it is copied: by its key, every column. */
+/** A table to copy: its key and every column. */
 export interface Table {
   readonly name: string
   /** Columns of the primary key, in its order. */
   readonly key: ReadonlyArray<string>
   readonly columns: ReadonlyArray<readonly [name: string, kind: Kind]>
-  /** The key is numbered by the engine, which must go on behind the copied rows. */
+  /** The engine numbers the key, and must continue after the copied rows. */
   readonly isNumbered: boolean
 }
 
@@ -40,8 +40,8 @@ const table = (
 ): Table => ({ name, key: key.split(" "), columns: Object.entries(columns), ...more })
 
 /**
- * Every table of the schema, those first which others refer to. `schema_migrations` is not among them: each database
- * has its own.
+ * Every table of the schema. A table comes before those that refer to it. `schema_migrations` is not among them: each
+ * database has its own.
  */
 export const tables: ReadonlyArray<Table> = [
   table("eab_keys", "kid", {
@@ -237,7 +237,7 @@ const named = <A>({ name }: Table, column: string, convert: () => A): A => {
   }
 }
 
-/** A row in the order of the columns, read from a driver's, which has them as `c0`, `c1`, … */
+/** Decodes a driver's row, which has its columns as `c0`, `c1`, …, to values in the order of the columns. */
 export const decodeRow = (
   self: Table,
   raw: { readonly [column: string]: unknown },
@@ -245,14 +245,14 @@ export const decodeRow = (
 ): ReadonlyArray<Canonical> =>
   self.columns.map(([column, kind], index) => named(self, column, () => codecs[kind].decode(raw[`c${index}`], dialect)))
 
-/** What a driver takes for a row. */
+/** The parameters of a row for a driver. */
 export const encodeRow = (self: Table, row: ReadonlyArray<Canonical>, dialect: Dialect): ReadonlyArray<unknown> =>
   self.columns.map(([column, kind], index) => named(self, column, () => codecs[kind].encode(row[index], dialect)))
 
 const placeholders = (count: number, dialect: Dialect, from = 0): string =>
   Array.from({ length: count }, (_, index) => dialect === "postgres" ? `$${from + index + 1}` : "?").join(", ")
 
-/** Reads a page in the order of the key, from the begin or after the key given as parameters. */
+/** The SQL that reads a page in the order of the key, from the beginning or after the key given as parameters. */
 export const pageText = (self: Table, dialect: Dialect, limit: number, isFirst: boolean): string => {
   const columns = self.columns.map(([name, kind], index) =>
     `${kind === "int" ? `CAST(${name} AS TEXT)` : name} AS c${index}`
@@ -268,7 +268,7 @@ export const keyOf = (self: Table, row: ReadonlyArray<Canonical>, dialect: Diale
   return self.key.map((name) => encoded[self.columns.findIndex(([column]) => column === name)])
 }
 
-/** Inserts so many rows, given by all their values. */
+/** The SQL that inserts `rows` rows, with all their values as parameters. */
 export const insertText = (self: Table, dialect: Dialect, rows: number): string => {
   const columns = self.columns.map(([name]) => name)
   const overriding = self.isNumbered && dialect === "postgres" ? " OVERRIDING SYSTEM VALUE" : ""

@@ -8,7 +8,7 @@ import { runningSha256 } from "../../pki/Digest.ts"
 import type { Canonical, Table } from "./Tables.ts"
 import { decodeRow, encodeRow, insertText, keyOf, pageText, tables } from "./Tables.ts"
 
-/** The databases are not as a copy needs them, or the copy is not what was read. `detail` is a sentence. */
+/** The databases are not fit for a copy, or the copy differs from what was read. `detail` is a sentence. */
 export class TransferRefused extends Data.TaggedError("TransferRefused")<{
   readonly reason: "same" | "occupied" | "value" | "differs"
   readonly detail: string
@@ -18,7 +18,7 @@ export class TransferRefused extends Data.TaggedError("TransferRefused")<{
 export interface Copied {
   readonly table: string
   readonly rows: number
-  /** Hexadecimal SHA-256 over the rows in the order of their key: of each the JSON array of its values, and a newline. */
+  /** Hexadecimal SHA-256 over the rows in the order of their key; each is the JSON array of its values and a newline. */
   readonly sha256: string
 }
 
@@ -46,7 +46,7 @@ const query = (
   params: ReadonlyArray<unknown> = []
 ) => Effect.mapError(connection.execute(text, params, undefined), storageFailed(driver, statement))
 
-/** Runs `body` in a transaction of a connection of its own, which is kept when `body` succeeds. */
+/** Runs `body` in a transaction on a separate connection. The transaction is committed when `body` succeeds. */
 const within = <A>(
   driver: Driver,
   begin: (connection: Connection) => Effect.Effect<unknown, SqlError>,
@@ -65,7 +65,7 @@ const within = <A>(
 // One side may wait for the other longer than the service lets a transaction be idle.
 const waits = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
-/** Everything as it was at one moment. */
+/** Begins a transaction that sees everything as it was at one moment. */
 const beginReading = ({ dialect }: Driver) => (connection: Connection) =>
   dialect === "sqlite"
     ? connection.executeRaw("BEGIN", [])
@@ -74,7 +74,7 @@ const beginReading = ({ dialect }: Driver) => (connection: Connection) =>
       connection.executeRaw(waits, [])
     )
 
-/** Nobody else writes meanwhile. */
+/** Begins a transaction during which nobody else writes. */
 const beginWriting = (driver: Driver) => (connection: Connection) =>
   driver.dialect === "sqlite"
     ? driver.begin(connection)
@@ -89,7 +89,7 @@ const fileOf = (side: Side) =>
     ([row]) => String(row?.file ?? "")
   )
 
-/** Whether both are one database under whatever name: the same file, or a lock of one that the other meets. */
+/** Whether both are one database, even under different names: one file, or a lock of one side that blocks the other. */
 const isSame = Effect.fnUntraced(function*(from: Side, to: Side) {
   if (from.driver.dialect !== to.driver.dialect) return false
   if (from.driver.dialect === "sqlite") {
@@ -118,7 +118,7 @@ const refuseUnfit = Effect.fnUntraced(function*(from: Side, to: Side) {
   }
 })
 
-/** A transaction on each side, the source's as it was at one moment, over databases that are fit to be copied. */
+/** Runs `body` with a transaction on each side. It sees the source as it was at one moment, and refuses unfit databases. */
 const both = <A>(
   source: Driver,
   target: Driver,
@@ -149,7 +149,7 @@ const unusable = (cause: unknown) =>
     detail: `A value cannot be copied: ${cause instanceof Error ? cause.message : String(cause)}.`
   })
 
-/** Gives every page of a table to `use`, in the order of its key; answers what was read. */
+/** Passes every page of a table to `use`, in the order of its key; answers what was read. */
 const readAll = Effect.fnUntraced(function*(
   side: Side,
   table: Table,
@@ -199,7 +199,7 @@ const insertPage = Effect.fnUntraced(function*(
 
 const sequence = ({ key, name }: Table): string => `pg_get_serial_sequence('${name}', '${key[0]}')::regclass`
 
-/** The last number the engine gave out, which may be above the last row's. */
+/** The last number that the engine assigned, which may be larger than that of the last row. */
 const lastNumber = (side: Side, table: Table) =>
   Effect.map(
     query(
@@ -212,7 +212,7 @@ const lastNumber = (side: Side, table: Table) =>
     ([row]) => typeof row?.at === "string" ? BigInt(row.at) : undefined
   )
 
-/** Numbers go on where the source's do, so that none is given out twice over the life of the trail. */
+/** Continues the numbering of the source, so that no number is assigned twice during the life of the trail. */
 const goOnNumbering = Effect.fnUntraced(function*(from: Side, to: Side, table: Table) {
   const given = yield* lastNumber(from, table)
   const name = `number of ${table.name}`
@@ -227,7 +227,7 @@ const goOnNumbering = Effect.fnUntraced(function*(from: Side, to: Side, table: T
   }
 })
 
-/** Reads the table back: what the target holds must be what was read. */
+/** Reads the table back: the target must have exactly what was read from the source. */
 const verify = Effect.fnUntraced(function*(to: Side, table: Table, read: Copied) {
   const written = yield* readAll(to, table, () => Effect.void)
   if (written.rows === read.rows && written.sha256 === read.sha256) return
@@ -238,9 +238,9 @@ const verify = Effect.fnUntraced(function*(to: Side, table: Table, read: Copied)
 })
 
 /**
- * Copies every row of every table to an empty database with the same schema, reads the copy back and compares count and
- * digest, all in one transaction of the target: whatever ends it early, the target stays empty. A page of rows is in
- * memory at a time. `progress` hears of a table after each page.
+ * Copies every row of every table to an empty database with the same schema. Then it reads the copy back and compares count
+ * and digest. All this is one transaction of the target: if it ends early, the target stays empty. One page of rows is in
+ * memory at a time. `progress` is called for a table after each page.
  */
 export const copy = (
   source: Driver,

@@ -3,7 +3,7 @@ import { int, text } from "../../kernel/sql/Column.ts"
 import { all, first, run } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* Key authorizations of the relay's http01 strategy, for whoever serves them. */
+/* Key authorizations of the relay's http01 strategy, for the processes that serve them. */
 
 const putStatement = statement({
   name: "http01_token_put",
@@ -39,7 +39,7 @@ const sweepStatement = statement({
        (SELECT token FROM http01_tokens WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit) RETURNING token`
 })
 
-/** Keeps what a token is answered with, until an epoch second at the latest. */
+/** Stores the key authorization of a token, until an epoch second at the latest. */
 export const put = (row: {
   readonly token: string
   readonly keyAuthorization: string
@@ -47,11 +47,11 @@ export const put = (row: {
   readonly expiresAt: number
 }) => run(putStatement, row)
 
-/** What a token is answered with. */
+/** The key authorization of a token. */
 export const find = (token: string, now: number) =>
   Effect.map(first(findStatement, { token, now }), (row) => row?.keyAuthorization)
 
-/** Forgets a token. */
+/** Deletes a token. */
 export const remove = (token: string) => run(removeStatement, { token })
 
 /** Deletes up to `limit` tokens that have expired; answers how many. */

@@ -8,7 +8,7 @@ import { statement } from "../../kernel/sql/Statement.ts"
 import { orderColumns } from "../orders/Orders.ts"
 import type { UpstreamStatus } from "./UpstreamOrders.ts"
 
-/* Relayed orders as operators look at them: what the upstream made of them, beside what they are here. Never the CSR. */
+/* Relayed orders for operators: their state at the upstream, and their state here. The CSR is never shown. */
 
 const record = {
   orderId: uuid<OrderId>(),
@@ -33,10 +33,10 @@ const record = {
 /** A relayed order. Times are epoch seconds. */
 export type UpstreamOrderRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
 
-/** What a listing is narrowed by; an absent one does not narrow. */
+/** The filters of a listing; an absent filter excludes nothing. */
 export interface UpstreamOrderFilters {
   readonly profile?: string | undefined
-  /** At the upstream. */
+  /** The status at the upstream. */
   readonly status?: UpstreamStatus | undefined
 }
 
@@ -54,7 +54,7 @@ const filterNames = ["profile", "status"] as const
 const whereOf = (used: ReadonlyArray<keyof UpstreamOrderFilters>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
-// By id: version 7 ids are made in the order of time, and the key's index gives them so.
+// Sorted by id: version 7 ids follow the order of time, and the index of the key has that order.
 const pageStatement = perFilters(filterNames, (used) =>
   statement({
     name: "upstream_order_page",
@@ -87,7 +87,7 @@ export const search = (
   page: { readonly limit: number; readonly offset: number }
 ) => all(pageStatement(filters), { ...valuesOf(filters), ...page })
 
-/** How many match. */
+/** How many relayed orders match. */
 export const countMatches = (filters: UpstreamOrderFilters) =>
   Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
 

@@ -4,9 +4,9 @@ import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.
 import { all, first, run } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* What a relay knows of its orders at the upstream: one row for each order here, keyed by it. */
+/* What a relay knows about its orders at the upstream: one row for each order here, with that order's id as its key. */
 
-/** Where a relayed order is. */
+/** The status of a relayed order. */
 export type UpstreamStatus = "processing" | "valid" | "invalid"
 
 const insertStatement = statement({
@@ -135,17 +135,17 @@ export const insert = (row: {
 /** The row of an order. */
 export const find = (orderId: OrderId) => first(findStatement, { orderId })
 
-/** Stamps the first attempt; answers when that was, `undefined` when the relaying has ended. */
+/** Stores the time of the first attempt and answers it; `undefined` when the relaying has ended. */
 export const start = (orderId: OrderId, now: number) =>
   Effect.map(first(startStatement, { orderId, now }), (row) => row?.startedAt)
 
-/** Keeps how many times the upstream was asked to open an order without having said where it is. */
+/** Stores how many times the upstream was asked to open an order and did not tell its URL. */
 export const asked = (of: { readonly orderId: OrderId; readonly asks: number; readonly now: number }) =>
   run(askedStatement, of)
 
 /**
- * Keeps the order the upstream has opened; a URL that is kept already stays. Answers whether it was kept: a URL is one order's,
- * and of two that would write it at once one fails.
+ * Stores the order that the upstream has opened; a URL that is already stored stays. Answers whether the URL was stored:
+ * it belongs to one order only, and of two concurrent writes of it one fails.
  */
 export const opened = (of: {
   readonly orderId: OrderId
@@ -154,11 +154,11 @@ export const opened = (of: {
   readonly now: number
 }) => Effect.map(first(openedStatement, of), (kept) => kept !== undefined)
 
-/** Keeps where the certificate is. */
+/** Stores the URL of the certificate. */
 export const issued = (of: { readonly orderId: OrderId; readonly certificateUrl: string; readonly now: number }) =>
   run(issuedStatement, of)
 
-/** Ends the relaying; `error` is the upstream's own text, or why it was given up. */
+/** Ends the relaying; `error` is the upstream's own text, or why the order was given up. */
 export const end = (of: {
   readonly orderId: OrderId
   readonly status: Exclude<UpstreamStatus, "processing">
@@ -166,7 +166,7 @@ export const end = (of: {
   readonly now: number
 }) => run(endStatement, { ...of, error: of.error?.slice(0, longestError) })
 
-/** Of URLs of upstream orders, those that some order here has. */
+/** Which of these URLs of upstream orders belong to an order here. */
 export const claimed = (urls: ReadonlyArray<string>) =>
   Effect.map(
     all(claimedStatement, { urls: urls.map((url) => [url] as const) }),
