@@ -4,7 +4,7 @@ const rowsPerMinute = 10
 const minuteMillis = 60_000
 
 /**
- * How many rows an outsider can still cause this process to write (docs/decisions/audit-rows.md, "Rows that outsiders
+ * Limits how many rows outsiders can cause this process to write (docs/decisions/audit-rows.md, "Rows that outsiders
  * cause").
  */
 export class AuditAllowance extends Context.Tag("acme/services/audit/AuditAllowance")<AuditAllowance, {

@@ -5,8 +5,8 @@ import { importSpki } from "../../pki/jose/Jwk.ts"
 const capacity = 10_000
 
 /**
- * Imported account keys, the least recently used dropped beyond 10 000: importing a key costs twice what verifying with it
- * does (docs/decisions/x509.md). A key never changes, so nothing here can be stale.
+ * A cache of imported account keys. Beyond 10 000 it drops the least recently used one. Importing a key costs twice as much
+ * as verifying with it (docs/decisions/x509.md). A key never changes, so no entry can be stale.
  */
 export class AccountKeys extends Context.Tag("acme/services/keys/AccountKeys")<AccountKeys, {
   /** The key of a stored DER SubjectPublicKeyInfo. */

@@ -3,13 +3,13 @@ import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
 import { sha1, sha256 } from "../../pki/Digest.ts"
 import { keyWeakness, modulusOf } from "../../pki/keys/KeyWeakness.ts"
 
-/** Why nobody gets anything for a key: `detail` is a sentence for the client. */
+/** Why the service refuses a key. `detail` is a sentence for the client. */
 export interface KeyFault {
   readonly reason: "weak_key" | "blocked_key"
   readonly detail: string
 }
 
-/** A list of keys that cannot be used. */
+/** A list of refused keys could not be read. */
 export class KeyListUnusable
   extends Data.TaggedError("KeyListUnusable")<{ readonly path: string; readonly detail: string }> {
   override get message(): string {
@@ -24,11 +24,11 @@ const linesInOneGo = 20_000
 /** SHA-256 of a SubjectPublicKeyInfo, or the second half of Debian's SHA-1 of a modulus. */
 const entry = /^(?:[0-9a-f]{64}|[0-9a-f]{20})$/
 
-/** What a list of Debian's names an RSA key by. */
+/** The entry for an RSA key in one of Debian's lists. */
 const debianName = (modulus: Uint8Array): string =>
   sha1(`Modulus=${Buffer.from(modulus).toString("hex").toUpperCase().replace(/^0+/, "")}\n`).slice(20)
 
-// A list of some hundred thousand keys is read while requests are answered.
+// Lets other fibers run: a list of some hundred thousand keys is read while requests are answered.
 const others = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
@@ -49,14 +49,14 @@ const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
 })
 
 /**
- * The judgement of every public key that comes in, an account's or a certificate's: whether it is weak in itself, or on a
- * list of the operator's. What takes long is done once for each key.
+ * Judges every public key that comes in, of an account or a certificate: whether it is weak, or on a list of the operator.
+ * The slow part is done once for each key.
  */
 export class PublicKeys extends Context.Tag("acme/services/keys/PublicKeys")<PublicKeys, {
-  /** Of a well-formed DER SubjectPublicKeyInfo in its one encoding. */
+  /** Takes a well-formed SubjectPublicKeyInfo in its one DER encoding. */
   readonly faultOf: (spki: Uint8Array) => Effect.Effect<KeyFault | undefined>
 }>() {
-  /** With lists of bad keys. */
+  /** `paths` are files with lists of refused keys. */
   static readonly layer = (paths: ReadonlyArray<string>): Layer.Layer<PublicKeys, KeyListUnusable> =>
     Layer.effect(
       this,

@@ -4,20 +4,20 @@ import { Database, transaction } from "../../kernel/sql/Database.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import * as nonces from "../../store/Nonces.ts"
 
-/** What became of a nonce that was presented. */
+/** The outcome for a nonce that a client presented. */
 export type Spent = "fresh" | "unknown" | "expired"
 
 /**
- * Replay protection (RFC 8555 section 6.5). Every nonce is a row; spending one is a conditional delete whose rows decide
- * the race, between processes too. Rows are written in batches ahead of need and deleted together with whatever else
- * waits, because a commit of their own would cost more than the rest of many a request.
+ * Replay protection (RFC 8555 section 6.5). Every nonce is a row. Spending a nonce is a conditional delete, whose result
+ * decides every race, also between processes. Rows are inserted in batches in advance, and deleted together with those of
+ * other waiting requests. A separate commit would cost more than the rest of many requests.
  */
 export class Nonces extends Context.Tag("acme/services/nonce/Nonces")<Nonces, {
   /** A stored nonce that stays fresh for at least nine tenths of its life; `undefined` when none could be stored. */
   readonly issue: Effect.Effect<string | undefined>
   readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
 }>() {
-  /** `ttlSeconds` is `nonce.ttl_seconds` as it is when a nonce is handed out or spent. */
+  /** `ttlSeconds` is the `nonce.ttl_seconds` in force when a nonce is handed out or spent. */
   static readonly layer = (options: {
     readonly ttlSeconds: () => number
   }): Layer.Layer<Nonces, never, Database | Entropy> => Layer.scoped(this, make(options.ttlSeconds))
@@ -58,8 +58,8 @@ const make = (ttlSeconds: () => number) =>
     }).pipe(Effect.provideService(Database, database))
 
     /**
-     * Starts a refill, or joins the one under way; answers whether it could be stored. It outlives the request that
-     * asked for it.
+     * Starts a refill, or joins the one in progress; answers whether its nonces could be stored. The refill outlives the
+     * request that started it.
      */
     const refill = Effect.suspend(() => {
       if (refilling !== undefined) return Deferred.await(refilling)
@@ -80,7 +80,7 @@ const make = (ttlSeconds: () => number) =>
       return undefined
     })
 
-    // More may wait than one batch has for: whoever comes away empty-handed joins the next refill.
+    // More requests may wait than one batch has nonces for: a request without a nonce joins the next refill.
     const refillAndTake: Effect.Effect<string | undefined> = Effect.flatMap(refill, (stored) =>
       stored
         ? Effect.flatMap(take, (value) => value === undefined ? refillAndTake : Effect.succeed(value))
@@ -98,8 +98,8 @@ const make = (ttlSeconds: () => number) =>
       found === undefined ? "unknown" : found.createdAt + ttlSeconds() < Math.floor(now / 1000) ? "expired" : "fresh"
 
     /**
-     * Takes whoever waits by the time the statement runs: on SQLite the end of this turn of the event loop, on PostgreSQL
-     * now. Of a nonce presented twice in a batch the first has the row; it is gone for the second.
+     * Spends the nonces of all requests that wait when the statement runs: on SQLite at the end of this turn of the event
+     * loop, on PostgreSQL now. If a batch has a nonce twice, the first request gets the row, and the second finds none.
      */
     const consumeWaiting = () => {
       const group: Array<Waiting> = []
@@ -108,7 +108,7 @@ const make = (ttlSeconds: () => number) =>
         gather()
         return nonces.consume([...new Set(group.map(({ nonce }) => nonce))])
       })
-      // A batch may meet another process's, or the sweep, at the same rows in another order.
+      // A batch of another process, or the sweep, may lock the same rows in another order.
       const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
       return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : patient, {
         onFailure: (cause) => {

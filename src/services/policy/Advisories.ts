@@ -16,7 +16,7 @@ const acceptsAnyCertificate = ({ ipam }: ProfileConfig): boolean =>
   (ipam.backend === "netbox" && ipam.netbox.insecure_skip_verify) ||
   (ipam.backend === "phpipam" && ipam.phpipam.insecure_skip_verify)
 
-/** What an operator should know about the policies in force, once at start. */
+/** Logs what an operator should know about the policies in force, once at start. */
 export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<void> =>
   Effect.gen(function*() {
     for (const profile of profiles) {

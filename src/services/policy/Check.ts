@@ -8,7 +8,7 @@ export interface NamedIdentifier {
   readonly value: string
 }
 
-/** What the checks of the connection stage are asked about. */
+/** The question to the checks of the connection stage. */
 export interface ConnectionQuestion {
   readonly stage: "connection"
   /** `undefined` while the address is not known. */
@@ -25,28 +25,28 @@ export interface Credential {
   readonly status: "active" | "revoked"
 }
 
-/** What the checks of the identifiers stage are asked about. */
+/** The question to the checks of the identifiers stage. */
 export interface IdentifiersQuestion {
   readonly stage: "identifiers"
   readonly client: Comparable | undefined
   readonly accountId: string
   readonly at: "newOrder" | "CSR"
   readonly identifiers: ReadonlyArray<NamedIdentifier>
-  /** The credential that bound the account, if there is one still; asked for by eab checks alone. */
+  /** The credential that bound the account, if it still exists. Only eab checks run this effect. */
   readonly credential: Effect.Effect<Credential | undefined, { readonly message: string }>
 }
 
 export type Question = ConnectionQuestion | IdentifiersQuestion
 
-/** What a check says. `reason` may be shown to the client, `error` may not. */
+/** The answer of a check. `reason` may be shown to the client, `error` may not. */
 export type CheckAnswer =
   | { readonly verdict: "pass" }
   | {
     readonly verdict: "fail"
     readonly reason: string
-    /** The names it refused, where it is about names. */
+    /** The refused names, if the check is about names. */
     readonly identifiers: ReadonlyArray<NamedIdentifier>
-    /** The reason up to the names, for an answer about each of them. */
+    /** The part of the reason before the names, for an answer about each name. */
     readonly words: string | undefined
   }
   | { readonly verdict: "undecided"; readonly error: string }
@@ -55,7 +55,7 @@ export const passed: CheckAnswer = { verdict: "pass" }
 
 export const refused = (reason: string): CheckAnswer => ({ verdict: "fail", reason, identifiers: [], words: undefined })
 
-/** Refuses names: `words` go in front of them. */
+/** Refuses names. The reason is `words`, then the names. */
 export const refusedNames = (words: string, identifiers: ReadonlyArray<NamedIdentifier>): CheckAnswer => ({
   verdict: "fail",
   reason: `${words}${identifiers.map(({ value }) => value).join(", ")}`,
@@ -65,7 +65,7 @@ export const refusedNames = (words: string, identifiers: ReadonlyArray<NamedIden
 
 export const undecided = (error: string): CheckAnswer => ({ verdict: "undecided", error })
 
-/** A check in force. What needs nothing of the world is answered without an effect: fifty of them cost next to nothing. */
+/** A check in force. A check that needs no I/O answers without an effect: fifty of them cost almost nothing. */
 export type Check =
   | { readonly _tag: "Instant"; readonly ask: (question: Question) => CheckAnswer }
   | { readonly _tag: "Looking"; readonly ask: (question: Question) => Effect.Effect<CheckAnswer> }

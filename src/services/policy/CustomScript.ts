@@ -5,12 +5,12 @@ import type { Turns } from "../../kernel/net/Turns.ts"
 import type { Check, CheckAnswer, CheckConfig, Question } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"
 
-/** Bytes of a script's standard output and standard error that are read, each. */
+/** How many bytes are read from each of a script's standard output and standard error. */
 export const maxScriptOutput = 1_048_576
 
 const usualTimeout = 5000
 
-/** Where filter scripts are run, and their turns. */
+/** What runs the filter scripts, and the turns for which they wait. */
 export interface ScriptHost {
   readonly scripts: Scripts["Type"]
   readonly turns: Turns
@@ -45,7 +45,7 @@ const document = (question: Question): string => {
 const judge = (outcome: ScriptOutcome): CheckAnswer =>
   outcome.exit === 0 ? passed : refused(wordsOf(outcome) ?? "refused by a script")
 
-/** `custom`: a program's exit code. */
+/** `custom`: the exit code of a program is the verdict. */
 export const customScript = (name: string, config: CheckConfig, { scripts, turns }: ScriptHost): Check => ({
   _tag: "Looking",
   ask: (question) =>

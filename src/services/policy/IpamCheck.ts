@@ -16,7 +16,7 @@ const judge = (wanted: ReadonlyArray<NamedIdentifier>) => (names: ReadonlyArray<
   return foreign.length === 0 ? passed : refusedNames("address is not associated with ", foreign)
 }
 
-/** `ipam`: every name of type dns is written down for the client's address. */
+/** `ipam`: the inventory must have every name of type dns for the client's address. */
 export const ipamCheck = ({ backend, timeout_ms }: ProfileConfig["ipam"], inventory: Inventory): Check => ({
   _tag: "Looking",
   ask: (question) => {

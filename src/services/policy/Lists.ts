@@ -8,7 +8,7 @@ export interface List {
   readonly matches: Matches
 }
 
-// Entries that do not compile have been refused with the configuration.
+// A configuration with entries that do not compile has already been refused.
 const compiled = (entries: ReadonlyArray<string>, compile: (entry: string) => Compiled): ReadonlyArray<Matches> =>
   entries.flatMap((entry) => {
     const { fault, matches } = { matches: undefined, ...compile(entry) }

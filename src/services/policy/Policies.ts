@@ -27,17 +27,17 @@ import { decide } from "./Policy.ts"
 import type { Forward } from "./ReverseDns.ts"
 import { cachedForward, reverseDns } from "./ReverseDns.ts"
 
-/** Filter scripts of one process at once. */
+/** How many filter scripts of one process run at once. */
 const maxScripts = 16
 
-/** What checks look at the world with. */
+/** The services with which checks reach other hosts and programs. */
 interface World extends ScriptHost {
   readonly resolver: Resolver["Type"]
   readonly forward: Forward
   readonly web: JsonGet["Type"]
 }
 
-/** A rule with the stages it applies at, as long as the configuration has been accepted. */
+/** A rule of an accepted configuration, with the stages at which it applies. */
 export interface PlacedRule extends Rule {
   readonly stages: ReadonlyArray<Stage>
   readonly names: ReadonlyArray<string>
@@ -54,7 +54,7 @@ export const rulesOf = ({ check, rule, rules }: ProfileConfig["filter"]): Readon
     return [{ name, when, then: config.then, mode: config.mode, message: config.message, stages, names }]
   })
 
-/** Where a configured check is asked. */
+/** The stages at which a configured check is asked. */
 export const stagesOfCheck = (check: CheckConfig | undefined): ReadonlyArray<Stage> =>
   check === undefined || check.type === "" ? [] : stagesOf(check.type, check.stages)
 
@@ -122,7 +122,7 @@ export class Policies extends Context.Tag("acme/services/policy/Policies")<Polic
   /** The policy of a profile; `undefined` when it filters nothing. */
   readonly of: (profile: string) => Policy | undefined
 }>() {
-  /** Builds the policy of every profile that has rules, and nothing else of it. */
+  /** Builds the policies of the profiles that have rules, with only the checks that those rules name. */
   static readonly layer = (
     profiles: ReadonlyArray<ProfileConfig>
   ): Layer.Layer<Policies, FileUnreadable, JsonGet | Resolver | Scripts> =>

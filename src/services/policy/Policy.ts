@@ -8,9 +8,9 @@ import type { Check, CheckAnswer, ConnectionQuestion, IdentifiersQuestion, Named
 interface Decided {
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
-  /** What was asked on the way, by check and in order. */
+  /** The answers of the checks that were asked, by check and in order. */
   readonly asked: ReadonlyMap<string, CheckAnswer>
-  /** The rule that decided, or might have. */
+  /** The rule that decided, or might have decided. */
   readonly rule: string | undefined
 }
 
@@ -22,11 +22,11 @@ export interface Denied extends Decided {
   readonly _tag: "Denied"
   /** The first check that failed. */
   readonly check: string | undefined
-  /** For the client. */
+  /** Message for the client. */
   readonly detail: string
-  /** The names that check refused, where it is about names. */
+  /** The names that the check refused, if it is about names. */
   readonly identifiers: ReadonlyArray<NamedIdentifier>
-  /** For the client about one of these names. */
+  /** Message for the client about one of these names. */
   readonly detailOf: (name: string) => string
 }
 
@@ -34,11 +34,11 @@ export interface Undecided extends Decided {
   readonly _tag: "Undecided"
   /** The check that could not be decided. */
   readonly check: string | undefined
-  /** For the log alone. */
+  /** For the log only. */
   readonly error: string
 }
 
-/** What a stage of a policy comes to. */
+/** The decision of one stage of a policy. */
 export type Decision = Allowed | Denied | Undecided
 
 /** One stage of a policy: the rules that apply there, at least one, and the checks they name. */
@@ -48,11 +48,11 @@ export interface StagePolicy {
   readonly checks: ReadonlyMap<string, Check>
 }
 
-/** The policy of one profile. A stage that no rule applies to is absent, and allows. */
+/** The policy of one profile. A stage at which no rule applies is absent, and allows everything. */
 export interface Policy {
   readonly connection: ((question: ConnectionQuestion) => Effect.Effect<Decision>) | undefined
   readonly identifiers: ((question: IdentifiersQuestion) => Effect.Effect<Decision>) | undefined
-  /** Whether names are handed to a script, so that none may hold a comma or a control character. */
+  /** Whether names are passed to a script, so that no name may contain a comma or a control character. */
   readonly hasScriptsForNames: boolean
 }
 
@@ -76,7 +76,7 @@ const asDecision = (
     if (given.verdict !== "fail") continue
     const { identifiers, reason, words } = given
     const detail = message ?? reason
-    // The reason lists all the names, and would do so in an answer about each of them.
+    // The reason lists all the names, but an answer about one name must not.
     const detailOf = (name: string) => message === undefined && words !== undefined ? `${words}${name}` : detail
     return { _tag: "Denied", ...decided, check, detail, identifiers, detailOf }
   }
@@ -85,8 +85,8 @@ const asDecision = (
 }
 
 /**
- * Asks a stage. The rules are judged again with each verdict that has to be waited for, so that the judging itself is a
- * plain function; a check is asked at most once.
+ * Decides a stage. The rules are judged again after each verdict that has to be waited for, so that the judging itself is a
+ * plain function. A check is asked at most once.
  */
 export const decide = (stage: StagePolicy, question: Question): Effect.Effect<Decision> =>
   Effect.suspend(() => {

@@ -15,10 +15,10 @@ const usualTimeout = 2000
 const nameless = refused("the client address has no name that counts")
 const denied = refused("the client address has a name that is not allowed")
 
-/** Addresses of names, of one family, for as long as their records say and at most 300 s. */
+/** The addresses of a name, of one family; valid for as long as their records say, and at most 300 s. */
 export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
 
-/** A cache of its own: nothing else of the service keeps answers of the DNS. PTR answers come without their TTL. */
+/** A separate cache: no other part of the service keeps answers of the DNS. PTR answers come without their TTL. */
 export const cachedForward = (resolver: Resolver["Type"]): Forward => {
   const cache = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<IpAddress> }>()
   return Effect.fnUntraced(function*(name, family) {
@@ -35,7 +35,7 @@ export const cachedForward = (resolver: Resolver["Type"]): Forward => {
   })
 }
 
-/** `reverse_dns`: names the client's address has in the DNS. */
+/** `reverse_dns`: the names of the client's address in the DNS. */
 export const reverseDns = (config: CheckConfig, resolver: Resolver["Type"], forward: Forward): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const timeout = config.timeout_ms ?? usualTimeout

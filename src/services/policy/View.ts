@@ -3,12 +3,12 @@ import type { Stage } from "../../domain/policy/Stage.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { rulesOf, stagesOfCheck } from "./Policies.ts"
 
-/** A profile's policy as the API and `filter show` answer it. */
+/** A profile's policy in the form that the API and `filter show` answer. */
 export interface PolicyView {
   readonly profile: string
   /** Whether anything is filtered. */
   readonly active: boolean
-  /** What happens where rules apply and none decides; absent while nothing is filtered. */
+  /** The answer when rules apply but none decides; absent while nothing is filtered. */
   readonly default?: "allow" | "deny"
   readonly checks: ReadonlyArray<
     { readonly name: string; readonly type: string; readonly stages: ReadonlyArray<Stage> }

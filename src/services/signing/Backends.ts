@@ -16,7 +16,7 @@ import type { CrlIssuer, Signer } from "./Signer.ts"
 import { ProfileNotMounted, Signers } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 
-/** A profile as far as signing concerns it. */
+/** The part of a profile that concerns signing. */
 export interface SigningProfile {
   readonly name: string
   readonly signer: {
@@ -31,7 +31,7 @@ export interface SigningProfile {
 export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly profile: string
   readonly detail: string
-  /** It may go better another time: a file that could not be written, an upstream that does not answer. */
+  /** A later attempt may succeed: a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
 }> {
   override get message(): string {
@@ -39,7 +39,7 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   }
 }
 
-/** What backends reach the world with. */
+/** The services with which backends reach other hosts and programs. */
 type Needs = Entropy | Scripts | Web | DnsUpdate
 
 const made = ({ name, signer }: SigningProfile): Effect.Effect<Signer, AccountUnusable | CaFilesUnusable, Needs> =>
@@ -56,9 +56,9 @@ const backendOf = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusab
   )
 
 /**
- * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Those of `before` whose
- * section has not changed are used again as they are, unless `outbound` has changed, the sections that say how the world is
- * reached (docs/decisions/process.md, "Reload").
+ * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Backends of `before` whose
+ * section has not changed are used again as they are. The exception is a change of `outbound`, the sections that say how
+ * other hosts are reached (docs/decisions/process.md, "Reload").
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,

@@ -11,7 +11,7 @@ import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
 import { loadCa } from "../../pki/x509/CaMaterial.ts"
 import { serialFrom } from "../../pki/x509/Leaf.ts"
 
-/** `signer.local_ca` as far as it is about files. */
+/** The part of `signer.local_ca` that is about files. */
 export interface CaFileSettings {
   readonly cert_path: string
   readonly key_path: string
@@ -27,8 +27,8 @@ export interface CaFileSettings {
 }
 
 /**
- * The CA of a profile cannot be used. `detail` is a sentence naming the file and what is wrong with it; `mayPass`
- * says that nothing is, but that the host did not let it be made.
+ * The CA of a profile cannot be used. `detail` is a sentence that names the file and what is wrong with it. `mayPass` means
+ * that nothing is wrong with the files: the host did not allow the service to make them.
  */
 export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly detail: string
@@ -58,11 +58,11 @@ const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
   locality: subject.locality
 })
 
-/** Whether a CA is a root of somebody else's: self-signed, under another name than a generated one would have. */
+/** Whether a CA is a root that was not generated here: self-signed, with another name than a generated one would have. */
 export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolean =>
   ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
 
-/** Writes a new CA where neither file exists; answers whether it did. A lone file is refused, never replaced. */
+/** Writes a new CA if neither file exists; answers whether it did. If only one exists, it is refused, never replaced. */
 export const generateIfAbsent = (
   settings: CaFileSettings
 ): Effect.Effect<boolean, CaFilesUnusable, Entropy> =>
@@ -87,7 +87,7 @@ export const generateIfAbsent = (
       serial: serialFrom(yield* entropy.bytes(16))
     }).pipe(Effect.mapError((error) => unusable(`signer.local_ca: the CA cannot be generated: ${error._tag}.`)))
     const suffix = yield* entropy.token
-    // The certificate appears last: a crash leaves a key alone, which the next start refuses rather than replaces.
+    // The certificate is written last: a crash leaves only a key, which the next start refuses and does not replace.
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }

@@ -6,12 +6,12 @@ import { CsrRejected, SigningFailed } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 import { ask, badCsrExit } from "./SignerScript.ts"
 
-// Of what revoke prints, the line that tells why it failed is all that is looked at.
+// Of the output of revoke, only the line that tells why it failed is used.
 const maxIgnoredBytes = 65_536
 
 const base64 = (der: Uint8Array): string => Buffer.from(der).toString("base64")
 
-/** Signs and revokes with a program of the operator's. */
+/** Signs and revokes with a program of the operator. */
 export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, never, Scripts> =>
   Effect.map(Scripts, (scripts) => ({
     issue: (request) =>

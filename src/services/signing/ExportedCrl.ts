@@ -7,7 +7,7 @@ import type { CrlIssuer } from "./Signer.ts"
 
 const largest = 512 * 1024 * 1024
 
-/** The number of the list a CA has exported; undefined where there is none, or one of another CA. */
+/** The number of the list that a CA has exported; undefined when there is no list, or it is the list of another CA. */
 export const exportedNumber = (crl: CrlIssuer): Effect.Effect<number | undefined> =>
   Effect.map(Effect.either(readTextFile(crl.path, largest)), (file) => {
     const blocks = Either.flatMap(file, ({ text }) => splitPem(text, "nothing"))

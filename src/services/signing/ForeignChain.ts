@@ -7,10 +7,10 @@ import { serialText } from "../../pki/x509/Serial.ts"
 import type { Issued, IssueRequest } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
 
-/** Bytes a chain may have. */
+/** The greatest size of a chain, in bytes. */
 export const maxChainBytes = 65_536
 
-/** A chain somebody else made, held against what was asked for (docs/decisions/keys-and-chains.md). */
+/** Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). */
 export const accept = (chain: string, request: IssueRequest): Effect.Effect<Issued, SigningFailed> =>
   Effect.gen(function*() {
     const { csr, names, orderId } = request

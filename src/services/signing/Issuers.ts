@@ -8,15 +8,15 @@ import type { SigningProfile } from "./Backends.ts"
 import { ProfileUnusable } from "./Backends.ts"
 import { ledgerPathOf } from "./Ledger.ts"
 
-/** The CA a profile signs with, as everybody may know it. */
+/** The public facts of the CA with which a profile signs. */
 export interface Issuer {
   /** Lower-case hexadecimal SHA-256 of its SubjectPublicKeyInfo. */
   readonly id: string
-  /** The certificate leaves are signed with, DER. */
+  /** The CA certificate that issues the leaves, DER. */
   readonly certificate: Uint8Array
   /** The trust anchor, PEM: the last certificate of the file. */
   readonly anchorPem: string
-  /** Where an old ledger of revocations may lie. */
+  /** The path at which an old ledger of revocations may exist. */
   readonly ledgerPath: string
   /** Its name, most specific part last. */
   readonly subject: string
@@ -28,15 +28,15 @@ export interface Issuer {
   readonly notAfter: number
 }
 
-/** The public side of the local CAs of the mounted profiles: certificates alone, in every process that serves. */
+/** The public side of the local CAs of the mounted profiles: only certificates, in every process that serves. */
 export class Issuers extends Context.Tag("acme/services/signing/Issuers")<Issuers, {
   readonly of: (profile: string) => Issuer | undefined
-  /** Each CA once, by the text of its `signer` section: what the next configuration may go on using. */
+  /** Each CA once, by the text of its `signer` section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Issuer>
 }>() {
   /**
-   * Reads the certificates once; a profile whose certificate is absent or unreadable is refused. Those of `before` whose
-   * section has not changed stay what they are, like the backends that sign with them.
+   * Reads the certificates once; a profile whose certificate is absent or unreadable is refused. CAs of `before` whose
+   * section has not changed stay as they are, like the backends that sign with them.
    */
   static readonly layer = (
     profiles: ReadonlyArray<SigningProfile>,

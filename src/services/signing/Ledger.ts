@@ -11,7 +11,7 @@ export interface LedgerEntry {
   readonly reason: number | undefined
 }
 
-/** The ledger is there and cannot be read. */
+/** The ledger exists but cannot be read. */
 export class LedgerUnusable extends Data.TaggedError("LedgerUnusable")<{
   readonly path: string
   readonly detail: string
@@ -26,7 +26,7 @@ export const ledgerPathOf = (crlPath: string): string => `${crlPath.replace(/\.[
 
 const largest = 64 * 1024 * 1024
 
-const lastSecond = 253_402_300_799 // of the year 9999, the last a list can state
+const lastSecond = 253_402_300_799 // of the year 9999, the latest time that a list can state
 
 const Entry = Schema.Struct({
   serial: Schema.String.pipe(Schema.pattern(/^[0-9a-fA-F]{1,64}$/)),
@@ -56,7 +56,7 @@ const parse = (text: string): Either.Either<ReadonlyArray<LedgerEntry>, string> 
     return entries
   })
 
-/** Reads the ledger: `undefined` when there is none; one bad entry fails the whole and is named by its index. */
+/** Reads the ledger; `undefined` when there is none. One bad entry fails the whole ledger, and its index is named. */
 export const readLedger = (path: string): Effect.Effect<ReadonlyArray<LedgerEntry> | undefined, LedgerUnusable> =>
   readTextFile(path, largest).pipe(
     Effect.map(({ text }) => text),

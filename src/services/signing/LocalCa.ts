@@ -27,8 +27,8 @@ const daySeconds = 86_400
 const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
 
 /**
- * Signs with a locally held key (docs/decisions/local-ca.md), and makes the CA first when it does not exist. Whatever
- * belongs to the issuer is encoded once; a leaf is read back and linted before it is handed out.
+ * Signs with a locally held key (docs/decisions/local-ca.md), and makes the CA first when it does not exist. The parts of a
+ * leaf that belong to the issuer are encoded once. A leaf is read back and linted before it is handed out.
  */
 export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
@@ -102,7 +102,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         return yield* new SigningFailed({ cause: "lint_failed", detail: `the leaf failed the check ${check}` })
       }
       const chain = encodePem("CERTIFICATE", der) + ca.chainPem
-      // A client may ask for a certificate that begins later; that it is not valid yet is then no fault.
+      // A client may ask for a certificate that begins later; then it is not a fault that the leaf is not valid yet.
       const fault = checkChain(chain, {
         spki: csr.spki,
         names,

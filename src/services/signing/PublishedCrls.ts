@@ -6,11 +6,11 @@ import * as crls from "../../store/revocation/Crls.ts"
 
 const staleEveryMillis = 3_600_000
 
-/** The stored revocation lists as this process serves them: a list is read again only when another one is stored. */
+/** The stored revocation lists that this process serves: a list is read again only after another one was stored. */
 export class PublishedCrls extends Context.Tag("acme/services/signing/PublishedCrls")<PublishedCrls, {
   /**
-   * The DER list of an issuer, even past its next update, which is then logged, at most once an hour; `undefined` while
-   * no worker has signed one.
+   * The DER list of an issuer; `undefined` while no worker has signed one. A list past its next update is answered too, and
+   * this is logged at most once an hour.
    */
   readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed>
 }>() {

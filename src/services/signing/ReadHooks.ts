@@ -8,7 +8,7 @@ import type { SigningProfile } from "./Backends.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 import { ask, HookFailed } from "./SignerScript.ts"
 
-/** When to renew a certificate, as the operator's signer says. Times are epoch seconds, the end after the start. */
+/** When to renew a certificate, according to the operator's signer. Times are epoch seconds, the end after the start. */
 export interface SuggestedWindow {
   readonly start: number
   readonly end: number
@@ -16,9 +16,9 @@ export interface SuggestedWindow {
   readonly explanationUrl: string | undefined
 }
 
-/** Hooks of all profiles that run at once in one process. */
+/** How many hooks of all profiles run at once in one process. */
 const maxRunning = 4
-/** How long an answer is handed on, and how long a failure is, lest every request start a program. */
+/** How long an answer and a failure are used again, so that not every request starts a program. */
 const answerLife = "1 minute"
 const failureLife = "5 seconds"
 const maxCrlBytes = 16 * 1_048_576
@@ -30,7 +30,7 @@ const isWebUrl = (text: string): boolean => {
   return url !== undefined && /^https?:$/.test(url.protocol)
 }
 
-/** Nothing, `<start> <end>`, or these and a URL. */
+/** Reads empty output, `<start> <end>`, or these two and a URL. */
 const readWindow = (printed: string): Either.Either<SuggestedWindow | undefined, string> => {
   const words = printed.split(/\s+/).filter((word) => word !== "")
   if (words.length === 0) return Either.right(undefined)
@@ -77,7 +77,7 @@ const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Turn
         )
     })
     const scope = yield* Effect.scope
-    // A cache whose first asker goes away interrupts all who wait with it: nobody's own fiber runs the program.
+    // If the first fiber that asks a cache is interrupted, all who wait with it are too: so a separate fiber runs the program.
     const apart = <A, E>(asked: Effect.Effect<A, E>) => Effect.flatMap(Effect.forkIn(asked, scope), Fiber.join)
     return {
       crl: settings.supports_crl ? apart(crls.get("crl")) : Effect.succeed(undefined),
@@ -89,16 +89,16 @@ const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Turn
   })
 
 /**
- * What the operator's signer is asked while a client waits (hooks crl and renewal_info of `signer.custom`), in the process
- * that answers. Whoever asks the same at the same time waits for one run.
+ * The questions to the operator's signer while a client waits (hooks crl and renewal_info of `signer.custom`). They run in
+ * the process that answers the client. Equal questions at the same time wait for one run.
  */
 export class ReadHooks extends Context.Tag("acme/services/signing/ReadHooks")<ReadHooks, {
-  /** DER of the revocation list; `undefined` where there is none to be had. */
+  /** DER of the revocation list; `undefined` when the signer has none. */
   readonly crl: (profile: string) => Effect.Effect<Uint8Array | undefined, HookFailed>
-  /** `undefined` where the signer has no opinion. Takes the DER of the leaf. */
+  /** Takes the DER of the leaf; `undefined` when the signer suggests nothing. */
   readonly window: (profile: string, leaf: Uint8Array) => Effect.Effect<SuggestedWindow | undefined, HookFailed>
 }>() {
-  /** Of the profiles whose signer is a script; every other one has no answers. */
+  /** The hooks of the profiles whose signer is a script; every other profile has no answers. */
   static readonly layer = (profiles: ReadonlyArray<SigningProfile>): Layer.Layer<ReadHooks, never, Scripts> =>
     Layer.scoped(
       this,

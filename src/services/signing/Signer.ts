@@ -6,11 +6,11 @@ import type { Csr } from "../../pki/x509/Csr.ts"
 import type { TokenStore } from "./relay/Strategy.ts"
 import type { Keeper, StoredUpstreamOrder } from "./relay/UpstreamOrder.ts"
 
-/** What a backend is asked to sign. The CSR has been checked against the order; times are epoch seconds. */
+/** A request to a backend for a certificate. The CSR has been checked against the order; times are epoch seconds. */
 export interface IssueRequest {
   readonly orderId: string
   readonly csr: Csr
-  /** In the order's identifier order. */
+  /** In the sequence of the order's identifiers. */
   readonly names: ReadonlyArray<string>
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
@@ -24,7 +24,7 @@ export interface Issued {
   readonly serial: string
   /** Epoch seconds. */
   readonly notAfter: number
-  /** Told when it was signed for nothing: valid, and neither stored nor handed out. */
+  /** Runs when the certificate was signed in vain: it is valid, but neither stored nor handed out. */
   readonly discarded?: Effect.Effect<void>
 }
 
@@ -35,9 +35,9 @@ export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly deta
 export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly cause: SignerFailed["cause"]
   readonly detail: string
-  /** Of a definite refusal, the suffix of the problem type it came with. */
+  /** The suffix of the problem type, for a definite refusal. */
   readonly problemType?: string
-  /** Seconds to wait for another attempt, where it matters. */
+  /** Seconds to wait before another attempt, if that matters. */
   readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }
 }> {}
 
@@ -45,17 +45,17 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
 export interface CrlIssuer {
   /** Lower-case hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
   readonly id: string
-  /** Its subject key identifier, which its lists name. */
+  /** Its subject key identifier, which its revocation lists have. */
   readonly keyIdentifier: Uint8Array
   readonly sign: CrlSigner
-  /** `signer.local_ca.crl_path`: where the list is exported to. */
+  /** `signer.local_ca.crl_path`: the file to which the list is exported. */
   readonly path: string
 }
 
-/** What a relay knows of its order at the upstream from attempts before, and where it keeps what it learns. */
+/** What a relay knows about its order at the upstream from earlier attempts, and where it stores what it learns. */
 export interface Relaying<E> {
   readonly stored: StoredUpstreamOrder
-  /** Epoch seconds since which the order has been gone about, the time left out in which nobody did. */
+  /** When work on the order began, in epoch seconds; it is later by the time in which nobody worked on the order. */
   readonly startedAt: number
   /** This is not the first attempt. */
   readonly wasBegun: boolean
@@ -64,22 +64,22 @@ export interface Relaying<E> {
 }
 
 /**
- * Has a certificate revoked by whoever keeps what was. Takes the DER of a leaf and an RFC 5280 code; succeeds for a leaf that
- * is revoked already.
+ * Revokes a certificate at the party that keeps the revocations. Takes the DER of a leaf and an RFC 5280 code. Succeeds for a
+ * leaf that is already revoked.
  */
 export type Revoke = (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
 
-/** A backend that signs by itself: the service's own CA, or a program of the operator's. */
+/** A backend that signs by itself: the service's own CA, or a program of the operator. */
 export interface DirectSigner {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
   readonly relay?: undefined
-  /** Present where somebody else keeps what was revoked. */
+  /** Present if another party keeps the revocations. */
   readonly revoke?: Revoke
-  /** Present where this service itself publishes what was revoked. */
+  /** Present if this service itself publishes the revocations. */
   readonly crl?: CrlIssuer
 }
 
-/** A backend that has orders fulfilled by an upstream. */
+/** A backend whose orders an upstream fulfils. */
 export interface RelaySigner {
   readonly issue?: undefined
   readonly relay: <E>(
@@ -101,6 +101,6 @@ export class Signers extends Context.Tag("acme/services/signing/Signers")<Signer
   readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
   /** Every CA of the mounted profiles that publishes a list, once each. */
   readonly crlIssuers: ReadonlyArray<CrlIssuer>
-  /** Each backend once, by the text of its section: what the next configuration may go on using. */
+  /** Each backend once, by the text of its section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Signer>
 }>() {}

@@ -20,12 +20,12 @@ export interface Hook {
   readonly input: { readonly [member: string]: unknown }
   /** Variables beside `ACME_SIGNER_HOOK`. */
   readonly env?: { readonly [name: string]: string }
-  /** Bytes of output that are read; more is a failure, where it matters. */
+  /** How many bytes of output are read; more is a failure, except for the hook `revoke`. */
   readonly maxBytes: number
   readonly turns: Turns | undefined
 }
 
-/** The script did not answer. `exit` is what it ended with, by itself; `detail` is its own first line, or what happened. */
+/** The script did not answer. `exit` is how it ended, if by itself; `detail` is its own first line, or what happened. */
 export class HookFailed extends Data.TaggedError("HookFailed")<{
   readonly exit: number | string | undefined
   readonly detail: string
@@ -69,7 +69,7 @@ export const ask = (
       )
     ))
     const { exit, stdout } = outcome
-    // What revoke prints is ignored, however much it is.
+    // The output of revoke is ignored, whatever its size.
     if (exit === 0 && (hook.name === "revoke" || stdout.length <= hook.maxBytes)) return stdout
     const detail = exit === 0 ? "the script printed too much" : wordsOf(outcome) ?? `the script ended with ${exit}`
     const error = new HookFailed({ exit, detail })

@@ -4,13 +4,13 @@ import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
 import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
 
-/** The part of the `challenge` section a validation obeys; keys and units are those of the configuration. */
+/** The part of the `challenge` section that a validation obeys; keys and units are those of the configuration. */
 export interface ChallengePolicy {
-  /** Bound of one whole attempt: look-ups, connections, redirects and bodies. */
+  /** Time limit of one whole attempt: look-ups, connections, redirects and bodies. */
   readonly timeout_ms: number
   /** Addresses and CIDRs; deny wins. */
   readonly denied_addresses: ReadonlyArray<string>
-  /** Whether the service's own host may be connected to. */
+  /** Whether a validation may connect to the service's own host. */
   readonly allow_loopback: boolean
   /** Addresses and CIDRs; empty allows whatever is not denied. */
   readonly allowed_addresses: ReadonlyArray<string>
@@ -24,7 +24,7 @@ export interface ChallengePolicy {
   readonly tls_alpn_01: { readonly port: number }
 }
 
-/** What is to be proved: control of `identifier`, by showing `keyAuthorization` or its digest (RFC 8555 section 8.1). */
+/** The proof to check: control of `identifier`, by showing `keyAuthorization` or its digest (RFC 8555 section 8.1). */
 export interface ChallengeAttempt {
   readonly type: ChallengeType
   /** A base name, never a wildcard. */
@@ -34,10 +34,10 @@ export interface ChallengeAttempt {
   readonly challenge: ChallengePolicy
 }
 
-/** What an attempt is waiting for, as the log is told of one whose time is up. */
+/** What an attempt is waiting for; the log has it when the attempt times out. */
 export type Waiting = Ref.Ref<string>
 
-/** The closed words that tell an operator's log why a challenge was refused. */
+/** The closed set of words that tell in the log why a challenge was refused. */
 export type RefusalReason =
   | "resolve_failed"
   | "no_address"
@@ -62,22 +62,22 @@ export type RefusalReason =
   | "extension_mismatch"
 
 /**
- * A check that ran and did not pass. `error` is the problem type a client may see; `reason` and `detail` are for the log
- * alone and never reach a client (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` holds
+ * A check that ran and did not pass. `error` is the problem type that a client may see. `reason` and `detail` are for the log
+ * only and never reach a client (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` contains
  * neither token nor key authorization.
  */
 export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
   readonly error: "connection" | "unauthorized" | "dns" | "incorrectResponse" | "tls"
   readonly reason: RefusalReason
   readonly detail: string
-  /** Records that were seen, where a client may know. */
+  /** Number of records that were found, if a client may know it. */
   readonly answers?: number
 }> {}
 
-/** This host had nothing left to run the check with: it says nothing about the client, and is to be run again. */
+/** This host lacked resources to run the check. That says nothing about the client, and the check must run again. */
 export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{ readonly detail: string }> {}
 
-/** What became of a failure the system has a code for: `refusal`, unless it was this host that failed. */
+/** Classifies a failure by its system error code: `refusal`, unless this host itself failed. */
 export const unlessOwn = <E>(code: string | undefined, refusal: E): E | ChallengePostponed =>
   isExhaustion(code) ? new ChallengePostponed({ detail: exhausted(code) }) : refusal
 

@@ -9,13 +9,13 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
 import { ChallengePostponed, unlessOwn, unreachable } from "./Attempt.ts"
 
-/** How one attempt finds and dials hosts: one resolution, and what is dialled was checked (docs/protocol.md, "Addresses"). */
+/** How one attempt resolves and dials hosts: it resolves once, and dials checked addresses (docs/protocol.md, "Addresses"). */
 export interface Dial {
-  /** The addresses of a name, or of a literal as URLs write it, that may be dialled, in their order. */
+  /** The addresses that may be dialled, in their order, of a name or of a literal in URL syntax. */
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<IpAddress>, ChallengeRefused | ChallengePostponed>
   /**
-   * Tries addresses in turn, each with its share of the time that is left; the last one has no bound of its own. The
-   * first connection that stands is final, whatever comes of it.
+   * Tries addresses in turn, each with its share of the remaining time; the last one has no separate limit. The first
+   * established connection is final, whatever its outcome.
    */
   readonly inTurn: <A>(
     addresses: ReadonlyArray<IpAddress>,
@@ -30,7 +30,7 @@ export interface Dial {
 /** Where a connection went, for the log. */
 export const dialled = (address: IpAddress, port: number): string => `${address} port ${port}`
 
-/** `safe` makes remote text fit for a record; `started` is the epoch millisecond the attempt began at. */
+/** `safe` makes remote text fit for a record; `started` is the epoch millisecond at which the attempt began. */
 export const makeDial = (options: {
   readonly resolver: Pick<Resolver["Type"], "addresses">
   readonly identifier: DnsName
@@ -54,7 +54,7 @@ export const makeDial = (options: {
       const rule = policy.check(address)
       return rule === undefined ? Either.right(address) : Either.left({ address, rule })
     })
-    // as many records as there could be connections: the zone's owner decides how long the list is
+    // no more records than there could be connections: the zone's owner decides how long the list is
     yield* Effect.forEach(
       denied.slice(0, maxCandidates),
       ({ address, rule }) => emit("challenge_address_denied", { identifier, address, rule }),

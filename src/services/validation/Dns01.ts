@@ -6,12 +6,12 @@ import { keyAuthorizationDigest } from "../../pki/jose/KeyAuthorization.ts"
 import type { ChallengeAttempt } from "./Attempt.ts"
 import { ChallengeRefused, unlessOwn } from "./Attempt.ts"
 
-/** Records of one name that are compared: the zone's owner decides how many there are. */
+/** How many records of one name are compared: the zone's owner decides how many there are. */
 const maxRecords = 64
 
 /**
  * The dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). It succeeds when one of the TXT records at
- * `_acme-challenge.<name>` is the digest of the key authorization, octet for octet. Nothing is dialled but the resolver.
+ * `_acme-challenge.<name>` is the digest of the key authorization, octet for octet. Only the resolver is dialled.
  */
 export const makeDns01 = (resolver: Pick<Resolver["Type"], "texts">) =>
   Effect.fnUntraced(function*({ identifier, keyAuthorization }: ChallengeAttempt) {

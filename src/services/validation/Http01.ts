@@ -13,20 +13,20 @@ const unauthorized = (reason: RefusalReason, detail: string) =>
 
 const followed: ReadonlySet<number> = new Set([301, 302, 307, 308])
 
-/** Drops ASCII whitespace at both ends of the bytes; nothing else counts as whitespace, byte order marks included. */
+/** Drops ASCII whitespace at both ends of the bytes; nothing else counts as whitespace, not even a byte order mark. */
 const trim = (body: Buffer): Buffer => {
   const isSpace = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
   const start = body.findIndex((byte) => !isSpace(byte))
   return start === -1 ? body.subarray(0, 0) : body.subarray(start, body.findLastIndex((byte) => !isSpace(byte)) + 1)
 }
 
-/** Characters of remote text a record keeps. */
+/** How many characters of remote text a log record keeps. */
 const longestText = 500
 
 /** One request of an attempt. */
 interface Hop {
   readonly url: string
-  /** What is resolved: a name, or an address literal as URLs write it. */
+  /** What is resolved: a name, or an address literal in URL syntax. */
   readonly name: string
   readonly host: string
   readonly port: number
@@ -35,14 +35,14 @@ interface Hop {
 }
 
 /**
- * The absolute URL of a Location header, its fragment dropped, or why it is not followed. WHATWG parsing makes an IPv4
- * address of every number that stands for one, so that the literal checked is the one dialled.
+ * The absolute URL of a Location header without its fragment, or why it is not followed. WHATWG parsing turns every number
+ * that stands for an IPv4 address into that address, so that the checked literal is the dialled one.
  */
 const redirectTarget = (location: string | undefined, from: string): Either.Either<URL, string> => {
   if (location === undefined || location.trim() === "") return Either.left("no Location")
   if (/\p{Cc}|%0[ad]/iu.test(location)) return Either.left("control characters in Location")
   if (/^(?:[a-z][a-z0-9+.-]*:)?[\\/]{2,}[^\\/?#]*@/i.test(location.trim())) return Either.left("user in Location")
-  // the runtime's URL knows an older Unicode than names do; behind such a name an absolute Location still works
+  // the runtime's URL knows an older Unicode than names do; after such a name an absolute Location still works
   const base = URL.canParse(from) ? from : undefined
   if (!URL.canParse(location, base)) return Either.left("Location is no URL")
   const target = new URL(location, base)
@@ -53,15 +53,15 @@ const redirectTarget = (location: string | undefined, from: string): Either.Eith
 
 /**
  * The http-01 check (RFC 8555 section 8.3; docs/protocol.md, "http-01"). It succeeds when the body served is the key
- * authorization, byte for byte. The caller bounds it; the attempt's own timeout only shares out the connection attempts.
- * Interruption ends look-ups and sockets.
+ * authorization, byte for byte. The caller limits its time; the attempt's timeout is only used here to divide the time among
+ * connection attempts. Interruption ends look-ups and sockets.
  */
 export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGet: HttpGet["Type"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
     const settings = challenge.http_01
     const started = yield* Clock.currentTimeMillis
     const token = keyAuthorization.split(".", 1).join("")
-    /** Remote text as a record may hold it: cut, and without what was to be proved. */
+    /** Remote text in a form fit for a record: cut, and without the token and the key authorization. */
     const safe = (text: string) =>
       text.replaceAll(keyAuthorization, "<key authorization>").replaceAll(token, "<token>").slice(0, longestText)
 

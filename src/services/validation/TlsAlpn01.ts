@@ -10,12 +10,12 @@ import { dialled, makeDial } from "./Dial.ts"
 
 const protocol = "acme-tls/1"
 
-/** Characters of remote text a record keeps. */
+/** How many characters of remote text a log record keeps. */
 const longestText = 500
 
 /**
  * The tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). It succeeds when the host of the name shows the
- * validation certificate in a handshake for `acme-tls/1`. The caller bounds it, as it does http-01.
+ * validation certificate in a handshake for `acme-tls/1`. The caller limits its time, as for http-01.
  */
 export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, peer: AlpnPeer["Type"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {

@@ -10,10 +10,10 @@ import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
 import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 
-/** What reaches this very host, whatever it listens on. */
+/** Addresses that always reach this host itself, whatever it listens on. */
 const loopback = ["127.0.0.0/8", "::1/128"]
 
-/** The policy of an attempt with the service's own host denied, unless it is allowed. */
+/** The policy of an attempt, with the service's own host denied unless the policy allows it. */
 const shielded = (challenge: ChallengePolicy, own: ReadonlyArray<string>): ChallengePolicy =>
   challenge.allow_loopback
     ? challenge
@@ -59,20 +59,20 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
   return Validator.of({ validate })
 })
 
-/** Proof that a client controls a name. Writes the log of the attempt; verdicts and records are its caller's. */
+/** Checks that a client controls a name. It logs the attempt; its caller stores verdicts and audit rows. */
 export class Validator extends Context.Tag("acme/services/validation/Validator")<Validator, {
   /**
-   * Runs one check under challenge.timeout_ms, once. Success is proof; `ChallengeRefused` is a verdict too, never a
-   * reason to try again, and `ChallengePostponed` is none. Interruption leaves no socket and no query behind.
+   * Runs one check once, within challenge.timeout_ms. Success is proof. `ChallengeRefused` is a verdict too, and never a
+   * reason to try again. `ChallengePostponed` is not a verdict. Interruption leaves no socket and no query behind.
    */
   readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
 }>() {
-  /** Checks over the network as `Resolver`, `HttpGet` and `AlpnPeer` reach it; `own` are addresses of this host. */
+  /** Checks over the network, through `Resolver`, `HttpGet` and `AlpnPeer`; `own` are addresses of this host. */
   static readonly layer = (
     own: ReadonlyArray<string> = []
   ): Layer.Layer<Validator, never, Resolver | HttpGet | AlpnPeer> => Layer.effect(this, make(own))
 
-  /** Decides by a function, which sees every attempt. */
+  /** A function decides every attempt. */
   static readonly layerScripted = (
     script: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   ): Layer.Layer<Validator> => Layer.succeed(this, { validate: script })

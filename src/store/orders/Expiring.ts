@@ -172,7 +172,7 @@ export const places = (window: Window, after: { readonly notAfter: number; reado
     limit
   })
 
-/** The order of the unrevoked certificate of the same account that has every name of the given one and ends last, and later. */
+/** The order of an unrevoked certificate of the same account with every name of the given one and a later end; the latest. */
 export const findCovering = (id: OrderId) => first(successorStatement, { id })
 
 /** The unrevoked certificate of an order. */

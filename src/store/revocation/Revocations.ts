@@ -53,7 +53,7 @@ const pruneStatement = statement({
   sql: ({ byEnd }) =>
     `DELETE FROM revocations WHERE (issuer, serial) IN (SELECT issuer, serial FROM revocations ${byEnd}
        WHERE issuer = :issuer AND not_after < :before AND +revoked_at < :listed LIMIT :limit)
-     RETURNING serial AS "serial"` // by the index of the end; `+` excludes the time of the revocation, which is long ago for nearly all rows
+     RETURNING serial AS "serial"` // by the index of the end, not by that of the revocation time, which is long ago for nearly all rows
 })
 
 const countStatement = statement({

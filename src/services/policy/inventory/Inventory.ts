@@ -2,22 +2,22 @@ import { Data, Either, Schema } from "effect"
 import type { Effect } from "effect"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 
-/** The inventory gave no answer that could be read. `detail` holds no secret. */
+/** The inventory gave no readable answer. `detail` contains no secret. */
 export class InventoryFailed extends Data.TaggedError("InventoryFailed")<{ readonly detail: string }> {}
 
 /**
- * Answers which names an address owns (docs/decisions/policy.md, "Inventories"). There is no outcome for a denial, so that
- * no outage can turn into a verdict.
+ * Answers which names an address owns (docs/decisions/policy.md, "Inventories"). It has no outcome for a denial, so that an
+ * outage can never become a verdict.
  */
 export interface Inventory {
-  /** The names as they were written down; `undefined` when there is no record of the address. */
+  /** The names as the inventory spells them; `undefined` when it has no record of the address. */
   readonly namesFor: (client: Comparable) => Effect.Effect<ReadonlyArray<string> | undefined, InventoryFailed>
 }
 
-/** The one spelling names are compared in. */
+/** The one spelling in which names are compared. */
 export const normalName = (name: string): string => name.trim().toLowerCase().replace(/\.$/, "")
 
-/** Reads an answer by a schema; what does not fit is a failure that quotes nothing. */
+/** Reads an answer by a schema. An answer that does not fit is a failure, which quotes nothing of it. */
 export const decoded = <A, I>(schema: Schema.Schema<A, I>): (json: unknown) => Either.Either<A, InventoryFailed> => {
   const decode = Schema.decodeUnknownEither(schema)
   return (json) =>

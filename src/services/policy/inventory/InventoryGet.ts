@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { JsonAnswer, JsonGet } from "../../../kernel/net/JsonGet.ts"
 import { InventoryFailed } from "./Inventory.ts"
 
-/** How a backend puts one question to its server: a path below the configured URL, a query and headers. */
+/** How a backend sends one request to its server: a path below the configured URL, a query and headers. */
 export type Ask = (
   path: string,
   query: ReadonlyArray<readonly [string, string]>,

@@ -36,7 +36,7 @@ const readHost = decoded(Schema.Struct({ id: Schema.Int, custom_fields: Schema.o
 const textsOf = (value: unknown): ReadonlyArray<string> =>
   (Array.isArray(value) ? value : [value]).filter((one): one is string => typeof one === "string" && one !== "")
 
-/** Authorization as its API wants it: newer tokens are told by their beginning. */
+/** The Authorization header for NetBox's API, which depends on the prefix of the token. */
 const authorization = (token: string): string => token.startsWith("nbt_") ? `Bearer ${token}` : `Token ${token}`
 
 const hostOf = ({ assigned_object: object }: Address) =>
@@ -48,7 +48,7 @@ const hostOf = ({ assigned_object: object }: Address) =>
 
 const hostPaths = { device: "dcim/devices", virtual_machine: "virtualization/virtual-machines" }
 
-/** NetBox: the address, and as `sources` ask its host, that host's virtual addresses and its redundancy groups. */
+/** NetBox: the address and, if `sources` has them, its host, the virtual addresses of that host and its redundancy groups. */
 export const netBox = (config: ProfileConfig["ipam"]["netbox"], askWeb: Ask): Inventory => {
   const { custom_field: field, sources, vip_roles } = config
   const headers = { authorization: authorization(Redacted.value(config.token).trim()) }
@@ -58,7 +58,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], askWeb: Ask): In
       ? json
       : yield* new InventoryFailed({ detail: `the answer has status ${status}` })
   })
-  // A page that goes on is no whole answer.
+  // A page that has a next page is not the whole answer.
   const whole = <A>({ next, results }: { readonly next?: string | null | undefined; readonly results: A }) =>
     next == null ? Effect.succeed(results) : new InventoryFailed({ detail: "the answer has more than one page" })
   const addresses = (query: ReadonlyArray<readonly [string, string]>) =>
@@ -77,7 +77,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], askWeb: Ask): In
       [`${kind}_id`, String(id)],
       ...vip_roles.map((role) => ["role", role] as const)
     ])
-    // A server that does not know a filter answers everything.
+    // A server that does not know a filter answers with all records.
     return found.filter((record) =>
       record.role != null && vip_roles.includes(record.role.value) &&
       hostOf(record)?.kind === kind && hostOf(record)?.id === id

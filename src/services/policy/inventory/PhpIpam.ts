@@ -21,13 +21,13 @@ const textOf = (value: unknown): string => typeof value === "string" ? value : "
 
 const listOf = (value: unknown): ReadonlyArray<string> => textOf(value).split(",").filter((one) => one.trim() !== "")
 
-/** Ids are text or numbers, and that of no device is 0. */
+/** Ids are text or numbers; 0 means that there is no device. */
 const deviceOf = (value: unknown): string | undefined => {
   const id = typeof value === "number" ? String(value) : textOf(value)
   return /^[1-9][0-9]*$/.test(id) ? id : undefined
 }
 
-/** phpIPAM: the address and, as `sources` ask, its device. */
+/** phpIPAM: the address and, if `sources` has it, its device. */
 export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], askWeb: Ask): Inventory => {
   const { app_id, custom_field: field, sources } = config
   const headers = { token: Redacted.value(config.token).trim() }

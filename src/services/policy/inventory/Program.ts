@@ -9,7 +9,7 @@ import { InventoryFailed } from "./Inventory.ts"
 const hook = "names_for"
 const noRecord = 3
 
-/** A program of the operator that prints one name a line. */
+/** A program of the operator that prints one name per line. */
 export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptHost): Inventory => ({
   namesFor: Effect.fnUntraced(function*(client: Comparable) {
     const { exit, stdout } = yield* Effect.mapError(
@@ -26,7 +26,7 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
     )
     if (exit === noRecord) return undefined
     if (exit !== 0) return yield* new InventoryFailed({ detail: `the script ended with ${exit}` })
-    // What is cut off may be the end of a name, and what is left of that another name.
+    // The cut may be within a name, and the part that is left may be another name.
     if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: "the script printed too much" })
     return stdout.toString("utf8").split(/\r?\n/).filter((line) => line.trim() !== "")
   })
