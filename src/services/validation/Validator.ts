@@ -59,7 +59,7 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
   return Validator.of({ validate })
 })
 
-/** Checks that a client controls a name. It logs the attempt; its caller stores verdicts and audit rows. */
+/** Checks that a client controls a name. It logs the attempt; its caller is responsible for verdicts and records. */
 export class Validator extends Context.Tag("acme/services/validation/Validator")<Validator, {
   /**
    * Runs one check once, within challenge.timeout_ms. Success is proof. `ChallengeRefused` is a verdict too, and never a

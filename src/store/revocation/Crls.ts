@@ -86,7 +86,7 @@ export const insert = (crl: NewCrl) => first(insertStatement, crl)
 /** Replaces the stored list that has the number `before`; `undefined` when that list is no longer stored. */
 export const replace = (crl: NewCrl, before: number) => first(replaceStatement, { ...crl, before })
 
-/** Raises the number and makes the list due; `undefined` when the stored number is not `before`, or the new one is not larger. */
+/** Raises the number and makes the list due; `undefined` when the number is not `before`, or the new one is not larger. */
 export const raise = (issuer: string, change: { before: number; number: number; nextUpdate: number }) =>
   first(raiseStatement, { issuer, ...change })
 

@@ -7,26 +7,26 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { upstreamUrl } from "./UpstreamUrl.ts"
 
-/* The service as ACME client of an upstream CA (RFC 8555): signed requests, nonces, and what may be believed of answers. */
+/* The service as ACME client of an upstream CA (RFC 8555): signed requests, nonces, and which parts of answers to trust. */
 
 /** An answer whose status is a success. */
 export interface UpstreamAnswer {
   readonly status: number
-  /** The body as JSON; `undefined` when it is none. */
+  /** The body as a JSON object; `undefined` when it is not one. */
   readonly json: { readonly [member: string]: unknown } | undefined
   readonly text: string
-  /** Of the Location header, when it is one that may be followed. */
+  /** The URL of the Location header, if it may be followed. */
   readonly location: string | undefined
-  /** Of the Link header, the rest of a list. */
+  /** The URL of the next part of a list, from the Link header. */
   readonly next: string | undefined
-  /** Seconds the upstream asks to be left alone for, whatever it means by that; `undefined` without. */
+  /** Seconds that the upstream asks the client to wait, for whatever reason; `undefined` without such a request. */
   readonly retryAfter: number | undefined
 }
 
 /** How one request is signed. */
 export type SignedBy = "jwk" | { readonly kid: string }
 
-/** The directory's members the relay has use for. */
+/** The members of the directory that the relay uses. */
 export interface Directory {
   readonly newNonce: string
   readonly newAccount: string
@@ -36,7 +36,7 @@ export interface Directory {
 }
 
 const maxAnswerBytes = 1_048_576
-/** Nothing else ends a request to an upstream that is silent while the service starts. */
+/** Time limit of a request: nothing else ends a request to a silent upstream while the service starts. */
 const answerMillis = 30_000
 const nonceTries = 8
 const noncesKept = 32
@@ -57,12 +57,12 @@ const json = (body: Buffer): { readonly [member: string]: unknown } | undefined 
 
 const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
-/** Remote text without what a terminal or a log would act on. */
+/** Remote text without the characters on which a terminal or a log would act. */
 export const plain = (text: string): string => text.replaceAll(/[\p{Cc} ]+/gu, " ").trim().slice(0, longestText)
 
 const urn = /^urn:ietf:params:acme:error:/
 
-/** A problem document as a failure; what it is about goes before what it says. */
+/** A problem document as a failure. In the detail, the identifier of each subproblem comes before its text. */
 export const problemIn = (
   problem: unknown,
   status: number | undefined
@@ -98,8 +98,8 @@ const nextOf = (links: ReadonlyArray<string> | string | undefined): string | und
     ?.[1]
 
 /**
- * Makes the client of one upstream; nothing is asked until it has to be. `key` is the account's; `profile` the one it was made
- * for, the first of those that share it.
+ * Makes the client of one upstream; it sends no request before one is needed. `key` is the key of the account. `profile` is
+ * the profile for which the client was made, the first of those that share it.
  */
 export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
   Effect.gen(function*() {
@@ -112,12 +112,12 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
       new UpstreamUnavailable({ detail, status, retryAfter })
     const lie = (what: string) =>
       new UpstreamRefused({
-        detail: `the upstream names ${what} that is no URL to be trusted`,
+        detail: `the upstream names ${what} that is not a trusted URL`,
         status: undefined,
         type: "untrusted"
       })
 
-    /** A URL the upstream has named, as it is written: it goes into signatures. */
+    /** A URL that the upstream has named, checked but unchanged, because it goes into signatures. */
     const checked = (text: unknown, what: string): Effect.Effect<string, UpstreamRefused> =>
       typeof text === "string" && upstreamUrl(text, base) !== undefined ? Effect.succeed(text) : lie(what)
 
@@ -174,7 +174,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
       return nonces.pop() ?? (yield* unavailable(`newNonce answers ${status} without a nonce`, status))
     })
 
-    /** Without a nonce there is nothing to send. */
+    /** Marks a failure to get a nonce: without a nonce no request was sent. */
     const unsent = (error: UpstreamFailed): UpstreamFailed =>
       error._tag === "UpstreamRefused"
         ? error
@@ -185,7 +185,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           unsent: true
         })
 
-    /** One signed request; an empty payload reads (POST-as-GET). A nonce that is refused is made good for by another. */
+    /** Sends one signed request; an empty payload reads (POST-as-GET). If a nonce is refused, it tries again with another. */
     const post = (
       url: string,
       payload: object | "",
@@ -214,7 +214,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
             retryAfter
           }
         }
-        // Without a problem document nobody can tell who refused what: a proxy on the way, or an answer that lost its body.
+        // Without a problem document the cause is unknown: a proxy on the way may have refused, or the body was lost.
         if (members === undefined && status >= 400 && status < 500) {
           return yield* unavailable(`answers ${status} without a problem document`, status, retryAfter)
         }
@@ -226,7 +226,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         const isPassing = status >= 500 || status === 429 || status === 408 || status < 400 ||
           type === "badNonce" || type === "rateLimited" || type === "serverInternal"
         return yield* isPassing
-          ? unavailable(status < 400 ? `answers ${status} where an answer is due` : detail, status, retryAfter)
+          ? unavailable(status < 400 ? `answers ${status} instead of a success or a failure` : detail, status, retryAfter)
           : new UpstreamRefused({ detail, status, type })
       })
 
@@ -238,7 +238,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
     return {
       directory: told(directory),
       post: (url: string, payload: object | "", by: SignedBy) => told(post(url, payload, by)),
-      /** As `post`, for a question to which a refusal is an answer: it is not told of. */
+      /** As `post`, for a question to which a refusal is an answer: failures are not logged. */
       probe: (url: string, payload: object | "", by: SignedBy) => post(url, payload, by),
       checked,
       key

@@ -4,40 +4,40 @@ import type { Strategy } from "./Strategy.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamUnavailable } from "./UpstreamFailed.ts"
 
-/** Whom to talk to, and how. */
+/** The upstream to talk to, and how to talk to it. */
 export interface Upstream {
   readonly client: AcmeClient
   readonly kid: string
   readonly strategy: Strategy
-  /** How often to look, in milliseconds. */
+  /** Time between two polls, in milliseconds. */
   readonly pollMillis: number
 }
 
-/** What is said about one order. */
+/** The conversation about one order. */
 export interface Conversation extends Upstream {
   /** In the order's form: wildcards with their `*.`. */
   readonly names: ReadonlyArray<string>
-  /** There were attempts before. */
+  /** Whether there were attempts before. */
   readonly wasBegun: boolean
-  /** A request signed for the account; an empty payload reads. */
+  /** Sends a request signed for the account; without a payload it reads. */
   readonly ask: (url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
-  /** Waits until it is time to look again; fails when there is none left, and says what was waited for. */
+  /** Waits until it is time to poll again. Fails when no time is left, and says what was waited for. */
   readonly pause: (
     what: string,
     answer?: Pick<UpstreamAnswer, "retryAfter">
   ) => Effect.Effect<void, UpstreamUnavailable>
 }
 
-/** A wait is the configured one at least, and what the upstream asks for up to this many milliseconds. */
+/** A wait is at least the configured one. It is longer if the upstream asks for that, up to this many milliseconds. */
 const longestPause = 30_000
 
 const late = (what: string) =>
   new UpstreamUnavailable({
-    detail: `the upstream was not done when signer.relay.poll_timeout_secs were over: ${what}`,
+    detail: `the upstream did not finish within signer.relay.poll_timeout_secs: ${what}`,
     status: undefined
   })
 
-/** Begins to talk about an order; what is asked for later than `deadline`, in epoch milliseconds, is not waited for. */
+/** Begins the conversation about an order; after `deadline`, in epoch milliseconds, it waits no more. */
 export const converse = (
   upstream: Upstream,
   { deadline, names, wasBegun }: Pick<Conversation, "names" | "wasBegun"> & { readonly deadline: number }

@@ -67,9 +67,9 @@ const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens:
 const isAccountLost = (error: UpstreamFailed): boolean =>
   error._tag === "UpstreamRefused" && error.type === "accountDoesNotExist"
 
-/** A failure of the upstream as one of signing; with so many milliseconds left to try again in. */
+/** Turns a failure of the upstream into one of signing; `left` is the time left to try again, in milliseconds. */
 const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFailed => {
-  // Most of what goes wrong on the way is said without a subject.
+  // Most texts about failures on the way have no subject.
   const detail = error._tag === "UpstreamRefused" || error.detail.startsWith("the ")
     ? error.detail
     : `the upstream: ${error.detail}`
@@ -78,7 +78,7 @@ const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFa
       ? new CsrRejected({ detail })
       : new SigningFailed({ cause: "upstream_refused", detail, problemType: error.type })
   }
-  // The next attempt is to have at least as long as it was waited for.
+  // The next attempt must have at least as much time as the wait before it.
   const atMost = Math.floor(left / 2000)
   return atMost < 1
     ? new SigningFailed({ cause: "poll_timeout", detail })
@@ -89,7 +89,7 @@ const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFa
     })
 }
 
-/** The upstream's client and the account there, made when there is none yet. */
+/** The client of the upstream, and the account there, which is created when there is none yet. */
 export const account = (
   profile: string,
   { account_key_path, contact, directory_url, eab }: Pick<
@@ -111,7 +111,7 @@ export const account = (
     return { client, kid }
   })
 
-/** Fulfils orders at an upstream ACME CA, with an account of its own there, made at the first start. */
+/** Fulfils orders at an upstream ACME CA. The relay has its own account there, which is created at the first start. */
 export const make = (
   profile: string,
   settings: RelaySettings
@@ -123,8 +123,8 @@ export const make = (
     const known = yield* Ref.make(kid)
     const noTimeLeft =
       `signer.relay.poll_timeout_secs, ${poll_timeout_secs}, had passed since the first attempt when a worker ` +
-      "came to the order again, so that the upstream was not asked; the log says what kept the workers"
-    /** An account that is lost is no client's fault: the operator is told, and what was registered since then is used. */
+      "took the order again, so that the upstream was not asked; the log says what delayed the workers"
+    /** A lost account is not the client's fault: the operator is told, and an account registered since then is used. */
     const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
       if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
       const { detail, status, type } = error
@@ -153,7 +153,7 @@ export const make = (
             pollMillis: poll_interval_ms
           }
           if ((yield* left) <= 0) {
-            // What is there is had, however late: nobody held the order up but this service itself.
+            // A certificate that is there is used, however late: only this service itself delayed the order.
             const late = yield* Effect.catchIf(
               finished(upstream, wanted, keeper),
               (error) => error instanceof UpstreamRefused || error instanceof UpstreamUnavailable,
@@ -181,7 +181,7 @@ export const make = (
           }, { kid: yield* Ref.get(known) })
         }).pipe(
           Effect.catchAll(named<never>),
-          // Somebody else was quicker, or a crash came between the answer and its record.
+          // Another party was quicker, or a crash came between the answer and its record.
           Effect.catchIf(
             (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",
             () => Effect.void

@@ -8,7 +8,7 @@ import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
 /* How the relay proves to the upstream that it may have a name (docs/signers.md, "An upstream ACME CA"). */
 
-/** A challenge the upstream offers: types unknown here and absent tokens are possible. */
+/** A challenge that the upstream offers. Its type may be unknown here, and its token may be absent. */
 export interface UpstreamChallenge {
   readonly type: string
   readonly url: unknown
@@ -16,7 +16,7 @@ export interface UpstreamChallenge {
   readonly status: string
 }
 
-/** What is to be proved. */
+/** The proof that the upstream will look for. */
 export interface Proof {
   /** The base name: no wildcard. */
   readonly name: string
@@ -25,16 +25,16 @@ export interface Proof {
   readonly token: string
 }
 
-/** One way to prove names. What it has put in place is taken away again with the scope, interrupted or not. */
+/** One way to prove control of names. The end of the scope removes what it has put in place, even after an interruption. */
 export interface Strategy {
-  /** The challenge it answers of those offered; fails where it is not among them. */
+  /** Chooses the offered challenge that the strategy answers; fails when there is none. */
   readonly choose: (
     name: string,
     isWildcard: boolean,
     offered: ReadonlyArray<UpstreamChallenge>
   ) => Effect.Effect<UpstreamChallenge, UpstreamRefused>
   readonly prepare: (proof: Proof) => Effect.Effect<void, UpstreamRefused | UpstreamUnavailable, Scope.Scope>
-  /** Takes away what an attempt that was killed has left in place, where nothing else does. */
+  /** Removes what a killed attempt has left in place, if nothing else removes it. */
   readonly clear?: (proof: Proof) => Effect.Effect<void>
 }
 
@@ -47,7 +47,7 @@ const only = (type: string, strategy: string): Strategy["choose"] => (name, _, o
     : Effect.succeed(found)
 }
 
-/** The upstream is told that the names are validated: whatever it offers is triggered, and nothing put in place. */
+/** Tells the upstream that the names are validated: triggers any challenge that it offers, and puts nothing in place. */
 export const bypass: Strategy = {
   choose: (name, _, offered) => {
     const [first] = ["http-01", "dns-01", "tls-alpn-01"].flatMap((type) => offered.filter((one) => one.type === type))
@@ -57,13 +57,13 @@ export const bypass: Strategy = {
   prepare: () => Effect.void
 }
 
-/** Where key authorizations are kept that every process of the acme role serves. */
+/** The store of the key authorizations that every process of the acme role serves. */
 export interface TokenStore {
   readonly put: (token: string, keyAuthorization: string) => Effect.Effect<void, UpstreamUnavailable>
   readonly remove: (token: string) => Effect.Effect<void>
 }
 
-/** The key authorization is served by the root router; a forwarder brings the upstream's request there. */
+/** The root router serves the key authorization; a forwarder brings the upstream's request there. */
 export const http01 = (tokens: TokenStore): Strategy => ({
   choose: (name, isWildcard, offered) =>
     isWildcard
@@ -73,18 +73,18 @@ export const http01 = (tokens: TokenStore): Strategy => ({
     Effect.asVoid(Effect.acquireRelease(tokens.put(token, keyAuthorization), () => tokens.remove(token)))
 })
 
-/** `signer.relay.dns01`, read. */
+/** `signer.relay.dns01` after decoding. */
 export interface Dns01Settings {
   readonly server: UpdateServer
   /** Lower case, with a final dot. */
   readonly zone: string
-  /** Name in whose place every challenge is published; empty for the names' own. */
+  /** Name at which every challenge is published; empty: at the ordered names themselves. */
   readonly alias: string
-  /** Seconds to wait before the upstream is asked to look; 0 for none. */
+  /** Seconds to wait before the upstream is asked to validate; 0 for none. */
   readonly delaySeconds: number
 }
 
-/** The digest is published as a TXT value, and taken away by its value. */
+/** Publishes the digest as a TXT value, and removes it by its value. */
 export const dns01 = (updates: DnsUpdate["Type"], settings: Dns01Settings): Strategy => {
   const { alias, delaySeconds, server, zone } = settings
   const placeOf = (name: string) => `_acme-challenge.${alias === "" ? name : alias}`
@@ -104,7 +104,7 @@ export const dns01 = (updates: DnsUpdate["Type"], settings: Dns01Settings): Stra
       Effect.gen(function*() {
         const at = placeOf(proof.name)
         if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
-        // Before it is made: an update nobody answered may have been made all the same.
+        // Added before the update: an update without an answer may have been made all the same.
         yield* Effect.addFinalizer(() => clear(proof))
         yield* Effect.mapError(
           change("add", proof),

@@ -10,16 +10,16 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 
 /* The relay's own account at the upstream: a key, and beside it the account's URL in a `.kid` file. */
 
-/** A credential of the upstream's (external account binding). */
+/** A credential from the upstream (external account binding). */
 export interface UpstreamCredential {
   readonly kid: string
   readonly hmacKey: Redacted.Redacted<Uint8Array>
 }
 
-/** The account cannot be used or made. `detail` is a sentence naming the file or what the upstream said. */
+/** The account cannot be used or made. `detail` is a sentence that names the file or quotes the upstream. */
 export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
   readonly detail: string
-  /** It may go better another time: a file that could not be written, an upstream that does not answer. */
+  /** A later attempt may succeed: a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
 }> {}
 
@@ -27,7 +27,7 @@ const unusable = (detail: string, mayPass = false) => new AccountUnusable({ deta
 const keyName = "signer.relay.account_key_path"
 const about = (error: FileUnusable) => unusable(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
 
-/** Where the account's URL is kept. */
+/** The path of the file with the account's URL. */
 export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
 
 const readIfPresent = (path: string) =>
@@ -45,7 +45,7 @@ const parseKey = (path: string, text: string): Effect.Effect<RequestKey, Account
         : `${keyName}: ${path} holds a key that is not an ECDSA P-256 key.`
     ))
 
-/** The account key, made when there is neither key nor account. An account without its key is refused, never replaced. */
+/** Loads the account key, or makes it when there is neither key nor account. An account without its key is refused. */
 export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable, Entropy> =>
   Effect.gen(function*() {
     for (const one of [path, kidPathOf(path)]) yield* removeLeftovers(one)
@@ -61,19 +61,19 @@ export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable
       writeNewFile({ path, content, mode: 0o600, suffix }),
       (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
     )
-    // What is used is what later starts read.
+    // The key in use is read like that of later starts.
     return yield* parseKey(path, content)
   })
 
-/** The account's URL as it was kept; `undefined` before it was registered. */
+/** The stored URL of the account; `undefined` before the account was registered. */
 export const readKid = (keyPath: string): Effect.Effect<string | undefined, AccountUnusable> =>
   Effect.map(readIfPresent(kidPathOf(keyPath)), (text) => text?.trim())
 
-/** The binding of a key to a credential of the upstream's (RFC 8555 section 7.3.4). */
+/** The binding of a key to a credential from the upstream (RFC 8555 section 7.3.4). */
 const bindingOf = ({ jwk }: RequestKey, url: string, { hmacKey, kid }: UpstreamCredential) =>
   signByMac(Redacted.value(hmacKey), { kid, url }, JSON.stringify(jwk))
 
-/** Registers the key at the upstream (RFC 8555 section 7.3), or finds the account it has; answers the account's URL. */
+/** Registers the key at the upstream (RFC 8555 section 7.3), or finds the key's account; answers the account's URL. */
 export const register = (
   client: AcmeClient,
   contact: ReadonlyArray<string>,
@@ -81,7 +81,7 @@ export const register = (
 ): Effect.Effect<string, UpstreamFailed | AccountUnusable> =>
   Effect.gen(function*() {
     const { newAccount, termsOfService } = yield* client.directory
-    // Of a key whose `.kid` was lost: an upstream that wants credentials wants none for this.
+    // Finds the account of a key whose `.kid` was lost: an upstream that requires credentials requires none for this.
     const known = yield* Effect.catchTag(
       client.probe(newAccount, { onlyReturnExisting: true }, "jwk"),
       "UpstreamRefused",
@@ -95,7 +95,7 @@ export const register = (
       })
     }, "jwk")
     return location ??
-      (yield* unusable("signer.relay.directory_url: the upstream made an account and does not say where."))
+      (yield* unusable("signer.relay.directory_url: the upstream made an account but does not tell its URL."))
   })
 
 const kept =
@@ -110,22 +110,22 @@ const kept =
       )
     })
 
-/** Keeps the account's URL, where none is kept. */
+/** Stores the account's URL, if none is stored. */
 export const writeKid = kept(writeNewFile)
 
-/** Keeps another URL in place of one the upstream does not know any more. */
+/** Replaces a stored URL that the upstream does not know any more. */
 export const replaceKid = kept(replaceFile)
 
-/** What an operator is told where the upstream has lost the account. */
+/** The text for an operator when the upstream has lost the account. */
 export const accountLost = (profile: string, keyPath: string, detail: string): string =>
   `the upstream does not know the account in ${kidPathOf(keyPath)} any more (${
     withoutStop(detail)
   }); \`acme-svc upstream register --profile ${profile}\` registers its key there again`
 
-/** Remote words without the stop at their end, for a sentence that goes on. */
+/** Remote text without its final full stop, for use within a sentence. */
 export const withoutStop = (text: string): string => text.replace(/[.\s]+$/, "")
 
-/** The account's URL: what was kept, else what the upstream gives for a registration, which is kept from then on. */
+/** The account's URL: the stored one, otherwise the one from a registration at the upstream, which is then stored. */
 export const open = (options: {
   readonly client: AcmeClient
   readonly profile: string
@@ -157,6 +157,6 @@ export const open = (options: {
     return kid
   })
 
-/** Whether there is a file where the key would be. */
+/** Whether the file of the key exists. */
 export const hasKey = (keyPath: string): Effect.Effect<boolean, AccountUnusable> =>
   Effect.map(readIfPresent(keyPath), (text) => text !== undefined)

@@ -16,7 +16,7 @@ const proofOf = ({ client }: Conversation, members: Members, { token = "" }: Ups
   keyAuthorization: `${token}.${client.key.thumbprint}`
 })
 
-/** Takes away what an attempt that was cut off may have left in place for an authorization that is settled by now. */
+/** Removes what an interrupted attempt may have left in place for an authorization that is settled by now. */
 const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
   const { strategy } = talk
   const { isWildcard, name } = nameIn(members)
@@ -30,7 +30,7 @@ const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
 
 const statuses: ReadonlyArray<string> = ["pending", "valid", "invalid", "deactivated", "expired", "revoked"]
 
-/** An authorization as the upstream tells it, with a status there is. */
+/** An authorization from the upstream; its status must be a known one. */
 const authorizationOf = (answer: UpstreamAnswer): Effect.Effect<Members, UpstreamUnavailable> =>
   Effect.filterOrFail(
     objectOf(answer, "an authorization"),
@@ -40,7 +40,7 @@ const authorizationOf = (answer: UpstreamAnswer): Effect.Effect<Members, Upstrea
 
 const isSettled = (members: Members): boolean => textIn(members, "status") !== "pending"
 
-/** {@link clear} of an authorization by its URL; whatever cannot be had is left. */
+/** Does {@link clear} for the authorization at a URL; a failure is ignored. */
 export const clearAt = (talk: Conversation, url: unknown): Effect.Effect<void> =>
   talk.client.checked(url, "an authorization").pipe(
     Effect.flatMap(talk.ask),
@@ -56,7 +56,7 @@ const refusal = (name: string, members: Members): UpstreamRefused => {
   return new UpstreamRefused({ detail: plain(`${name}: ${why}`), status: undefined, type })
 }
 
-/** Has a name proved, and waits until the upstream says that it is. */
+/** Proves a name to the upstream, and waits until the upstream says that it is proved. */
 export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<void, UpstreamFailed> =>
   Effect.scoped(Effect.gen(function*() {
     const { ask, client, names, strategy } = talk
@@ -68,12 +68,12 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
       return textIn(first, "status") === "valid" ? undefined : yield* refusal(name, first)
     }
     if (!names.includes(isWildcard ? `*.${name}` : name)) {
-      return yield* untrusted("the upstream wants a name proved that nobody ordered")
+      return yield* untrusted("the upstream wants proof of a name that nobody ordered")
     }
     const chosen = yield* strategy.choose(name, isWildcard, challengesIn(first))
     const challenge = yield* client.checked(chosen.url, "a challenge")
     yield* strategy.prepare(proofOf(talk, first, chosen))
-    // What an attempt that was cut off had sent may have arrived: whether the name is proved, the authorization says.
+    // The request of an interrupted attempt may have arrived. The authorization says whether the name is proved.
     const refused = chosen.status !== "pending" ? undefined : yield* ask(challenge, {}).pipe(
       Effect.as(undefined),
       Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))

@@ -1,16 +1,16 @@
 import { Data } from "effect"
 
-/** It may go better another time: no answer, 5xx, a limit, a nonce that is never taken. */
+/** A later attempt may succeed: no answer, 5xx, a limit, or a nonce that was never accepted. */
 export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")<{
   readonly detail: string
   readonly status: number | undefined
-  /** Seconds the upstream asks to be left alone for. */
+  /** Seconds that the upstream asks the client to wait. */
   readonly retryAfter?: number | undefined
-  /** The request never left this host, so that nothing came of it. */
+  /** The request never left this host, so that it had no effect. */
   readonly unsent?: boolean
 }> {}
 
-/** A definite no. `type` is the suffix of the problem type, `detail` the upstream's own text. */
+/** A definite refusal. `type` is the suffix of the problem type, `detail` the upstream's own text. */
 export class UpstreamRefused extends Data.TaggedError("UpstreamRefused")<{
   readonly detail: string
   readonly status: number | undefined

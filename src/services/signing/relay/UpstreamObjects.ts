@@ -3,23 +3,23 @@ import type { UpstreamAnswer } from "./AcmeClient.ts"
 import type { UpstreamChallenge } from "./Strategy.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
-/* What an upstream's orders and authorizations say, taken for what it is: anything. */
+/* Reads an upstream's orders and authorizations, whose content may be anything. */
 
-/** A JSON object of an upstream's. */
+/** A JSON object from an upstream. */
 export type Members = { readonly [member: string]: unknown }
 
-/** An answer that makes no sense, and may the next time. */
+/** An answer that makes no sense. The next answer may make sense. */
 export const broken = (what: string) =>
   new UpstreamUnavailable({ detail: `the upstream answers with ${what}`, status: undefined })
 
-/** The upstream is not to be believed. */
+/** The upstream cannot be trusted. */
 export const untrusted = (detail: string) => new UpstreamRefused({ detail, status: undefined, type: "untrusted" })
 
-/** The object an answer holds. */
+/** The JSON object in an answer. */
 export const objectOf = ({ json }: UpstreamAnswer, what: string): Effect.Effect<Members, UpstreamUnavailable> =>
   json === undefined ? broken(`${what} that is no JSON object`) : Effect.succeed(json)
 
-/** A list an answer must have: without it nothing is known of what it would hold. */
+/** A list that an answer must have: without the list nothing is known about its content. */
 export const listOf = (members: Members, name: string): Effect.Effect<ReadonlyArray<unknown>, UpstreamUnavailable> => {
   const value = members[name]
   return Array.isArray(value)
@@ -27,13 +27,13 @@ export const listOf = (members: Members, name: string): Effect.Effect<ReadonlyAr
     : broken(`an object without its list of ${name}`)
 }
 
-/** A member as text; empty when it is none. */
+/** A member as text; empty when it is not text. */
 export const textIn = (members: Members, name: string): string => {
   const value = members[name]
   return typeof value === "string" ? value : ""
 }
 
-/** A member as a list; empty when it is none. */
+/** A member as a list; empty when it is not a list. */
 export const listIn = (members: Members, name: string): ReadonlyArray<unknown> => {
   const value = members[name]
   return Array.isArray(value) ? value as ReadonlyArray<unknown> : []
@@ -41,7 +41,7 @@ export const listIn = (members: Members, name: string): ReadonlyArray<unknown> =
 
 const token = /^[\w-]{1,512}$/
 
-/** The challenges of an authorization, those of unknown types and without a token among them. */
+/** The challenges of an authorization, including those of unknown types and those without a token. */
 export const challengesIn = (members: Members): ReadonlyArray<UpstreamChallenge & { readonly error: unknown }> =>
   listIn(members, "challenges").flatMap((one) => {
     if (typeof one !== "object" || one === null) return []
@@ -65,7 +65,7 @@ export const nameIn = (members: Members): { readonly name: string; readonly isWi
 /** Names in the form of newOrder. */
 export const identifiersOf = (names: ReadonlyArray<string>) => names.map((value) => ({ type: "dns", value }))
 
-/** Whether an order is for just these names. */
+/** Whether an order is for exactly these names. */
 export const hasNames = (members: Members, names: ReadonlyArray<string>): boolean => {
   const values = listIn(members, "identifiers")
     .map((one) => textIn((one ?? {}) as Members, "value").toLowerCase()).sort()

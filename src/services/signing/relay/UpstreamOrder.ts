@@ -9,20 +9,20 @@ import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { broken, hasNames, identifiersOf, listIn, listOf, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
 import type { Members } from "./UpstreamObjects.ts"
 
-/* One order at the upstream, from wherever it stands to its certificate: what is stored is continued, never begun again. */
+/* Takes one order at the upstream from any state to its certificate: a stored order is continued, never begun again. */
 
-/** Where the upstream's order is, as far as is known. */
+/** What is known about the upstream's order. */
 export interface StoredUpstreamOrder {
   readonly orderUrl: string | undefined
   readonly finalizeUrl: string | undefined
   readonly certificateUrl: string | undefined
-  /** How many times it was asked to open one without an answer that says where that is. */
+  /** How many times the upstream was asked to open the order and did not answer with its URL. */
   readonly asks: number
-  /** Epoch seconds of the last of these. */
+  /** Epoch seconds of the last such request. */
   readonly askedAt: number | undefined
 }
 
-/** What is to be had. */
+/** The order to fulfil. */
 export interface Wanted {
   /** In the order's form: wildcards with their `*.`. */
   readonly names: ReadonlyArray<string>
@@ -30,55 +30,55 @@ export interface Wanted {
   readonly stored: StoredUpstreamOrder
   /** Whether an attempt before this one may have opened an order whose URL was never written down. */
   readonly wasBegun: boolean
-  /** Epoch milliseconds at which it is given up. */
+  /** Epoch milliseconds at which the order is given up. */
   readonly deadline: number
 }
 
-/** What outlives an attempt. */
+/** Stores what outlives an attempt. */
 export interface Keeper<E> {
-  /** Kept before the upstream is asked to open an order, lest an answer that is lost be forgotten: see {@link StoredUpstreamOrder}. */
+  /** Called before the upstream is asked for an order, so that a lost answer is not forgotten: {@link StoredUpstreamOrder}. */
   readonly asked: (asks: number) => Effect.Effect<void, E>
-  /** Answers whether the upstream's order is this one's: an upstream may give the same to two that are alike. */
+  /** Answers whether the upstream's order belongs to this order: an upstream may give one to two equal requests. */
   readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
   readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
-  /** Of upstream orders, the ones no order here has for its own. */
+  /** Which of these upstream orders belong to no order here. */
   readonly unclaimed: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>
 }
 
 const otherNames = untrusted("the upstream's order has other names")
 
-/** Names are proved so many at a time: a hundred of them one after the other would take longer than anybody waits. */
+/** How many names are proved at a time: a hundred names one after the other would take longer than anybody waits. */
 const atOnce = 10
 
-/** In the search for a lost order, the lists and orders that are read. */
+/** How many lists and orders are read in the search for a lost order. */
 const mostReads = 300
 
-/** How long after it was asked an upstream may still be about to open an order: until then a list without it proves nothing. */
+/** How long after a request an upstream may still open the order: until then a list without the order proves nothing. */
 const settlingMillis = 10_000
 
-/** Where an upstream lists no orders, how many may be asked for while none has answered. */
+/** How many requests for an order may remain unanswered at an upstream that lists no orders. */
 const mostAsks = 2
 
-/** An order nobody here has for its own, as far as it was read: `undefined` when the upstream refuses to tell of it. */
+/** Reads an upstream order that belongs to no order here; `undefined` when the upstream refuses to show it. */
 const readOrder = ({ ask, client }: Conversation, url: string) =>
   Effect.flatMap(client.checked(url, "an order"), (checked) => ask(checked)).pipe(
     Effect.flatMap((answer) => objectOf(answer, "an order")),
     Effect.catchTag("UpstreamRefused", () => Effect.succeed(undefined))
   )
 
-/** What is only opened and for just these names may be continued: had anybody finalized it, its URL would be known. */
+/** An order that is only opened, and for exactly these names, may be continued: if finalized, its URL would be known. */
 const isOpenFor = (members: Members | undefined, names: ReadonlyArray<string>): members is Members =>
   members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names)
 
-/** Whether an upstream does not tell at all what it was asked for, as opposed to not telling now. */
+/** Whether an upstream never answers the question, as opposed to not answering it now. */
 const isUntold = (error: unknown): boolean =>
   error instanceof UpstreamRefused
     ? error.type !== "accountDoesNotExist"
     : error instanceof UpstreamUnavailable && (error.status === 404 || error.status === 405)
 
 /**
- * Looks in the account's list for an order that an attempt before opened and whose URL never came. `none` only when the whole
- * list was read; `unlisted` where there is none, or one too long to be read.
+ * Looks in the account's list for an order that an earlier attempt opened and whose URL never arrived. `none` means that the
+ * whole list was read. `unlisted` means that there is no list, or that it is too long to be read.
  */
 const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {
@@ -100,7 +100,7 @@ const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
     return "none"
   }).pipe(Effect.catchIf(isUntold, () => Effect.succeed("unlisted" as const)))
 
-/** Whether an order was surely not opened by a request that failed so. */
+/** Whether a request with this failure certainly opened no order. */
 const opensNone = (error: unknown): boolean =>
   error instanceof UpstreamRefused ||
   (error instanceof UpstreamUnavailable && (error.unsent === true || error.status === 429 || error.status === 503))
@@ -108,15 +108,16 @@ const opensNone = (error: unknown): boolean =>
 const unanswered = new UpstreamUnavailable({
   detail:
     `the upstream was asked ${mostAsks} times for this order and its answers were lost on the way; it lists no orders, ` +
-    "so that another would be one too many: see upstream_request_failed in the log, and what lies between here and it",
+    "so that another request could open one order too many: see upstream_request_failed in the log, and check what " +
+    "lies between this service and the upstream",
   status: undefined
 })
 
-/** What is found of an order that may have been opened, else how many may be there that nobody can find. */
+/** The order that may have been opened, if it is found; otherwise how many orders may exist that cannot be found. */
 const found = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder, keeper: Keeper<E>) =>
   Effect.gen(function*() {
     if (!talk.wasBegun) return asks
-    // Of a clock that was wrong meanwhile as much is waited as of a right one.
+    // If the clock was wrong in the meantime, the wait is as long as with a right clock.
     const settled = Math.min((askedAt + 1) * 1000, yield* Clock.currentTimeMillis) + settlingMillis
     for (;;) {
       const begun = yield* Clock.currentTimeMillis
@@ -149,7 +150,7 @@ const open = <E>(
       ask(newOrder, { identifiers: identifiersOf(names) }),
       (error) => opensNone(error) ? keeper.asked(known) : Effect.void
     )
-    // Where it is, is worth keeping even when what it says was cut off: that can be read again.
+    // The URL is worth storing even when the body was cut off: the body can be read again.
     const { json: members, location } = answer
     if (location === undefined) return yield* broken("an order without a location")
     if (members !== undefined && !hasNames(members, names)) return yield* otherNames
@@ -166,7 +167,7 @@ const download = <E>({ ask, client }: Conversation, members: Members, keeper: Ke
     return (yield* ask(certificate)).text
   })
 
-/** The certificate of an order that the upstream has finished, PEM; `undefined` when it has not. */
+/** The certificate of an order that the upstream has finished, PEM; `undefined` when the upstream has not finished it. */
 export const finished = <E>(
   upstream: Upstream,
   { stored: { orderUrl }, ...about }: Wanted,
@@ -179,7 +180,7 @@ export const finished = <E>(
     return textIn(members, "status") === "valid" ? yield* download(talk, members, keeper) : undefined
   })
 
-/** Takes an order to its certificate, PEM. */
+/** Fulfils an order; answers its certificate, PEM. */
 export const fulfil = <E>(
   upstream: Upstream,
   { csr, stored, ...about }: Wanted,
@@ -207,7 +208,7 @@ export const fulfil = <E>(
         continue
       } else if (status === "ready" && !isFinalized) {
         const finalize = yield* client.checked(members["finalize"], "a finalize")
-        // What an attempt that was cut off had sent may have arrived since: how far the order is, it says itself.
+        // The request of an interrupted attempt may have arrived since. The order itself says its state.
         yield* Effect.catchIf(
           ask(finalize, { csr: Buffer.from(csr).toString("base64url") }),
           (error) => error instanceof UpstreamRefused && error.type === "orderNotReady",
@@ -226,7 +227,7 @@ export const fulfil = <E>(
     }
   })
 
-/** Takes away what attempts may have left in place for an order that is not gone on with; what cannot be had is left. */
+/** Removes what attempts may have left in place for an order that is not continued; failures are ignored. */
 export const clear = (upstream: Upstream, names: ReadonlyArray<string>, orderUrl: string): Effect.Effect<void> => {
   if (upstream.strategy.clear === undefined) return Effect.void
   const talk = converse(upstream, { names, wasBegun: true, deadline: 0 })

@@ -1,6 +1,6 @@
 import { comparable, makeAddressSet } from "../../../kernel/net/Address.ts"
 
-/** What no upstream is asked to be reached at by an answer of its own: this host, its link, and nothing. */
+/** Addresses to which no answer of an upstream may lead: this host, its link, and addresses of no host. */
 const isLocal = makeAddressSet([
   "0.0.0.0/8",
   "127.0.0.0/8",
@@ -13,11 +13,11 @@ const isLocal = makeAddressSet([
   "fd00:ec2::254/128"
 ])
 
-// It is signed and shown as it is written: nothing a parser would mend, nor a terminal act on.
+// The URL is signed and shown as it is written: it must have nothing that a parser would correct or a terminal act on.
 const written = /^[\x21-\x7e]{1,2000}$/
 
 /**
- * A URL an upstream has named, when a request may go there: it has the scheme of the directory, no user part, and the
+ * A URL that an upstream has named, if a request may go there: it has the scheme of the directory, no user part, and the
  * directory's host or one that is not on this host or its link. `undefined` otherwise.
  */
 export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {

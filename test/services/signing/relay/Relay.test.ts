@@ -145,7 +145,7 @@ describe("an order at the upstream", () => {
         assert.deepInclude(failure, {
           _tag: "SigningFailed",
           cause: "poll_timeout",
-          detail: `the upstream was not done when signer.relay.poll_timeout_secs were over: its order is ${status}`
+          detail: `the upstream did not finish within signer.relay.poll_timeout_secs: its order is ${status}`
         })
         assert.isAbove(postsOf(asked).filter((path) => path === "/order/1").length, 5)
       }))

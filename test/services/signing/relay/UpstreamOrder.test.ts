@@ -144,7 +144,7 @@ describe("an order at an honest upstream", () => {
       const { failure, posts } = yield* failureOf({ "/finalize": [refused], "/order/1": [{ json: order("ready") }] })
       assert.strictEqual(
         failure.detail,
-        "the upstream was not done when signer.relay.poll_timeout_secs were over: its order is ready"
+        "the upstream did not finish within signer.relay.poll_timeout_secs: its order is ready"
       )
       assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
     }))
@@ -231,7 +231,7 @@ describe("an upstream that lies", () => {
       assert.strictEqual(wrong.failure.detail, "the upstream's order has other names")
       const proof = authorization("pending", { identifier: { type: "dns", value: "b.example" } })
       const { failure, posts } = yield* failureOf({ "/authz": [{ json: proof }] })
-      assert.strictEqual(failure.detail, "the upstream wants a name proved that nobody ordered")
+      assert.strictEqual(failure.detail, "the upstream wants proof of a name that nobody ordered")
       assert.notInclude(posts, "/chall")
     }))
 
@@ -298,7 +298,7 @@ describe("an upstream that lies", () => {
         const { failure, posts } = yield* failureOf({ "/order/1": [{ json: order("processing"), headers }] })
         assert.strictEqual(
           failure.detail,
-          "the upstream was not done when signer.relay.poll_timeout_secs were over: its order is processing"
+          "the upstream did not finish within signer.relay.poll_timeout_secs: its order is processing"
         )
         assert.isAtLeast(posts.length, 10)
         assert.isAtMost(posts.length, 160)
