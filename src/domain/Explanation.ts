@@ -95,7 +95,10 @@ const orderWords: { readonly [T in ProblemTypeOf<IssuanceFailed>]: Words } = {
   ]
 }
 
-const unknown: Words = ["The service has no simpler explanation for this.", "The problem document is all that is known."]
+const unknown: Words = [
+  "The service has no simpler explanation for this.",
+  "The problem document is all that is known."
+]
 
 /** A newer version may have stored a word that this version does not know. */
 const wordsOf = (words: { readonly [word: string]: Words }, word: string | undefined): Words | undefined =>

@@ -12,7 +12,7 @@ export interface Finding {
 /** The input of the rules. */
 export interface Subject {
   readonly config: Config
-  /** The written key behind the full name of a key in force: an inherited key of a profile is written process-wide. */
+  /** The key as written, for the full name of a key in force: an inherited key of a profile is written process-wide. */
   readonly written: (key: string) => string
   /** Whether the key with this full name was configured. It was not when a default is in force. */
   readonly isSet: (key: string) => boolean

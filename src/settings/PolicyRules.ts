@@ -152,9 +152,16 @@ const checkFindings = (scope: Scope, name: string, check: Check): ReadonlyArray<
     ),
     ...impossible === undefined
       ? []
-      : [finding(scope, `${prefix}.stages`, `has the stage ${impossible}, at which a check of type ${type} cannot be asked`, [
-        `${prefix}.type`
-      ])],
+      : [
+        finding(
+          scope,
+          `${prefix}.stages`,
+          `has the stage ${impossible}, at which a check of type ${type} cannot be asked`,
+          [
+            `${prefix}.type`
+          ]
+        )
+      ],
     ...listFindings(scope, prefix, type, check),
     ...emptiness(scope, prefix, type, check),
     ...type === "eab" && !scope.profile.eab.enabled
@@ -243,9 +250,14 @@ const ipamFindings = (scope: Scope): ReadonlyArray<Finding> => {
 const secondInventory = (scope: Scope): ReadonlyArray<Finding> => {
   const [first, ...others] = Object.entries(scope.profile.filter.check).filter(([, { type }]) => type === "ipam")
   return others.map(([name]) =>
-    finding(scope, `filter.check.${name}.type`, `is ipam, but so is that of filter.check.${first?.[0]}; a profile has at most one`, [
-      `filter.check.${first?.[0]}.type`
-    ])
+    finding(
+      scope,
+      `filter.check.${name}.type`,
+      `is ipam, but so is that of filter.check.${first?.[0]}; a profile has at most one`,
+      [
+        `filter.check.${first?.[0]}.type`
+      ]
+    )
   )
 }
 

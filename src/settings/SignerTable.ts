@@ -82,11 +82,19 @@ export const signer = Schema.Struct({
     poll_timeout_secs: count(300, "Time limit of one issuance at the upstream, including retries."),
     eab: Schema.Struct({
       kid: text("", anyText, "Key identifier of a credential from the upstream; used at the first start only."),
-      hmac_key: secret("", orEmpty(hmacKey), "Key of that credential, base64url or base64; better given to `upstream register`.")
+      hmac_key: secret(
+        "",
+        orEmpty(hmacKey),
+        "Key of that credential, base64url or base64; better given to `upstream register`."
+      )
     }),
     dns01: Schema.Struct({
       provider: word("rfc2136", { offered: ["rfc2136"] }, "How records are created."),
-      challenge_alias: text("", orEmpty(aliasName), "Name at which every challenge is published instead of the ordered name."),
+      challenge_alias: text(
+        "",
+        orEmpty(aliasName),
+        "Name at which every challenge is published instead of the ordered name."
+      ),
       propagation: Schema.Struct({
         mode: word("none", { offered: ["none", "delay"] }, "Whether to wait before the upstream is asked to validate."),
         delay_secs: integer(30, { min: 0 }, "How long to wait, with mode delay.")

@@ -84,7 +84,11 @@ const challenge = Schema.Struct({
   ),
   timeout_ms: milliseconds(5000, "Time limit of one validation attempt; must be less than server.request_timeout_ms."),
   max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
-  denied_addresses: texts(deniedByDefault, addressOrCidr, "Addresses to which a validation never connects, even if allowed_addresses has them."),
+  denied_addresses: texts(
+    deniedByDefault,
+    addressOrCidr,
+    "Addresses to which a validation never connects, even if allowed_addresses has them."
+  ),
   allow_loopback: flag(
     false,
     "Let validations connect to this host too: to loopback, and to the addresses the service listens on."
@@ -196,7 +200,11 @@ export const Table = Schema.Struct({
       orEmpty(proxyUrl),
       "Forward proxy for https:// targets. Empty: the variable https_proxy or HTTPS_PROXY."
     ),
-    no_proxy: texts([], exemption, "Targets that are reached without a proxy. Empty: the variable no_proxy or NO_PROXY.")
+    no_proxy: texts(
+      [],
+      exemption,
+      "Targets that are reached without a proxy. Empty: the variable no_proxy or NO_PROXY."
+    )
   }),
   signer,
   filter,

@@ -108,7 +108,7 @@ const claimedStatement = statement({
 
 const longestError = 2000
 
-/** Writes the row of an order that is to be relayed; the CSR in DER. */
+/** Inserts the row of an order that will be relayed; the CSR is in DER. */
 export const insert = (row: {
   readonly orderId: OrderId
   readonly csr: Uint8Array

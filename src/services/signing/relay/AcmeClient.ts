@@ -226,7 +226,11 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         const isPassing = status >= 500 || status === 429 || status === 408 || status < 400 ||
           type === "badNonce" || type === "rateLimited" || type === "serverInternal"
         return yield* isPassing
-          ? unavailable(status < 400 ? `answers ${status} instead of a success or a failure` : detail, status, retryAfter)
+          ? unavailable(
+            status < 400 ? `answers ${status} instead of a success or a failure` : detail,
+            status,
+            retryAfter
+          )
           : new UpstreamRefused({ detail, status, type })
       })
 

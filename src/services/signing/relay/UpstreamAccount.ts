@@ -45,7 +45,10 @@ const parseKey = (path: string, text: string): Effect.Effect<RequestKey, Account
         : `${keyName}: ${path} holds a key that is not an ECDSA P-256 key.`
     ))
 
-/** Loads the account key, or makes it when there is neither key nor account. An account without its key is refused. */
+/**
+ * Loads the account key, or makes it when there is neither key nor account. An account without its key is refused, never
+ * replaced.
+ */
 export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable, Entropy> =>
   Effect.gen(function*() {
     for (const one of [path, kidPathOf(path)]) yield* removeLeftovers(one)
