@@ -73,7 +73,7 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
     "an alias outside the zone",
     { "relay.dns01.challenge_alias": "example.net" },
     "relay.dns01.challenge_alias",
-    /must lie/
+    /must be in/
   ],
   [
     "an alias that only looks inside",
@@ -81,7 +81,7 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
     "relay.dns01.challenge_alias",
     /must be in the zone example\.org\.$/
   ],
-  ["an alias above the zone", { "relay.dns01.challenge_alias": "org" }, "relay.dns01.challenge_alias", /must lie/],
+  ["an alias above the zone", { "relay.dns01.challenge_alias": "org" }, "relay.dns01.challenge_alias", /must be in/],
   [
     "a wildcard for an alias",
     { "relay.dns01.challenge_alias": "*.example.org" },

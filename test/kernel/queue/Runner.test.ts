@@ -654,13 +654,13 @@ describe.each(databases)("the queue on $name", (backend) => {
 
     test("leaves ready work of kinds it does not know alone, and says so", () =>
       Effect.gen(function*() {
-        const oldest = yield* enqueue("one")
-        yield* enqueue("two")
+        const ids = [yield* enqueue("one"), yield* enqueue("two")]
         const { stop } = yield* start(options, [sweep(() => Effect.succeed(Reschedule(60)))])
-        const unknown = records.filter(({ event }) => event === "job_kind_unknown")
-        assert.deepStrictEqual(unknown.map(({ fields }) => fields), [
-          { kind: "challenge_validate", job_id: oldest, count: 2 }
-        ])
+        const unknown = records.filter(({ event }) => event === "job_kind_unknown").map(({ fields }) => fields)
+        // Any of them stands for all.
+        const named = unknown[0]?.["job_id"]
+        assert.deepStrictEqual(unknown, [{ kind: "challenge_validate", job_id: named, count: 2 }])
+        assert.include(ids, named)
         yield* stop
         assert.strictEqual(
           yield* count(
