@@ -57,6 +57,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "@effect/sql-pg": ["kernel/sql/Postgres.ts"],
   "@effect/sql-sqlite-node": ["kernel/sql/Sqlite.ts"],
   "better-sqlite3": ["kernel/sql/sqliteReader.ts"],
+  "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
   jose: ["pki/jose/Library.ts"],
   pg: ["kernel/sql/Postgres.ts"],
   "prom-client": ["kernel/telemetry/Metrics.ts"],
@@ -139,7 +140,7 @@ describe("src", () => {
         of
       )
     )
-    assert.deepStrictEqual(always, ["./commands/Usage.ts"])
+    assert.deepStrictEqual(always, ["./commands/Descriptor.ts", "./commands/Usage.ts"])
   })
 
   it("makes no key by generateKeyPairSync: exporting one as JWK can hang for good", () => {

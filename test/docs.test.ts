@@ -1063,11 +1063,11 @@ describe("docs/development.md", () => {
   })
 })
 
-describe("docs/errors.md and docs/log-events.md", () => {
+describe("docs/cli.md, docs/errors.md and docs/log-events.md", () => {
   it("are written anew, from the code alone", async () => {
     const place = await Place.make()
     cloneInto(place)
-    const written = ["docs/errors.md", "docs/log-events.md"]
+    const written = ["docs/cli.md", "docs/errors.md", "docs/log-events.md"]
     for (const document of written) {
       const emptied = text(document).replace(/(?<=dprint-ignore-start -->).*(?=<!-- dprint-ignore-end)/s, "\n")
       assert.isBelow(emptied.length, text(document).length)

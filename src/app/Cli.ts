@@ -1,17 +1,23 @@
-import { Args, CliConfig, Command, CommandDescriptor, HelpDoc, ValidationError } from "@effect/cli"
+import { CliConfig, Command, CommandDescriptor, HelpDoc, ValidationError } from "@effect/cli"
 import type { CliApp } from "@effect/cli"
 import type { Array } from "effect"
 import { Console, Effect, Either, Layer } from "effect"
 import { stripVTControlCharacters } from "node:util"
+import { currentSeconds } from "../kernel/Time.ts"
+import type { CommandNode } from "../surfaces/cli/CommandTree.ts"
 import { Globals, readGlobals } from "../surfaces/cli/Globals.ts"
+import type { Sections } from "../surfaces/cli/HelpPage.ts"
+import { renderHelp } from "../surfaces/cli/HelpPage.ts"
+import { Rendered } from "../surfaces/cli/Rendered.ts"
 import { CommandFailed, messageOf } from "./CommandFailed.ts"
-import { wrongWords } from "./commands/Usage.ts"
+import { commandTree } from "./commands/Descriptor.ts"
+import { helpOn, wrongWords } from "./commands/Usage.ts"
 import { Confirmation } from "./Confirmation.ts"
 import type { Output } from "./Host.ts"
 import { Host } from "./Host.ts"
-import * as Logging from "./Logging.ts"
 import { Operator } from "./Operator.ts"
 import { Settings } from "./Settings.ts"
+import { viewOn } from "./View.ts"
 
 /** The commands by their word, each loaded only when it is meant: what a command does not need costs its start. */
 const commands = {
@@ -27,8 +33,21 @@ const commands = {
   jobs: async () => (await import("./commands/Jobs.ts")).jobsCommand,
   worker: async () => (await import("./commands/Jobs.ts")).workerCommand,
   filter: async () => (await import("./commands/Filter.ts")).filterCommand,
-  upstream: async () => (await import("./commands/Upstream.ts")).upstreamCommand
+  upstream: async () => (await import("./commands/Upstream.ts")).upstreamCommand,
+  completions: async () => (await import("./commands/Help.ts")).completionsCommand(whole),
+  help: async () => (await import("./commands/Help.ts")).helpCommand(showHelp)
 }
+
+/** What each command is for, in the order of the help; a word that is in none of them is listed last. */
+export const sections: Sections = [
+  ["Serve", ["serve", "init", "health", "config"]],
+  ["Certificates", ["account", "order", "eab", "crl", "upstream"]],
+  ["Policy", ["profile", "filter"]],
+  ["Queue", ["jobs", "worker", "notify"]],
+  ["Operators", ["admin", "audit"]],
+  ["Database", ["migrate", "transfer", "nonce"]],
+  ["Other", ["completions", "help"]]
+]
 
 type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
 
@@ -52,29 +71,28 @@ const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
     Effect.promise(() => import("./commands/Serve.ts")),
     ({ serveEverything }) => serveEverything
   )
-  const withoutCompletions = Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands(all))
-  const shells = {
-    bash: Command.getBashCompletions,
-    fish: Command.getFishCompletions,
-    zsh: Command.getZshCompletions
-  } as const
-  const completionsCommand = Command.withDescription(
-    Command.make(
-      "completions",
-      { shell: Args.choice([["bash", "bash"], ["fish", "fish"], ["zsh", "zsh"]] as const, { name: "shell" }) },
-      ({ shell }) =>
-        Effect.flatMap(shells[shell](withoutCompletions, "acme-svc"), (lines) => Console.log(lines.join("\n")))
-    ),
-    "Print a completion script. Example: acme-svc completions bash. Exit codes: 0, 2."
-  )
   return Command.withDescription(
-    Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands([...all, completionsCommand])),
-    "An ACME server for an organisation's own clients. Without a command it serves. Everywhere: --log-level off|error|warn|info|debug|trace, --color auto|always|never, -y/--yes, -h/--help, --version."
+    Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands(all)),
+    "An ACME server for an organisation's own clients. Without a command it serves."
   )
 }
 
 /** The commands a command line may mean by its first word, and what each does. */
-export const treeOf = (word?: string) => Effect.map(meant(word), tree)
+const treeOf = (word?: string) => Effect.map(meant(word), tree)
+
+/** Every command there is, as data. */
+export const whole: Effect.Effect<CommandNode> = Effect.suspend(() =>
+  Effect.map(treeOf(), ({ descriptor }) => commandTree(descriptor))
+)
+
+/** Prints the help page that words lead to. */
+const showHelp = (words: ReadonlyArray<string>): Effect.Effect<void, CommandFailed> =>
+  Effect.flatMap(whole, (root) => {
+    const node = helpOn(root, words)
+    return typeof node === "string"
+      ? new CommandFailed({ code: 2, message: node })
+      : Console.log(new Rendered((view) => renderHelp(node, view, sections)))
+  })
 
 const report = (json: boolean, code: number, message: string): Effect.Effect<number, never, Host> =>
   Effect.map(Host, ({ stderr }) => {
@@ -87,17 +105,18 @@ const report = (json: boolean, code: number, message: string): Effect.Effect<num
 const errorWords: { readonly [code: number]: string } = { 1: "host_failed", 2: "usage", 3: "refused" }
 
 /**
- * What is printed goes to the streams of the host. The library colours its help whatever it is written to, and ends some
- * texts with empty lines.
+ * What is printed goes to the streams of the host, and what depends on where it goes is asked for it there. The library ends
+ * some texts with empty lines.
  */
 const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Host | Globals> =>
   Effect.gen(function*() {
     const { env, stderr, stdout } = yield* Host
-    const { color } = yield* Globals
+    const globals = yield* Globals
     const print = (output: Output): Console.Console["log"] => (...args) =>
-      Effect.sync(() => {
-        const text = args.map(String).join(" ").replace(/\n+$/, "")
-        output.write(`${Logging.wantsColour(color, output, env) ? text : stripVTControlCharacters(text)}\n`)
+      Effect.map(currentSeconds, (now) => {
+        const view = viewOn(output, env, globals, now)
+        const text = args.map((arg: unknown) => arg instanceof Rendered ? arg.on(view) : String(arg)).join(" ")
+        output.write(`${text.replace(/\n+$/, "")}\n`)
       })
     const console = yield* Effect.console
     return yield* Effect.withConsole(self, { ...console, log: print(stdout), error: print(stderr) })
@@ -125,32 +144,33 @@ const services = (globals: Globals["Type"]) =>
     Layer.provideMerge(Layer.succeed(Globals, globals))
   )
 
+/** Reads the words behind the program's name, and does what they say. */
 const interpreted = Effect.gen(function*() {
   const { process } = yield* Host
-  const { json, rest } = yield* Globals
-  const program = { name: "acme-svc", version: process.version }
-  return yield* Effect.gen(function*() {
-    const root = yield* treeOf(rest[0])
-    const wrong = wrongWords(root.descriptor, rest) ?? (yield* wrongValue(root.descriptor, rest))
-    if (wrong !== undefined) return yield* new CommandFailed({ code: 2, message: wrong })
-    yield* Command.run(root, program)(["node", "acme-svc", ...rest])
-  }).pipe(
-    Effect.as(0),
-    Effect.catchAll((error) =>
-      ValidationError.isValidationError(error)
-        ? Effect.succeed(2) // the library has said what is wrong
-        : report(json, error.code, error.message)
-    ),
-    Effect.catchAllDefect((defect) => report(json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`))
-  )
+  const { asks, rest } = yield* Globals
+  if (asks === "version") return yield* Console.log(process.version)
+  if (asks === "help") return yield* showHelp(rest)
+  const root = yield* treeOf(rest[0])
+  const wrong = wrongWords(commandTree(root.descriptor), rest) ?? (yield* wrongValue(root.descriptor, rest))
+  if (wrong !== undefined) return yield* new CommandFailed({ code: 2, message: wrong })
+  yield* Command.run(root, { name: "acme-svc", version: process.version })(["node", "acme-svc", ...rest])
 })
 
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
 export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, Host | CliApp.CliApp.Environment> =>
   Either.match(readGlobals(argv), {
-    onLeft: (fault) => report(false, 2, fault),
+    onLeft: (fault) => report(argv.includes("--json"), 2, fault),
     onRight: (globals) =>
       printedThere(interpreted).pipe(
+        Effect.as(0),
+        Effect.catchAll((error) =>
+          ValidationError.isValidationError(error)
+            ? Effect.succeed(2) // the library has said what is wrong
+            : report(globals.json, error.code, error.message)
+        ),
+        Effect.catchAllDefect((defect) =>
+          report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)
+        ),
         Effect.provide(services(globals)),
         Effect.provide(configured)
       )

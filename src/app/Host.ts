@@ -4,6 +4,8 @@ import type { Effect } from "effect"
 /** An output stream of the process. */
 export interface Output {
   readonly isTerminal: boolean
+  /** How wide the terminal is, where it says so. */
+  readonly columns?: number | undefined
   readonly write: (text: string) => void
 }
 

@@ -7,7 +7,13 @@ import { Host } from "./Host.ts"
 
 const output = (stream: NodeJS.WriteStream): Output => {
   stream.on("error", () => {}) // a closed pipe ends quietly
-  return { isTerminal: stream.isTTY === true, write: (text) => void stream.write(text) }
+  return {
+    isTerminal: stream.isTTY === true,
+    get columns() {
+      return stream.columns // changes with the window
+    },
+    write: (text) => void stream.write(text)
+  }
 }
 
 /** The first signal asks for an orderly end, the second one ends the process at once. */

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { treeOf } from "../../src/app/Cli.ts"
-import type { Taken } from "../../src/app/commands/Usage.ts"
-import { taken } from "../../src/app/commands/Usage.ts"
+import { whole } from "../../src/app/Cli.ts"
+import type { CommandNode } from "../../src/surfaces/cli/CommandTree.ts"
+import { leavesOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
 /*
@@ -29,15 +29,12 @@ const refuses = async (words: ReadonlyArray<string>, named: string, codes = [2])
   assert.include(sentence, named, line)
 }
 
-const root = taken((await Effect.runPromise(treeOf())).descriptor)
-const leavesOf = (node: Taken): ReadonlyArray<Taken> =>
-  node.children.length === 0 ? [node] : node.children.flatMap(leavesOf)
-const leaves = leavesOf(root)
+const leaves = leavesOf(await Effect.runPromise(whole))
 
 /** Words that fill what a command needs, without one flag. */
-const filled = ({ args, flags, path }: Taken, but?: string): ReadonlyArray<string> => [
+const filled = ({ args, flags, path }: CommandNode, but?: string): ReadonlyArray<string> => [
   ...path.slice(1),
-  ...args.map(({ value = "" }) => value.split(" | ")[0] || "x"),
+  ...args.filter(({ isNeeded }) => isNeeded).map(({ words }) => words[0] ?? "x"),
   ...flags.flatMap(({ isNeeded, name }) => isNeeded && name !== but ? [name, good.get(name) ?? "1"] : [])
 ]
 const good = new Map([["--to", "sqlite:///nowhere/x.db"]])
@@ -45,7 +42,10 @@ const good = new Map([["--to", "sqlite:///nowhere/x.db"]])
 describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") })))("$name", ({ leaf, name }) => {
   it("names a flag it does not have, with the nearest, and an argument too many", async () => {
     await refuses([...leaf.path.slice(1), "--no-such-flag"], "--no-such-flag")
-    await refuses([...filled(leaf), "too-many"], "too-many")
+    if (!leaf.args.some(({ isRepeated }) => isRepeated)) {
+      const all = leaf.args.filter(({ isNeeded }) => !isNeeded).map(({ words }) => words[0] ?? "x")
+      await refuses([...filled(leaf), ...all, "too-many"], "too-many")
+    }
     if (leaf.flags.some((flag) => flag.name === "--json")) {
       const { code, err } = await ends(...leaf.path.slice(1), "--jsno", "--json")
       assert.deepStrictEqual([code, JSON.parse(err)], [2, {
@@ -57,12 +57,12 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
 
   if (leaf.args.length > 0) {
     it("names an argument that is missing, empty or of no use", async () => {
-      for (const [at, argument] of leaf.args.entries()) {
+      for (const [at, argument] of leaf.args.filter(({ isNeeded }) => isNeeded).entries()) {
         const words = filled(leaf)
         const place = leaf.path.length - 1 + at
         await refuses(words.filter((_, index) => index !== place), argument.name)
         await refuses(words.with(place, ""), argument.name)
-        if (argument.value !== undefined) await refuses(words.with(place, "nonsense"), argument.name)
+        if (argument.isClosed) await refuses(words.with(place, "nonsense"), argument.name)
       }
     })
   }
@@ -85,7 +85,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
           await refuses([...words, flag.name, bad], flag.name)
         }
       }
-      const value = good.get(flag.name) ?? flag.value.split(" | ")[0] ?? ""
+      const value = good.get(flag.name) ?? flag.words[0] ?? flag.value
       if (!flag.isRepeated) await refuses([...words, flag.name, value, flag.name, value], flag.name)
     })
   }
@@ -106,6 +106,10 @@ describe("the program itself", () => {
     assert.strictEqual((await ends("order", "lst")).err, "There is no command order lst; the nearest is list.\n")
     await refuses(["--json", "order", "list"], "--json")
     await refuses(["\u001b[2J"], "\\u001b[2J")
+    await refuses(["ordr", "--help"], "order")
+    await refuses(["help", "order", "lst"], "list")
+    await refuses(["upstream", "order"], "list, show")
+    await refuses(["upstream", "order", "shw", "x"], "show")
   })
 })
 

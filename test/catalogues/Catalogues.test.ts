@@ -1,15 +1,12 @@
-import { readFileSync } from "node:fs"
-import { join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
 import { isAcmeError } from "../../src/domain/Problem.ts"
 import { events } from "../../src/kernel/telemetry/Event.ts"
 import { fields } from "../../src/kernel/telemetry/EventField.ts"
+import { committed } from "../support/Committed.ts"
 import { catalogues } from "./Catalogues.ts"
 import { renderEvents } from "./Events.ts"
 import { replaced } from "./Markdown.ts"
 import { renderProblems } from "./Problems.ts"
-
-const committed = (file: string): string => readFileSync(join(resolve(import.meta.dirname, "../.."), file), "utf8")
 
 /** The first cells of all rows, each once. */
 const namesIn = (text: string): ReadonlyArray<string> => [

@@ -1,8 +1,10 @@
+import { renderCommands } from "./Commands.ts"
 import { renderEvents } from "./Events.ts"
 import { renderProblems } from "./Problems.ts"
 
 /** The documents that hold a catalogue made from the code, each with what makes it. */
 export const catalogues: { readonly [document: string]: () => string } = {
+  "docs/cli.md": renderCommands,
   "docs/errors.md": renderProblems,
   "docs/log-events.md": renderEvents
 }

@@ -5,13 +5,14 @@ import * as eab from "../../operations/Eab.ts"
 import { credentialObject } from "../../operations/Objects.ts"
 import type { Page } from "../../surfaces/cli/Detail.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
+import { stacked } from "../../surfaces/cli/Rendered.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption, optionalText, pageOptions, textFlag, wordOf } from "./Flags.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions, textFlag, wordOf } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const refused = {
@@ -44,20 +45,22 @@ const create = Command.withDescription(
         ...credentialObject(credential),
         hmacKey: Buffer.from(secret).toString("base64url")
       }
-      yield* print(json, object, () => `${renderDetail(object)}\n\nThe HMAC key is shown this once.`)
+      yield* print(json, object, () => stacked([renderDetail(object), "", "The HMAC key is shown this once."], "\n"))
     }))),
   "Mint a credential; its HMAC key is printed once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
 )
 
+const statuses = ["active", "revoked"] as const
+
 const list = Command.withDescription(
   Command.make("list", {
-    status: optionalText("status", "active or revoked."),
+    status: optionalWord("status", statuses),
     ...pageOptions,
     json: jsonOption
   }, ({ json, limit, offset, status }) =>
     withRecords(
       Effect.gen(function*() {
-        const word = yield* wordOf("status", ["active", "revoked"] as const, status)
+        const word = yield* wordOf("status", statuses, status)
         const { items, total } = yield* eab.list({ status: word, limit, offset })
         const page: Page<ReturnType<typeof credentialObject>> = {
           items: items.map(credentialObject),

@@ -70,6 +70,17 @@ export const textFlag = (name: string, longest = 1000): Options.Options<string> 
 export const optionalText = (name: string, text: string): Options.Options<string | undefined> =>
   optional(textFlag(name), text)
 
+/** {@link optionalText} of words the program knows, for {@link wordOf} to judge: the help and completions list them. */
+export const optionalWord = (
+  name: string,
+  words: ReadonlyArray<string>,
+  text?: string
+): Options.Options<string | undefined> =>
+  optional(
+    Options.withPseudoName(textFlag(name), "word"),
+    [text, `One of ${words.join(", ")}.`].filter(Boolean).join(" ")
+  )
+
 const day = /^\d{4}-\d{2}-\d{2}$/
 const instant = /^(\d{4}-\d{2}-\d{2})T(?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/
 

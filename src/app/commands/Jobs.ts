@@ -13,7 +13,7 @@ import { CommandFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
-import { jsonOption, optionalText, pageOptions, wordOf } from "./Flags.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions, wordOf } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
@@ -34,8 +34,8 @@ const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The job'
 
 const listCommand = Command.withDescription(
   Command.make("list", {
-    kind: optionalText("kind", "Of this kind."),
-    status: optionalText("status", `One of ${statuses.join(", ")}.`),
+    kind: optionalWord("kind", jobKinds),
+    status: optionalWord("status", statuses),
     orderId: optionalText("order-id", "About this order or one of its challenges."),
     ...pageOptions,
     json: jsonOption

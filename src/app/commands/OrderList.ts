@@ -11,7 +11,17 @@ import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { flag, jsonOption, numberFlag, optional, optionalText, pageOptions, timeFlag, wordOf } from "./Flags.ts"
+import {
+  flag,
+  jsonOption,
+  numberFlag,
+  optional,
+  optionalText,
+  optionalWord,
+  pageOptions,
+  timeFlag,
+  wordOf
+} from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const statuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
@@ -32,7 +42,7 @@ const mostDays = 100_000
 const filters = {
   profile: optionalText("profile", "Of this profile."),
   accountId: optionalText("account-id", "Of this account."),
-  status: optionalText("status", `As stored: ${statuses.join(", ")}.`),
+  status: optionalWord("status", statuses, "As stored."),
   identifier: optionalText("identifier", "With this very name; a wildcard as *.example.com."),
   suffix: optionalText("identifier-suffix", "With a name that ends so, from a label on."),
   contains: optionalText("identifier-contains", "With a name that contains this, at least 3 characters."),

@@ -6,6 +6,7 @@ import * as Migrations from "../../kernel/sql/Migrations.ts"
 import * as transfer from "../../operations/Transfer.ts"
 import { databaseUrl, maskedDatabaseUrl } from "../../settings/DatabaseUrl.ts"
 import type { Counted, TransferRefused } from "../../store/transfer/Transfer.ts"
+import { stacked } from "../../surfaces/cli/Rendered.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
@@ -73,13 +74,14 @@ const program = ({ name, url }: Target, json: boolean) =>
     yield* Confirmation.ask(`Stop every server first. Copy ${what} to ${maskedDatabaseUrl(url)}?`)
     const { tables, total } = yield* transfer.run(yield* Operator, target, known, progressOn(host, json, plan))
     yield* print(json, { tables, total }, () =>
-      `${
+      stacked([
         renderTable(
           ["table", "rows", "sha256"],
           tables.map(({ rows, sha256, table }) => [table, String(rows), sha256]),
           tables.length
-        )
-      }\n${total} row(s) copied. Set database.url to the target before a server starts.`)
+        ),
+        `${total} row(s) copied. Set database.url to the target before a server starts.`
+      ], "\n"))
   }).pipe(Effect.scoped, Effect.catchTags(refused))
 
 const cannot = (message: string) => new CommandFailed({ code: 2, message })

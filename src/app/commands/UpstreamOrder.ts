@@ -9,7 +9,7 @@ import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption, optionalText, pageOptions, wordOf } from "./Flags.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions, wordOf } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const statuses: ReadonlyArray<UpstreamStatus> = ["processing", "valid", "invalid"]
@@ -18,7 +18,7 @@ const namesOf = (identifiers: ReadonlyArray<{ readonly value: string }>) => iden
 const list = Command.withDescription(
   Command.make("list", {
     profile: optionalText("profile", "Of this profile."),
-    status: optionalText("status", `At the upstream: ${statuses.join(", ")}.`),
+    status: optionalWord("status", statuses, "At the upstream."),
     ...pageOptions,
     json: jsonOption
   }, ({ json, limit, offset, profile, status }) =>

@@ -1,16 +1,33 @@
+import { Rendered } from "./Rendered.ts"
+import { escaped, isTime, stateStyle, timeShown } from "./Text.ts"
+
 /** Values a detail view can show; nested ones are told apart by their own commands. */
 type Shown = string | number | boolean | ReadonlyArray<string>
 
 /** `hmacKey` as people read it: `hmac key`. */
 const labelOf = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
-/** One padded `label value` line for each member present, in the order given. */
-export const renderDetail = (members: { readonly [name: string]: Shown | undefined }): string => {
+const isState = (label: string): boolean => /(?:^|\s)(?:status|state|outcome)$/.test(label)
+
+/**
+ * One padded `label value` line for each member present, in the order given. On a terminal a time also says how long ago
+ * it was, and the word of a state is coloured.
+ */
+export const renderDetail = (members: { readonly [name: string]: Shown | undefined }): Rendered => {
   const present = Object.entries(members).flatMap(([name, value]) =>
-    value === undefined ? [] : [[labelOf(name), Array.isArray(value) ? value.join(", ") : String(value)] as const]
+    value === undefined
+      ? []
+      : [[labelOf(name), Array.isArray(value) ? value.map(escaped).join(", ") : escaped(String(value))] as const]
   )
   const width = Math.max(0, ...present.map(([label]) => label.length))
-  return present.map(([label, value]) => `${label.padEnd(width)}  ${value}`).join("\n")
+  return new Rendered((view) =>
+    present.map(([label, value]) => {
+      const style = isState(label) ? stateStyle(value) : undefined
+      const away = isTime(value) ? timeShown(view, value) : value
+      const shown = style === undefined ? value : view.paint(style, value)
+      return `${label.padEnd(width)}  ${shown}${away === value ? "" : view.paint("dim", ` (${away})`)}`
+    }).join("\n")
+  )
 }
 
 /** A page of a list as the API and `--json` answer it. */

@@ -1,4 +1,5 @@
 import { Context, Either } from "effect"
+import type { Flag } from "./CommandTree.ts"
 
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const
 const colours = ["auto", "always", "never"] as const
@@ -8,11 +9,42 @@ export class Globals extends Context.Tag("acme/surfaces/cli/Globals")<Globals, {
   readonly logLevel: (typeof levels)[number] | undefined
   readonly color: (typeof colours)[number]
   readonly yes: boolean
+  /** Times as RFC 3339 on a terminal too. */
+  readonly utc: boolean
   /** Errors as JSON too; also a flag of the commands that list it. */
   readonly json: boolean
+  /** What is asked for instead of the command itself. */
+  readonly asks: "help" | "version" | undefined
   /** What is left for the command tree. */
   readonly rest: ReadonlyArray<string>
 }>() {}
+
+const globalFlag = (
+  name: string,
+  text: string,
+  words: ReadonlyArray<string> = [],
+  { aliases = [], value = words.join(" | ") || undefined }: Partial<Pick<Flag, "aliases" | "value">> = {}
+): Flag => ({
+  name,
+  aliases,
+  value,
+  words,
+  isClosed: words.length > 0,
+  isNeeded: false,
+  isRepeated: true,
+  fallback: undefined,
+  text
+})
+
+/** The flags of every command, as data. */
+export const globalFlags: ReadonlyArray<Flag> = [
+  globalFlag("--yes", "Answer yes to every question.", [], { aliases: ["-y"] }),
+  globalFlag("--color", "When to colour; auto is on a terminal.", colours),
+  globalFlag("--log-level", "Log to standard error.", levels),
+  globalFlag("--utc", "Times as RFC 3339, rather than how long ago."),
+  globalFlag("--help", "Say what a command does and takes.", [], { aliases: ["-h"] }),
+  globalFlag("--version", "Say the version.")
+]
 
 const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, value: string | undefined) => {
   const word = words.find((one) => one === value)
@@ -24,7 +56,8 @@ export const readGlobals = (argv: ReadonlyArray<string>): Either.Either<Globals[
   Either.gen(function*() {
     let logLevel: Globals["Type"]["logLevel"]
     let color: Globals["Type"]["color"] = "auto"
-    let yes = false
+    let asks: Globals["Type"]["asks"]
+    let [yes, utc] = [false, false]
     const rest: Array<string> = []
     for (let at = 0; at < argv.length; at++) {
       const argument = argv[at] ?? ""
@@ -34,8 +67,11 @@ export const readGlobals = (argv: ReadonlyArray<string>): Either.Either<Globals[
       const value = () => inline ?? argv[++at]
       if (flag === "--log-level") logLevel = yield* wordOf(levels, flag, value())
       else if (flag === "--color") color = yield* wordOf(colours, flag, value())
-      else if (flag === "-y" || flag === "--yes") yes = true
+      else if (argument === "-y" || argument === "--yes") yes = true
+      else if (argument === "--utc") utc = true
+      else if (argument === "-h" || argument === "--help") asks = "help"
+      else if (argument === "--version") asks ??= "version"
       else rest.push(argument)
     }
-    return { logLevel, color, yes, json: rest.includes("--json"), rest }
+    return { logLevel, color, yes, utc, json: rest.includes("--json"), asks, rest }
   })

@@ -1,8 +1,9 @@
 import type { jobObject } from "../../operations/Objects.ts"
 import { renderDetail } from "./Detail.ts"
+import type { Rendered } from "./Rendered.ts"
 
 /** `jobs show` for people. */
-export const renderJob = (job: ReturnType<typeof jobObject>): string =>
+export const renderJob = (job: ReturnType<typeof jobObject>): Rendered =>
   renderDetail({
     id: job.id,
     kind: job.kind,

@@ -1,12 +1,15 @@
 import type { orderDetailObject } from "../../operations/Objects.ts"
 import { renderDetail } from "./Detail.ts"
+import type { Rendered } from "./Rendered.ts"
+import { stacked } from "./Rendered.ts"
+import { escaped } from "./Text.ts"
 
 type OrderObject = ReturnType<typeof orderDetailObject>
 
 const names = (identifiers: ReadonlyArray<{ readonly value: string }>) => identifiers.map(({ value }) => value)
 
 /** `order show` for people: no PEM and no URLs; the reason of a failure comes last. */
-export const renderOrder = (order: OrderObject): string => {
+export const renderOrder = (order: OrderObject): Rendered => {
   const head = renderDetail({
     id: order.id,
     profile: order.profile,
@@ -26,21 +29,21 @@ export const renderOrder = (order: OrderObject): string => {
   const authorizations = order.authorizations.flatMap(({ challenges, identifier, status, wildcard }) => [
     `  ${wildcard === true ? "*." : ""}${identifier.value}: ${status}`,
     ...challenges.map(({ error, status, type }) =>
-      `    ${type}: ${status}${error === undefined ? "" : ` (${error.detail})`}`
+      `    ${type}: ${status}${error === undefined ? "" : ` (${escaped(error.detail)})`}`
     )
   ])
   const jobs = order.jobs.map(({ attempts, id, kind, lastError, maxAttempts, status }) =>
     `  ${kind} ${id}: ${status}, attempt ${attempts} of ${maxAttempts}${
-      lastError === undefined ? "" : ` (${lastError})`
+      lastError === undefined ? "" : ` (${escaped(lastError)})`
     }`
   )
   const { error, explanation } = order
-  return [
+  return stacked([
     head,
     ...(authorizations.length === 0 ? [] : ["", "authorizations", ...authorizations]),
     ...(jobs.length === 0 ? [] : ["", "jobs", ...jobs]),
-    ...(error === undefined ? [] : ["", `error  ${error.detail}`]),
+    ...(error === undefined ? [] : ["", `error  ${escaped(error.detail)}`]),
     ...(explanation === undefined ? [] : ["", explanation.summary, explanation.nextStep]),
     ...(explanation?.requestId === undefined ? [] : [`Its log lines have request_id=${explanation.requestId}.`])
-  ].join("\n")
+  ], "\n")
 }

@@ -1,11 +1,13 @@
 import type { PolicyExplanation } from "../../operations/Explain.ts"
 import type { PolicyView } from "../../services/policy/View.ts"
 import { renderDetail } from "./Detail.ts"
+import type { Rendered } from "./Rendered.ts"
+import { stacked } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"
 
 /** `filter show`: one profile's policy. */
-export const renderPolicy = (view: PolicyView): string =>
-  [
+export const renderPolicy = (view: PolicyView): Rendered =>
+  stacked([
     renderDetail({ profile: view.profile, active: view.active, default: view.default }),
     renderTable(
       ["check", "type", "stages"],
@@ -18,7 +20,7 @@ export const renderPolicy = (view: PolicyView): string =>
       view.rules.length
     ),
     ...view.warnings.map((warning) => `Warning: ${warning}.`)
-  ].join("\n\n")
+  ], "\n\n")
 
 const askedLine = (
   { check, error, reason, type, verdict }: PolicyExplanation["stages"][number]["asked"][number]

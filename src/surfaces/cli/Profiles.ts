@@ -1,4 +1,5 @@
 import type { Config } from "../../settings/AppConfig.ts"
+import type { Rendered } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"
 
 /** One mounted endpoint as `profile list` shows it. */
@@ -12,7 +13,7 @@ const viewOf = (baseUrl: string) => (profile: Config["profiles"][number]) => ({
 })
 
 /** `profile list`: what the configuration on disk mounts. */
-export const renderProfiles = (config: Config, json: boolean): string => {
+export const renderProfiles = (config: Config, json: boolean): string | Rendered => {
   const items = config.profiles.map(viewOf(config.server.base_url))
   if (json) return JSON.stringify({ items, total: items.length, limit: items.length, offset: 0 })
   return renderTable(

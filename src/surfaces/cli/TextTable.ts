@@ -1,14 +1,68 @@
-/** A list as command-line people read it: padded columns, then how many of how many. An empty one is its footer. */
+import type { Style, View } from "./Paint.ts"
+import { Rendered } from "./Rendered.ts"
+import { columnsOf, escaped, isTime, padded, shortened, stateStyle, timeShown } from "./Text.ts"
+
+/** What the cells of a column are, as all of them show. */
+interface Column {
+  readonly cells: ReadonlyArray<string>
+  readonly styles: ReadonlyArray<Style | undefined>
+  readonly canShrink: boolean
+}
+
+const between = "  "
+const narrowestText = 10
+const isId = (cell: string): boolean => /^[0-9a-f][0-9a-f-]{31,}$/.test(cell)
+
+/** Times become relative and states coloured where every cell of a column is one; what is looked up by is left whole. */
+const columnOf = (view: View, name: string, cells: ReadonlyArray<string>, isFirst: boolean): Column => {
+  const filled = cells.filter((cell) => cell !== "")
+  const every = (is: (cell: string) => boolean) => filled.length > 0 && filled.every(is)
+  const isOfTimes = every(isTime)
+  const isOfStates = every((cell) => stateStyle(cell) !== undefined)
+  const shown = isOfTimes ? cells.map((cell) => timeShown(view, cell)) : cells.map(escaped)
+  return {
+    cells: [name.toUpperCase(), ...shown],
+    styles: ["bold", ...cells.map((cell) => isOfStates ? stateStyle(cell) : undefined)],
+    canShrink: !isFirst && !isOfTimes && !isOfStates && !every(isId)
+  }
+}
+
+/** Widths that fit the terminal: the widest text gives way first, down to where it would say nothing. */
+const fitted = (columns: ReadonlyArray<Column>, { columns: room = Infinity }: View): ReadonlyArray<number> => {
+  const natural = columns.map(({ cells }) => Math.max(...cells.map(columnsOf)))
+  const widths = natural.map((width, index) => columns[index]?.canShrink === true ? Math.min(width, room) : width)
+  const least = columns.map(({ canShrink, cells: [name = ""] }) =>
+    canShrink ? Math.max(narrowestText, name.length) : Infinity
+  )
+  let over = widths.reduce((sum, width) => sum + width + between.length, -between.length) - room
+  for (; over > 0; over--) {
+    const spare = widths.map((width, index) => width > (least[index] ?? 0) ? width : 0)
+    const widest = Math.max(...spare)
+    if (widest === 0) break
+    widths[spare.indexOf(widest)] = widest - 1
+  }
+  return widths
+}
+
+/**
+ * A list as command-line people read it: padded columns, then how many of how many. An empty one is its footer. On a
+ * terminal it fits, says how long ago things were, and colours states; a program reads everything as it is.
+ */
 export const renderTable = (
-  columns: ReadonlyArray<string>,
+  names: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>,
   total: number
-): string => {
-  const widths = columns.map((column, index) => Math.max(column.length, ...rows.map((row) => row[index]?.length ?? 0)))
-  const line = (cells: ReadonlyArray<string>) =>
-    cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()
-  const footer = `${rows.length} of ${total} row(s).`
-  return rows.length === 0
-    ? footer
-    : [line(columns.map((name) => name.toUpperCase())), ...rows.map(line), footer].join("\n")
-}
+): Rendered =>
+  new Rendered((view) => {
+    const footer = `${rows.length} of ${total} row(s).`
+    if (rows.length === 0) return footer
+    const columns = names.map((name, index) => columnOf(view, name, rows.map((row) => row[index] ?? ""), index === 0))
+    const widths = fitted(columns, view)
+    const line = (row: number) =>
+      columns.map(({ cells, styles }, index) => {
+        const [width = 0, style] = [widths[index], styles[row]]
+        const cell = padded(shortened(cells[row] ?? "", width), width)
+        return style === undefined ? cell : cell.replace(/^.*\S/u, (text) => view.paint(style, text))
+      }).join(between).trimEnd()
+    return [...Array.from({ length: rows.length + 1 }, (_, row) => line(row)), view.paint("dim", footer)].join("\n")
+  })

@@ -1,0 +1,154 @@
+import type { CommandNode, Flag } from "./CommandTree.ts"
+import { summaryOf, wordOf } from "./CommandTree.ts"
+import { globalFlags } from "./Globals.ts"
+import type { View } from "./Paint.ts"
+
+/** Commands of the program by what they are for, in the order of its help page. */
+export type Sections = ReadonlyArray<readonly [title: string, words: ReadonlyArray<string>]>
+
+/** The commands of each section; what is in none of them is in the last. */
+export const sectioned = (
+  sections: Sections,
+  nodes: ReadonlyArray<CommandNode>
+): ReadonlyArray<readonly [title: string, nodes: ReadonlyArray<CommandNode>]> => {
+  const known = new Set(sections.flatMap(([, words]) => words))
+  return sections.map(([title, words], index) => {
+    const named = words.flatMap((word) => nodes.filter((node) => wordOf(node) === word))
+    const strays = index === sections.length - 1 ? nodes.filter((node) => !known.has(wordOf(node))) : []
+    return [title, [...named, ...strays]] as const
+  })
+}
+
+const [narrowest, usual, widest] = [40, 80, 100]
+
+/** Lines are no longer than the terminal, and never so long that they are hard to read. */
+const widthOf = ({ columns = usual }: View): number => Math.min(Math.max(columns, narrowest), widest)
+
+/** Breaks a text into lines; a word that is longer than a line stays whole. */
+const wrapped = (text: string, width: number): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  let line = ""
+  for (const word of text.split(/\s+/)) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === "" ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
+const widestName = 32
+
+/** Names with what is said of them, in two columns; a name that is too long has a line of its own. */
+const twoColumns = (
+  view: View,
+  rows: ReadonlyArray<readonly [name: string, text: string]>,
+  column = Math.min(widestName, Math.max(...rows.map(([name]) => name.length)))
+): ReadonlyArray<string> =>
+  rows.flatMap(([name, text]) => {
+    const indent = " ".repeat(column + 4)
+    const [first = "", ...more] = wrapped(text, widthOf(view) - indent.length)
+    const label = view.paint("cyan", name)
+    return name.length > column
+      ? [`  ${label}`, `${indent}${first}`, ...more.map((line) => indent + line)]
+      : [`  ${label}${" ".repeat(column - name.length)}  ${first}`.trimEnd(), ...more.map((line) => indent + line)]
+  })
+
+const bracketed = (text: string, isNeeded: boolean): string => isNeeded ? text : `[${text}]`
+
+const widestChoice = 24
+
+/** Words of a set stand for the value where there is room, and otherwise in the sentence. */
+const isSpelt = ({ value = "", words }: Flag): boolean => words.length > 0 && value.length > widestChoice
+
+const valueOf = (flag: Flag): string =>
+  flag.value === undefined ? "" : ` <${isSpelt(flag) ? "word" : flag.value.replaceAll(" | ", "|")}>`
+
+const flagRow = (flag: Flag): readonly [string, string] => {
+  const notes = [
+    flag.text,
+    isSpelt(flag) && flag.isClosed ? `One of ${flag.words.join(", ")}.` : "",
+    flag.fallback === undefined ? "" : `Default: ${flag.fallback}.`,
+    flag.isNeeded ? "Needed." : "",
+    flag.isRepeated && !globalFlags.includes(flag) ? "May be given several times." : ""
+  ]
+  return [
+    `${flag.aliases.map((alias) => `${alias}, `).join("")}${flag.name}${valueOf(flag)}`,
+    notes.filter((note) => note !== "" && !(note.startsWith("May") && /several times|repeated/.test(flag.text))).join(
+      " "
+    )
+  ]
+}
+
+/** How a command is written: its words, its arguments and the flags it cannot do without. */
+export const usageOf = (node: CommandNode): string => {
+  const { args, children, flags, path } = node
+  const needed = flags.filter(({ isNeeded }) => isNeeded).map((flag) => `${flag.name}${valueOf(flag)}`)
+  const words = args.map(({ isNeeded, isRepeated, name }) => bracketed(`${name}${isRepeated ? "..." : ""}`, isNeeded))
+  const rest = flags.length > needed.length ? ["[flags]"] : []
+  return [
+    ...path,
+    ...children.length > 0 ? [path.length > 1 ? "<command>" : "[command]"] : [],
+    ...words,
+    ...needed,
+    ...rest
+  ]
+    .join(" ")
+}
+
+const heading = (view: View, text: string): string => view.paint("bold", `${text}:`)
+const usageLine = (view: View, node: CommandNode): string => `${heading(view, "Usage")} ${usageOf(node)}`
+
+const listed = (view: View, nodes: ReadonlyArray<CommandNode>, column: number): ReadonlyArray<string> =>
+  twoColumns(view, nodes.map((node) => [wordOf(node), summaryOf(node, widthOf(view) - column - 4)]), column)
+
+const rootPage = (node: CommandNode, view: View, sections: Sections): ReadonlyArray<string> => {
+  const column = Math.max(...node.children.map((child) => wordOf(child).length))
+  return [
+    `${usageLine(view, node)} [flags]`,
+    ...wrapped(node.text, widthOf(view)),
+    "",
+    ...sectioned(sections, node.children).filter(([, nodes]) => nodes.length > 0).flatMap(([title, nodes]) => [
+      view.paint("bold", title),
+      ...listed(view, nodes, column)
+    ]),
+    view.paint("bold", "Flags of every command"),
+    ...twoColumns(view, globalFlags.map(flagRow))
+  ]
+}
+
+const everywhere = globalFlags.map(({ name }) => name).join(", ")
+
+const leafPage = (node: CommandNode, view: View): ReadonlyArray<string> => {
+  const { args, example, exits, flags } = node
+  const section = (title: string, rows: ReadonlyArray<readonly [string, string]>) =>
+    rows.length === 0 ? [] : ["", heading(view, title), ...twoColumns(view, rows)]
+  return [
+    usageLine(view, node),
+    "",
+    ...wrapped(node.text, widthOf(view)),
+    ...section("Arguments", args.map(flagRow)),
+    ...section("Flags", flags.map(flagRow)),
+    ...example === undefined ? [] : ["", heading(view, "Example"), `  ${example}`],
+    ...section("Exit codes", exits.map(({ code, meaning }) => [String(code), meaning])),
+    "",
+    ...wrapped(`Every command also takes ${everywhere}; see \`${node.path[0]} --help\`.`, widthOf(view))
+  ]
+}
+
+const groupPage = (node: CommandNode, view: View): ReadonlyArray<string> => [
+  usageLine(view, node),
+  "",
+  ...wrapped(node.text, widthOf(view)),
+  "",
+  heading(view, "Commands"),
+  ...listed(view, node.children, Math.max(...node.children.map((child) => wordOf(child).length))),
+  "",
+  ...wrapped(`\`${node.path.join(" ")} <command> --help\` says more of one.`, widthOf(view))
+]
+
+/** The help page of the program, of a group or of a command, as lines that fit the terminal. */
+export const renderHelp = (node: CommandNode, view: View, sections: Sections): string =>
+  (node.children.length === 0 ? leafPage(node, view) : node.path.length > 1
+    ? groupPage(node, view)
+    : rootPage(node, view, sections)).join("\n")

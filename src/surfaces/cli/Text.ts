@@ -1,0 +1,76 @@
+import measured from "fast-string-truncated-width"
+import type { Style, View } from "./Paint.ts"
+
+/** Characters a terminal would act on, or that would move what stands beside them. */
+const acting = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+const named = (character: string): string => {
+  const written = JSON.stringify(character).slice(1, -1)
+  return written === character ? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}` : written
+}
+
+/** A text of somebody else, so that it stays on its line and says nothing to the terminal. */
+export const escaped = (text: string): string => text.replaceAll(acting, named)
+
+/** The columns a text takes: two for a wide character, none for a mark on the one before it. */
+export const columnsOf = (text: string): number => measured(text).width
+
+/** A text in at most so many columns, with an ellipsis where some of it is left out. */
+export const shortened = (text: string, columns: number): string => {
+  const { ellipsed, index } = measured(text, { limit: columns, ellipsis: "…" })
+  return ellipsed ? `${text.slice(0, index).trimEnd()}…` : text
+}
+
+/** A text with spaces behind it, up to a number of columns. */
+export const padded = (text: string, columns: number): string =>
+  text + " ".repeat(Math.max(0, columns - columnsOf(text)))
+
+const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z/
+
+/** Whether a cell is a time, perhaps with a word behind it. */
+export const isTime = (text: string): boolean => instant.test(text)
+
+const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]] as const
+
+/** A span of time by its largest unit: `3 h`. Below two of a unit the smaller one tells more. */
+const span = (seconds: number): string => {
+  const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? ["s", 1]
+  return `${Math.floor(seconds / size)} ${unit}`
+}
+
+/** A time as people on a terminal read it: `3 h ago`, `in 12 d`. Other readers get it as it is. */
+export const timeShown = ({ isTerminal, now, utc }: View, time: string): string => {
+  if (!isTerminal || utc) return time
+  return time.replace(instant, (written) => {
+    const away = Math.round(Date.parse(written) / 1000 - now)
+    return away > 0 ? `in ${span(away)}` : away === 0 ? "now" : `${span(-away)} ago`
+  })
+}
+
+const styles: { readonly [word: string]: Style } = Object.fromEntries(
+  Object.entries(
+    {
+      green: ["valid", "active", "done", "ok", "success", "allowed", "served", "enabled", "issued", "current"],
+      yellow: ["pending", "ready", "running", "processing", "due", "stale", "undecided", "warning"],
+      red: [
+        "invalid",
+        "failed",
+        "failure",
+        "revoked",
+        "disabled",
+        "refused",
+        "deactivated",
+        "error",
+        "denied",
+        "overdue"
+      ],
+      dim: ["expired", "cancelled", "parked", "off"]
+    } as const
+  ).flatMap(([style, words]) => words.map((word) => [word, style as Style]))
+)
+
+/** The style of a word for a state; undefined for other words. Of `valid, revoked` the last word counts. */
+export const stateStyle = (text: string): Style | undefined => {
+  const word = text.split(", ").at(-1) ?? ""
+  return Object.hasOwn(styles, word) ? styles[word] : undefined
+}
