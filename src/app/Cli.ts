@@ -16,6 +16,7 @@ import { Confirmation } from "./Confirmation.ts"
 import type { Output } from "./Host.ts"
 import { Host } from "./Host.ts"
 import { Operator } from "./Operator.ts"
+import { Progress } from "./Progress.ts"
 import { Settings } from "./Settings.ts"
 import { viewOn } from "./View.ts"
 
@@ -140,7 +141,7 @@ const wrongValue = (command: CommandDescriptor.Command<unknown>, words: Readonly
 
 /** What commands ask for beside the host, for one command line. */
 const services = (globals: Globals["Type"]) =>
-  Layer.mergeAll(Settings.layer, Operator.layer, Confirmation.layer).pipe(
+  Layer.mergeAll(Settings.layer, Operator.layer, Confirmation.layer, Progress.layer).pipe(
     Layer.provideMerge(Layer.succeed(Globals, globals))
   )
 

@@ -25,6 +25,6 @@ export const migrate = (
   files: Files,
   dialect: "sqlite" | "postgres"
 ): Effect.Effect<ReadonlyArray<string>, CommandFailed, Database> =>
-  Effect.flatMap(Migrations.read(files.migrations, dialect), Migrations.migrate).pipe(
+  Effect.flatMap(Migrations.read(files.migrations, dialect), (migrations) => Migrations.migrate(migrations)).pipe(
     Effect.mapError(failed)
   )

@@ -22,6 +22,8 @@ export interface Around {
   readonly env?: Host["Type"]["env"]
   /** What is typed at the terminal; without it nobody can be asked. */
   readonly typed?: string
+  /** How wide the terminal is that both streams go to; without it they go to a program. */
+  readonly columns?: number
   readonly process?: Partial<Process>
   /** Is given what is written to standard output, as it is. */
   readonly heard?: (text: string) => void
@@ -35,7 +37,7 @@ export interface Place {
 }
 
 /** The host, whose streams are kept. */
-const hostOf = (directory: string, said: { out: string; err: string }, around: Around): Host["Type"] => ({
+export const hostOf = (directory: string, said: { out: string; err: string }, around: Around): Host["Type"] => ({
   cwd: directory,
   env: {
     ACME_SVC_DATABASE__URL: `sqlite://${directory}/acme.db`,
@@ -45,13 +47,18 @@ const hostOf = (directory: string, said: { out: string; err: string }, around: A
   },
   stdin: { isTerminal: around.typed !== undefined, readLine: Effect.succeed(around.typed ?? "") },
   stdout: {
-    isTerminal: false,
+    isTerminal: around.columns !== undefined,
+    columns: around.columns,
     write: (text) => {
       said.out += text
       around.heard?.(text)
     }
   },
-  stderr: { isTerminal: false, write: (text) => void (said.err += text) },
+  stderr: {
+    isTerminal: around.columns !== undefined,
+    columns: around.columns,
+    write: (text) => void (said.err += text)
+  },
   process: {
     version: "1.2.3",
     migrations: migrationsFolder,

@@ -6,7 +6,7 @@ import { CommandFailed } from "../CommandFailed.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
-import { migrate } from "../Schema.ts"
+import { Progress } from "../Progress.ts"
 import { Settings } from "../Settings.ts"
 import { jsonOption } from "./Flags.ts"
 
@@ -18,11 +18,16 @@ const migrateProgram = (options: { readonly check: boolean; readonly json: boole
       new CommandFailed({ code: 1, message: error.detail ?? error.message })
     const program = Effect.gen(function*() {
       const { dialect } = yield* Database
-      if (!options.check) return { applied: yield* migrate(process, dialect), pending: [] }
-      const migrations = yield* Effect.mapError(Migrations.read(process.migrations, dialect), failure)
-      const missing = yield* Effect.mapError(Migrations.pending(migrations), failure)
-      return { applied: [], pending: missing.map(({ name }) => name) }
-    })
+      const migrations = yield* Migrations.read(process.migrations, dialect)
+      const missing = yield* Migrations.pending(migrations)
+      if (options.check) return { applied: [], pending: missing.map(({ name }) => name) }
+      const total = missing.reduce((sum, { statements }) => sum + statements.length, 0)
+      const applied = yield* Progress.run({ title: "Migrating", total }, (report) => {
+        let done = 0
+        return Migrations.migrate(migrations, Effect.suspend(() => report(++done)))
+      })
+      return { applied, pending: [] }
+    }).pipe(Effect.mapError(failure))
     const result = yield* program.pipe(Effect.provide(database(loaded.config)), Effect.provide(Logging.quiet(loaded)))
     yield* Console.log(
       options.json

@@ -13,6 +13,8 @@ import { Confirmation } from "../Confirmation.ts"
 import { Host } from "../Host.ts"
 import { database } from "../OpenDatabase.ts"
 import { Operator } from "../Operator.ts"
+import type { Report } from "../Progress.ts"
+import { Progress } from "../Progress.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { jsonOption } from "./Flags.ts"
@@ -38,15 +40,13 @@ const refused = {
     new CommandFailed({ code: reason === "differs" ? 1 : 3, message: detail })
 }
 
-/** One line for each table, written over while it grows; a terminal alone has it. */
-const progressOn = ({ stderr }: Host["Type"], isQuiet: boolean, plan: ReadonlyArray<Counted>) => {
-  const expected = new Map(plan.map(({ rows, table }) => [table, rows]))
-  return ({ rows, table }: Counted): Effect.Effect<void> =>
-    Effect.sync(() => {
-      if (isQuiet || !stderr.isTerminal || rows === 0) return
-      const of = expected.get(table) ?? rows
-      stderr.write(`\r${table}  ${rows} of ${of}${rows >= of ? "\n" : ""}`)
-    })
+/** Tables report one after another, each its own rows; the bar is about all of them. */
+const summed = (report: Report) => {
+  const copied = new Map<string, number>()
+  return ({ rows, table }: Counted): Effect.Effect<void> => {
+    copied.set(table, rows)
+    return report([...copied.values()].reduce((sum, count) => sum + count, 0))
+  }
 }
 
 interface Target {
@@ -72,7 +72,11 @@ const program = ({ name, url }: Target, json: boolean) =>
     const filled = plan.filter((counted) => counted.rows > 0).map((counted) => `${counted.table} ${counted.rows}`)
     const what = `${rows} row(s) (${filled.join(", ") || "every table is empty"})`
     yield* Confirmation.ask(`Stop every server first. Copy ${what} to ${maskedDatabaseUrl(url)}?`)
-    const { tables, total } = yield* transfer.run(yield* Operator, target, known, progressOn(host, json, plan))
+    const operator = yield* Operator
+    const { tables, total } = yield* Progress.run(
+      { title: "Copying rows", total: rows },
+      (report) => transfer.run(operator, target, known, summed(report))
+    )
     yield* print(json, { tables, total }, () =>
       stacked([
         renderTable(

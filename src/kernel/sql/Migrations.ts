@@ -152,14 +152,14 @@ const appliedVersions = (connection: Connection, dialect: Dialect) =>
   })
 
 /** Applies one migration in one transaction. `false` if another process was faster. */
-const applyOne = (driver: Driver, connection: Connection, migration: Migration) =>
+const applyOne = (driver: Driver, connection: Connection, migration: Migration, stepped: Effect.Effect<void>) =>
   Effect.gen(function*() {
     const begun = yield* Clock.currentTimeMillis
     if (!driver.keepsSession) yield* connection.executeRaw(lockTransaction, [])
     const done = yield* appliedVersions(connection, driver.dialect)
     if (done?.includes(migration.version) === true) return false
     if (done === undefined) yield* connection.executeRaw(createTable[driver.dialect], [])
-    for (const text of migration.statements) yield* connection.executeRaw(text, [])
+    for (const text of migration.statements) yield* Effect.zipRight(connection.executeRaw(text, []), stepped)
     const now = yield* Clock.currentTimeMillis
     yield* connection.executeRaw(insertText[driver.dialect], [
       migration.version,
@@ -198,10 +198,12 @@ const locked = <A, E>(
 
 /**
  * Applies the pending migrations, each in one transaction, under a lock that other processes wait for. Under the lock,
- * the list of applied migrations is read again. Answers the names of those that it applied.
+ * the list of applied migrations is read again. Answers the names of those that it applied. `stepped` runs after each
+ * statement.
  */
 export const migrate = (
-  migrations: ReadonlyArray<Migration>
+  migrations: ReadonlyArray<Migration>,
+  stepped: Effect.Effect<void> = Effect.void
 ): Effect.Effect<ReadonlyArray<string>, SchemaUnusable | StorageFailed, Database> =>
   Effect.gen(function*() {
     const missing = yield* pending(migrations)
@@ -218,7 +220,7 @@ export const migrate = (
     const applyAll = (connection: Connection) =>
       Effect.forEach(missing, (migration) =>
         Effect.map(
-          Effect.catchAll(applyOne(driver, connection, migration), failure(migration.name)),
+          Effect.catchAll(applyOne(driver, connection, migration, stepped), failure(migration.name)),
           (applied) => applied ? [migration.name] : []
         ))
     const names = yield* Effect.catchTag(

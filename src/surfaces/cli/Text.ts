@@ -33,7 +33,7 @@ export const isTime = (text: string): boolean => instant.test(text)
 const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]] as const
 
 /** A span of time by its largest unit: `3 h`. Below two of a unit the smaller one tells more. */
-const span = (seconds: number): string => {
+export const span = (seconds: number): string => {
   const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? ["s", 1]
   return `${Math.floor(seconds / size)} ${unit}`
 }
