@@ -1,7 +1,7 @@
 import { CliConfig, Command, CommandDescriptor, HelpDoc, ValidationError } from "@effect/cli"
 import type { CliApp } from "@effect/cli"
 import type { Array } from "effect"
-import { Console, Effect, Either, Layer } from "effect"
+import { Console, Effect, Either, Fiber, Layer } from "effect"
 import { stripVTControlCharacters } from "node:util"
 import { currentSeconds } from "../kernel/Time.ts"
 import type { CommandNode } from "../surfaces/cli/CommandTree.ts"
@@ -157,6 +157,25 @@ const interpreted = Effect.gen(function*() {
   yield* Command.run(root, { name: "acme-svc", version: process.version })(["node", "acme-svc", ...rest])
 })
 
+const graceMs = 2000
+const signalled = { SIGINT: 130, SIGTERM: 143 } as const
+
+/**
+ * Ends a command at a signal, with what it had begun taken back where that is quick: what is not over soon ends with the
+ * process. `serve` hears of signals by itself.
+ */
+const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, never, R>) =>
+  word === undefined || word === "serve" ? self : Effect.gen(function*() {
+    const { process } = yield* Host
+    const running = yield* Effect.forkDaemon(self)
+    const first = yield* Effect.raceFirst(Fiber.await(running), process.stopSignal).pipe(
+      Effect.onInterrupt(() => Fiber.interrupt(running))
+    )
+    if (typeof first !== "string") return yield* first
+    yield* Effect.timeoutOption(Fiber.interrupt(running), graceMs)
+    return signalled[first]
+  })
+
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
 export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, Host | CliApp.CliApp.Environment> =>
   Either.match(readGlobals(argv), {
@@ -173,6 +192,7 @@ export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, H
           report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)
         ),
         Effect.provide(services(globals)),
-        Effect.provide(configured)
+        Effect.provide(configured),
+        (command) => untilSignal(globals.rest[0], command)
       )
   })

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { appendFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
@@ -66,6 +66,11 @@ describe("a command line", () => {
         error: "usage",
         message: "There is no command eab creat; the nearest is create."
       })
+      assert.deepStrictEqual(refusalOf(yield* run(["--color", "mauve", "migrate", "--json"])), {
+        code: 2,
+        error: "usage",
+        message: "--color takes one of auto, always, never."
+      })
       assert.deepStrictEqual(yield* run(["--color", "mauve", "migrate"]), {
         code: 2,
         out: "",
@@ -91,12 +96,18 @@ describe("a command line", () => {
       assert.include(listed.out, "https://acme.example/profile/printers/directory")
     }))
 
-  test("completes for a shell, colours only where it is told to", () =>
+  test("ends at a signal with its code, and leaves a service to end in its own way", () =>
     Effect.gen(function*() {
-      const { run } = freshPlace(null)
-      assert.include((yield* run(["completions", "bash"])).out, "acme-svc")
-      assert.notInclude((yield* run(["--help"])).out, "\u001b[")
-      assert.include((yield* run(["--help", "--color", "always"])).out, "\u001b[")
+      const { run } = freshPlace()
+      for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+        const ended = yield* run(["upstream", "register", "--eab-kid", "x"], {
+          process: { stopSignal: Effect.succeed(signal) },
+          typed: "never"
+        })
+        assert.deepStrictEqual(ended, { code, out: "", err: "" })
+      }
+      const served = yield* run(["serve", "--role", "king"], { process: { stopSignal: Effect.succeed("SIGINT") } })
+      assert.strictEqual(served.code, 2)
     }))
 })
 
@@ -216,7 +227,16 @@ describe("records the service has written", () => {
         yield* place.run(["order", "list", "--identifier-suffix", "example.org", "--json"])
       )
       assert.deepStrictEqual([orders.total, orders.items[0]?.createdAt], [1, at])
-      assert.include((yield* place.run(["order", "list"])).out, "www.example.org")
+      const list = yield* place.run(["order", "list"])
+      assert.include(list.out, "www.example.org")
+      assert.include(list.out, at)
+      yield* TestClock.adjust("3 hours")
+      const wide = { columns: 120, env: { NO_COLOR: "1" } }
+      const shown = yield* place.run(["order", "list"], wide)
+      assert.match(shown.out, /  default  pending  3 h ago  +www\.example\.org$/m)
+      assert.strictEqual((yield* place.run(["order", "list", "--utc"], wide)).out, list.out)
+      assert.include((yield* place.run(["order", "list"], { columns: 120 })).out, "\u001b[33mpending\u001b[39m")
+      assert.strictEqual((yield* place.run(["order", "list", "--color", "never"], { columns: 120 })).out, shown.out)
       const jobs = jsonOf<Listed<{ readonly kind: string; readonly dedupKey: string }>>(
         yield* place.run(["jobs", "list", "--json"])
       )

@@ -1,0 +1,67 @@
+import Sqlite from "better-sqlite3"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import type { AddressInfo } from "node:net"
+import { join, resolve } from "node:path"
+import { assert, beforeAll, describe, it } from "vitest"
+import { builtServer, freshDirectory } from "../support/Databases.ts"
+import { runtime, runToEnd } from "../support/Server.ts"
+
+/* How commands end that nobody lets come to their end. */
+
+const program = resolve(import.meta.dirname, "../../dist/main.js")
+
+/** A migrated database with so many credentials, in a directory of its own. */
+const filled = async (rows: number) => {
+  const directory = freshDirectory()
+  const config = "[profiles.default]\n[database]\nurl = \"sqlite://acme.db\"\n"
+  assert.strictEqual((await runToEnd(["migrate"], { config, directory })).code, 0)
+  const database = new Sqlite(join(directory, "acme.db"))
+  database.exec(
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
+     INSERT INTO eab_keys SELECT randomblob(16), x'00', 'label ' || i, NULL, 'active', 1 FROM n`
+  )
+  database.close()
+  writeFileSync(join(directory, "config.toml"), config)
+  return directory
+}
+
+describe("a command", () => {
+  beforeAll(builtServer)
+
+  it.each([["eab list --limit 10000"], ["eab list --limit 10000 --json"]])(
+    "%s ends quietly when its reader has read enough",
+    async (words) => {
+      const directory = await filled(10_000)
+      const child = spawn("bash", ["-c", `"${runtime}" "${program}" ${words} | head -c 10; exit "\${PIPESTATUS[0]}"`], {
+        cwd: directory,
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      let [out, err] = ["", ""]
+      child.stdout.on("data", (chunk: Buffer) => out += chunk.toString())
+      child.stderr.on("data", (chunk: Buffer) => err += chunk.toString())
+      const [code] = await once(child, "close")
+      assert.deepStrictEqual([code, err, out.length], [0, "", 10])
+    }
+  )
+
+  it.each([["SIGINT", 130], ["SIGTERM", 143]] as const)("ends at %s with %i", async (signal, expected) => {
+    const silent = createServer().listen(0, "127.0.0.1")
+    await once(silent, "listening")
+    const { port } = silent.address() as AddressInfo
+    const directory = freshDirectory()
+    writeFileSync(
+      join(directory, "config.toml"),
+      `[profiles.default]\n[server]\nbind_address = "127.0.0.1:${port}"\nbase_url = "http://localhost"\ntls.enabled = false\n`
+    )
+    const child = spawn(runtime, [program, "health", "--timeout-ms", "600000"], { cwd: directory, stdio: "ignore" })
+    const [socket] = await once(silent, "connection")
+    child.kill(signal)
+    const [code] = await once(child, "close")
+    socket.destroy()
+    silent.close()
+    assert.strictEqual(code, expected)
+  })
+})
