@@ -42,8 +42,7 @@ const placesOf = (node: CommandNode): ReadonlyArray<Place> => {
   ]
 }
 
-const isFile = ({ name, value = "" }: Flag): boolean =>
-  /(?:^|-)(?:file|path)$/.test(name) || /^(?:file|path)$/.test(value)
+const isFile = ({ name, value }: Flag): boolean => name.endsWith("-file") || value === "file"
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 

@@ -1,0 +1,97 @@
+import { Effect } from "effect"
+import { spawnSync } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { whole } from "../../src/app/Cli.ts"
+import type { CommandNode } from "../../src/surfaces/cli/CommandTree.ts"
+import { wordOf } from "../../src/surfaces/cli/CommandTree.ts"
+import { renderCompletions, shells } from "../../src/surfaces/cli/Completions.ts"
+import { globalFlags } from "../../src/surfaces/cli/Globals.ts"
+import { freshDirectory } from "../support/Databases.ts"
+
+/* The scripts, run by the shells that are installed. bash is on every machine the tests run on. */
+
+const root = await Effect.runPromise(whole)
+const nodesOf = (node: CommandNode): ReadonlyArray<CommandNode> => [node, ...node.children.flatMap(nodesOf)]
+const globals = globalFlags.flatMap(({ aliases, name }) => [name, ...aliases])
+const isInstalled = (shell: string): boolean => spawnSync(shell, ["--version"]).status === 0
+
+const directory = freshDirectory()
+for (const shell of shells) writeFileSync(join(directory, shell), renderCompletions(root, shell))
+writeFileSync(join(directory, "some-file"), "")
+
+const runIn = (shell: string, program: string): ReadonlyArray<string> => {
+  const { status, stderr, stdout } = spawnSync(shell, shell === "zsh" ? ["-f", "-c", program] : ["-c", program], {
+    cwd: directory,
+    encoding: "utf8"
+  })
+  assert.deepStrictEqual([status, stderr], [0, ""], program)
+  return stdout.split("\n").filter((line) => line !== "")
+}
+
+/** What bash offers behind words, of which the last is not complete; `=` is a word of its own there. */
+const offeredByBash = (...words: ReadonlyArray<string>): ReadonlyArray<string> =>
+  runIn(
+    "bash",
+    `source ./bash; COMP_WORDS=(acme-svc ${
+      words.map((word) => `'${word}'`).join(" ")
+    }); COMP_CWORD=${words.length}; _acme_svc; printf '%s\\n' "\${COMPREPLY[@]}"`
+  )
+
+describe("in bash", () => {
+  it.each(nodesOf(root).map((node) => [node.path.join(" "), node] as const))("%s is completed", (_, node) => {
+    const place = node.path.slice(1)
+    if (place.join() === "help") return assert.sameMembers([...offeredByBash("help", "")], root.children.map(wordOf))
+    const expected = node.children.length > 0
+      ? node.children.map(wordOf)
+      : node.args.some(({ words }) => words.length > 0)
+      ? node.args.flatMap(({ words }) => words)
+      : [...node.flags.map(({ name }) => name), ...globals]
+    assert.sameMembers([...offeredByBash(...place, "")], expected)
+    assert.sameMembers([...offeredByBash(...place, "-")], [...node.flags.map(({ name }) => name), ...globals])
+    for (const { name, value, words } of [...node.flags, ...globalFlags]) {
+      if (value === undefined) continue
+      const given = offeredByBash(...place, name, "")
+      assert.sameMembers([...given], name.endsWith("-file") ? ["bash", "fish", "some-file", "zsh"] : [...words], name)
+      assert.deepStrictEqual(offeredByBash(...place, name, "=", ""), given)
+      assert.deepStrictEqual(offeredByBash(...place, name, "="), given)
+    }
+  })
+
+  it("a word that has begun is completed, and so is what stands behind help and global flags", () => {
+    assert.deepStrictEqual(offeredByBash("ord"), ["order"])
+    assert.deepStrictEqual(offeredByBash("order", "li"), ["list"])
+    assert.deepStrictEqual(offeredByBash("--color", "never", "order", "ch"), ["chain"])
+    assert.deepStrictEqual(offeredByBash("order", "list", "--status", "va"), ["valid"])
+    assert.deepStrictEqual(offeredByBash("order", "list", "--status", "valid", "--of"), ["--offset"])
+    assert.deepStrictEqual(offeredByBash("completions", "z"), ["zsh"])
+    assert.deepStrictEqual(offeredByBash("help", "order", "li"), ["list"])
+    assert.deepStrictEqual(offeredByBash("nonsense", "x"), [])
+  })
+})
+
+describe.skipIf(!isInstalled("zsh"))("in zsh", () => {
+  it("the script is read, and offers words with what they do", () => {
+    const offered = (words: string, at: number) =>
+      runIn(
+        "zsh",
+        `compdef() { }; source ./zsh; _describe() { print -l -- "\${(@P)2}" }; _message() { }; words=(${words}); CURRENT=${at}; _acme_svc`
+      )
+    assert.include(offered("acme-svc ''", 2), "order:Orders and their certificates")
+    assert.include(offered("acme-svc order list ''", 4), "--limit:Rows to print, at most 10000")
+    assert.deepStrictEqual(offered("acme-svc eab list --status ''", 5), ["active", "revoked"])
+  })
+})
+
+describe.skipIf(!isInstalled("fish"))("in fish", () => {
+  it("the script is read, and offers words with what they do", () => {
+    const offered = (line: string) => runIn("fish", `source ./fish; complete -C '${line}'`)
+    assert.include(offered("acme-svc ord"), "order\tOrders and their certificates")
+    assert.include(offered("acme-svc order list --lim"), "--limit\tRows to print, at most 10000")
+    assert.sameMembers([...offered("acme-svc eab list --status ")].map((one) => one.split("\t")[0]), [
+      "active",
+      "revoked"
+    ])
+  })
+})
