@@ -88,8 +88,8 @@ export const whole: Effect.Effect<CommandNode> = Effect.suspend(() =>
 
 /** Prints the help page that words lead to. */
 const showHelp = (words: ReadonlyArray<string>): Effect.Effect<void, CommandFailed> =>
-  Effect.flatMap(whole, (root) => {
-    const node = helpOn(root, words)
+  Effect.flatMap(treeOf(words.find((word) => !word.startsWith("-"))), ({ descriptor }) => {
+    const node = helpOn(commandTree(descriptor), words)
     return typeof node === "string"
       ? new CommandFailed({ code: 2, message: node })
       : Console.log(new Rendered((view) => renderHelp(node, view, sections)))
