@@ -7,6 +7,7 @@ import * as workers from "../kernel/queue/Workers.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { CommandFailed } from "./CommandFailed.ts"
+import type { Host } from "./Host.ts"
 import { database } from "./OpenDatabase.ts"
 
 const freshSeconds = 30
@@ -35,7 +36,7 @@ const answers = (config: Config, version: string): Effect.Effect<boolean> =>
   }).pipe(Effect.provide(HttpGet.layer(version)), Effect.orElseSucceed(() => false))
 
 /** A process of this host with the worker role was seen within half a minute. */
-const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed> =>
+const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
   Effect.flatMap(currentSeconds, (now) => workers.wasSeen(hostname(), "worker", now - freshSeconds, now + freshSeconds))
     .pipe(
       Effect.mapError(({ message }) => new CommandFailed({ code: 1, message })),
@@ -48,7 +49,7 @@ export const health = (
   version: string,
   role: "acme" | "worker",
   timeoutMillis: number
-): Effect.Effect<void, CommandFailed> =>
+): Effect.Effect<void, CommandFailed, Host> =>
   (role === "worker" ? wasSeen(config) : answers(config, version)).pipe(
     Effect.timeoutOption(timeoutMillis),
     Effect.filterOrFail(

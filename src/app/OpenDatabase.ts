@@ -5,6 +5,8 @@ import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { maskedDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { CommandFailed } from "./CommandFailed.ts"
+import { fromHere } from "./Here.ts"
+import type { Host } from "./Host.ts"
 
 const sqlitePrefix = "sqlite://"
 
@@ -25,20 +27,23 @@ export const database = (
     readonly name?: string
     readonly serving?: boolean
   } = {}
-): Layer.Layer<Database, CommandFailed> => {
+): Layer.Layer<Database, CommandFailed, Host> => {
   const url = Redacted.value(settings.url)
   const database_url = maskedDatabaseUrl(settings.url)
-  const engine = Layer.unwrapEffect(Effect.promise(async () =>
-    isSqlite(url)
-      ? (await import("../kernel/sql/Sqlite.ts")).layer({
-        path: url.slice(sqlitePrefix.length),
-        synchronous: settings.sqlite.synchronous,
-        acquire_timeout_ms: settings.acquire_timeout_ms,
-        readers: serving ? Math.min(settings.pool_max - 1, mostReaders) : 0,
-        mustExist
-      })
-      : (await import("../kernel/sql/Postgres.ts")).layer(settings)
-  ))
+  const engine = Layer.unwrapEffect(
+    Effect.flatMap(fromHere(url.slice(sqlitePrefix.length)), (file) =>
+      Effect.promise(async () =>
+        isSqlite(url)
+          ? (await import("../kernel/sql/Sqlite.ts")).layer({
+            path: url === `${sqlitePrefix}:memory:` ? ":memory:" : file,
+            synchronous: settings.sqlite.synchronous,
+            acquire_timeout_ms: settings.acquire_timeout_ms,
+            readers: serving ? Math.min(settings.pool_max - 1, mostReaders) : 0,
+            mustExist
+          })
+          : (await import("../kernel/sql/Postgres.ts")).layer(settings)
+      ))
+  )
   return engine.pipe(
     Layer.tap(() =>
       emit("db_opened", { database_url, backend: url.slice(0, url.indexOf(":")), pool_max: settings.pool_max })

@@ -13,6 +13,7 @@ import { renderInitialConfig } from "../settings/Example.ts"
 import type { Loaded } from "../settings/Load.ts"
 import { loadConfig } from "../settings/Load.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
+import { seenFromHere } from "./Here.ts"
 import { Host } from "./Host.ts"
 import { Settings } from "./Settings.ts"
 
@@ -50,18 +51,22 @@ const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>
   faults.every(({ key }) => key === "profiles" || key === fileVariable)
 
 /** Creates the key files that are missing; answers a line for each pair made. Existing files are never touched. */
-export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy> =>
+export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy | Host> =>
   Effect.gen(function*() {
     const made: Array<string> = []
     for (const { enabled, signer } of config.profiles) {
       if (!enabled || signer.backend !== "local_ca") continue
       const { cert_path, key_path } = signer.local_ca
-      if (yield* generateIfAbsent(signer.local_ca)) made.push(`CA            ${cert_path}, ${key_path}`)
+      if (yield* generateIfAbsent(signer.local_ca)) {
+        made.push(`CA            ${yield* seenFromHere(cert_path, key_path)}`)
+      }
     }
     const { base_url, tls: { cert_path, enabled, key_path } } = config.server
     if (enabled) {
       const settings = { listener: "acme", cert_path, key_path, host: new URL(base_url).hostname } as const
-      if (yield* TlsFiles.generateIfMissing(settings)) made.push(`TLS pair      ${cert_path}, ${key_path}`)
+      if (yield* TlsFiles.generateIfMissing(settings)) {
+        made.push(`TLS pair      ${yield* seenFromHere(cert_path, key_path)}`)
+      }
     }
     return made
   }).pipe(Effect.mapError(filesFailed))
@@ -72,13 +77,15 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
  */
 export const createAccounts = (
   config: Config
-): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy | Web> =>
-  Effect.map(
+): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy | Web | Host> =>
+  Effect.flatMap(
     Effect.forEach(config.profiles.filter(({ enabled }) => enabled), (profile) =>
       Effect.mapError(
         upstream.createIfAbsent(profile),
         ({ detail, mayPass }) =>
           new CommandFailed({ code: mayPass ? 1 : 3, message: `Profile ${profile.name}: ${detail}` })
       )),
-    (made) => made.filter(({ length }) => length > 0).map((files) => `account       ${files.join(", ")}`)
+    (made) =>
+      Effect.forEach(made.filter(({ length }) => length > 0), (files) =>
+        Effect.map(seenFromHere(...files), (shown) => `account       ${shown}`))
   )

@@ -4,6 +4,7 @@ import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"
 import type { Environment } from "../kernel/config/Source.ts"
 import { readText } from "../kernel/host/Files.ts"
+import { withFilesAt } from "./Placed.ts"
 import type { Resolved } from "./Resolve.ts"
 import { resolveConfig } from "./Resolve.ts"
 
@@ -67,5 +68,5 @@ export const loadConfig = Effect.fn("Config.load")(function*(
         ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which does not exist` }])
         : refused
   )
-  return { ...resolved, path, filePresent, fileNamedButAbsent }
+  return { ...resolved, config: withFilesAt(cwd, resolved.config), path, filePresent, fileNamedButAbsent }
 })

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Fiber, TestClock } from "effect"
-import { appendFileSync, existsSync } from "node:fs"
+import { appendFileSync, existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Queue } from "../../src/kernel/queue/Queue.ts"
@@ -94,6 +94,25 @@ describe("a command line", () => {
         env: { ACME_SVC_SERVER__BASE_URL: "https://acme.example" }
       })
       assert.include(listed.out, "https://acme.example/profile/printers/directory")
+    }))
+
+  test("begins relative paths at the directory of its host, of keys as of flags", () =>
+    Effect.gen(function*() {
+      const { directory, run } = freshPlace(() =>
+        `[database]\nurl = "sqlite://here.db"\n[profiles.default]\nsigner.local_ca.key_path = "own.key"\n`
+      )
+      const env = { ACME_SVC_DATABASE__URL: undefined }
+      const made = yield* run(["init"], { env })
+      assert.strictEqual(made.code, 0, made.err)
+      assert.match(made.out, /^created CA +ca\.pem, own\.key$/m)
+      for (const file of ["here.db", "ca.pem", "own.key"]) {
+        assert.isTrue(existsSync(join(directory, file)), file)
+      }
+      writeFileSync(join(directory, "target"), "sqlite://there.db\n")
+      assert.include(
+        (yield* run(["transfer", "--to-file", "target"], { env })).err,
+        "sqlite://there.db cannot be opened"
+      )
     }))
 
   test("ends at a signal with its code, and leaves a service to end in its own way", () =>

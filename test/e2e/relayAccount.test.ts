@@ -48,7 +48,7 @@ describe("a relay's account", () => {
     rmSync(kid)
     assert.strictEqual(await started(directory, "open"), account)
     renameSync(key, join(directory, "away"))
-    assert.include(await started(directory, "open"), "names an account, but its key upstream_account.key is gone.")
+    assert.include(await started(directory, "open"), `names an account, but its key ${key} is gone.`)
     renameSync(join(directory, "away"), key)
     assert.strictEqual(await started(directory, "open"), account)
     rmSync(key)

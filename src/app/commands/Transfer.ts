@@ -10,6 +10,7 @@ import { stacked } from "../../surfaces/cli/Rendered.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
+import { fromHere } from "../Here.ts"
 import { Host } from "../Host.ts"
 import { database } from "../OpenDatabase.ts"
 import { Operator } from "../Operator.ts"
@@ -98,7 +99,7 @@ const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Op
   const [name, text] = Option.isSome(file)
     ? [
       "--to-file",
-      yield* Effect.mapBoth(readTextFile(file.value), {
+      yield* Effect.mapBoth(Effect.flatMap(fromHere(file.value), readTextFile), {
         onFailure: (error) => cannot(`--to-file: ${file.value} cannot be read: ${said(error)}.`),
         onSuccess: (read) => read.text.trim()
       })

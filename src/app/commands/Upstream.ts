@@ -11,6 +11,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
+import { fromHere } from "../Here.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { Settings } from "../Settings.ts"
@@ -58,7 +59,7 @@ const chosen = ({ profiles }: Config, name: string | undefined) => {
 const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed, Host> =>
   Effect.map(
     file !== undefined
-      ? Effect.mapBoth(readTextFile(file), {
+      ? Effect.mapBoth(Effect.flatMap(fromHere(file), readTextFile), {
         onSuccess: ({ text }) => text,
         onFailure: (error) => cannot(`--eab-hmac-key-file: ${error.path} cannot be used: ${said(error)}.`)
       })

@@ -9,6 +9,8 @@ export interface Form {
   readonly says: string
   /** `undefined`, or a sentence without subject ("must be …") that never quotes the value. */
   readonly fault: (text: string) => string | undefined
+  /** Whether a text names a file: a relative one starts at the directory of whoever reads the configuration. */
+  readonly isPath?: boolean
 }
 
 /** Makes a form from a test and from the message for texts that fail the test. */
@@ -19,6 +21,7 @@ export const form = (says: string, test: (text: string) => boolean, message: str
 
 /** The same form, or the empty text. */
 export const orEmpty = (inner: Form): Form => ({
+  ...inner,
   says: `${inner.says}, or empty`,
   fault: (text) => text === "" ? undefined : inner.fault(text)
 })
@@ -26,8 +29,11 @@ export const orEmpty = (inner: Form): Form => ({
 /** Any text. */
 export const anyText: Form = form("text", () => true, "")
 
-/** A file's path, kept as written: relative paths resolve against the working directory, `~` is not expanded. */
-export const path: Form = form("path", (text) => text !== "" && !text.includes("\0"), "must be a path, and not empty")
+/** A file's path. `settings/Placed.ts` makes a relative one absolute; `~` is not expanded. */
+export const path: Form = {
+  ...form("path", (text) => text !== "" && !text.includes("\0"), "must be a path, and not empty"),
+  isPath: true
+}
 
 /** `[::]:3000`, `127.0.0.1:0`, `host:3000`. */
 export const bindAddress: Form = form(

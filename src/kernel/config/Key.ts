@@ -20,6 +20,8 @@ export interface Facts {
   readonly doc: string
   /** Whether the value is held as `Redacted` and masked wherever it is shown. */
   readonly secret: boolean
+  /** Whether the value is the path of a file, or several. */
+  readonly isPath?: boolean | undefined
   /** The typed value, or a sentence without subject that does not quote the value. Nothing is coerced. */
   readonly read: (raw: unknown) => Either.Either<unknown, string>
 }
@@ -44,7 +46,7 @@ const readText = (form: Form): Read<string> => (raw) => {
 
 /** A string of a certain form. */
 export const text = (initial: string, form: Form, doc: string): Schema.Schema<string> =>
-  key({ kind: "string", rule: form.says, default: initial, doc }, readText(form))
+  key({ kind: "string", rule: form.says, default: initial, doc, isPath: form.isPath }, readText(form))
 
 /** A string of a certain form that is never printed whole. */
 export const secret = (initial: string, form: Form, doc: string): Schema.Schema<Redacted.Redacted<string>> =>
@@ -159,7 +161,7 @@ export const texts = (
   form: Form,
   doc: string
 ): Schema.Schema<ReadonlyArray<string>> =>
-  key({ kind: "array", rule: form.says, default: initial, doc }, readItems(readText(form)))
+  key({ kind: "array", rule: form.says, default: initial, doc, isPath: form.isPath }, readItems(readText(form)))
 
 /** A non-empty array of different words of a closed vocabulary. */
 export const words = <const W extends string>(

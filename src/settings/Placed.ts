@@ -1,0 +1,22 @@
+import * as nodePath from "node:path"
+import type { Node } from "../kernel/config/Key.ts"
+import type { Config } from "./AppConfig.ts"
+import { table } from "./Table.ts"
+
+/** A value below a node of the table, in which relative paths are absolute. What is no path stays as it is. */
+const placed = (cwd: string, node: Node | undefined, value: unknown): unknown => {
+  const absolute = (path: unknown) => typeof path === "string" && path !== "" ? nodePath.resolve(cwd, path) : path
+  if (node?._tag === "Key") {
+    if (node.facts.isPath !== true) return value
+    return Array.isArray(value) ? value.map(absolute) : absolute(value)
+  }
+  if (node === undefined || typeof value !== "object" || value === null) return value
+  if (Array.isArray(value)) {
+    return value.map((one: unknown) => placed(cwd, node._tag === "Entries" ? node.entry : node, one))
+  }
+  const child = (name: string) => node._tag === "Entries" ? node.entry : node.fields.get(name)
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, placed(cwd, child(name), one)]))
+}
+
+/** A configuration whose relative paths start at a directory, whatever the directory of the process is. */
+export const withFilesAt = (cwd: string, config: Config): Config => placed(cwd, table, config) as Config
