@@ -44,10 +44,10 @@ export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
   ["Certificates", ["account", "order", "eab", "crl", "upstream"]],
   ["Policy", ["profile", "filter"]],
-  ["Queue", ["jobs", "worker", "notify"]],
+  ["Queue", ["jobs", "worker"]],
   ["Operators", ["admin", "audit"]],
   ["Database", ["migrate", "transfer", "nonce"]],
-  ["Other", ["completions", "help"]]
+  ["Other", ["notify", "completions", "help"]]
 ]
 
 type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
@@ -161,17 +161,26 @@ const graceMs = 2000
 const signalled = { SIGINT: 130, SIGTERM: 143 } as const
 
 /**
- * Ends a command at a signal, with what it had begun taken back where that is quick: what is not over soon ends with the
- * process. `serve` hears of signals by itself.
+ * Ends a command at a signal: what it began is taken back where that is quick, and otherwise ends with the process. A command
+ * that listens for signals ends in its own way. `serve` always does.
  */
 const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, never, R>) =>
   word === undefined || word === "serve" ? self : Effect.gen(function*() {
-    const { process } = yield* Host
-    const running = yield* Effect.forkDaemon(self)
-    const first = yield* Effect.raceFirst(Fiber.await(running), process.stopSignal).pipe(
+    const host = yield* Host
+    const { stopSignal } = host.process
+    let listens = false
+    const heard = Effect.suspend(() => {
+      listens = true
+      return stopSignal
+    })
+    const running = yield* Effect.forkDaemon(
+      Effect.provideService(self, Host, { ...host, process: { ...host.process, stopSignal: heard } })
+    )
+    const first = yield* Effect.raceFirst(Fiber.await(running), stopSignal).pipe(
       Effect.onInterrupt(() => Fiber.interrupt(running))
     )
     if (typeof first !== "string") return yield* first
+    if (listens) return yield* Fiber.join(running)
     yield* Effect.timeoutOption(Fiber.interrupt(running), graceMs)
     return signalled[first]
   })

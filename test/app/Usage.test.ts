@@ -107,6 +107,7 @@ describe("the program itself", () => {
     await refuses(["--json", "order", "list"], "--json")
     await refuses(["\u001b[2J"], "\\u001b[2J")
     await refuses(["ordr", "--help"], "order")
+    await refuses(["order", "list", "--colour", "never"], "--color.")
     await refuses(["help", "order", "lst"], "list")
     await refuses(["upstream", "order"], "list, show")
     await refuses(["upstream", "order", "shw", "x"], "show")

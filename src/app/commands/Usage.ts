@@ -1,6 +1,7 @@
 import { nearest } from "../../kernel/config/KeyPath.ts"
 import type { CommandNode, Flag } from "../../surfaces/cli/CommandTree.ts"
 import { childOf, wordOf } from "../../surfaces/cli/CommandTree.ts"
+import { globalFlags } from "../../surfaces/cli/Globals.ts"
 
 const closest = (wanted: string, known: ReadonlyArray<string>): string =>
   known.length === 0 ? "" : `; the nearest is ${nearest(wanted, known)}`
@@ -29,7 +30,10 @@ const faultOf = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string
     }
     const [name = "", inline] = word.includes("=") ? [word.slice(0, word.indexOf("=")), word] : [word]
     const flag = known.get(name)
-    if (flag === undefined) return `${command} has no flag ${printable(name)}${closest(name, [...known.keys()])}.`
+    if (flag === undefined) {
+      const there = [...known.keys(), ...globalFlags.map((one) => one.name)]
+      return `${command} has no flag ${printable(name)}${closest(name, there)}.`
+    }
     if (given.has(flag.name) && !flag.isRepeated) return `${name} is given twice.`
     given.add(flag.name)
     if (flag.value === undefined) {
