@@ -5,6 +5,7 @@ import { Console, Effect, Either, Fiber, Layer } from "effect"
 import { stripVTControlCharacters } from "node:util"
 import { currentSeconds } from "../kernel/Time.ts"
 import type { CommandNode } from "../surfaces/cli/CommandTree.ts"
+import { escapedLines } from "../surfaces/cli/Escaped.ts"
 import { Globals, readGlobals } from "../surfaces/cli/Globals.ts"
 import type { Sections } from "../surfaces/cli/HelpPage.ts"
 import { renderHelp } from "../surfaces/cli/HelpPage.ts"
@@ -98,7 +99,9 @@ const showHelp = (words: ReadonlyArray<string>): Effect.Effect<void, CommandFail
 const report = (json: boolean, code: number, message: string): Effect.Effect<number, never, Host> =>
   Effect.map(Host, ({ stderr }) => {
     if (message !== "") {
-      stderr.write(json ? `${JSON.stringify({ error: errorWords[code] ?? "failed", message })}\n` : `${message}\n`)
+      stderr.write(
+        json ? `${JSON.stringify({ error: errorWords[code] ?? "failed", message })}\n` : `${escapedLines(message)}\n`
+      )
     }
     return code
   })

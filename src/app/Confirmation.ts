@@ -1,4 +1,5 @@
 import { Context, Effect, Layer } from "effect"
+import { escapedLines } from "../surfaces/cli/Escaped.ts"
 import { Globals } from "../surfaces/cli/Globals.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
@@ -19,7 +20,7 @@ export class Confirmation extends Context.Tag("acme/app/Confirmation")<Confirmat
         if (!stdin.isTerminal) {
           return new CommandFailed({ code: 2, message: "Nobody can be asked here: say --yes to go ahead." })
         }
-        return Effect.sync(() => stderr.write(`${question} [y/N] `)).pipe(
+        return Effect.sync(() => stderr.write(`${escapedLines(question)} [y/N] `)).pipe(
           Effect.zipRight(stdin.readLine),
           Effect.filterOrFail(
             (answer) => /^y(?:es)?$/i.test(answer.trim()),

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { sections, whole } from "../../src/app/Cli.ts"
 import type { CommandNode, Flag } from "../../src/surfaces/cli/CommandTree.ts"
-import { leavesOf, usualExits, wordOf } from "../../src/surfaces/cli/CommandTree.ts"
+import { leavesOf, saidOf, usualExits, wordOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { globalFlags } from "../../src/surfaces/cli/Globals.ts"
 import { sectioned, usageOf } from "../../src/surfaces/cli/HelpPage.ts"
 import { tableOf } from "./Markdown.ts"
@@ -13,13 +13,11 @@ const code = (text: string): string => `\`${text}\``
 const flagTable = (title: string, flags: ReadonlyArray<Flag>): ReadonlyArray<string> =>
   flags.length === 0 ? [] : [tableOf(
     [title, "Value", "Default", "Meaning"],
-    flags.map(({ aliases, fallback = "", isNeeded, isRepeated, name, text, value = "" }) => [
-      code([...aliases, name].join(", ")),
-      value,
-      isNeeded ? "needed" : fallback,
-      isRepeated && !globalFlags.some((one) => one.name === name) && !/several times|repeated/.test(text)
-        ? `${text} May be given several times.`
-        : text
+    flags.map((flag) => [
+      code([...flag.aliases, flag.name].join(", ")),
+      flag.value ?? "",
+      flag.isNeeded ? "needed" : flag.fallback ?? "",
+      saidOf(flag, false)
     ])
   )]
 

@@ -17,6 +17,14 @@ export interface Flag {
   readonly text: string
 }
 
+/** What is said of a flag: its sentence, the words of a set where `listsWords`, and whether it may be given several times. */
+export const saidOf = ({ isRepeated, text, words }: Flag, listsWords: boolean): string =>
+  [
+    text,
+    listsWords ? `One of ${words.join(", ")}.` : "",
+    isRepeated && !/several times|repeated/.test(text) ? "May be given several times." : ""
+  ].filter((part) => part !== "").join(" ")
+
 /** What a command ends with, and what that means. */
 export interface Exit {
   readonly code: number

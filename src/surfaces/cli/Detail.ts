@@ -1,5 +1,6 @@
+import { escaped } from "./Escaped.ts"
 import { Rendered } from "./Rendered.ts"
-import { escaped, isTime, stateStyle, timeShown } from "./Text.ts"
+import { isTime, stateStyle, timeShown } from "./Text.ts"
 
 /** Values a detail view can show; nested ones are told apart by their own commands. */
 type Shown = string | number | boolean | ReadonlyArray<string>

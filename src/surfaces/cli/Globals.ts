@@ -31,7 +31,7 @@ const globalFlag = (
   words,
   isClosed: words.length > 0,
   isNeeded: false,
-  isRepeated: true,
+  isRepeated: false,
   fallback: undefined,
   text
 })

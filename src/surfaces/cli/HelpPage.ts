@@ -1,5 +1,5 @@
 import type { CommandNode, Flag } from "./CommandTree.ts"
-import { summaryOf, wordOf } from "./CommandTree.ts"
+import { saidOf, summaryOf, wordOf } from "./CommandTree.ts"
 import { globalFlags } from "./Globals.ts"
 import type { View } from "./Paint.ts"
 
@@ -65,18 +65,14 @@ const valueOf = (flag: Flag): string =>
   flag.value === undefined ? "" : ` <${isSpelt(flag) ? "word" : flag.value.replaceAll(" | ", "|")}>`
 
 const flagRow = (flag: Flag): readonly [string, string] => {
+  const { aliases, fallback, isClosed, isNeeded, name } = flag
   const notes = [
-    flag.text,
-    isSpelt(flag) && flag.isClosed ? `One of ${flag.words.join(", ")}.` : "",
-    flag.fallback === undefined ? "" : `Default: ${flag.fallback}.`,
-    flag.isNeeded ? "Needed." : "",
-    flag.isRepeated && !globalFlags.includes(flag) ? "May be given several times." : ""
+    fallback === undefined ? "" : ` Default: ${fallback}.`,
+    isNeeded && name.startsWith("-") ? " Needed." : ""
   ]
   return [
-    `${flag.aliases.map((alias) => `${alias}, `).join("")}${flag.name}${valueOf(flag)}`,
-    notes.filter((note) => note !== "" && !(note.startsWith("May") && /several times|repeated/.test(flag.text))).join(
-      " "
-    )
+    `${aliases.map((alias) => `${alias}, `).join("")}${name}${valueOf(flag)}`,
+    saidOf(flag, isSpelt(flag) && isClosed) + notes.join("")
   ]
 }
 

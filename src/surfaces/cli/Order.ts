@@ -1,8 +1,8 @@
 import type { orderDetailObject } from "../../operations/Objects.ts"
 import { renderDetail } from "./Detail.ts"
+import { escaped } from "./Escaped.ts"
 import type { Rendered } from "./Rendered.ts"
 import { stacked } from "./Rendered.ts"
-import { escaped } from "./Text.ts"
 
 type OrderObject = ReturnType<typeof orderDetailObject>
 

@@ -1,6 +1,7 @@
 import type { PolicyExplanation } from "../../operations/Explain.ts"
 import type { PolicyView } from "../../services/policy/View.ts"
 import { renderDetail } from "./Detail.ts"
+import { escaped } from "./Escaped.ts"
 import type { Rendered } from "./Rendered.ts"
 import { stacked } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"
@@ -24,7 +25,8 @@ export const renderPolicy = (view: PolicyView): Rendered =>
 
 const askedLine = (
   { check, error, reason, type, verdict }: PolicyExplanation["stages"][number]["asked"][number]
-): string => `  ${check} (${type}): ${[verdict, reason ?? error].filter((part) => part !== undefined).join(", ")}`
+): string =>
+  `  ${check} (${type}): ${[verdict, reason ?? error].filter((part) => part !== undefined).map(escaped).join(", ")}`
 
 const stageLines = ({ asked, detail, outcome, rule, stage, warned }: PolicyExplanation["stages"][number]) => [
   `${stage}: ${outcome} by ${rule === undefined ? "filter.default" : `rule ${rule}`}${

@@ -1,17 +1,6 @@
 import measured from "fast-string-truncated-width"
 import type { Style, View } from "./Paint.ts"
 
-/** Characters a terminal would act on, or that would move what stands beside them. */
-const acting = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
-
-const named = (character: string): string => {
-  const written = JSON.stringify(character).slice(1, -1)
-  return written === character ? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}` : written
-}
-
-/** A text of somebody else, so that it stays on its line and says nothing to the terminal. */
-export const escaped = (text: string): string => text.replaceAll(acting, named)
-
 /** The columns a text takes: two for a wide character, none for a mark on the one before it. */
 export const columnsOf = (text: string): number => measured(text).width
 

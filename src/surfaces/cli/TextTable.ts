@@ -1,6 +1,7 @@
+import { escaped } from "./Escaped.ts"
 import type { Style, View } from "./Paint.ts"
 import { Rendered } from "./Rendered.ts"
-import { columnsOf, escaped, isTime, padded, shortened, stateStyle, timeShown } from "./Text.ts"
+import { columnsOf, isTime, padded, shortened, stateStyle, timeShown } from "./Text.ts"
 
 /** What the cells of a column are, as all of them show. */
 interface Column {

@@ -1,10 +1,11 @@
 import { stripVTControlCharacters } from "node:util"
 import { assert, describe, it } from "vitest"
 import { renderDetail } from "../../../src/surfaces/cli/Detail.ts"
+import { escaped, escapedLines } from "../../../src/surfaces/cli/Escaped.ts"
 import type { View } from "../../../src/surfaces/cli/Paint.ts"
 import { painted, unpainted } from "../../../src/surfaces/cli/Paint.ts"
 import { stacked } from "../../../src/surfaces/cli/Rendered.ts"
-import { columnsOf, escaped } from "../../../src/surfaces/cli/Text.ts"
+import { columnsOf } from "../../../src/surfaces/cli/Text.ts"
 import { renderTable } from "../../../src/surfaces/cli/TextTable.ts"
 
 const now = Date.parse("2027-01-15T08:00:00Z") / 1000
@@ -87,6 +88,7 @@ describe("a table", () => {
       escaped("a\n\t\u001b[2J\u009b\u202e\u2028é日"),
       "a\\n\\t\\u001b[2J\\u009b\\u202e\\u2028é日"
     )
+    assert.strictEqual(escapedLines("a\n\u001bb"), "a\n\\u001bb")
     const rows = [["a", "\u001b]0;x\u0007"]]
     for (const view of [program, terminal(80)]) {
       assert.notMatch(renderTable(["id", "label"], rows, 1).on(view).replaceAll("\n", ""), /\p{Cc}/u)
