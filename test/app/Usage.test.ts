@@ -60,7 +60,11 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       for (const [at, argument] of leaf.args.filter(({ isNeeded }) => isNeeded).entries()) {
         const words = filled(leaf)
         const place = leaf.path.length - 1 + at
-        await refuses(words.filter((_, index) => index !== place), argument.name)
+        // What stands behind it moves up, and the last one is missing.
+        await refuses(
+          words.filter((_, index) => index !== place),
+          leaf.args.findLast((one) => one.isNeeded)?.name ?? ""
+        )
         await refuses(words.with(place, ""), argument.name)
         if (argument.isClosed) await refuses(words.with(place, "nonsense"), argument.name)
       }

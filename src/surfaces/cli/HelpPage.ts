@@ -93,7 +93,15 @@ export const usageOf = (node: CommandNode): string => {
 }
 
 const heading = (view: View, text: string): string => view.paint("bold", `${text}:`)
-const usageLine = (view: View, node: CommandNode): string => `${heading(view, "Usage")} ${usageOf(node)}`
+
+/** The usage, whose further lines begin below the first word. A flag stays beside its value. */
+const usageLines = (view: View, node: CommandNode, more = ""): string => {
+  const label = "Usage: "
+  const kept = `${usageOf(node)}${more}`.replaceAll(" <", "\u0000<")
+  const [first = "", ...rest] = wrapped(kept, widthOf(view) - label.length)
+  return [`${heading(view, "Usage")} ${first}`, ...rest.map((line) => " ".repeat(label.length) + line)].join("\n")
+    .replaceAll("\u0000", " ")
+}
 
 const listed = (view: View, nodes: ReadonlyArray<CommandNode>, column: number): ReadonlyArray<string> =>
   twoColumns(view, nodes.map((node) => [wordOf(node), summaryOf(node, widthOf(view) - column - 4)]), column)
@@ -101,7 +109,7 @@ const listed = (view: View, nodes: ReadonlyArray<CommandNode>, column: number): 
 const rootPage = (node: CommandNode, view: View, sections: Sections): ReadonlyArray<string> => {
   const column = Math.max(...node.children.map((child) => wordOf(child).length))
   return [
-    `${usageLine(view, node)} [flags]`,
+    usageLines(view, node, " [flags]"),
     ...wrapped(node.text, widthOf(view)),
     "",
     ...sectioned(sections, node.children).filter(([, nodes]) => nodes.length > 0).flatMap(([title, nodes]) => [
@@ -120,7 +128,7 @@ const leafPage = (node: CommandNode, view: View): ReadonlyArray<string> => {
   const section = (title: string, rows: ReadonlyArray<readonly [string, string]>) =>
     rows.length === 0 ? [] : ["", heading(view, title), ...twoColumns(view, rows)]
   return [
-    usageLine(view, node),
+    usageLines(view, node),
     "",
     ...wrapped(node.text, widthOf(view)),
     ...section("Arguments", args.map(flagRow)),
@@ -133,7 +141,7 @@ const leafPage = (node: CommandNode, view: View): ReadonlyArray<string> => {
 }
 
 const groupPage = (node: CommandNode, view: View): ReadonlyArray<string> => [
-  usageLine(view, node),
+  usageLines(view, node),
   "",
   ...wrapped(node.text, widthOf(view)),
   "",
