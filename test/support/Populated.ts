@@ -192,6 +192,31 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     { id: idOf(7, 1), user_id: idOf(6, 1), code_hash: "h1", created_at: "1", used_at: "2" },
     { id: idOf(7, 2), user_id: idOf(6, 1), code_hash: "h2", created_at: "1" }
   ],
+  api_tokens: [
+    {
+      id: idOf(8, 1),
+      user_id: idOf(6, 1),
+      name: odd,
+      role: "operator",
+      token_hash: "t1",
+      allowed_addresses: `["192.0.2.0/24"]`,
+      created_at: "1",
+      expires_at: "2",
+      last_used_at: "1",
+      last_used_ip: "192.0.2.1",
+      revoked_at: "2"
+    },
+    {
+      id: idOf(8, 2),
+      user_id: idOf(6, 2),
+      name: "backup",
+      role: "viewer",
+      token_hash: "t2",
+      allowed_addresses: "[]",
+      created_at: "1",
+      expires_at: "2"
+    }
+  ],
   login_attempts: [{ key: "192.0.2.0/24", window_started_at: "1", attempts: "2" }],
   audit_log: ["1", "2", "10", "40"].map((id) => ({
     id,

@@ -207,6 +207,19 @@ export const tables: ReadonlyArray<Table> = [
     created_at: "int",
     used_at: "int"
   }),
+  table("api_tokens", "id", {
+    id: "uuid",
+    user_id: "uuid",
+    name: "text",
+    role: "text",
+    token_hash: "text",
+    allowed_addresses: "text",
+    created_at: "int",
+    expires_at: "int",
+    last_used_at: "int",
+    last_used_ip: "text",
+    revoked_at: "int"
+  }),
   table("login_attempts", "key", { key: "text", window_started_at: "int", attempts: "int" }),
   table("audit_log", "id", {
     id: "int",
