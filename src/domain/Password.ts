@@ -1,0 +1,70 @@
+import { Either } from "effect"
+import { commonPasswords } from "./CommonPasswords.ts"
+import { WeakPassword } from "./OperatorError.ts"
+
+/* What a new password may be (docs/decisions/admin.md, "Passwords"). A password that is in force is never judged again. */
+
+const fewestCharacters = 12
+const mostOctets = 1024
+const shortestWord = 4
+const shortestRun = 3
+
+/** What lies side by side: on keyboards, in rows and in columns, and in the alphabet. */
+const sides = [
+  "abcdefghijklmnopqrstuvwxyzab",
+  "0123456789012",
+  "qwertyuiopasdfghjklzxcvbnm",
+  "qwertzuiopasdfghjklyxcvbnm",
+  "azertyuiopqsdfghjklmwxcvbn",
+  "!@#$%^&*()_+",
+  "`1234567890-=",
+  "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik,9ol.0p;/",
+  "qazwsxedcrfvtgbyhnujmikolp"
+].flatMap((side) => [side, [...side].toReversed().join("")])
+
+const isRun = (text: string): boolean => sides.some((side) => side.includes(text)) || new Set(text).size === 1
+
+/** Whether a text is nothing but runs of three characters or more, one behind another. */
+const isMadeOfRuns = (text: string): boolean => {
+  const characters = [...text]
+  // `ends[at]`: whether what stands before `at` is made of runs. A run of six or more is two shorter ones.
+  const ends = [true]
+  for (let at = 1; at <= characters.length; at++) {
+    ends[at] = [shortestRun, shortestRun + 1, shortestRun + 2].some((length) =>
+      length <= at && ends[at - length] === true && isRun(characters.slice(at - length, at).join(""))
+    )
+  }
+  return ends[characters.length] === true
+}
+
+/** The words of a text, in lower case, that are long enough to give a password away. */
+const wordsOf = (text: string): ReadonlyArray<string> =>
+  text.normalize("NFC").toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => [...word].length >= shortestWord)
+
+/** What a guesser would try first at this place: nobody's password may contain it. */
+export interface Guessable {
+  readonly username: string
+  /** The product's name, the hosts of its addresses, the subjects of its CAs, the names of its profiles. */
+  readonly texts: ReadonlyArray<string>
+}
+
+const faultOf = (password: string, { texts, username }: Guessable): string | undefined => {
+  if ([...password].length < fewestCharacters) return `has fewer than ${fewestCharacters} characters`
+  if (Buffer.byteLength(password) > mostOctets) return `has more than ${mostOctets} octets`
+  if (/\p{Surrogate}/u.test(password)) return "is no Unicode text"
+  const folded = password.toLowerCase()
+  const word = wordsOf(username).find((one) => folded.includes(one))
+  if (word !== undefined) return `contains ${word}, which is in the name of the operator`
+  const known = texts.flatMap(wordsOf).find((one) => folded.includes(one))
+  if (known !== undefined) return `contains ${known}, which everybody here knows`
+  if (new Set(folded).size === 1) return "is one character, repeated"
+  if (isMadeOfRuns(folded)) return "is a run of the keyboard or the alphabet"
+  return commonPasswords.has(folded) ? "is one that many people have" : undefined
+}
+
+/** The password in the form it is hashed in, or why it is refused. What it says of the password is what others know too. */
+export const checkPassword = (given: string, guessable: Guessable): Either.Either<string, WeakPassword> => {
+  const password = given.normalize("NFC")
+  const why = faultOf(password, guessable)
+  return why === undefined ? Either.right(password) : Either.left(new WeakPassword({ why }))
+}

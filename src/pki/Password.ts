@@ -1,0 +1,59 @@
+import { Effect } from "effect"
+import { pbkdf2 } from "node:crypto"
+import { isSame } from "./Digest.ts"
+
+/** A stored password, taken apart (docs/decisions/admin.md, "Passwords"). */
+export interface PasswordHash {
+  readonly iterations: number
+  readonly salt: Uint8Array
+  readonly hash: Uint8Array
+}
+
+/** Octets of a salt. */
+export const saltSize = 16
+
+const hashSize = 32
+// A stored number is not trusted to bound the work it asks for.
+const mostIterations = 10_000_000
+const base64 = "[A-Za-z0-9+/]"
+const form = new RegExp(`^\\$pbkdf2-sha256\\$i=([1-9][0-9]{0,7})\\$(${base64}{22})\\$(${base64}{43})$`)
+
+const unpadded = (octets: Uint8Array): string => Buffer.from(octets).toString("base64").replace(/=+$/, "")
+
+/** `$pbkdf2-sha256$i=<iterations>$<salt>$<hash>`, both in base64 without padding. */
+export const printPasswordHash = ({ hash, iterations, salt }: PasswordHash): string =>
+  `$pbkdf2-sha256$i=${iterations}$${unpadded(salt)}$${unpadded(hash)}`
+
+/** Reads what {@link printPasswordHash} has written; `undefined` for any other text. */
+export const parsePasswordHash = (text: string): PasswordHash | undefined => {
+  const [, digits, salt, hash] = form.exec(text) ?? []
+  if (digits === undefined || salt === undefined || hash === undefined) return undefined
+  const iterations = Number(digits)
+  return iterations > mostIterations
+    ? undefined
+    : { iterations, salt: Buffer.from(salt, "base64"), hash: Buffer.from(hash, "base64") }
+}
+
+/** What a password becomes. */
+export type Derive = (password: string, salt: Uint8Array, iterations: number) => Effect.Effect<Uint8Array>
+
+/** PBKDF2-HMAC-SHA256 (RFC 8018) of the password's NFC, on the thread pool. It ends in its own time: nothing interrupts it. */
+export const derive: Derive = (password, salt, iterations) =>
+  Effect.uninterruptible(Effect.async<Uint8Array>((resume) => {
+    pbkdf2(password.normalize("NFC"), salt, iterations, hashSize, "sha256", (error, hash) => {
+      resume(error === null ? Effect.succeed(hash) : Effect.die(error))
+    })
+  }))
+
+/** A hash that no password has: its octets are drawn, so that nothing is known of what would give them. */
+export const unmatchable = (drawn: Uint8Array, iterations: number): PasswordHash => ({
+  iterations,
+  salt: drawn.subarray(0, saltSize),
+  hash: drawn.subarray(saltSize, saltSize + hashSize)
+})
+
+/** Octets {@link unmatchable} takes. */
+export const unmatchableSize = saltSize + hashSize
+
+/** Whether a derived value is the stored one, in a time that does not say where they differ. */
+export const isHashOf = (derived: Uint8Array, { hash }: PasswordHash): boolean => isSame(derived, hash)

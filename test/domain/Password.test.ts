@@ -1,0 +1,102 @@
+import { it } from "@effect/vitest"
+import { Either, FastCheck as fc } from "effect"
+import { assert, describe } from "vitest"
+import { checkPassword } from "../../src/domain/Password.ts"
+import {
+  readRecoveryCode,
+  recoveryCodeFrom,
+  recoveryCodeSize,
+  showRecoveryCode
+} from "../../src/domain/RecoveryCode.ts"
+
+describe("a new password", () => {
+  const guessable = { username: "olga.petrova", texts: ["acme-svc", "ca.example.org", "Ünternehmen Root CA", "web"] }
+  const why = (password: string) =>
+    Either.match(checkPassword(password, guessable), { onLeft: (weak) => weak.why, onRight: () => undefined })
+
+  it("has twelve characters to 1024 octets, of whatever kind", () => {
+    assert.strictEqual(why("elevenchars"), "has fewer than 12 characters")
+    assert.strictEqual(why("🐢🐢🐟🐟🐢🐢🐟🐟🐢🐢🐟"), "has fewer than 12 characters")
+    assert.isUndefined(why("🐢🐢🐟🐟🐢🐢🐟🐟🐢🐢🐟🐟"))
+    assert.isUndefined(why("            x"))
+    assert.isUndefined(why("mnyghvxukzrl"))
+    const long = "kz".repeat(512)
+    assert.isUndefined(why(long))
+    assert.strictEqual(why(`${long}x`), "has more than 1024 octets")
+    assert.strictEqual(why("\uD800 is half a pair"), "is no Unicode text")
+  })
+
+  it("is read in NFC", () => {
+    assert.deepStrictEqual(checkPassword("e\u0301 kzlm vrtn 4", guessable), Either.right("é kzlm vrtn 4"))
+  })
+
+  it("contains no word of what a guesser knows, in any case", () => {
+    assert.match(why("PETROVA and 4 bears") ?? "", /petrova/)
+    assert.match(why("my acme is the best") ?? "", /acme/)
+    assert.match(why("for Example this one") ?? "", /example/)
+    assert.match(why("das u\u0308NTERNEHMEN hier") ?? "", /ünternehmen/)
+    assert.isUndefined(why("the web and the org"), "words of three letters are everywhere")
+  })
+
+  it("is no run of the keyboard or the alphabet, nor several, nor one character", () => {
+    const runs = [
+      "abcdefghijkl",
+      "zyxwvutsrqpo",
+      "qwertyuiopas",
+      "poiuytrewqlkj",
+      "123456789012",
+      "098765432109",
+      "qwertyqwerty",
+      "asdfasdfasdf",
+      "QWERTZuiop123",
+      "1qaz2wsx3edc",
+      "abcabcabcabc",
+      "aaaabbbbcccc",
+      "!@#$%^&*()_+",
+      "123123123123"
+    ]
+    for (const run of runs) assert.strictEqual(why(run), "is a run of the keyboard or the alphabet", run)
+    assert.strictEqual(why("AaAaAaAaAaAa"), "is one character, repeated")
+    assert.isUndefined(why("abcdefghijkl and more"))
+  })
+
+  it("is none that many people have", () => {
+    for (
+      const common of ["correcthorsebatterystaple", "Password1234", "administrator", "UNBELIEVABLE", "changeme1234"]
+    ) {
+      assert.strictEqual(why(common), "is one that many people have", common)
+    }
+  })
+
+  it.prop("is never repeated by what refuses it", [fc.string({ maxLength: 40 })], ([password]) => {
+    const said = why(password)
+    // A word of it may be said, which is one that others know too.
+    if (said !== undefined && password.length > 12) assert.notInclude(said, password)
+  })
+
+  it("is judged in no time, however long it is", () => {
+    assert.strictEqual(why("abc".repeat(341)), "is a run of the keyboard or the alphabet")
+    assert.strictEqual(why("abc".repeat(100_000)), "has more than 1024 octets")
+  })
+})
+
+describe("a recovery code", () => {
+  it.prop(
+    "is read however it is typed",
+    [fc.uint8Array({ minLength: recoveryCodeSize, maxLength: recoveryCodeSize })],
+    ([octets]) => {
+      const code = recoveryCodeFrom(octets)
+      const shown = showRecoveryCode(code)
+      assert.match(shown, /^[A-Z2-7]{5}-[A-Z2-7]{5}$/)
+      for (const typed of [code, shown, shown.toLowerCase(), ` ${shown.replace("-", " - ")} `]) {
+        assert.strictEqual(readRecoveryCode(typed), code)
+      }
+    }
+  )
+
+  it("is nothing else", () => {
+    for (const text of ["", "123456", "AAAAA-AAAA", "AAAAA-AAAAAA", "AAAAA-AAAA1"]) {
+      assert.isUndefined(readRecoveryCode(text))
+    }
+  })
+})

@@ -1,0 +1,105 @@
+import { Deferred, Effect, Fiber } from "effect"
+import { assert, describe } from "vitest"
+import type { Derive } from "../../../src/pki/Password.ts"
+import { derive, parsePasswordHash } from "../../../src/pki/Password.ts"
+import { Passwords } from "../../../src/services/operators/Passwords.ts"
+import { atOnce, tally } from "../../support/AtOnce.ts"
+import { useTests } from "../../support/UseTests.ts"
+
+const { test } = useTests()
+
+describe("hashes of passwords", () => {
+  const withPasswords = <A, E, R>(
+    settings: Parameters<(typeof Passwords)["layer"]>[0],
+    use: (passwords: Passwords["Type"]) => Effect.Effect<A, E, R>
+  ) => Effect.provide(Effect.flatMap(Passwords, use), Passwords.layer(settings))
+
+  test("are of 600,000 iterations with a salt of their own, and match their password alone", () =>
+    withPasswords({}, ({ hash, verify }) =>
+      Effect.gen(function*() {
+        const [one, other] = [yield* hash("tramway"), yield* hash("tramway")]
+        assert.match(one, /^\$pbkdf2-sha256\$i=600000\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+        assert.notStrictEqual(one, other)
+        assert.deepStrictEqual(yield* verify("tramway", one), { _tag: "Right", isWeak: false })
+        assert.deepStrictEqual(yield* verify("Tramway", one), { _tag: "Wrong" })
+      })))
+
+  test("that are nobody's or cannot be read cost what others cost, and let nobody in", () => {
+    const asked: Array<number> = []
+    const counted: Derive = (password, salt, iterations) =>
+      Effect.zipRight(Effect.sync(() => void asked.push(iterations)), derive(password, salt, iterations))
+    return withPasswords({ iterations: 10, derive: counted }, ({ hash, verify }) =>
+      Effect.gen(function*() {
+        const weak = yield* withPasswords({ iterations: 4 }, (weaker) => weaker.hash("tramway"))
+        const strong = yield* withPasswords({ iterations: 20 }, (stronger) => stronger.hash("tramway"))
+        const own = yield* hash("tramway")
+        const cost = (password: string, stored: string | undefined) =>
+          Effect.suspend(() => {
+            asked.length = 0
+            return Effect.map(
+              verify(password, stored),
+              (verdict) => [verdict._tag, asked.reduce((sum, one) => sum + one, 0)] as const
+            )
+          })
+        assert.deepStrictEqual(yield* cost("wrong", own), ["Wrong", 10])
+        assert.deepStrictEqual(yield* cost("wrong", undefined), ["Wrong", 10])
+        assert.deepStrictEqual(yield* cost("wrong", "md5"), ["Unreadable", 10])
+        assert.deepStrictEqual(yield* cost("wrong", weak), ["Wrong", 10])
+        assert.deepStrictEqual(yield* cost("tramway", weak), ["Right", 4])
+        assert.deepStrictEqual(yield* verify("tramway", weak), { _tag: "Right", isWeak: true })
+        assert.deepStrictEqual(yield* verify("tramway", strong), { _tag: "Right", isWeak: false })
+      }))
+  })
+
+  test("are computed two at once, 32 wait, and whoever comes after them is to try again", () =>
+    Effect.gen(function*() {
+      const gate = yield* Deferred.make<void>()
+      let [running, most] = [0, 0]
+      const held: Derive = () =>
+        Effect.acquireUseRelease(
+          Effect.sync(() => most = Math.max(most, ++running)),
+          () => Effect.as(Deferred.await(gate), new Uint8Array(32)),
+          () => Effect.sync(() => running--)
+        )
+      yield* withPasswords({ derive: held }, ({ hash }) =>
+        Effect.gen(function*() {
+          const all = yield* Effect.fork(atOnce(40, hash("tramway")))
+          yield* Effect.iterate(0, {
+            while: (turns) => turns < 100,
+            body: (turns) => Effect.as(Effect.yieldNow(), turns + 1)
+          })
+          assert.deepInclude(yield* Effect.flip(hash("tramway")), { _tag: "RateLimited", retryAfter: 1 })
+          yield* Deferred.succeed(gate, undefined)
+          assert.deepStrictEqual(tally(yield* Fiber.join(all)), { done: 34, RateLimited: 6 })
+          assert.strictEqual(most, 2)
+          yield* hash("tramway")
+        }))
+    }))
+
+  test("give their place back to others when nobody waits for them any more", () =>
+    Effect.gen(function*() {
+      const never: Derive = () => Effect.never
+      yield* withPasswords({ derive: never }, ({ hash }) =>
+        Effect.gen(function*() {
+          for (let round = 0; round < 3; round++) {
+            const waiting = yield* Effect.fork(atOnce(34, hash("tramway")))
+            yield* Effect.iterate(0, {
+              while: (turns) => turns < 100,
+              body: (turns) => Effect.as(Effect.yieldNow(), turns + 1)
+            })
+            assert.strictEqual((yield* Effect.flip(hash("tramway")))._tag, "RateLimited")
+            yield* Fiber.interrupt(waiting)
+          }
+        }))
+    }))
+
+  test("of recovery codes take less work, and a code is found wherever it is", () =>
+    withPasswords({}, ({ findCode, hashCodes }) =>
+      Effect.gen(function*() {
+        const hashes = yield* hashCodes(["AAAAAAAAAA", "BBBBBBBBBB"])
+        assert.deepStrictEqual(hashes.map((hash) => parsePasswordHash(hash)?.iterations), [10_000, 10_000])
+        const among = [...hashes, "unreadable"].map((codeHash, id) => ({ id, codeHash }))
+        assert.strictEqual((yield* findCode("BBBBBBBBBB", among))?.id, 1)
+        assert.isUndefined(yield* findCode("CCCCCCCCCC", among))
+      })))
+})
