@@ -22,6 +22,9 @@ const scheme = /^mailto:/i
 // An addr-spec without header fields, lists or control characters (RFC 6068 allows both, RFC 8555 section 7.3 neither).
 const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
 
+/** Whether a text is one mail address and nothing else. */
+export const isMailAddress = (text: string): boolean => address.test(text)
+
 /** The decoded text; when the escapes are not UTF-8, the empty text, which is not an address. */
 const percentDecoded = (text: string): string => {
   try {
@@ -40,7 +43,7 @@ export const checkContacts = (
   }
   for (const [index, contact] of contacts.entries()) {
     if (!scheme.test(contact)) return Either.left(new UnsupportedContact({ index }))
-    if (!address.test(percentDecoded(contact.slice("mailto:".length)))) {
+    if (!isMailAddress(percentDecoded(contact.slice("mailto:".length)))) {
       return Either.left(
         new InvalidContact({ detail: `The member contact[${index}] must be one mail address without header fields.` })
       )

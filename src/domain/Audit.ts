@@ -15,6 +15,17 @@ const vocabulary = {
   eab_created: { outcome: "success", actors: ["admin", "cli"] },
   eab_revoked: { outcome: "success", actors: ["admin", "cli"] },
   eab_deleted: { outcome: "success", actors: ["admin", "cli"] },
+  operator_created: { outcome: "success", actors: ["cli"] },
+  operator_deleted: { outcome: "success", actors: ["cli"] },
+  operator_role_changed: { outcome: "success", actors: ["admin", "cli"] },
+  operator_contact_updated: { outcome: "success", actors: ["admin", "cli"] },
+  operator_password_changed: { outcome: "success", actors: ["admin", "cli"] },
+  operator_disabled: { outcome: "success", actors: ["admin", "cli"] },
+  operator_enabled: { outcome: "success", actors: ["admin", "cli"] },
+  operator_totp_enrolled: { outcome: "success", actors: ["admin", "cli"] },
+  operator_totp_disabled: { outcome: "success", actors: ["admin", "cli"] },
+  operator_recovery_codes_regenerated: { outcome: "success", actors: ["admin", "cli"] },
+  session_revoked: { outcome: "success", actors: ["admin", "cli"] },
   database_transferred: { outcome: "success", actors: ["cli"] }
 } as const satisfies {
   readonly [event: string]: {
@@ -67,6 +78,11 @@ interface JobDetail {
   readonly subject: string
 }
 
+/** The name of the operator that was acted on. */
+interface TargetDetail {
+  readonly target: string
+}
+
 interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
   readonly certificate_issue_failed: { readonly cause: IssueFailureCause; readonly error?: string }
@@ -90,6 +106,22 @@ interface Details {
     readonly deactivated: number
     readonly deleted: number
   }
+  readonly operator_created: TargetDetail & { readonly role: string }
+  readonly operator_deleted: TargetDetail & { readonly role: string }
+  readonly operator_role_changed: TargetDetail & { readonly before: string; readonly after: string }
+  readonly operator_contact_updated: TargetDetail
+  readonly operator_password_changed: TargetDetail
+  readonly operator_disabled: TargetDetail & { readonly sessions_revoked: number }
+  readonly operator_enabled: TargetDetail
+  readonly operator_totp_enrolled: TargetDetail
+  readonly operator_totp_disabled: TargetDetail
+  readonly operator_recovery_codes_regenerated: TargetDetail
+  /** `target` is absent where the sessions of all operators were ended. */
+  readonly session_revoked: {
+    readonly target?: string
+    readonly scope: "one" | "operator" | "all"
+    readonly sessions: number
+  }
   readonly database_transferred: { readonly tables: number; readonly rows: number }
 }
 
@@ -108,6 +140,8 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly userAgent?: string | undefined
   readonly requestId?: string | undefined
   readonly reason?: string | undefined
+  /** The name of the API token an operator's program came with; it joins the detail. */
+  readonly token?: string | undefined
   readonly detail: Details[E]
 }
 

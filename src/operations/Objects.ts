@@ -22,10 +22,8 @@ import { validityOf } from "./order/OrderRecords.ts"
  * every command keeps to").
  */
 
-/** RFC 3339, UTC, whole seconds. */
-
 /** `{ [name]: value }`, or nothing: absent members are omitted. */
-const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
+export const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
   value === undefined ? {} : { [name]: value } as { readonly [_ in K]?: V }
 
 /** An EAB credential; its secret is in no object but the one its creation answers. */
@@ -38,7 +36,8 @@ export const credentialObject = ({ accounts, createdAt, kid, label, profile, sta
   accounts
 })
 
-const timeMember = <K extends string>(name: K, at: number | undefined) =>
+/** The same for a time in epoch seconds; one before the epoch is none. */
+export const timeMember = <K extends string>(name: K, at: number | undefined) =>
   member(name, at === undefined || at < 0 ? undefined : rfc3339(at))
 
 /** An order, without its PEM. */

@@ -76,7 +76,7 @@ export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<vo
         userAgent: cut.userAgent,
         requestId: cut.requestId,
         reason: cut.reason,
-        detail: JSON.stringify(cut.detail)
+        detail: JSON.stringify(cut.token === undefined ? cut.detail : { ...cut.detail, token: cut.token })
       })
     )
   })

@@ -11,6 +11,7 @@ import * as sweeps from "../../src/operations/Sweeps.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import * as audit from "../../src/store/Audit.ts"
 import * as nonces from "../../src/store/Nonces.ts"
+import * as loginAttempts from "../../src/store/operators/LoginAttempts.ts"
 import * as http01Tokens from "../../src/store/upstream/Http01Tokens.ts"
 import { handlers } from "../../src/surfaces/jobs/JobHandlers.ts"
 import { databases } from "../support/Databases.ts"
@@ -177,6 +178,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
   const old = Effect.gen(function*() {
     yield* nonceRow
     yield* nonces.insert(["spent too late"], madeAt)
+    yield* loginAttempts.take({ key: "192.0.2.1", most: 5, windowSeconds: 300, now: madeAt })
     yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 60 })
     const caller = yield* callerAt(profileOf(everything))
     yield* orderOf(caller, "forgotten.example")
@@ -191,6 +193,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
       yield* TestClock.adjust("60 days")
       yield* runDue()
       assert.deepStrictEqual(said("nonce_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("admin_session_reaper_swept"), [{ rows_removed: 1 }])
       assert.deepStrictEqual(said("http_01_token_reaper_swept"), [{ rows_removed: 1 }])
       assert.deepStrictEqual(said("order_reaper_swept"), [
         { profile: "default", rows_removed: 1 },
@@ -223,6 +226,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
   for (
     const [event, table] of [
       ["nonce_reaper_failed", "nonces"],
+      ["admin_session_reaper_failed", "login_attempts"],
       ["http_01_token_reaper_failed", "http01_tokens"],
       ["order_reaper_failed", "orders"],
       ["audit_reaper_failed", "audit_log"],
@@ -240,7 +244,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
         assert.match(String(failed?.fields["error"]), /planted/)
         assert.strictEqual(
           records.filter((one) => one.event.endsWith("_reaper_swept")).length,
-          table === "orders" ? 4 : 5
+          table === "orders" ? 5 : 6
         )
         assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind LIKE '%sweep'"), ["ready"])
       }))

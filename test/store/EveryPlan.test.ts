@@ -28,11 +28,11 @@ const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled
 /** Columns whose one value few rows have. */
 const narrow = new Set(
   `id rowid order_id authz_id kid eab_kid value token owner serial cert_serial pubkey cert_pubkey name dedup_key
-   upstream_order_url replaces version`.split(/\s+/)
+   upstream_order_url replaces version key token_hash user_id`.split(/\s+/)
 )
 
 /** Tables that stay small: a row for each process, CA, migration or operator. */
-const small = new Set(["workers", "crls", "schema_migrations", "sqlite_master", "pg_class"])
+const small = new Set(["workers", "crls", "schema_migrations", "sqlite_master", "pg_class", "admin_users"])
 
 /**
  * Statements with wide reads: what bounds these, and which they are on SQLite, where they may not be any. PostgreSQL takes
@@ -42,8 +42,8 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "one batch, from the end of an index",
     names:
-      /^(nonce|audit|job|http01_token|order)_sweep$|^(authorization_expire_batch|order_lapse_batch|revocation_prune)$/,
-    steps: /created_at|updated_at|expires_at|not_after/
+      /^(nonce|audit|job|http01_token|order|session|login_attempt)_sweep$|^(authorization_expire_batch|order_lapse_batch|revocation_prune)$/,
+    steps: /created_at|updated_at|expires_at|not_after|window_started_at/
   },
   {
     bound: "one page, from the end of an index",
@@ -84,6 +84,10 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
       /^(order_search(_count|_walk)?|job_page|job_count|upstream_order_(page|count)|eab_(list|count)|revocation_count|queue_\w+)$/
   },
   {
+    bound: "sessions of operators, of whom there are few, for a command or an admin",
+    names: /^session_(list|count|end)_every$/
+  },
+  {
     bound: "what one credential's accounts own, for a command",
     names: /^eab_(accounts|orders_lock|live_certificates|accounts_\w+)$/
   }
@@ -115,7 +119,7 @@ const wideOnSqlite = (lines: ReadonlyArray<string>, text: string): ReadonlyArray
 }
 
 const isTable = (name: string): boolean =>
-  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|eab_keys)$/
+  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|eab_keys|admin_sessions|admin_recovery_codes|login_attempts|api_tokens)$/
     .test(name)
 
 interface Node {

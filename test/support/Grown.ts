@@ -97,6 +97,30 @@ export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*()
     few
   )
   yield* fill(
+    "admin_users",
+    "id, username, password_hash, status, role, created_at, updated_at",
+    `${id(7, "i")}, 'operator-' || i, 'x', 'active', 'viewer', ${at}, ${at}`,
+    few
+  )
+  const operator = id(7, "(i - i % 100)")
+  yield* fill(
+    "admin_sessions",
+    "token_hash, user_id, csrf_token, state, mfa_attempts, created_at, expires_at, last_seen_at",
+    `'hash-' || i, ${operator}, 'x', 'active', 0, ${at}, ${at} + 1000, ${at}`
+  )
+  yield* fill(
+    "admin_recovery_codes",
+    "id, user_id, code_hash, created_at",
+    `${id(8, "i")}, ${operator}, 'x', ${at}`,
+    "WHERE i % 10 = 0"
+  )
+  yield* fill(
+    "api_tokens",
+    "id, user_id, name, role, token_hash, created_at, expires_at",
+    `${id(9, "i")}, ${operator}, 'token-' || i, 'viewer', 'hash-' || i, ${at}, ${at} + 1000`
+  )
+  yield* fill("login_attempts", "key, window_started_at, attempts", `'address-' || i, ${until} - i / 100, 5`)
+  yield* fill(
     "audit_log",
     "created_at, event, outcome, actor_kind, account_id, order_id, cert_serial",
     `${at}, CASE WHEN i % 100 = 2 THEN 'certificate_issue_failed' ELSE 'certificate_issued' END, 'success', 'acme', 'x', 'order-' || i, 'a' || i`

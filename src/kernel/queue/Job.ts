@@ -49,6 +49,7 @@ export const payloads = {
   local_ca_crl_sweep: Schema.Struct({}),
   http01_token_sweep: Schema.Struct({}),
   nonce_sweep: Schema.Struct({}),
+  admin_session_sweep: Schema.Struct({}),
   order_sweep: Schema.Struct({}),
   audit_sweep: Schema.Struct({}),
   job_retention_sweep: Schema.Struct({})

@@ -11,6 +11,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import * as verdicts from "../../operations/authorization/Verdicts.ts"
 import * as crl from "../../operations/crl/Crl.ts"
+import * as operatorSweeps from "../../operations/operators/Sweeps.ts"
 import * as issuance from "../../operations/order/Issuance.ts"
 import * as relaying from "../../operations/order/Relaying.ts"
 import * as keyRevocation from "../../operations/revocation/KeyRevocation.ts"
@@ -25,6 +26,7 @@ import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 type Needs = Database | Entropy | Queue
 
 const daySeconds = 86_400
+const hourSeconds = 3600
 const validationMarginMillis = 5000
 const localCaBudgetMillis = 60_000
 const scriptMarginMillis = 5000
@@ -34,6 +36,7 @@ type ReaperFailed = Extract<EventName, `${string}_reaper_failed`>
 interface Sweep {
   readonly kind:
     | "nonce_sweep"
+    | "admin_session_sweep"
     | "http01_token_sweep"
     | "order_sweep"
     | "audit_sweep"
@@ -99,8 +102,14 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       run: passes.sweepNonces(nonce.ttl_seconds)
     },
     {
+      kind: "admin_session_sweep",
+      everySeconds: hourSeconds,
+      failure: "admin_session_reaper_failed",
+      run: operatorSweeps.sweepSessions(config.admin)
+    },
+    {
       kind: "http01_token_sweep",
-      everySeconds: 3600,
+      everySeconds: hourSeconds,
       failure: "http_01_token_reaper_failed",
       idle: ![...profiles.values()].some(({ signer }) => usesHttp01(signer)),
       run: passes.sweepHttp01Tokens

@@ -1,0 +1,21 @@
+/** The roles of operators, each permitting what those before it do (docs/decisions/admin.md, "Roles"). */
+export const operatorRoles = ["viewer", "operator", "admin"] as const
+
+export type OperatorRole = (typeof operatorRoles)[number]
+
+const isOperatorRole = (text: string): text is OperatorRole => operatorRoles.some((role) => role === text)
+
+/** What a stored role permits: none is of a time before there were roles, an unknown one permits least. */
+export const roleRead = (stored: string | undefined): OperatorRole =>
+  stored === undefined ? "admin" : isOperatorRole(stored) ? stored : "viewer"
+
+/** Whether a stored role is read for another than it says. */
+export const isRoleUnknown = (stored: string | undefined): boolean => stored !== undefined && !isOperatorRole(stored)
+
+const rank = (role: OperatorRole): number => operatorRoles.indexOf(role)
+
+/** Whether a role permits what another does. */
+export const permits = (role: OperatorRole, needed: OperatorRole): boolean => rank(role) >= rank(needed)
+
+/** The one of two roles that permits less. */
+export const lowerRole = (one: OperatorRole, other: OperatorRole): OperatorRole => permits(one, other) ? other : one

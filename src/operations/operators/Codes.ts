@@ -1,0 +1,102 @@
+import { Effect } from "effect"
+import { mfaKey } from "../../domain/LoginKey.ts"
+import { InvalidCode, SessionInvalid } from "../../domain/OperatorError.ts"
+import { recoveryCodeFrom, recoveryCodeSize, showRecoveryCode } from "../../domain/RecoveryCode.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { encodeBase32 } from "../../pki/Base32.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import { totp, totpSecretSize, totpUri } from "../../pki/Totp.ts"
+import { Passwords } from "../../services/operators/Passwords.ts"
+import type { Taken } from "../../store/operators/LoginAttempts.ts"
+import * as sessions from "../../store/operators/Sessions.ts"
+import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+import * as limiter from "./LoginLimiter.ts"
+
+/* What every use of a second factor has in common: its codes are counted, made and told of in one way. */
+
+const issuer = "ACME Service"
+const recoveryCodeCount = 10
+
+/** What an authenticator is given. Shown once. */
+export interface Enrolment {
+  /** Base32, for whoever types it. */
+  readonly secret: string
+  readonly uri: string
+  readonly algorithm: string
+  readonly digits: number
+  readonly period: number
+}
+
+/** A new secret, and how it is shown. */
+export const newSecret = Effect.fnUntraced(function*(username: string) {
+  const secret = yield* (yield* Entropy).bytes(totpSecretSize)
+  const enrolment: Enrolment = {
+    secret: encodeBase32(secret),
+    uri: totpUri(issuer, username, secret),
+    algorithm: totp.algorithm,
+    digits: totp.digits,
+    period: totp.period
+  }
+  return { secret, enrolment }
+})
+
+/** A new set of recovery codes: as they are shown, which is once, and as they are stored. */
+export const newRecoveryCodes = Effect.gen(function*() {
+  const { bytes, uuid } = yield* Entropy
+  const passwords = yield* Passwords
+  const codes = yield* Effect.replicateEffect(Effect.map(bytes(recoveryCodeSize), recoveryCodeFrom), recoveryCodeCount)
+  const hashes = yield* passwords.hashCodes(codes)
+  return {
+    shown: codes.map(showRecoveryCode),
+    stored: yield* Effect.forEach(hashes, (hash) => Effect.map(uuid, (id) => ({ id, hash })))
+  }
+})
+
+/** A code that was counted; `isLast` of the session it came by, if it came by one that has only so many. */
+export interface Counted {
+  readonly taken: Taken
+  readonly isLast: boolean
+}
+
+/** Why a code did not pass. */
+type Refusal = "wrong_code" | "replayed" | "attempts_exhausted" | "rate_limited"
+
+const failed = (identity: HalfIdentity | SessionIdentity, { client }: Requester, reason: Refusal) =>
+  emit("admin_mfa_failed", { username: identity.username, client_ip: client.ip, reason })
+
+/**
+ * Counts a code before it is looked at: under its operator, and in a session that still lacks its factor. A limit that is
+ * reached counts nothing.
+ */
+export const counted = (settings: SignInSettings, identity: HalfIdentity | SessionIdentity, requester: Requester) =>
+  transaction(Effect.gen(function*() {
+    const most = settings.login_max_attempts
+    const attempts = identity.kind === "half" ? yield* sessions.countAttempt(identity.tokenHash, most) : 0
+    if (attempts === undefined) return yield* new SessionInvalid()
+    const counted: Counted = {
+      taken: yield* limiter.take(settings, mfaKey(identity.userId)),
+      isLast: identity.kind === "half" && attempts >= most
+    }
+    return counted
+  })).pipe(
+    Effect.tapErrorTag("SessionInvalid", () => failed(identity, requester, "attempts_exhausted")),
+    Effect.tapErrorTag("RateLimited", () => failed(identity, requester, "rate_limited")),
+    Effect.catchTag("StorageFailed", limiter.uncounted)
+  )
+
+/** Refuses a code; a session that has had its last one ends. */
+export const refuse = Effect.fnUntraced(function*(
+  identity: HalfIdentity | SessionIdentity,
+  { isLast }: Counted,
+  requester: Requester,
+  reason: "wrong_code" | "replayed"
+) {
+  yield* failed(identity, requester, reason)
+  if (isLast) {
+    yield* sessions.end(identity.tokenHash, "pending_mfa")
+    yield* failed(identity, requester, "attempts_exhausted")
+  }
+  return yield* new InvalidCode()
+})

@@ -1,0 +1,40 @@
+import { Effect, Either, Redacted } from "effect"
+import type { Guessable } from "../../domain/Password.ts"
+import { checkPassword } from "../../domain/Password.ts"
+import { Passwords } from "../../services/operators/Passwords.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+
+/** What of a configuration nobody's password may contain. */
+export type PasswordSettings = Pick<Config, "admin" | "profiles" | "server" | "signer">
+
+const productNames = ["acme-svc", "ACME Service"]
+
+const hostOf = (url: string): ReadonlyArray<string> => URL.canParse(url) ? [new URL(url).hostname] : []
+
+/** What a guesser would try first at this place. */
+const guessable = ({ admin, profiles, server, signer }: PasswordSettings, username: string): Guessable => ({
+  username,
+  texts: [
+    ...productNames,
+    ...hostOf(server.base_url),
+    ...hostOf(admin.base_url),
+    ...[signer, ...profiles.map((profile) => profile.signer)].flatMap(({ local_ca }) =>
+      Object.values(local_ca.subject)
+    ),
+    ...profiles.map(({ name }) => name)
+  ]
+})
+
+/** A password that somebody chose, in the form it is hashed in, unless it is one that others would find. */
+export const accepted = (config: PasswordSettings, username: string, chosen: Redacted.Redacted<string>) =>
+  Either.map(checkPassword(Redacted.value(chosen), guessable(config, username)), Redacted.make)
+
+/** The hash of such a password. */
+export const hashNew = Effect.fnUntraced(function*(
+  config: PasswordSettings,
+  username: string,
+  chosen: Redacted.Redacted<string>
+) {
+  const password = yield* accepted(config, username, chosen)
+  return yield* (yield* Passwords).hash(Redacted.value(password))
+})

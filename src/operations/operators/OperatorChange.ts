@@ -1,0 +1,45 @@
+import { Effect } from "effect"
+import { InsufficientRole, LastAdmin, NoSuch } from "../../domain/OperatorError.ts"
+import { readUsername } from "../../domain/Username.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import type { User } from "../../store/operators/Users.ts"
+import * as users from "../../store/operators/Users.ts"
+import type { Operator } from "../Operator.ts"
+
+/* What every change of an operator keeps to (docs/decisions/admin.md, "Operators"). */
+
+/** The operator of a name, however it is written. */
+export const named = Effect.fnUntraced(function*(username: string) {
+  const name = readUsername(username)
+  const user = name === undefined ? undefined : yield* users.find(name)
+  return user ?? (yield* new NoSuch({ noun: "operator", id: username }))
+})
+
+type Admins = Effect.Effect.Success<typeof users.lockAdmins>
+
+/**
+ * Changes an operator in a transaction in which every active admin stays one. Whoever acts over the API must be one of them
+ * then, whatever was so when the request was let in. `undefined` of the change says that there was nothing to change.
+ */
+export const changing = <A, E, R>(
+  operator: Operator,
+  username: string,
+  change: (target: User, admins: Admins) => Effect.Effect<A, E, R>
+) =>
+  transaction(Effect.gen(function*() {
+    const admins = yield* users.lockAdmins
+    if (operator.kind === "admin" && !admins.some((admin) => admin.username === operator.id)) {
+      return yield* new InsufficientRole()
+    }
+    const name = readUsername(username)
+    const target = name === undefined ? undefined : yield* users.lock(name)
+    return yield* change(target ?? (yield* new NoSuch({ noun: "operator", id: username })), admins)
+  }))
+
+/** Whether an operator of the API means themselves. */
+export const isSelf = (operator: Operator, username: string): boolean =>
+  operator.kind === "admin" && operator.id === readUsername(username)
+
+/** Refuses what would leave no active admin. */
+export const keepAnAdmin = ({ id, username }: User, admins: Admins): Effect.Effect<void, LastAdmin> =>
+  admins.length === 1 && admins[0]?.id === id ? new LastAdmin({ username }) : Effect.void

@@ -1,0 +1,67 @@
+import { roleRead } from "../../domain/OperatorRole.ts"
+import { rfc3339 } from "../../kernel/Time.ts"
+import type { ListedSession } from "../../store/operators/Sessions.ts"
+import { nameOf } from "../../store/operators/Sessions.ts"
+import type { ListedUser } from "../../store/operators/Users.ts"
+import { member, timeMember } from "../Objects.ts"
+import type { HalfIdentity, SessionIdentity } from "./Identity.ts"
+import type { ShownOperator } from "./Operators.ts"
+
+/* Operators and sessions as they are shown, over the API and by `--json` alike. Nothing of them lets anybody in. */
+
+type Member =
+  & Pick<ListedUser, "contactEmail" | "createdAt" | "id" | "knownLoginIps" | "lastLoginAt" | "role" | "status">
+  & Pick<ListedUser, "updatedAt" | "username">
+
+const shownOperator = (user: Member, totpEnabled: boolean) => ({
+  id: user.id,
+  username: user.username,
+  status: user.status,
+  role: roleRead(user.role),
+  totpEnabled,
+  ...member("contact", user.contactEmail),
+  createdAt: rfc3339(user.createdAt),
+  updatedAt: rfc3339(user.updatedAt),
+  ...timeMember("lastLoginAt", user.lastLoginAt),
+  knownLoginIps: user.knownLoginIps
+})
+
+/** An operator of a list. */
+export const operatorObject = (user: ListedUser) => shownOperator(user, user.isEnrolled === 1)
+
+/** An operator by itself. */
+export const operatorDetailObject = (user: ShownOperator) => ({
+  ...shownOperator(user, user.totpEnabled),
+  enrolmentPending: user.enrolmentPending,
+  recoveryCodesRemaining: user.recoveryCodesRemaining,
+  activeSessions: user.activeSessions
+})
+
+/** A session of a list; of one's own, `current` is the name of the one that asks. */
+export const sessionObject = (session: ListedSession & { readonly username?: string }, current?: string) => ({
+  id: nameOf(session),
+  ...member("username", session.username),
+  state: session.state,
+  createdAt: rfc3339(session.createdAt),
+  expiresAt: rfc3339(session.expiresAt),
+  lastSeenAt: rfc3339(session.lastSeenAt),
+  ...member("createdIp", session.createdIp),
+  ...member("userAgent", session.userAgent),
+  ...(nameOf(session) === current ? { current: true } : {})
+})
+
+const userObject = ({ role, totpEnabled, userId, username }: SessionIdentity) => ({
+  id: userId,
+  username,
+  role,
+  totpEnabled
+})
+
+/** What a sign-in is answered with, and what a session says of itself. A half one says nothing of its operator. */
+export const sessionBody = (identity: SessionIdentity | HalfIdentity) => {
+  const { csrfToken } = identity
+  const expiresAt = rfc3339(identity.expiresAt)
+  return identity.kind === "half"
+    ? { mfaRequired: true, step: identity.step, csrfToken, expiresAt }
+    : { user: userObject(identity), csrfToken, expiresAt }
+}

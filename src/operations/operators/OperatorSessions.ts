@@ -1,0 +1,54 @@
+import { Effect } from "effect"
+import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import * as audit from "../../store/Audit.ts"
+import * as sessions from "../../store/operators/Sessions.ts"
+import type { AtKeyboard, Operator } from "../Operator.ts"
+import { actorFields, actorOf } from "../Operator.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+import { changing, named } from "./OperatorChange.ts"
+import type { Paging } from "./Sessions.ts"
+import { endNamed, listOf, liveNow } from "./Sessions.ts"
+
+/* Sessions of others, as admins and the command line see and end them. */
+
+/** An operator's live sessions, newest first. */
+export const sessionsOf = Effect.fnUntraced(function*(settings: SignInSettings, username: string, paging: Paging) {
+  return yield* listOf(settings, (yield* named(username)).id, paging)
+})
+
+/** Every live session with its operator's name, newest first. */
+export const everySession = Effect.fnUntraced(function*(settings: SignInSettings, paging: Paging) {
+  const of = yield* liveNow(settings)
+  return yield* aside(
+    Effect.all({ items: sessions.listEvery({ ...of, ...paging }), total: sessions.countEvery(of) })
+  )
+})
+
+/** Ends one session of an operator, by its name, or all of them; answers how many. Tokens are no sessions. */
+export const revokeSessions = Effect.fnUntraced(function*(operator: Operator, username: string, session?: string) {
+  const done = yield* changing(operator, username, (target) =>
+    Effect.gen(function*() {
+      const ended = yield* session === undefined
+        ? sessions.endAllOf(target.id)
+        : endNamed(target.id, session)
+      const scope = session === undefined ? "operator" as const : "one" as const
+      const detail = { target: target.username, scope, sessions: ended }
+      if (ended > 0) yield* audit.insert({ event: "session_revoked", ...actorOf(operator), detail })
+      return { target_username: target.username, sessions: ended }
+    }))
+  yield* emit("admin_operator_session_revoked", { ...actorFields(operator), ...done })
+  return done.sessions
+}, Effect.uninterruptible)
+
+/** Ends the sessions of all operators; answers how many. */
+export const revokeEverySession = Effect.fnUntraced(function*(operator: AtKeyboard) {
+  const ended = yield* transaction(Effect.tap(sessions.endEvery, (count) =>
+    count === 0 ? Effect.void : audit.insert({
+      event: "session_revoked",
+      ...actorOf(operator),
+      detail: { scope: "all", sessions: count }
+    })))
+  yield* emit("admin_session_revoked", { ...actorFields(operator), sessions: ended })
+  return ended
+}, Effect.uninterruptible)

@@ -1,0 +1,207 @@
+import { Effect } from "effect"
+import type { Redacted } from "effect"
+import { BadRequest, MfaNotEnrolled, NameTaken, SelfTarget } from "../../domain/OperatorError.ts"
+import type { OperatorRole } from "../../domain/OperatorRole.ts"
+import { readUsername, usernameForm } from "../../domain/Username.ts"
+import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import * as audit from "../../store/Audit.ts"
+import * as sessions from "../../store/operators/Sessions.ts"
+import type { UserStatus } from "../../store/operators/Users.ts"
+import * as users from "../../store/operators/Users.ts"
+import type { AtKeyboard, Operator } from "../Operator.ts"
+import { actorFields, actorOf } from "../Operator.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+import type { PasswordSettings } from "./NewPassword.ts"
+import { hashNew } from "./NewPassword.ts"
+import { changing, isSelf, keepAnAdmin, named } from "./OperatorChange.ts"
+import { readContact } from "./OwnAccount.ts"
+import * as secondFactor from "./SecondFactor.ts"
+import type { Paging } from "./Sessions.ts"
+import { liveNow } from "./Sessions.ts"
+
+/* Operators, as admins and the command line see and change them (docs/decisions/admin.md, "Operators"). */
+
+/** A page of operators, by name, and how many there are. */
+export const list = (
+  filters: { readonly status: UserStatus | undefined; readonly role: OperatorRole | undefined },
+  paging: Paging
+) => aside(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
+
+/** An operator with the state of the factor and the number of live sessions; never with what lets one in. */
+export const show = Effect.fnUntraced(function*(settings: SignInSettings, username: string) {
+  const user = yield* named(username)
+  const { passwordHash: _, totpLastStep: _1, totpPendingSecret: _2, totpSecret: _3, ...shown } = user
+  const factor = yield* secondFactor.factorOf(user)
+  const activeSessions = yield* sessions.count({ ...yield* liveNow(settings), userId: user.id })
+  return { ...shown, ...factor, activeSessions }
+})
+
+/** What {@link show} answers. */
+export type ShownOperator = Effect.Effect.Success<ReturnType<typeof show>>
+
+/** Keeps an operator from signing in; sessions end, and tokens do nothing. A second time changes nothing. */
+export const disable = Effect.fnUntraced(function*(operator: Operator, username: string) {
+  if (isSelf(operator, username)) return yield* new SelfTarget()
+  const now = yield* currentSeconds
+  const done = yield* changing(operator, username, (target, admins) =>
+    Effect.gen(function*() {
+      if (target.status === "disabled") return undefined
+      yield* keepAnAdmin(target, admins)
+      yield* users.setStatus(target.id, "disabled", now)
+      const ended = yield* sessions.endAllOf(target.id)
+      const detail = { target: target.username, sessions_revoked: ended }
+      yield* audit.insert({ event: "operator_disabled", ...actorOf(operator), detail })
+      return { target_username: target.username, sessions: ended }
+    }))
+  if (done !== undefined) yield* emit("admin_operator_disabled", { ...actorFields(operator), ...done })
+}, Effect.uninterruptible)
+
+/** Lets a disabled operator sign in again. A second time changes nothing. */
+export const enable = Effect.fnUntraced(function*(operator: Operator, username: string) {
+  const now = yield* currentSeconds
+  const done = yield* changing(operator, username, (target) =>
+    Effect.gen(function*() {
+      if ((yield* users.setStatus(target.id, "active", now)) === undefined) return undefined
+      const detail = { target: target.username }
+      yield* audit.insert({ event: "operator_enabled", ...actorOf(operator), detail })
+      return { target_username: target.username }
+    }))
+  if (done !== undefined) yield* emit("admin_operator_enabled", { ...actorFields(operator), ...done })
+}, Effect.uninterruptible)
+
+/** Changes a role; sessions end, and tokens have no more than it from now on. The same role changes nothing. */
+export const setRole = Effect.fnUntraced(function*(operator: Operator, username: string, role: OperatorRole) {
+  if (isSelf(operator, username)) return yield* new SelfTarget()
+  const now = yield* currentSeconds
+  const done = yield* changing(operator, username, (target, admins) =>
+    Effect.gen(function*() {
+      // None is admin, and stays none; one that is unknown is not the viewer's it is read for.
+      if (target.role === role || (target.role === undefined && role === "admin")) return undefined
+      if (role !== "admin") yield* keepAnAdmin(target, admins)
+      yield* users.setRole(target.id, role, now)
+      const ended = yield* sessions.endAllOf(target.id)
+      const detail = { target: target.username, before: target.role ?? "admin", after: role }
+      yield* audit.insert({ event: "operator_role_changed", ...actorOf(operator), detail })
+      return { target_username: target.username, role, sessions: ended }
+    }))
+  if (done !== undefined) yield* emit("admin_operator_role_changed", { ...actorFields(operator), ...done })
+}, Effect.uninterruptible)
+
+/** Changes where an operator is written to; nothing clears it. */
+export const setContact = Effect.fnUntraced(function*(
+  operator: Operator,
+  username: string,
+  given: string | undefined
+) {
+  const contact = yield* readContact(given)
+  const now = yield* currentSeconds
+  const done = yield* changing(operator, username, (target) =>
+    Effect.gen(function*() {
+      if ((yield* users.setContact(target.id, contact, now)) === undefined) return undefined
+      const detail = { target: target.username }
+      yield* audit.insert({ event: "operator_contact_updated", ...actorOf(operator), detail })
+      return { target_username: target.username }
+    }))
+  if (done !== undefined) yield* emit("admin_operator_contact_changed", { ...actorFields(operator), ...done })
+}, Effect.uninterruptible)
+
+/** Takes an operator's second factor away, one that is not confirmed too; sessions end. */
+export const resetTotp = Effect.fnUntraced(function*(operator: Operator, username: string) {
+  if (isSelf(operator, username)) return yield* new SelfTarget()
+  const done = yield* changing(
+    operator,
+    username,
+    (target) =>
+      Effect.map(secondFactor.taken(operator, target), (ended) => ({
+        target_username: target.username,
+        sessions: ended
+      }))
+  )
+  yield* emit("admin_operator_totp_reset", { ...actorFields(operator), ...done })
+}, Effect.uninterruptible)
+
+/** What sign-in needs of an operator's factor, for who asks at the command line. */
+export const totpStatus = (username: string) => Effect.flatMap(named(username), secondFactor.factorOf)
+
+/** A new set of recovery codes for an operator, in the answer and nowhere again. */
+export const renewCodes = Effect.fnUntraced(function*(operator: AtKeyboard, username: string) {
+  const user = yield* named(username)
+  if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
+  return yield* secondFactor.renewCodes(operator, user.username)
+})
+
+/** A new operator, as the command line makes one. */
+export interface NewOperator {
+  readonly username: string
+  readonly password: Redacted.Redacted<string>
+  /** Without one the first operator is an admin, and every other a viewer. */
+  readonly role: OperatorRole | undefined
+  readonly contact: string | undefined
+}
+
+/** Makes an operator, on the command line alone: access to the database is what it takes. */
+export const create = Effect.fnUntraced(function*(
+  config: PasswordSettings,
+  operator: AtKeyboard,
+  { contact: given, password, role: asked, username: name }: NewOperator
+) {
+  const username = readUsername(name)
+  if (username === undefined) return yield* new BadRequest({ detail: `A name of an operator is ${usernameForm}.` })
+  const contact = yield* readContact(given)
+  const passwordHash = yield* hashNew(config, username, password)
+  const { uuid } = yield* Entropy
+  const id = yield* uuid
+  const now = yield* currentSeconds
+  const role = yield* transaction(Effect.gen(function*() {
+    const isFirst = (yield* users.count({ status: undefined, role: undefined })) === 0
+    const role = asked ?? (isFirst ? "admin" : "viewer")
+    const made = yield* users.insert({ id, username, passwordHash, role, contact, now })
+    if (made === undefined) return yield* new NameTaken({ name: username })
+    yield* audit.insert({ event: "operator_created", ...actorOf(operator), detail: { target: username, role } })
+    return role
+  }))
+  yield* emit("admin_operator_created", { ...actorFields(operator), target_username: username, role })
+  return { username, role }
+})
+
+/** Sets an operator's password, on the command line alone; their sessions end. */
+export const setPassword = Effect.fnUntraced(function*(
+  config: PasswordSettings,
+  operator: AtKeyboard,
+  username: string,
+  password: Redacted.Redacted<string>
+) {
+  const { username: name } = yield* named(username)
+  const hash = yield* hashNew(config, name, password)
+  const now = yield* currentSeconds
+  const done = yield* changing(operator, name, (target) =>
+    Effect.gen(function*() {
+      yield* users.setPassword(target.id, hash, now)
+      const ended = yield* sessions.endAllOf(target.id)
+      const detail = { target: target.username }
+      yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })
+      return { target_username: target.username, sessions: ended }
+    }))
+  yield* emit("admin_operator_password_changed", { ...actorFields(operator), ...done })
+  return done.sessions
+})
+
+/** Says what {@link remove} would refuse, before somebody is asked whether they mean it. */
+export const previewRemoval = (operator: AtKeyboard, username: string) =>
+  changing(operator, username, (target, admins) => Effect.as(keepAnAdmin(target, admins), target.username))
+
+/** Deletes an operator with sessions, codes and tokens, on the command line alone. What they did stays in the trail. */
+export const remove = Effect.fnUntraced(function*(operator: AtKeyboard, username: string) {
+  const target_username = yield* changing(operator, username, (target, admins) =>
+    Effect.gen(function*() {
+      yield* keepAnAdmin(target, admins)
+      yield* users.remove(target.id)
+      const detail = { target: target.username, role: target.role ?? "admin" }
+      yield* audit.insert({ event: "operator_deleted", ...actorOf(operator), detail })
+      return target.username
+    }))
+  yield* emit("admin_operator_deleted", { ...actorFields(operator), target_username })
+}, Effect.uninterruptible)

@@ -1,0 +1,73 @@
+import { Effect } from "effect"
+import type { Redacted } from "effect"
+import { isMailAddress } from "../../domain/Account.ts"
+import { BadRequest, StepUpFailed } from "../../domain/OperatorError.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import * as audit from "../../store/Audit.ts"
+import * as sessions from "../../store/operators/Sessions.ts"
+import * as users from "../../store/operators/Users.ts"
+import { actorFields, actorOf } from "../Operator.ts"
+import type { Requester, SessionIdentity } from "./Identity.ts"
+import { operatorOf } from "./Identity.ts"
+import type { PasswordSettings } from "./NewPassword.ts"
+import { accepted, hashNew } from "./NewPassword.ts"
+import { stepUp } from "./StepUp.ts"
+
+const longestContact = 254
+
+/** A contact as it is stored: one mail address. */
+export const readContact = (contact: string | undefined) =>
+  contact === undefined || (contact.length <= longestContact && isMailAddress(contact))
+    ? Effect.succeed(contact)
+    : new BadRequest({ detail: `contact takes one mail address of at most ${longestContact} characters.` })
+
+/** Changes one's own password; every other session of one's own ends. */
+export const changePassword = Effect.fnUntraced(function*(
+  config: PasswordSettings,
+  identity: SessionIdentity,
+  passwords: { readonly current: Redacted.Redacted<string>; readonly chosen: Redacted.Redacted<string> },
+  requester: Requester
+) {
+  const operator = operatorOf(identity, requester)
+  yield* accepted(config, identity.username, passwords.chosen)
+  const { passwordHash } = yield* stepUp(config.admin, identity, passwords.current, requester)
+  const hash = yield* hashNew(config, identity.username, passwords.chosen)
+  const now = yield* currentSeconds
+  const ended = yield* transaction(Effect.gen(function*() {
+    const user = yield* users.lock(identity.username)
+    // Somebody else has changed it since: the password that was asked for is not in force any more.
+    if (user?.status !== "active" || user.passwordHash !== passwordHash) return yield* new StepUpFailed()
+    yield* users.setPassword(user.id, hash, now)
+    const ended = yield* sessions.endAllOf(user.id, identity.tokenHash)
+    const detail = { target: user.username }
+    yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })
+    return ended
+  }))
+  yield* emit("admin_operator_password_changed", {
+    ...actorFields(operator),
+    target_username: identity.username,
+    sessions: ended
+  })
+})
+
+/** Changes where one is written to oneself; nothing clears it. */
+export const changeContact = Effect.fnUntraced(function*(
+  config: PasswordSettings,
+  identity: SessionIdentity,
+  change: { readonly password: Redacted.Redacted<string>; readonly contact: string | undefined },
+  requester: Requester
+) {
+  const operator = operatorOf(identity, requester)
+  const contact = yield* readContact(change.contact)
+  const user = yield* stepUp(config.admin, identity, change.password, requester)
+  const now = yield* currentSeconds
+  const detail = { target: identity.username }
+  const changed = yield* audit.changing(
+    users.setContact(user.id, contact, now),
+    audit.insert({ event: "operator_contact_updated", ...actorOf(operator), detail })
+  )
+  if (changed === undefined) return
+  yield* emit("admin_operator_contact_changed", { ...actorFields(operator), target_username: identity.username })
+})

@@ -1,0 +1,151 @@
+import { Effect } from "effect"
+import type { Redacted } from "effect"
+import { BadRequest, MfaNotEnrolled, MfaNotPending, MfaRequired, SessionInvalid } from "../../domain/OperatorError.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import { totpStep } from "../../pki/Totp.ts"
+import * as audit from "../../store/Audit.ts"
+import * as recoveryCodes from "../../store/operators/RecoveryCodes.ts"
+import * as factors from "../../store/operators/SecondFactors.ts"
+import * as sessions from "../../store/operators/Sessions.ts"
+import type { User } from "../../store/operators/Users.ts"
+import * as users from "../../store/operators/Users.ts"
+import type { Operator } from "../Operator.ts"
+import { actorFields, actorOf } from "../Operator.ts"
+import * as codes from "./Codes.ts"
+import type { Requester, SessionIdentity } from "./Identity.ts"
+import { operatorOf } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+import * as limiter from "./LoginLimiter.ts"
+import { stepUp } from "./StepUp.ts"
+
+/* One's own second factor, in a session that has everything it needs. */
+
+type Password = Redacted.Redacted<string> | undefined
+
+const ownUser = Effect.fnUntraced(function*({ userId }: SessionIdentity) {
+  const user = yield* users.findById(userId)
+  return user?.status === "active" ? user : yield* new SessionInvalid()
+})
+
+/** The state of a second factor: whether it is there, whether another is being enrolled, and the codes that are left. */
+export const factorOf = (user: Pick<User, "id" | "totpPendingSecret" | "totpSecret">) =>
+  Effect.map(recoveryCodes.remaining(user.id), (recoveryCodesRemaining) => ({
+    totpEnabled: user.totpSecret !== undefined,
+    enrolmentPending: user.totpPendingSecret !== undefined,
+    recoveryCodesRemaining
+  }))
+
+/** One's own, as {@link factorOf} has it. */
+export const status = (identity: SessionIdentity) => Effect.flatMap(ownUser(identity), factorOf)
+
+/** The operator, who has given the password where a factor is in force. */
+const allowed = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  identity: SessionIdentity,
+  password: Password,
+  requester: Requester
+) {
+  const user = yield* ownUser(identity)
+  if (user.totpSecret === undefined) return user
+  if (password === undefined) {
+    return yield* new BadRequest({ detail: "password is missing: the second factor is in force." })
+  }
+  return yield* stepUp(settings, identity, password, requester)
+})
+
+/** Begins an enrolment, in place of one that was not confirmed. A factor in force stays so until the confirmation. */
+export const beginEnrolment = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  identity: SessionIdentity,
+  password: Password,
+  requester: Requester
+) {
+  const user = yield* allowed(settings, identity, password, requester)
+  const { enrolment, secret } = yield* codes.newSecret(user.username)
+  const now = yield* currentSeconds
+  const begun = yield* factors.pend({ id: user.id, pending: secret, inForce: user.totpSecret, now })
+  return begun === undefined ? yield* new MfaNotPending() : enrolment
+})
+
+/** Puts the new factor in force, with recovery codes that are in the answer and nowhere again; other sessions end. */
+export const confirmEnrolment = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  identity: SessionIdentity,
+  code: string,
+  requester: Requester
+) {
+  const user = yield* ownUser(identity)
+  const pending = user.totpPendingSecret ?? (yield* new MfaNotPending())
+  const counted = yield* codes.counted(settings, identity, requester)
+  const release = limiter.giveBack(counted.taken)
+  const now = yield* currentSeconds
+  const step = totpStep(pending, code.replaceAll(/\s/g, ""), now)
+  if (step === undefined) return yield* codes.refuse(identity, counted, requester, "wrong_code")
+  const made = yield* Effect.tapError(codes.newRecoveryCodes, () => release)
+  yield* transaction(Effect.gen(function*() {
+    const confirmed = yield* factors.confirm({ id: user.id, pending, inForce: user.totpSecret, step, now })
+    if (confirmed === undefined) return yield* new MfaNotPending()
+    yield* sessions.endAllOf(user.id, identity.tokenHash)
+    yield* recoveryCodes.replace({ userId: user.id, codes: made.stored, now })
+    yield* release
+    const actor = actorOf(operatorOf(identity, requester))
+    yield* audit.insert({ event: "operator_totp_enrolled", ...actor, detail: { target: user.username } })
+  }))
+  yield* emit("admin_mfa_enrolled", { username: user.username, method: "totp" })
+  return made.shown
+})
+
+/** Turns one's own factor off, where the configuration lets one; other sessions end. */
+export const disable = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  identity: SessionIdentity,
+  password: Password,
+  requester: Requester
+) {
+  if (settings.require_mfa) return yield* new MfaRequired()
+  const user = yield* allowed(settings, identity, password, requester)
+  if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
+  yield* taken(operatorOf(identity, requester), user, identity.tokenHash)
+  yield* emit("admin_mfa_disabled", { username: user.username, method: "totp" })
+})
+
+/** Takes a factor away with its recovery codes and, but for one, the sessions; in one transaction or the one there is. */
+export const taken = (operator: Operator, user: User, butSession?: string) =>
+  transaction(Effect.gen(function*() {
+    const cleared = yield* factors.clear(user.id, yield* currentSeconds)
+    if (cleared === undefined) return yield* new MfaNotEnrolled()
+    const ended = yield* sessions.endAllOf(user.id, butSession)
+    yield* recoveryCodes.removeAll(user.id)
+    const detail = { target: user.username }
+    yield* audit.insert({ event: "operator_totp_disabled", ...actorOf(operator), detail })
+    return ended
+  }))
+
+/** Puts a new set of recovery codes in place of the old one, of somebody whose factor is in force. */
+export const renewCodes = Effect.fnUntraced(function*(operator: Operator, username: string) {
+  const made = yield* codes.newRecoveryCodes
+  const now = yield* currentSeconds
+  yield* transaction(Effect.gen(function*() {
+    const user = yield* users.lock(username)
+    if (user?.totpSecret === undefined) return yield* new MfaNotEnrolled()
+    yield* recoveryCodes.replace({ userId: user.id, codes: made.stored, now })
+    const detail = { target: username }
+    yield* audit.insert({ event: "operator_recovery_codes_regenerated", ...actorOf(operator), detail })
+  }))
+  yield* emit("admin_mfa_recovery_codes_reissued", { ...actorFields(operator), target_username: username })
+  return made.shown
+})
+
+/** The same for oneself. The codes are in the answer and nowhere again. */
+export const reissueCodes = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  identity: SessionIdentity,
+  password: Password,
+  requester: Requester
+) {
+  const user = yield* allowed(settings, identity, password, requester)
+  if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
+  return yield* renewCodes(operatorOf(identity, requester), user.username)
+})

@@ -1,0 +1,155 @@
+import { Effect, Redacted } from "effect"
+import { MfaPending, NoSuch, SessionExpired, SessionIdle, SessionInvalid } from "../../domain/OperatorError.ts"
+import { isRoleUnknown, roleRead } from "../../domain/OperatorRole.ts"
+import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import { sha256 } from "../../pki/Digest.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import * as audit from "../../store/Audit.ts"
+import type { FoundSession } from "../../store/operators/Sessions.ts"
+import * as sessions from "../../store/operators/Sessions.ts"
+import type { User } from "../../store/operators/Users.ts"
+import { actorFields, actorOf } from "../Operator.ts"
+import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
+import { operatorOf } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+
+const touchSeconds = 60
+const halfSeconds = 300
+const tokenForm = /^[A-Za-z0-9_-]{43}$/
+const nameForm = /^[0-9a-f]{16}$/
+
+/** A session's token, for its cookie; nothing else has it. */
+export type SessionToken = Redacted.Redacted<string>
+
+/** What a new session is made of, drawn before the transaction that begins it. */
+export const drawn = Effect.gen(function*() {
+  const { token } = yield* Entropy
+  return { token: yield* token, csrfToken: yield* token }
+})
+
+/** Begins a session, in the transaction of what it is begun for; `enrolled` says which factor its operator now has. */
+export const begin = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  { csrfToken, token }: Effect.Effect.Success<typeof drawn>,
+  of: { readonly user: User; readonly requester: Requester; readonly now: number; readonly isHalf: boolean }
+) {
+  const { isHalf, now, requester, user } = of
+  const life = isHalf ? Math.min(halfSeconds, settings.session_ttl_seconds) : settings.session_ttl_seconds
+  const facts = { tokenHash: sha256(token), csrfToken, expiresAt: now + life }
+  yield* sessions.insert({
+    ...facts,
+    userId: user.id,
+    state: isHalf ? "pending_mfa" : "active",
+    now,
+    ip: requester.client.ip,
+    userAgent: requester.client.user_agent?.slice(0, 256)
+  })
+  return facts
+})
+
+/** The session of a token, unless it has ended, with its operator active. */
+const live = Effect.fnUntraced(function*(settings: SignInSettings, token: SessionToken) {
+  const given = Redacted.value(token)
+  const found = tokenForm.test(given) ? yield* sessions.find(sha256(given)) : undefined
+  if (found === undefined || found.status !== "active") return yield* new SessionInvalid()
+  const now = yield* currentSeconds
+  if (now >= found.expiresAt) return yield* new SessionExpired()
+  if (now - found.lastSeenAt >= settings.session_idle_timeout_seconds) return yield* new SessionIdle()
+  return found
+})
+
+const factsOf = ({ csrfToken, expiresAt, tokenHash, userId, username }: FoundSession) => ({
+  userId,
+  username,
+  tokenHash,
+  csrfToken,
+  expiresAt
+})
+
+/**
+ * Whose a session is, for every request that comes with one. `touch` says that the request is a use, which keeps the session
+ * from being idle; a panel that renews itself is none.
+ */
+export const authenticate = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  token: SessionToken,
+  { touch }: { readonly touch: boolean }
+) {
+  const found = yield* live(settings, token)
+  if (found.state === "pending_mfa") return yield* new MfaPending()
+  const now = yield* currentSeconds
+  if (touch && now - found.lastSeenAt >= touchSeconds) {
+    yield* sessions.touch(found.tokenHash, now, now - touchSeconds)
+    // With the stamp, so that a role that stays unknown is not told of by every request.
+    if (isRoleUnknown(found.role)) yield* emit("admin_role_unknown", { username: found.username })
+  }
+  const identity: SessionIdentity = {
+    kind: "session",
+    ...factsOf(found),
+    role: roleRead(found.role),
+    totpEnabled: found.isEnrolled === 1
+  }
+  return identity
+})
+
+/** Whose a session is that still lacks its second factor, and how it gets it; one that has it is none of these. */
+export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSettings, token: SessionToken) {
+  const found = yield* live(settings, token)
+  if (found.state === "active") return yield* new SessionInvalid()
+  const half: HalfIdentity = { kind: "half", ...factsOf(found), step: found.isEnrolled === 1 ? "verify" : "enrol" }
+  return half
+})
+
+/** Ends the session it came with, or every one of its operator. */
+export const signOut = Effect.fnUntraced(function*(identity: SessionIdentity, { all }: { readonly all: boolean }) {
+  yield* all ? sessions.endAllOf(identity.userId) : sessions.end(identity.tokenHash, "active")
+  yield* emit("admin_logout", { username: identity.username, scope: all ? "all" : "one" })
+}, Effect.uninterruptible)
+
+/** Gives a sign-in up that still lacks its second factor. */
+export const abandonHalf = ({ tokenHash }: HalfIdentity) => Effect.asVoid(sessions.end(tokenHash, "pending_mfa"))
+
+/** A page of what there is. */
+export interface Paging {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** What tells live sessions from those that have ended. */
+export const liveNow = (settings: SignInSettings) =>
+  Effect.map(currentSeconds, (now) => ({ now, idleSince: now - settings.session_idle_timeout_seconds }))
+
+/** A page of an operator's live sessions, newest first, and how many there are. */
+export const listOf = Effect.fnUntraced(function*(settings: SignInSettings, userId: string, paging: Paging) {
+  const of = { ...yield* liveNow(settings), userId }
+  return yield* aside(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
+})
+
+/** One's own sessions; `current` is the name of the one that asks. */
+export const listOwn = (settings: SignInSettings, identity: SessionIdentity, paging: Paging) =>
+  Effect.map(
+    listOf(settings, identity.userId, paging),
+    (found) => ({ ...found, current: sessions.nameOf(identity) })
+  )
+
+/** Ends the session of an operator that a name of sessions means; fails when there is none. */
+export const endNamed = Effect.fnUntraced(function*(userId: string, name: string) {
+  const gone = nameForm.test(name) ? yield* sessions.endNamed(userId, name) : 0
+  if (gone === 0) return yield* new NoSuch({ noun: "session", id: name })
+  return gone
+})
+
+/** Ends one of one's own sessions; answers whether it was the one that asked. */
+export const revokeOwn = Effect.fnUntraced(function*(identity: SessionIdentity, name: string, requester: Requester) {
+  const operator = operatorOf(identity, requester)
+  const gone = yield* transaction(Effect.tap(endNamed(identity.userId, name), (count) =>
+    audit.insert({
+      event: "session_revoked",
+      ...actorOf(operator),
+      detail: { target: identity.username, scope: "one", sessions: count }
+    })))
+  yield* emit("admin_session_revoked", { ...actorFields(operator), sessions: gone })
+  return { isCurrent: name === sessions.nameOf(identity) }
+}, Effect.uninterruptible)

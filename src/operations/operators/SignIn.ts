@@ -1,0 +1,161 @@
+import { Effect, Redacted } from "effect"
+import { InvalidCredentials } from "../../domain/OperatorError.ts"
+import { isRoleUnknown, roleRead } from "../../domain/OperatorRole.ts"
+import { readUsername } from "../../domain/Username.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import { Passwords } from "../../services/operators/Passwords.ts"
+import type { Verdict } from "../../services/operators/Passwords.ts"
+import type { User } from "../../store/operators/Users.ts"
+import * as users from "../../store/operators/Users.ts"
+import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+import * as limiter from "./LoginLimiter.ts"
+import type { SessionToken } from "./Sessions.ts"
+import * as sessions from "./Sessions.ts"
+
+/** What somebody signs in with. */
+export interface Credentials {
+  readonly username: string
+  readonly password: Redacted.Redacted<string>
+}
+
+/** A sign-in that is complete. */
+export interface Active {
+  readonly _tag: "Active"
+  readonly token: SessionToken
+  readonly identity: SessionIdentity
+  /** The operator has not signed in from this address of late. */
+  readonly isNewAddress: boolean
+}
+
+/** A sign-in that still lacks its second factor. */
+export interface Pending {
+  readonly _tag: "Pending"
+  readonly token: SessionToken
+  readonly identity: HalfIdentity
+}
+
+const mostKnownAddresses = 5
+
+/** Stamps a complete sign-in, in its transaction. Fails when the operator is not active any more. */
+export const stamped = Effect.fnUntraced(function*(user: User, { client }: Requester, now: number) {
+  const others = user.knownLoginIps.filter((address) => address !== client.ip)
+  const known = client.ip === undefined ? others : [client.ip, ...others]
+  const stamp = yield* users.signedIn(user.id, known.slice(0, mostKnownAddresses), now)
+  if (stamp === undefined) return yield* new InvalidCredentials()
+  return client.ip !== undefined && !user.knownLoginIps.includes(client.ip)
+})
+
+/** An operator's session as whoever it was begun for has it. */
+export const identityOf = (
+  user: User,
+  facts: Effect.Effect.Success<ReturnType<typeof sessions.begin>>,
+  totpEnabled: boolean
+): SessionIdentity => ({
+  kind: "session",
+  userId: user.id,
+  username: user.username,
+  role: roleRead(user.role),
+  totpEnabled,
+  ...facts
+})
+
+/** Tells of a complete sign-in; `step` is how it came by its second factor, if it has one. */
+export const told = (
+  user: User,
+  { client, surface }: Requester,
+  step: HalfIdentity["step"] | undefined
+): Effect.Effect<void> =>
+  Effect.zipRight(
+    isRoleUnknown(user.role) ? emit("admin_role_unknown", { username: user.username }) : Effect.void,
+    emit("admin_login_succeeded", { username: user.username, client_ip: client.ip, surface, step })
+  )
+
+const failed = (
+  { client, surface }: Requester,
+  reason: "wrong_password" | "unknown_user" | "account_disabled" | "rate_limited",
+  username?: string
+) => emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
+
+/** Refuses without saying why; the log does, and names whoever exists. */
+const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) =>
+  Effect.gen(function*() {
+    if (verdict._tag === "Unreadable") {
+      yield* emit("admin_password_hash_unreadable", { username: user?.username })
+    }
+    const reason = user === undefined
+      ? "unknown_user"
+      : user.status === "active"
+      ? "wrong_password"
+      : "account_disabled"
+    yield* failed(requester, reason, user?.username)
+    return yield* new InvalidCredentials()
+  })
+
+/** Begins the session of somebody whose password was right, if all is still as it was when that was looked at. */
+const admitted = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  user: User,
+  of: { readonly renewed: string; readonly requester: Requester; readonly release: ReturnType<typeof limiter.giveBack> }
+) {
+  const now = yield* currentSeconds
+  const draw = yield* sessions.drawn
+  const token = Redacted.make(draw.token)
+  const step = user.totpSecret !== undefined ? "verify" : settings.require_mfa ? "enrol" : undefined
+  return yield* transaction(Effect.gen(function*() {
+    const { id, passwordHash: verified, totpSecret } = user
+    const held = yield* users.verified({ id, verified, renewed: of.renewed, totpSecret })
+    if (held === undefined) return yield* new InvalidCredentials()
+    const isNewAddress = step === undefined && (yield* stamped(user, of.requester, now))
+    const begun = { user, requester: of.requester, now, isHalf: step !== undefined }
+    const facts = yield* sessions.begin(settings, draw, begun)
+    yield* of.release
+    if (step === undefined) {
+      const active: Active = { _tag: "Active", token, identity: identityOf(user, facts, false), isNewAddress }
+      return active
+    }
+    const identity: HalfIdentity = { kind: "half", userId: id, username: user.username, step, ...facts }
+    const pending: Pending = { _tag: "Pending", token, identity }
+    return pending
+  }))
+})
+
+/**
+ * Signs an operator in by name and password. The attempt is counted first, and whatever is wrong costs one hash and is
+ * answered alike (docs/decisions/admin.md, "Sign-in").
+ */
+export const signIn = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  { password, username }: Credentials,
+  requester: Requester
+) {
+  const passwords = yield* Passwords
+  const taken = yield* Effect.tapErrorTag(
+    limiter.take(settings, limiter.keyOf(requester)),
+    "RateLimited",
+    () => failed(requester, "rate_limited")
+  )
+  const name = readUsername(username)
+  const user = name === undefined ? undefined : yield* users.find(name)
+  const known = user?.status === "active" ? user : undefined
+  const release = limiter.giveBack(taken)
+  const given = Redacted.value(password)
+  const verdict = yield* Effect.tapError(passwords.verify(given, known?.passwordHash), () => release)
+  if (known === undefined || verdict._tag !== "Right") return yield* refuse(user, verdict, requester)
+  const renewed = verdict.isWeak
+    // A full queue is no reason to turn away who has the right password: the hash is renewed another time.
+    ? yield* Effect.orElseSucceed(passwords.hash(given), () => known.passwordHash)
+    : known.passwordHash
+  const signedIn = yield* admitted(settings, known, { renewed, requester, release })
+  yield* signedIn._tag === "Active"
+    ? told(known, requester, undefined)
+    : emit("admin_login_mfa_pending", {
+      username: known.username,
+      client_ip: requester.client.ip,
+      surface: requester.surface,
+      step: signedIn.identity.step
+    })
+  return signedIn
+}, Effect.catchTag("StorageFailed", limiter.uncounted))

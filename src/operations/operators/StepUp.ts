@@ -1,0 +1,39 @@
+import { Effect, Redacted } from "effect"
+import { SessionInvalid, StepUpFailed } from "../../domain/OperatorError.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { Passwords } from "../../services/operators/Passwords.ts"
+import * as users from "../../store/operators/Users.ts"
+import type { Requester, SessionIdentity } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+import * as limiter from "./LoginLimiter.ts"
+
+/**
+ * Has whoever asks prove that the session is still in their own hands: by their own password, before what a stolen session
+ * must not do. It counts as a sign-in does. Answers the operator as the password was compared with.
+ */
+export const stepUp = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  identity: SessionIdentity,
+  password: Redacted.Redacted<string>,
+  requester: Requester
+) {
+  const { userId, username } = identity
+  const failed = emit("admin_step_up_failed", {
+    username,
+    client_ip: requester.client.ip,
+    surface: requester.surface
+  })
+  const passwords = yield* Passwords
+  const taken = yield* Effect.tapErrorTag(limiter.take(settings, limiter.keyOf(requester)), "RateLimited", () => failed)
+  const release = limiter.giveBack(taken)
+  const user = yield* users.findById(userId)
+  if (user?.status !== "active") return yield* new SessionInvalid()
+  const verdict = yield* Effect.tapError(
+    passwords.verify(Redacted.value(password), user.passwordHash),
+    () => release
+  )
+  if (verdict._tag === "Unreadable") yield* emit("admin_password_hash_unreadable", { username })
+  if (verdict._tag !== "Right") return yield* Effect.zipRight(failed, new StepUpFailed())
+  yield* release
+  return user
+}, Effect.catchTag("StorageFailed", limiter.uncounted))

@@ -1,0 +1,85 @@
+import { Effect } from "effect"
+import { int, text } from "../../kernel/sql/Column.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/*
+ * How often somebody has failed of late, for every process (docs/decisions/admin.md, "Login limiter"). One statement decides
+ * and counts, so that of attempts at one time no more pass than may.
+ */
+
+// A window that begins far ahead was written by a clock that was wrong, and would last until then.
+const takeStatement = statement({
+  name: "login_attempt_take",
+  params: { key: text(), now: int, ended: int, ahead: int, most: int },
+  row: { windowStartedAt: int },
+  sql: () => {
+    const isOver = "(a.window_started_at <= :ended OR a.window_started_at > :ahead)"
+    return `INSERT INTO login_attempts AS a (key, window_started_at, attempts) VALUES (:key, :now, 1)
+      ON CONFLICT (key) DO UPDATE SET
+        attempts = CASE WHEN ${isOver} THEN 1 ELSE a.attempts + 1 END,
+        window_started_at = CASE WHEN ${isOver} THEN excluded.window_started_at ELSE a.window_started_at END
+      WHERE ${isOver} OR a.attempts < :most
+      RETURNING window_started_at AS "windowStartedAt"`
+  }
+})
+
+const windowStatement = statement({
+  name: "login_attempt_window",
+  params: { key: text() },
+  row: { windowStartedAt: int },
+  sql: () => `SELECT window_started_at AS "windowStartedAt" FROM login_attempts WHERE key = :key`
+})
+
+const giveBackStatement = statement({
+  name: "login_attempt_give_back",
+  params: { key: text(), windowStartedAt: int },
+  row: {},
+  sql: () =>
+    `UPDATE login_attempts SET attempts = attempts - 1
+     WHERE key = :key AND window_started_at = :windowStartedAt AND attempts > 0`
+})
+
+const sweepStatement = statement({
+  name: "login_attempt_sweep",
+  params: { before: int, limit: int },
+  row: { key: text() },
+  sql: () =>
+    `DELETE FROM login_attempts WHERE key IN
+       (SELECT key FROM login_attempts WHERE window_started_at <= :before ORDER BY window_started_at LIMIT :limit)
+     RETURNING key AS "key"`
+})
+
+/** An attempt that was counted, for giving it back. */
+export interface Taken {
+  readonly key: string
+  readonly windowStartedAt: number
+}
+
+/** Counts an attempt under a key; `undefined`, and nothing counted, when there were so many in the window. */
+export const take = (of: {
+  readonly key: string
+  readonly most: number
+  readonly windowSeconds: number
+  readonly now: number
+}) =>
+  Effect.map(
+    first(takeStatement, {
+      key: of.key,
+      now: of.now,
+      ended: of.now - of.windowSeconds,
+      ahead: of.now + of.windowSeconds,
+      most: of.most
+    }),
+    (row): Taken | undefined => row && { key: of.key, ...row }
+  )
+
+/** When the window of a key began. */
+export const windowOf = (key: string) => Effect.map(first(windowStatement, { key }), (row) => row?.windowStartedAt)
+
+/** Takes an attempt back that was none; one of an older window is gone already. */
+export const giveBack = (taken: Taken) => run(giveBackStatement, taken)
+
+/** Deletes up to `limit` windows that began at an epoch second or before; answers how many. */
+export const sweep = (before: number, limit: number) =>
+  Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)

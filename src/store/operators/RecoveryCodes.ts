@@ -1,0 +1,68 @@
+import { Effect } from "effect"
+import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+const unusedStatement = statement({
+  name: "recovery_code_unused",
+  params: { userId: uuid() },
+  row: { id: uuid(), codeHash: text() },
+  sql: () =>
+    `SELECT id AS "id", code_hash AS "codeHash" FROM admin_recovery_codes
+     WHERE user_id = :userId AND used_at IS NULL ORDER BY id`
+})
+
+const consumeStatement = statement({
+  name: "recovery_code_consume",
+  params: { id: uuid(), userId: uuid(), now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_recovery_codes SET used_at = :now
+     WHERE id = :id AND user_id = :userId AND used_at IS NULL RETURNING id AS "id"`
+})
+
+const deleteStatement = statement({
+  name: "recovery_code_delete",
+  params: { userId: uuid() },
+  row: { id: uuid() },
+  sql: () => `DELETE FROM admin_recovery_codes WHERE user_id = :userId RETURNING id AS "id"`
+})
+
+const insertStatement = statement({
+  name: "recovery_code_insert",
+  params: { userId: uuid(), codes: rows, now: int },
+  row: {},
+  sql: ({ at, dialect, each }) =>
+    `INSERT INTO admin_recovery_codes (id, user_id, code_hash, created_at)
+     SELECT ${at(0, "uuid")}, ${dialect === "postgres" ? ":userId::uuid" : ":userId"}, ${at(1, "text")}, ${
+      dialect === "postgres" ? ":now::bigint" : ":now"
+    } FROM ${each(":codes")}`
+})
+
+/** The hashes of an operator's codes that were not used yet. */
+export const unused = (userId: string) => all(unusedStatement, { userId })
+
+/** How many of them there are. */
+export const remaining = (userId: string) => Effect.map(unused(userId), ({ length }) => length)
+
+/** Stamps a code as used; `undefined` when it was, or is another set's. */
+export const consume = (of: { readonly id: string; readonly userId: string; readonly now: number }) =>
+  first(consumeStatement, of)
+
+/** Deletes every code of an operator. */
+export const removeAll = (userId: string) => run(deleteStatement, { userId })
+
+/** Puts a set of codes in place of the one before. */
+export const replace = (of: {
+  readonly userId: string
+  readonly codes: ReadonlyArray<{ readonly id: string; readonly hash: string }>
+  readonly now: number
+}) =>
+  Effect.zipRight(
+    removeAll(of.userId),
+    run(insertStatement, {
+      userId: of.userId,
+      codes: of.codes.map(({ hash, id }) => [packedUuid(id), hash]),
+      now: of.now
+    })
+  )

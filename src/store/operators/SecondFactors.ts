@@ -1,0 +1,65 @@
+import { bytes, int, nullable, uuid } from "../../kernel/sql/Column.ts"
+import { first } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/* The secrets of authenticators. Each change names the secrets it was decided by: two at once cannot both come about. */
+
+const pendStatement = statement({
+  name: "totp_pend",
+  params: { id: uuid(), pending: bytes, inForce: nullable(bytes), now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET totp_pending_secret = :pending, updated_at = :now
+     WHERE id = :id AND status = 'active' AND totp_secret IS NOT DISTINCT FROM :inForce RETURNING id AS "id"`
+})
+
+const confirmStatement = statement({
+  name: "totp_confirm",
+  params: { id: uuid(), pending: bytes, inForce: nullable(bytes), step: int, now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET totp_secret = totp_pending_secret, totp_pending_secret = NULL, totp_last_step = :step,
+       updated_at = :now
+     WHERE id = :id AND status = 'active' AND totp_pending_secret = :pending
+       AND totp_secret IS NOT DISTINCT FROM :inForce RETURNING id AS "id"`
+})
+
+const claimStatement = statement({
+  name: "totp_claim",
+  params: { id: uuid(), secret: bytes, step: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET totp_last_step = :step
+     WHERE id = :id AND status = 'active' AND totp_secret = :secret
+       AND (totp_last_step IS NULL OR totp_last_step < :step) RETURNING id AS "id"`
+})
+
+const clearStatement = statement({
+  name: "totp_clear",
+  params: { id: uuid(), now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET totp_secret = NULL, totp_pending_secret = NULL, totp_last_step = NULL, updated_at = :now
+     WHERE id = :id AND (totp_secret IS NOT NULL OR totp_pending_secret IS NOT NULL) RETURNING id AS "id"`
+})
+
+/** What a change of the factor was decided by: the operator, and the secret that was in force. */
+interface Decided {
+  readonly id: string
+  readonly inForce: Uint8Array | undefined
+  readonly now: number
+}
+
+/** Begins an enrolment, in place of one that was not confirmed; `undefined` when the factor has changed meanwhile. */
+export const pend = (of: Decided & { readonly pending: Uint8Array }) => first(pendStatement, of)
+
+/** Puts a pending secret in force, its step claimed; `undefined` when it, or the factor, is another by now. */
+export const confirm = (of: Decided & { readonly pending: Uint8Array; readonly step: number }) =>
+  first(confirmStatement, of)
+
+/** Claims a step of the factor in force; `undefined` when it, or a later one, was claimed before. */
+export const claim = (of: { readonly id: string; readonly secret: Uint8Array; readonly step: number }) =>
+  first(claimStatement, of)
+
+/** Takes the factor away, and an enrolment with it; `undefined` when there was neither. */
+export const clear = (id: string, now: number) => first(clearStatement, { id, now })

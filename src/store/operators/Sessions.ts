@@ -1,0 +1,234 @@
+import { Effect } from "effect"
+import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
+import { select, statement } from "../../kernel/sql/Statement.ts"
+import type { UserStatus } from "./Users.ts"
+
+/** `pending_mfa` sessions reach the second factor and nothing else. */
+export type SessionState = "pending_mfa" | "active"
+
+const session = {
+  tokenHash: text(),
+  userId: uuid(),
+  csrfToken: text(),
+  state: text<SessionState>(),
+  createdAt: int,
+  expiresAt: int,
+  lastSeenAt: int
+}
+
+const owner = { username: text(), status: text<UserStatus>(), role: nullable(text()) }
+const found = { ...session, ...owner, isEnrolled: int }
+
+const shown = {
+  tokenHash: text(),
+  state: text<SessionState>(),
+  createdAt: int,
+  expiresAt: int,
+  lastSeenAt: int,
+  createdIp: nullable(text()),
+  userAgent: nullable(text())
+}
+
+const insertStatement = statement({
+  name: "session_insert",
+  params: {
+    tokenHash: text(),
+    userId: uuid(),
+    csrfToken: text(),
+    state: text<SessionState>(),
+    now: int,
+    expiresAt: int,
+    ip: nullable(text()),
+    userAgent: nullable(text())
+  },
+  row: {},
+  sql: () =>
+    `INSERT INTO admin_sessions (token_hash, user_id, csrf_token, state, mfa_attempts, created_at, expires_at,
+       last_seen_at, created_ip, user_agent)
+     VALUES (:tokenHash, :userId, :csrfToken, :state, 0, :now, :expiresAt, :now, :ip, :userAgent)`
+})
+
+const findStatement = statement({
+  name: "session_find",
+  params: { tokenHash: text() },
+  row: found,
+  sql: () =>
+    `SELECT ${select(session, "s")}, ${select(owner, "u")},
+       CASE WHEN u.totp_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolled"
+     FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id WHERE s.token_hash = :tokenHash`
+})
+
+const touchStatement = statement({
+  name: "session_touch",
+  params: { tokenHash: text(), now: int, before: int },
+  row: { tokenHash: text() },
+  sql: () =>
+    `UPDATE admin_sessions SET last_seen_at = :now WHERE token_hash = :tokenHash AND last_seen_at <= :before
+     RETURNING token_hash AS "tokenHash"`
+})
+
+const attemptStatement = statement({
+  name: "session_mfa_attempt",
+  params: { tokenHash: text(), most: int },
+  row: { attempts: int },
+  sql: () =>
+    `UPDATE admin_sessions SET mfa_attempts = mfa_attempts + 1
+     WHERE token_hash = :tokenHash AND state = 'pending_mfa' AND mfa_attempts < :most
+     RETURNING mfa_attempts AS "attempts"`
+})
+
+const endStatement = statement({
+  name: "session_end",
+  params: { tokenHash: text(), state: text<SessionState>() },
+  row: { tokenHash: text() },
+  sql: () =>
+    `DELETE FROM admin_sessions WHERE token_hash = :tokenHash AND state = :state RETURNING token_hash AS "tokenHash"`
+})
+
+const endAllOfStatement = statement({
+  name: "session_end_all_of",
+  params: { userId: uuid(), but: text() },
+  row: { tokenHash: text() },
+  sql: () =>
+    `DELETE FROM admin_sessions WHERE user_id = :userId AND token_hash <> :but RETURNING token_hash AS "tokenHash"`
+})
+
+const endNamedStatement = statement({
+  name: "session_end_named",
+  params: { userId: uuid(), from: text(), until: text() },
+  row: { tokenHash: text() },
+  sql: () =>
+    `DELETE FROM admin_sessions WHERE user_id = :userId AND token_hash >= :from AND token_hash < :until
+     RETURNING token_hash AS "tokenHash"`
+})
+
+const endEveryStatement = statement({
+  name: "session_end_every",
+  params: {},
+  row: { tokenHash: text() },
+  sql: () => `DELETE FROM admin_sessions RETURNING token_hash AS "tokenHash"`
+})
+
+const live = { userId: uuid(), now: int, idleSince: int }
+const isLive = "user_id = :userId AND expires_at > :now AND last_seen_at > :idleSince"
+
+const listStatement = statement({
+  name: "session_list",
+  params: { ...live, limit: int, offset: int },
+  row: shown,
+  sql: () =>
+    `SELECT ${select(shown)} FROM admin_sessions WHERE ${isLive}
+     ORDER BY created_at DESC, token_hash DESC LIMIT :limit OFFSET :offset`
+})
+
+const countStatement = statement({
+  name: "session_count",
+  params: live,
+  row: { total: int },
+  sql: () => `SELECT count(*) AS "total" FROM admin_sessions WHERE ${isLive}`
+})
+
+const everyone = { now: int, idleSince: int }
+const ofEveryone = "s.expires_at > :now AND s.last_seen_at > :idleSince"
+const shownOfEveryone = { ...shown, username: text() }
+
+const listEveryStatement = statement({
+  name: "session_list_every",
+  params: { ...everyone, limit: int, offset: int },
+  row: shownOfEveryone,
+  sql: () =>
+    `SELECT ${select(shown, "s")}, u.username AS "username"
+     FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id WHERE ${ofEveryone}
+     ORDER BY s.created_at DESC, s.token_hash DESC LIMIT :limit OFFSET :offset`
+})
+
+const countEveryStatement = statement({
+  name: "session_count_every",
+  params: everyone,
+  row: { total: int },
+  sql: () => `SELECT count(*) AS "total" FROM admin_sessions s WHERE ${ofEveryone}`
+})
+
+const sweepStatement = statement({
+  name: "session_sweep",
+  params: { before: int, limit: int },
+  row: { tokenHash: text() },
+  sql: () =>
+    `DELETE FROM admin_sessions WHERE token_hash IN
+       (SELECT token_hash FROM admin_sessions WHERE expires_at <= :before ORDER BY expires_at LIMIT :limit)
+     RETURNING token_hash AS "tokenHash"`
+})
+
+const lengths = Effect.map((gone: ReadonlyArray<unknown>) => gone.length)
+
+/** A session with what is asked of its operator at every request. Times are epoch seconds. */
+export type FoundSession = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+
+/** A session as lists have it. */
+export type ListedSession = Effect.Effect.Success<ReturnType<typeof list>>[number]
+
+/** Characters of a token's hash that name its session where sessions are listed. */
+const nameLength = 16
+
+/** The name of a session, which lets nobody in. */
+export const nameOf = ({ tokenHash }: { readonly tokenHash: string }): string => tokenHash.slice(0, nameLength)
+
+/** Inserts a session. */
+export const insert = (row: {
+  readonly tokenHash: string
+  readonly userId: string
+  readonly csrfToken: string
+  readonly state: SessionState
+  readonly now: number
+  readonly expiresAt: number
+  readonly ip: string | undefined
+  readonly userAgent: string | undefined
+}) => run(insertStatement, row)
+
+/** The session of a token, whether or not it has ended by time. */
+export const find = (tokenHash: string) => first(findStatement, { tokenHash })
+
+/** Stamps a use, unless one was stamped after `before`; `undefined` then, or when the session is gone. */
+export const touch = (tokenHash: string, now: number, before: number) =>
+  first(touchStatement, { tokenHash, now, before })
+
+/** Counts a code before it is looked at; `undefined` when there were so many, or the session is not pending any more. */
+export const countAttempt = (tokenHash: string, most: number) =>
+  Effect.map(first(attemptStatement, { tokenHash, most }), (row) => row?.attempts)
+
+/** Ends a session in the state it is thought to have; `undefined` when it is in no such state. */
+export const end = (tokenHash: string, state: SessionState) => first(endStatement, { tokenHash, state })
+
+/** Ends the sessions of an operator, but the one given; answers how many. */
+export const endAllOf = (userId: string, but = "") => lengths(all(endAllOfStatement, { userId, but }))
+
+/** Ends the session of an operator that {@link nameOf} names; answers how many there were of that name. */
+export const endNamed = (userId: string, name: string) =>
+  lengths(all(endNamedStatement, { userId, from: name, until: `${name}g` })) // every digit comes before g
+
+/** Ends every session there is; answers how many. */
+export const endEvery = lengths(all(endEveryStatement, {}))
+
+/** Which sessions are live: those neither at their end nor idle since. */
+interface Live {
+  readonly now: number
+  readonly idleSince: number
+}
+
+/** A page of an operator's live sessions, newest first. */
+export const list = (of: Live & { readonly userId: string; readonly limit: number; readonly offset: number }) =>
+  all(listStatement, of)
+
+/** How many live sessions an operator has. */
+export const count = (of: Live & { readonly userId: string }) =>
+  Effect.map(first(countStatement, of), (row) => row?.total ?? 0)
+
+/** The same of every operator, each with the name. */
+export const listEvery = (of: Live & { readonly limit: number; readonly offset: number }) => all(listEveryStatement, of)
+
+/** How many live sessions there are. */
+export const countEvery = (of: Live) => Effect.map(first(countEveryStatement, of), (row) => row?.total ?? 0)
+
+/** Deletes up to `limit` sessions that ended at an epoch second or before; answers how many. */
+export const sweep = (before: number, limit: number) => lengths(all(sweepStatement, { before, limit }))

@@ -1,0 +1,238 @@
+import { Effect, Schema } from "effect"
+import type { OperatorRole } from "../../domain/OperatorRole.ts"
+import { bytes, int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
+import { select, statement } from "../../kernel/sql/Statement.ts"
+
+/** `disabled` operators cannot sign in, and their tokens do nothing. */
+export type UserStatus = "active" | "disabled"
+
+const addresses = json(Schema.Array(Schema.String))
+
+/** What is shown of an operator. */
+const shown = {
+  id: uuid(),
+  username: text(),
+  status: text<UserStatus>(),
+  role: nullable(text()),
+  contactEmail: nullable(text()),
+  createdAt: int,
+  updatedAt: int,
+  lastLoginAt: nullable(int),
+  knownLoginIps: addresses
+}
+
+const secrets = {
+  passwordHash: text(),
+  totpSecret: nullable(bytes),
+  totpPendingSecret: nullable(bytes),
+  totpLastStep: nullable(int)
+}
+
+const user = { ...shown, ...secrets }
+
+const flags = { isEnrolled: int, isEnrolling: int }
+const factors = `CASE WHEN totp_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolled",
+  CASE WHEN totp_pending_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolling"`
+
+/** An operator as a list has them: without anything that lets one in. */
+const listed = { ...shown, ...flags }
+
+const insertStatement = statement({
+  name: "user_insert",
+  params: { id: uuid(), username: text(), passwordHash: text(), role: text(), contact: nullable(text()), now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `INSERT INTO admin_users (id, username, password_hash, status, role, contact_email, created_at, updated_at)
+     VALUES (:id, :username, :passwordHash, 'active', :role, :contact, :now, :now)
+     ON CONFLICT (username) DO NOTHING RETURNING id AS "id"`
+})
+
+const byNameStatement = statement({
+  name: "user_by_name",
+  params: { username: text() },
+  row: user,
+  sql: () => `SELECT ${select(user)} FROM admin_users WHERE username = :username`
+})
+
+const byIdStatement = statement({
+  name: "user_by_id",
+  params: { id: uuid() },
+  row: user,
+  sql: () => `SELECT ${select(user)} FROM admin_users WHERE id = :id`
+})
+
+const lockStatement = statement({
+  name: "user_lock",
+  params: { username: text() },
+  row: user,
+  sql: ({ dialect }) =>
+    `SELECT ${select(user)} FROM admin_users WHERE username = :username${dialect === "postgres" ? " FOR UPDATE" : ""}`
+})
+
+// A role that is NULL reads as admin (docs/decisions/admin.md, "Roles").
+const lockAdminsStatement = statement({
+  name: "user_lock_admins",
+  params: {},
+  row: { id: uuid(), username: text() },
+  sql: ({ dialect }) =>
+    `SELECT id AS "id", username AS "username" FROM admin_users
+     WHERE status = 'active' AND (role IS NULL OR role = 'admin') ORDER BY id${
+      dialect === "postgres" ? " FOR UPDATE" : ""
+    }`
+})
+
+const filters = { status: nullable(text<UserStatus>()), role: nullable(text<OperatorRole>()) }
+const matching = (dialect: "sqlite" | "postgres") => {
+  const given = (name: string) => dialect === "postgres" ? `:${name}::text` : `:${name}`
+  return `(${given("status")} IS NULL OR status = :status)
+    AND (${given("role")} IS NULL OR
+      CASE WHEN role IS NULL THEN 'admin' WHEN role IN ('admin', 'operator') THEN role ELSE 'viewer' END = :role)`
+}
+
+const listStatement = statement({
+  name: "user_list",
+  params: { ...filters, limit: int, offset: int },
+  row: listed,
+  sql: ({ dialect }) =>
+    `SELECT ${select(shown)}, ${factors} FROM admin_users
+     WHERE ${matching(dialect)} ORDER BY username LIMIT :limit OFFSET :offset`
+})
+
+const countStatement = statement({
+  name: "user_count",
+  params: filters,
+  row: { total: int },
+  sql: ({ dialect }) => `SELECT count(*) AS "total" FROM admin_users WHERE ${matching(dialect)}`
+})
+
+const signedInStatement = statement({
+  name: "user_signed_in",
+  params: { id: uuid(), addresses, now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET last_login_at = :now, known_login_ips = :addresses
+     WHERE id = :id AND status = 'active' RETURNING id AS "id"`
+})
+
+const verifiedStatement = statement({
+  name: "user_verified",
+  params: { id: uuid(), verified: text(), renewed: text(), totpSecret: nullable(bytes) },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET password_hash = :renewed
+     WHERE id = :id AND status = 'active' AND password_hash = :verified AND totp_secret IS NOT DISTINCT FROM :totpSecret
+     RETURNING id AS "id"`
+})
+
+const passwordStatement = statement({
+  name: "user_set_password",
+  params: { id: uuid(), passwordHash: text(), now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET password_hash = :passwordHash, updated_at = :now WHERE id = :id RETURNING id AS "id"`
+})
+
+const statusStatement = statement({
+  name: "user_set_status",
+  params: { id: uuid(), status: text<UserStatus>(), now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET status = :status, updated_at = :now
+     WHERE id = :id AND status <> :status RETURNING id AS "id"`
+})
+
+const roleStatement = statement({
+  name: "user_set_role",
+  params: { id: uuid(), role: text<OperatorRole>(), now: int },
+  row: { id: uuid() },
+  sql: () => `UPDATE admin_users SET role = :role, updated_at = :now WHERE id = :id RETURNING id AS "id"`
+})
+
+const contactStatement = statement({
+  name: "user_set_contact",
+  params: { id: uuid(), contact: nullable(text()), now: int },
+  row: { id: uuid() },
+  sql: () =>
+    `UPDATE admin_users SET contact_email = :contact, updated_at = :now
+     WHERE id = :id AND contact_email IS DISTINCT FROM :contact RETURNING id AS "id"`
+})
+
+const deleteStatement = statement({
+  name: "user_delete",
+  params: { id: uuid() },
+  row: { id: uuid() },
+  sql: () => `DELETE FROM admin_users WHERE id = :id RETURNING id AS "id"`
+})
+
+/** An operator with what lets them in; never shown. Times are epoch seconds. */
+export type User = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+
+/** An operator as lists have them. */
+export type ListedUser = Effect.Effect.Success<ReturnType<typeof list>>[number]
+
+/** Inserts an active operator; `undefined` when the name is in use. */
+export const insert = (row: {
+  readonly id: string
+  readonly username: string
+  readonly passwordHash: string
+  readonly role: OperatorRole
+  readonly contact: string | undefined
+  readonly now: number
+}) => first(insertStatement, row)
+
+/** The operator of a name. */
+export const find = (username: string) => first(byNameStatement, { username })
+
+/** The operator of an id. */
+export const findById = (id: string) => first(byIdStatement, { id })
+
+/** The operator of a name, whose row nobody else changes until the transaction ends. */
+export const lock = (username: string) => first(lockStatement, { username })
+
+/** Every active admin, kept from being demoted, disabled or deleted by others until the transaction ends. */
+export const lockAdmins = all(lockAdminsStatement, {})
+
+interface Filters {
+  readonly status: UserStatus | undefined
+  readonly role: OperatorRole | undefined
+}
+
+/** A page of operators, by name. */
+export const list = (page: Filters & { readonly limit: number; readonly offset: number }) => all(listStatement, page)
+
+/** How many a listing would show unpaged. */
+export const count = ({ role, status }: Filters) =>
+  Effect.map(first(countStatement, { role, status }), (row) => row?.total ?? 0)
+
+/** Stamps a sign-in that is complete; `undefined` when the operator is not active any more. */
+export const signedIn = (id: string, addresses: ReadonlyArray<string>, now: number) =>
+  first(signedInStatement, { id, addresses, now })
+
+/**
+ * Holds on to an operator whose password was verified, and stores `renewed` in place of the hash. `undefined` when the operator
+ * is not active any more, or the password or the second factor is not the one that was looked at.
+ */
+export const verified = (of: {
+  readonly id: string
+  readonly verified: string
+  readonly renewed: string
+  readonly totpSecret: Uint8Array | undefined
+}) => first(verifiedStatement, of)
+
+/** Sets the hash of a new password. */
+export const setPassword = (id: string, passwordHash: string, now: number) =>
+  run(passwordStatement, { id, passwordHash, now })
+
+/** Sets the status; `undefined` when it was that already. */
+export const setStatus = (id: string, status: UserStatus, now: number) => first(statusStatement, { id, status, now })
+
+/** Sets the role. */
+export const setRole = (id: string, role: OperatorRole, now: number) => run(roleStatement, { id, role, now })
+
+/** Sets or clears the contact; `undefined` when it was that already. */
+export const setContact = (id: string, contact: string | undefined, now: number) =>
+  first(contactStatement, { id, contact, now })
+
+/** Deletes an operator with all that is theirs. */
+export const remove = (id: string) => first(deleteStatement, { id })

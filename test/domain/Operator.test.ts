@@ -1,0 +1,73 @@
+import { assert, describe, it } from "vitest"
+import { addressKey, mfaKey } from "../../src/domain/LoginKey.ts"
+import type { OperatorRole } from "../../src/domain/OperatorRole.ts"
+import { isRoleUnknown, lowerRole, operatorRoles, permits, roleRead } from "../../src/domain/OperatorRole.ts"
+import { readUsername } from "../../src/domain/Username.ts"
+
+describe("a role", () => {
+  it("permits what those below it do", () => {
+    const table = operatorRoles.map((role) => operatorRoles.map((needed) => permits(role, needed)))
+    assert.deepStrictEqual(table, [[true, false, false], [true, true, false], [true, true, true]])
+  })
+
+  it("that is none reads as admin, and one that nobody knows as viewer", () => {
+    const reads: ReadonlyArray<readonly [string | undefined, OperatorRole, boolean]> = [
+      [undefined, "admin", false],
+      ["admin", "admin", false],
+      ["operator", "operator", false],
+      ["viewer", "viewer", false],
+      ["Admin", "viewer", true],
+      ["", "viewer", true]
+    ]
+    for (const [stored, role, isUnknown] of reads) {
+      assert.deepStrictEqual([roleRead(stored), isRoleUnknown(stored)], [role, isUnknown])
+    }
+  })
+
+  it("with another makes the lower of the two", () => {
+    for (const one of operatorRoles) {
+      for (const other of operatorRoles) {
+        const lower = lowerRole(one, other)
+        assert.isTrue((lower === one || lower === other) && permits(one, lower) && permits(other, lower))
+      }
+    }
+  })
+})
+
+describe("the name of an operator", () => {
+  it("is read in lower case, of plain characters alone", () => {
+    for (const [text, name] of [["Olga", "olga"], ["0.a_b-c", "0.a_b-c"], ["a".repeat(64), "a".repeat(64)]] as const) {
+      assert.strictEqual(readUsername(text), name)
+    }
+    const odd = [
+      "",
+      ".olga",
+      "_olga",
+      "olga ",
+      "ol/ga",
+      "olga\n",
+      "a".repeat(65),
+      "ólga",
+      "\u212Aarl",
+      "\u017Folga",
+      "*"
+    ]
+    for (const text of odd) assert.isUndefined(readUsername(text), text)
+  })
+})
+
+describe("what attempts are counted under", () => {
+  it("is an IPv4 address, the /64 of an IPv6 one, or the operator", () => {
+    const keys = [
+      ["192.0.2.1", "192.0.2.1"],
+      ["::ffff:192.0.2.1", "192.0.2.1"],
+      ["2001:db8::1", "2001:db8:0:0::/64"],
+      ["2001:DB8:0:0:ffff:1:2:3", "2001:db8:0:0::/64"],
+      ["2001:db8:0:1::1", "2001:db8:0:1::/64"],
+      ["fe80::1%eth0", "fe80:0:0:0::/64"],
+      ["unknown", "unknown"]
+    ] as const
+    for (const [address, key] of keys) assert.strictEqual(addressKey(address), key)
+    assert.strictEqual(mfaKey("id"), "mfa:id")
+  })
+})

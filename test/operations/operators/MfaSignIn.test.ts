@@ -1,0 +1,205 @@
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
+import * as operators from "../../../src/operations/operators/Operators.ts"
+import * as sessions from "../../../src/operations/operators/Sessions.ts"
+import { atOnce, tally } from "../../support/AtOnce.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import {
+  codeOf,
+  config,
+  enrolled,
+  enter,
+  from,
+  half,
+  here,
+  keyboard,
+  made,
+  secretOf,
+  strict,
+  useOperators
+} from "../../support/Operators.ts"
+
+const { admin } = config
+
+describe.each(databases)("the second step of a sign-in on $name", (backend) => {
+  const { records, test } = useOperators(backend)
+
+  /** An operator with a factor, whose next code has not been used. */
+  const withFactor = Effect.gen(function*() {
+    yield* made("olga")
+    const { secret, codes } = yield* enrolled((yield* enter("olga")).identity)
+    yield* TestClock.adjust("30 seconds")
+    return { secret, codes }
+  })
+
+  const reasons = () =>
+    records.filter(({ event }) => event === "admin_mfa_failed").map(({ fields }) => fields["reason"])
+
+  test("takes a code of the authenticator, and puts another session in place of the half one", () =>
+    Effect.gen(function*() {
+      const { secret } = yield* withFactor
+      const { identity, token } = yield* half("olga")
+      assert.strictEqual(identity.step, "verify")
+      const active = yield* mfa.verify(admin, identity, ` ${yield* codeOf(secret)} `, here)
+      assert.notStrictEqual(active.identity.tokenHash, identity.tokenHash)
+      assert.notStrictEqual(active.identity.csrfToken, identity.csrfToken)
+      assert.isTrue(active.identity.totpEnabled)
+      assert.strictEqual((yield* Effect.flip(sessions.authenticateHalf(admin, token)))._tag, "SessionInvalid")
+      assert.strictEqual((yield* Effect.flip(sessions.authenticateHalf(admin, active.token)))._tag, "SessionInvalid")
+      assert.deepStrictEqual(yield* sessions.authenticate(admin, active.token, { touch: true }), active.identity)
+      assert.includeMembers([...eventsOf(records)], ["admin_mfa_verified", "admin_login_succeeded"])
+    }))
+
+  test("takes the codes beside the present one, and none that is two steps away", () =>
+    Effect.gen(function*() {
+      const { secret } = yield* withFactor
+      for (const [later, passes] of [[-60, false], [60, false], [-30, true], [0, true], [30, true]] as const) {
+        // The enrolment has claimed a step; what is about the window is not about that.
+        yield* sql("UPDATE admin_users SET totp_last_step = NULL")
+        const { identity } = yield* half("olga")
+        const passed = yield* Effect.either(mfa.verify(admin, identity, yield* codeOf(secret, later), here))
+        assert.strictEqual(passed._tag === "Right", passes, String(later))
+      }
+    }))
+
+  test("takes a code once, though it comes twice at once, or again, or after a later one", () =>
+    Effect.gen(function*() {
+      const { secret } = yield* withFactor
+      const code = yield* codeOf(secret)
+      const [one, other, third] = [yield* half("olga"), yield* half("olga"), yield* half("olga")]
+      const both = Effect.all(
+        [one, other].map(({ identity }) => Effect.either(mfa.verify(admin, identity, code, here))),
+        { concurrency: "unbounded" }
+      )
+      assert.sameMembers((yield* both).map(({ _tag }) => _tag), ["Left", "Right"])
+      const again = yield* Effect.flip(mfa.verify(admin, third.identity, code, here))
+      const earlier = yield* Effect.flip(mfa.verify(admin, third.identity, yield* codeOf(secret, -30), here))
+      assert.deepStrictEqual([again._tag, earlier._tag], ["InvalidCode", "InvalidCode"])
+      assert.deepStrictEqual(reasons(), ["replayed", "replayed", "replayed"])
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
+    }))
+
+  test("takes a recovery code once, however it is written, of twenty uses at once", () =>
+    Effect.gen(function*() {
+      const { codes: [code = ""] } = yield* withFactor
+      assert.match(code, /^[A-Z2-7]{5}-[A-Z2-7]{5}$/)
+      const generous = { ...admin, login_max_attempts: 100 }
+      const { identity } = yield* half("olga")
+      const written = code.toLowerCase().replace("-", " ")
+      const tags = yield* atOnce(20, mfa.verify(generous, identity, written, here))
+      assert.strictEqual(tally(tags)["done"], 1, JSON.stringify(tally(tags)))
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes WHERE used_at IS NOT NULL"), 1)
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 10, "a used one stays")
+      const told = records.filter(({ event }) => event === "admin_mfa_recovery_code_used").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ username: "olga", remaining: 9 }])
+      const another = yield* half("olga")
+      assert.strictEqual((yield* Effect.flip(mfa.verify(generous, another.identity, code, here)))._tag, "InvalidCode")
+    }))
+
+  test("of one recovery code by twenty sessions at once completes one", () =>
+    Effect.gen(function*() {
+      const { codes: [code = ""] } = yield* withFactor
+      const generous = { ...admin, login_max_attempts: 100 }
+      const halves = yield* Effect.replicateEffect(half("olga"), 20)
+      const results = yield* Effect.all(
+        halves.map(({ identity }) => Effect.either(mfa.verify(generous, identity, code, here))),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(results.filter(({ _tag }) => _tag === "Right").length, 1)
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
+    }))
+
+  test("counts each code before it is looked at: the last of a session ends it", () =>
+    Effect.gen(function*() {
+      const { secret } = yield* withFactor
+      const { identity, token } = yield* half("olga")
+      const tags = yield* atOnce(20, mfa.verify({ ...admin, login_max_attempts: 5 }, identity, "000000", here))
+      assert.deepStrictEqual(tally(tags), { InvalidCode: 5, SessionInvalid: 15 })
+      assert.strictEqual((yield* Effect.flip(sessions.authenticateHalf(admin, token)))._tag, "SessionInvalid")
+      assert.include(reasons(), "attempts_exhausted")
+      const fresh = yield* half("olga", from("192.0.2.77"))
+      const refused = yield* Effect.flip(mfa.verify(admin, fresh.identity, yield* codeOf(secret), from("192.0.2.77")))
+      assert.strictEqual(refused._tag, "RateLimited", "new sessions and addresses buy no more guesses")
+      yield* TestClock.adjust("300 seconds")
+      const later = yield* half("olga")
+      yield* mfa.verify(admin, later.identity, yield* codeOf(secret), here)
+    }))
+
+  test("is refused of who was disabled, or whose factor was taken away, since", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      const { secret } = yield* withFactor
+      const first = yield* half("olga")
+      yield* operators.resetTotp(keyboard, "olga")
+      assert.strictEqual(
+        (yield* Effect.flip(mfa.verify(admin, first.identity, yield* codeOf(secret), here)))._tag,
+        "MfaNotEnrolled"
+      )
+      yield* operators.disable(keyboard, "olga")
+      assert.strictEqual((yield* Effect.flip(mfa.verify(admin, first.identity, "000000", here)))._tag, "SessionInvalid")
+    }))
+
+  describe("as an enrolment", () => {
+    test("shows a secret, and has recovery codes once its first code is right; the step is claimed", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* half("olga", here, strict.admin)
+        const enrolment = yield* mfa.beginEnrolment(identity)
+        assert.strictEqual(
+          enrolment.uri,
+          `otpauth://totp/ACME%20Service:olga?secret=${enrolment.secret}&issuer=ACME%20Service&algorithm=SHA1&digits=6&period=30`
+        )
+        assert.match(enrolment.secret, /^[A-Z2-7]{32}$/)
+        assert.deepInclude(enrolment, { algorithm: "SHA1", digits: 6, period: 30 })
+        const code = yield* codeOf(secretOf(enrolment.secret))
+        const other = code === "000000" ? "000001" : "000000"
+        const wrong = yield* Effect.flip(mfa.confirmEnrolment(strict.admin, identity, other, here))
+        assert.strictEqual(wrong._tag, "InvalidCode")
+        const { active, recoveryCodes } = yield* mfa.confirmEnrolment(strict.admin, identity, code, here)
+        assert.strictEqual(new Set(recoveryCodes).size, 10)
+        assert.isTrue((yield* sessions.authenticate(admin, active.token, { touch: true })).totpEnabled)
+        assert.deepStrictEqual(yield* column("SELECT event FROM audit_log ORDER BY id"), [
+          "operator_created",
+          "operator_totp_enrolled"
+        ])
+        const next = yield* half("olga")
+        assert.strictEqual((yield* Effect.flip(mfa.verify(admin, next.identity, code, here)))._tag, "InvalidCode")
+        const stored = JSON.stringify(yield* sql("SELECT * FROM admin_recovery_codes"))
+        for (const recovery of recoveryCodes) assert.notInclude(stored, recovery.replace("-", ""))
+        assert.match(stored, /pbkdf2-sha256\$i=1\$/)
+      }))
+
+    test("goes by the newest secret, and cannot be had by who has a factor", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* half("olga", here, strict.admin)
+        assert.strictEqual(
+          (yield* Effect.flip(mfa.confirmEnrolment(admin, identity, "000000", here)))._tag,
+          "MfaNotPending"
+        )
+        const first = secretOf((yield* mfa.beginEnrolment(identity)).secret)
+        const second = secretOf((yield* mfa.beginEnrolment(identity)).secret)
+        const old = yield* Effect.flip(mfa.confirmEnrolment(admin, identity, yield* codeOf(first), here))
+        assert.strictEqual(old._tag, "InvalidCode")
+        // A second half session, for which the factor has come meanwhile.
+        const another = yield* half("olga", here, strict.admin)
+        yield* mfa.confirmEnrolment(admin, identity, yield* codeOf(second), here)
+        assert.strictEqual((yield* Effect.flip(mfa.beginEnrolment(another.identity)))._tag, "MfaPending")
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 1, "other sessions have ended")
+        const verifying = yield* half("olga")
+        assert.strictEqual((yield* Effect.flip(mfa.beginEnrolment(verifying.identity)))._tag, "MfaPending")
+        const confirming = yield* Effect.flip(mfa.confirmEnrolment(admin, verifying.identity, "000000", here))
+        assert.strictEqual(confirming._tag, "MfaPending")
+      }))
+
+    test("is given up by leaving the half session", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity, token } = yield* half("olga", here, strict.admin)
+        yield* sessions.abandonHalf(identity)
+        assert.strictEqual((yield* Effect.flip(sessions.authenticateHalf(admin, token)))._tag, "SessionInvalid")
+      }))
+  })
+})

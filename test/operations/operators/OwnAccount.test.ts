@@ -1,0 +1,232 @@
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
+import * as operators from "../../../src/operations/operators/Operators.ts"
+import * as own from "../../../src/operations/operators/OwnAccount.ts"
+import * as secondFactor from "../../../src/operations/operators/SecondFactor.ts"
+import * as sessions from "../../../src/operations/operators/Sessions.ts"
+import { signIn } from "../../../src/operations/operators/SignIn.ts"
+import { atOnce, tally } from "../../support/AtOnce.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import {
+  codeOf,
+  config,
+  enrolled,
+  enter,
+  from,
+  half,
+  here,
+  keyboard,
+  made,
+  password,
+  secretOf,
+  strict,
+  typed,
+  useOperators
+} from "../../support/Operators.ts"
+
+const { admin } = config
+const chosen = "Gdańsk shipyard, 9 cranes"
+
+describe.each(databases)("one's own account on $name", (backend) => {
+  const { hashesOf, records, test } = useOperators(backend)
+
+  const trail = column("SELECT event || ' ' || coalesce(client_ip, '-') FROM audit_log ORDER BY id")
+
+  describe("the password", () => {
+    test("is changed by who knows it; other sessions end, and this one stays", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const [one, other] = [yield* enter("olga"), yield* enter("olga")]
+        const wrong = { current: typed("something else entirely"), chosen: typed(chosen) }
+        assert.strictEqual(
+          (yield* Effect.flip(own.changePassword(config, one.identity, wrong, here)))._tag,
+          "StepUpFailed"
+        )
+        const right = { current: typed(password), chosen: typed(chosen) }
+        yield* own.changePassword(config, one.identity, right, here)
+        yield* sessions.authenticate(admin, one.token, { touch: false })
+        const ended = yield* Effect.flip(sessions.authenticate(admin, other.token, { touch: false }))
+        assert.strictEqual(ended._tag, "SessionInvalid")
+        const old = yield* Effect.flip(signIn(admin, { username: "olga", password: typed(password) }, here))
+        assert.strictEqual(old._tag, "InvalidCredentials")
+        yield* signIn(admin, { username: "olga", password: typed(chosen) }, here)
+        assert.deepStrictEqual(yield* trail, ["operator_created -", "operator_password_changed 192.0.2.1"])
+        assert.includeMembers([...eventsOf(records)], ["admin_step_up_failed", "admin_operator_password_changed"])
+      }))
+
+    test("is the same in every composition of Unicode", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const composed = { username: "olga", password: typed(password.normalize("NFD")) }
+        assert.strictEqual((yield* signIn(admin, composed, here))._tag, "Active")
+      }))
+
+    test("is refused when it is weak, before anything is hashed", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const change = own.changePassword(config, identity, { current: typed(password), chosen: typed("short") }, here)
+        assert.strictEqual((yield* Effect.flip(change))._tag, "WeakPassword")
+        const elsewhere = { current: typed(password), chosen: typed("all at localhost today") }
+        const named = yield* Effect.flip(own.changePassword(config, identity, elsewhere, here))
+        assert.deepInclude(named, { _tag: "WeakPassword", why: "contains localhost, which everybody here knows" })
+        assert.strictEqual(yield* hashesOf(change), 0)
+      }))
+
+    test("of two changes by it at once, one comes about", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const change = own.changePassword(config, identity, { current: typed(password), chosen: typed(chosen) }, here)
+        assert.deepStrictEqual(tally(yield* atOnce(2, change)), { done: 1, StepUpFailed: 1 })
+        assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 2)
+      }))
+
+    test("cannot be guessed through an open session: wrong ones count as sign-ins of the address do", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const guess = own.changeContact(config, identity, {
+          password: typed("a wrong one, no doubt"),
+          contact: undefined
+        }, here)
+        let tags: ReadonlyArray<string | undefined> = []
+        assert.strictEqual(yield* hashesOf(Effect.map(atOnce(30, guess), (all) => void (tags = all))), 5)
+        assert.deepStrictEqual(tally(tags), { StepUpFailed: 5, RateLimited: 25 })
+        const signing = yield* Effect.flip(signIn(admin, { username: "olga", password: typed(password) }, here))
+        assert.strictEqual(signing._tag, "RateLimited")
+      }))
+  })
+
+  test("has a contact, which is one mail address; the same again is no change", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { identity } = yield* enter("olga")
+      const set = (contact: string | undefined) =>
+        own.changeContact(config, identity, { password: typed(password), contact }, here)
+      for (const odd of ["olga", "a@b, c@d", "<olga@example.org>", `${"a".repeat(250)}@example.org`]) {
+        assert.strictEqual((yield* Effect.flip(set(odd)))._tag, "BadRequest")
+      }
+      yield* set("olga@example.org")
+      yield* set("olga@example.org")
+      assert.deepStrictEqual(yield* column("SELECT contact_email FROM admin_users"), ["olga@example.org"])
+      yield* set(undefined)
+      assert.isNull((yield* sql("SELECT contact_email FROM admin_users"))[0]?.contact_email)
+      assert.strictEqual(yield* count("SELECT count(*) FROM audit_log WHERE event = 'operator_contact_updated'"), 2)
+      assert.include(eventsOf(records), "admin_operator_contact_changed")
+      assert.notInclude(JSON.stringify([records, yield* sql("SELECT * FROM audit_log")]), "olga@example.org")
+    }))
+
+  describe("the second factor", () => {
+    test("comes into force with its first code, which ends other sessions", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const [one, other] = [yield* enter("olga"), yield* enter("olga")]
+        assert.deepStrictEqual(yield* secondFactor.status(one.identity), {
+          totpEnabled: false,
+          enrolmentPending: false,
+          recoveryCodesRemaining: 0
+        })
+        yield* secondFactor.beginEnrolment(admin, one.identity, undefined, here)
+        assert.deepInclude(yield* secondFactor.status(one.identity), { totpEnabled: false, enrolmentPending: true })
+        yield* enrolled(one.identity)
+        assert.deepStrictEqual(yield* secondFactor.status(one.identity), {
+          totpEnabled: true,
+          enrolmentPending: false,
+          recoveryCodesRemaining: 10
+        })
+        yield* sessions.authenticate(admin, one.token, { touch: false })
+        assert.strictEqual(
+          (yield* Effect.flip(sessions.authenticate(admin, other.token, { touch: false })))._tag,
+          "SessionInvalid"
+        )
+        assert.include(eventsOf(records), "admin_mfa_enrolled")
+      }))
+
+    test("in force stays so until the next is confirmed, which replaces it and the codes together", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const old = yield* enrolled(identity)
+        const asked = yield* Effect.flip(secondFactor.beginEnrolment(strict.admin, identity, undefined, here))
+        assert.strictEqual(asked._tag, "BadRequest")
+        const wrong = yield* Effect.flip(
+          secondFactor.beginEnrolment(strict.admin, identity, typed("a wrong one, no doubt"), here)
+        )
+        assert.strictEqual(wrong._tag, "StepUpFailed")
+        const next = yield* secondFactor.beginEnrolment(strict.admin, identity, typed(password), here)
+        yield* TestClock.adjust("30 seconds")
+        const signing = yield* half("olga")
+        yield* mfa.verify(admin, signing.identity, yield* codeOf(old.secret), here)
+        const secret = secretOf(next.secret)
+        const codes = yield* secondFactor.confirmEnrolment(admin, identity, yield* codeOf(secret), here)
+        assert.notDeepEqual(codes, old.codes)
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 10)
+        yield* TestClock.adjust("30 seconds")
+        const late = yield* half("olga")
+        const refused = yield* Effect.flip(mfa.verify(admin, late.identity, yield* codeOf(old.secret), here))
+        assert.strictEqual(refused._tag, "InvalidCode")
+        yield* mfa.verify(admin, late.identity, yield* codeOf(secret), here)
+      }))
+
+    test("is confirmed once, of two codes at once, and only after a beginning", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const confirm = (code: string) => secondFactor.confirmEnrolment(admin, identity, code, here)
+        assert.strictEqual((yield* Effect.flip(confirm("000000")))._tag, "MfaNotPending")
+        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const tags = yield* atOnce(2, confirm(yield* codeOf(secretOf(secret))))
+        assert.deepStrictEqual(tally(tags), { done: 1, MfaNotPending: 1 })
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 10)
+      }))
+
+    test("is turned off by the password, unless one is demanded", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const off = (settings = admin) => secondFactor.disable(settings, identity, typed(password), here)
+        assert.strictEqual((yield* Effect.flip(off()))._tag, "MfaNotEnrolled")
+        yield* enrolled(identity)
+        assert.strictEqual((yield* Effect.flip(off(strict.admin)))._tag, "MfaRequired")
+        yield* off()
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 0)
+        assert.strictEqual((yield* enter("olga")).identity.totpEnabled, false)
+        assert.include(eventsOf(records), "admin_mfa_disabled")
+        assert.deepStrictEqual((yield* trail).slice(1), [
+          "operator_totp_enrolled 192.0.2.1",
+          "operator_totp_disabled 192.0.2.1"
+        ])
+      }))
+
+    test("has its recovery codes made anew, all at once; those before them are void", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const again = () => secondFactor.reissueCodes(admin, identity, typed(password), here)
+        assert.strictEqual((yield* Effect.flip(again()))._tag, "MfaNotEnrolled")
+        const { codes: [old = ""] } = yield* enrolled(identity)
+        const [fresh = ""] = yield* again()
+        const signing = yield* half("olga")
+        assert.strictEqual((yield* Effect.flip(mfa.verify(admin, signing.identity, old, here)))._tag, "InvalidCode")
+        yield* mfa.verify(admin, signing.identity, fresh, here)
+        assert.include(eventsOf(records), "admin_mfa_recovery_codes_reissued")
+        assert.include(yield* trail, "operator_recovery_codes_regenerated 192.0.2.1")
+      }))
+  })
+
+  test("is out of reach once its operator is disabled", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga")
+      const { identity } = yield* enter("olga")
+      yield* operators.disable(keyboard, "olga")
+      const change = own.changePassword(config, identity, { current: typed(password), chosen: typed(chosen) }, here)
+      assert.strictEqual((yield* Effect.flip(change))._tag, "SessionInvalid")
+      assert.strictEqual((yield* Effect.flip(secondFactor.status(identity)))._tag, "SessionInvalid")
+      const begun = secondFactor.beginEnrolment(admin, identity, undefined, from("192.0.2.4"))
+      assert.strictEqual((yield* Effect.flip(begun))._tag, "SessionInvalid")
+    }))
+})

@@ -1,0 +1,259 @@
+import { Effect, Redacted, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import { hasCsrfToken } from "../../../src/operations/operators/Identity.ts"
+import * as objects from "../../../src/operations/operators/OperatorObjects.ts"
+import * as operators from "../../../src/operations/operators/Operators.ts"
+import * as others from "../../../src/operations/operators/OperatorSessions.ts"
+import * as sessions from "../../../src/operations/operators/Sessions.ts"
+import { signIn } from "../../../src/operations/operators/SignIn.ts"
+import { sweepSessions } from "../../../src/operations/operators/Sweeps.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import { config, enter, half, here, keyboard, made, strict, typed, useOperators } from "../../support/Operators.ts"
+
+const { admin } = config
+const all = { limit: 50, offset: 0 }
+
+describe.each(databases)("sessions on $name", (backend) => {
+  const { records, test } = useOperators(backend)
+
+  const use = (token: sessions.SessionToken, touch = true) =>
+    Effect.map(
+      Effect.either(sessions.authenticate(admin, token, { touch })),
+      (result) => result._tag === "Left" ? result.left._tag : "live"
+    )
+
+  test("end when they were not used for an hour; a use keeps them, and a panel that renews itself is none", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { token } = yield* enter("olga")
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(yield* use(token), "live")
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(yield* use(token, false), "live")
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* use(token), "SessionIdle")
+    }))
+
+  test("end twelve hours after they began, however they are used", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { token } = yield* enter("olga")
+      for (let minutes = 30; minutes < 720; minutes += 30) {
+        yield* TestClock.adjust("30 minutes")
+        assert.strictEqual(yield* use(token), "live", String(minutes))
+      }
+      yield* TestClock.adjust("1799 seconds")
+      assert.strictEqual(yield* use(token), "live")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* use(token), "SessionExpired")
+    }))
+
+  test("are stamped once a minute at most", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { token } = yield* enter("olga")
+      const driver = yield* Database
+      let writes = 0
+      const counting = {
+        ...driver,
+        single: (...given: Parameters<typeof driver.single>) => {
+          if (!given[0].reads) writes++
+          return driver.single(...given)
+        }
+      }
+      for (let second = 0; second < 180; second++) {
+        yield* Effect.provideService(use(token), Database, counting)
+        yield* TestClock.adjust("1 second")
+      }
+      assert.strictEqual(writes, 2)
+    }))
+
+  test("are refused at once when their operator is disabled, deleted, or given another role or password", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga")
+      const changes = [
+        operators.setRole(keyboard, "olga", "operator"),
+        operators.setPassword(config, keyboard, "olga", typed("Wrocław tramway, 4 stops")),
+        operators.disable(keyboard, "olga")
+      ]
+      for (const change of changes) {
+        const { token } = yield* enter("olga")
+        yield* change
+        assert.strictEqual(yield* use(token), "SessionInvalid")
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
+      }
+      yield* operators.enable(keyboard, "olga")
+      const { token } = yield* enter("olga")
+      // Before any sweep, and whatever became of the row.
+      yield* sql("UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'")
+      assert.strictEqual(yield* use(token), "SessionInvalid")
+      yield* operators.remove(keyboard, "olga")
+      assert.strictEqual(yield* use(token), "SessionInvalid")
+    }))
+
+  test("of tokens nobody was given are refused, and odd ones are not looked for", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* use(Redacted.make("A".repeat(43))), "SessionInvalid")
+      const blind = { ...yield* Database, single: () => Effect.dieMessage("looked for") }
+      for (const odd of ["", "A".repeat(42), "A".repeat(44), `${"A".repeat(42)}=`, "\u0000".repeat(43)]) {
+        const tag = yield* Effect.provideService(use(Redacted.make(odd)), Database, blind)
+        assert.strictEqual(tag, "SessionInvalid")
+      }
+    }))
+
+  test("have a CSRF token, which has to be the same", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { identity } = yield* enter("olga")
+      assert.isTrue(hasCsrfToken(identity, identity.csrfToken))
+      for (const other of [undefined, "", "A".repeat(43), `${identity.csrfToken}A`]) {
+        assert.isFalse(hasCsrfToken(identity, other))
+      }
+    }))
+
+  test("end by signing out, this one or all of the operator's, without a row in the trail", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* made("otto")
+      const [one, other, third, ottos] = [
+        yield* enter("olga"),
+        yield* enter("olga"),
+        yield* enter("olga"),
+        yield* enter("otto")
+      ]
+      yield* sessions.signOut(one.identity, { all: false })
+      assert.deepStrictEqual([yield* use(one.token), yield* use(other.token)], ["SessionInvalid", "live"])
+      yield* sessions.signOut(other.identity, { all: true })
+      assert.deepStrictEqual([yield* use(other.token), yield* use(third.token)], ["SessionInvalid", "SessionInvalid"])
+      assert.strictEqual(yield* use(ottos.token), "live")
+      assert.notInclude(yield* column("SELECT event FROM audit_log"), "session_revoked")
+      const told = records.filter(({ event }) => event === "admin_logout").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ username: "olga", scope: "one" }, { username: "olga", scope: "all" }])
+    }))
+
+  test("are listed newest first while they live, and ended by their name, which lets nobody in", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* made("otto")
+      const dead = yield* enter("olga")
+      yield* TestClock.adjust("1 hour")
+      const one = yield* enter("olga")
+      yield* TestClock.adjust("1 second")
+      const current = yield* enter("olga")
+      const foreign = yield* enter("otto")
+      const list = sessions.listOwn(admin, current.identity, all)
+      const shown = Effect.map(list, ({ current, items }) => items.map((item) => objects.sessionObject(item, current)))
+      const [newest, older, ...rest] = yield* shown
+      assert.deepStrictEqual(rest, [])
+      assert.deepStrictEqual(newest, {
+        id: current.identity.tokenHash.slice(0, 16),
+        state: "active",
+        createdAt: "2027-01-15T09:00:16Z",
+        expiresAt: "2027-01-15T21:00:16Z",
+        lastSeenAt: "2027-01-15T09:00:16Z",
+        createdIp: "192.0.2.1",
+        userAgent: "test/1",
+        current: true
+      })
+      assert.isUndefined(older?.current)
+      const name = (of: typeof one) => of.identity.tokenHash.slice(0, 16)
+      for (const none of ["", "0".repeat(16), name(foreign), one.identity.tokenHash, name(one).slice(0, 8)]) {
+        const refused = yield* Effect.flip(sessions.revokeOwn(current.identity, none, here))
+        assert.deepInclude(refused, { _tag: "NoSuch", noun: "session" }, none)
+      }
+      assert.deepStrictEqual(yield* sessions.revokeOwn(current.identity, name(one), here), { isCurrent: false })
+      assert.strictEqual(yield* use(one.token), "SessionInvalid")
+      assert.deepStrictEqual(yield* sessions.revokeOwn(current.identity, name(current), here), { isCurrent: true })
+      assert.deepStrictEqual([yield* use(current.token), yield* use(foreign.token)], ["SessionInvalid", "live"])
+      assert.strictEqual(yield* use(dead.token), "SessionIdle")
+      const rows = yield* sql(
+        "SELECT detail, actor_kind, actor_id, client_ip, user_agent, request_id FROM audit_log WHERE event = 'session_revoked'"
+      )
+      const told = {
+        actor_kind: "admin",
+        actor_id: "olga",
+        client_ip: "192.0.2.1",
+        user_agent: "test/1",
+        request_id: "request-1",
+        detail: { target: "olga", scope: "one", sessions: 1 }
+      }
+      assert.deepStrictEqual(
+        rows.map(({ detail, ...rest }) => ({ ...rest, detail: JSON.parse(String(detail)) })),
+        [told, told]
+      )
+      assert.include(eventsOf(records), "admin_session_revoked")
+    }))
+
+  test("of others are seen and ended by admins and at the command line", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga")
+      const [one, other] = [yield* enter("olga"), yield* enter("olga")]
+      const root = yield* enter("root")
+      const asRoot = { kind: "admin", id: "root", client: here.client, surface: "api" } as const
+      assert.strictEqual((yield* others.sessionsOf(admin, "olga", all)).total, 2)
+      assert.strictEqual((yield* others.everySession(admin, all)).total, 3)
+      const { items } = yield* others.everySession(admin, { limit: 1, offset: 2 })
+      assert.deepStrictEqual(items.map(({ username }) => username).length, 1)
+      const asOlga = { ...asRoot, id: "olga" }
+      assert.strictEqual((yield* Effect.flip(others.revokeSessions(asOlga, "root")))._tag, "InsufficientRole")
+      assert.strictEqual(yield* others.revokeSessions(asRoot, "olga", one.identity.tokenHash.slice(0, 16)), 1)
+      assert.deepStrictEqual([yield* use(one.token), yield* use(other.token)], ["SessionInvalid", "live"])
+      assert.strictEqual(yield* others.revokeSessions(asRoot, "olga"), 1)
+      assert.strictEqual(yield* others.revokeSessions(asRoot, "olga"), 0)
+      assert.strictEqual(yield* use(root.token), "live")
+      assert.strictEqual(yield* others.revokeEverySession(keyboard), 1)
+      assert.strictEqual(yield* others.revokeEverySession(keyboard), 0)
+      assert.deepStrictEqual(
+        (yield* column("SELECT detail FROM audit_log WHERE event = 'session_revoked' ORDER BY id")).map((text) =>
+          JSON.parse(text)
+        ),
+        [
+          { target: "olga", scope: "one", sessions: 1 },
+          { target: "olga", scope: "operator", sessions: 1 },
+          { scope: "all", sessions: 1 }
+        ],
+        "a request that ended nothing left nothing"
+      )
+      assert.include(eventsOf(records), "admin_operator_session_revoked")
+    }))
+
+  test("are shown without what lets anybody in, and a half one without its operator", () =>
+    Effect.gen(function*() {
+      yield* made("olga", "operator")
+      const { identity } = yield* enter("olga")
+      assert.deepStrictEqual(objects.sessionBody(identity), {
+        user: { id: identity.userId, username: "olga", role: "operator", totpEnabled: false },
+        csrfToken: identity.csrfToken,
+        expiresAt: "2027-01-15T20:00:15Z"
+      })
+      const pending = yield* half("olga", here, strict.admin)
+      assert.deepStrictEqual(objects.sessionBody(pending.identity), {
+        mfaRequired: true,
+        step: "enrol",
+        csrfToken: pending.identity.csrfToken,
+        expiresAt: "2027-01-15T08:05:15Z"
+      })
+    }))
+
+  test("that have ended are swept, and windows of sign-ins that are over", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* Effect.flip(signIn(admin, { username: "olga", password: typed("nothing of the kind") }, here))
+      yield* half("olga", here, strict.admin)
+      yield* TestClock.adjust("299 seconds")
+      yield* enter("olga")
+      yield* sweepSessions(admin)
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 2)
+      assert.strictEqual(yield* count("SELECT count(*) FROM login_attempts"), 1)
+      yield* TestClock.adjust("1 second")
+      yield* sweepSessions(admin)
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 1)
+      assert.strictEqual(yield* count("SELECT count(*) FROM login_attempts"), 0)
+      const told = records.filter(({ event }) => event === "admin_session_reaper_swept").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ rows_removed: 0 }, { rows_removed: 2 }])
+    }))
+})

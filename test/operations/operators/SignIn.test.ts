@@ -1,0 +1,219 @@
+import { Effect, Redacted, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import * as operators from "../../../src/operations/operators/Operators.ts"
+import * as sessions from "../../../src/operations/operators/Sessions.ts"
+import { signIn } from "../../../src/operations/operators/SignIn.ts"
+import { Passwords } from "../../../src/services/operators/Passwords.ts"
+import { atOnce, tally } from "../../support/AtOnce.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import {
+  config,
+  enter,
+  from,
+  half,
+  here,
+  keyboard,
+  made,
+  password,
+  strict,
+  typed,
+  useOperators
+} from "../../support/Operators.ts"
+
+const wrong = "Kraków tramway, 5 stops"
+const { admin } = config
+
+describe.each(databases)("signing in on $name", (backend) => {
+  const { hashesOf, records, test } = useOperators(backend)
+
+  const attempt = (username: string, given: string, requester = here) =>
+    signIn(admin, { username, password: typed(given) }, requester)
+  const fieldsOf = (event: string) => records.filter((record) => record.event === event).map(({ fields }) => fields)
+
+  test("begins a session of 256 random bits, of which the table has the hash", () =>
+    Effect.gen(function*() {
+      yield* made("olga", "operator")
+      const { identity, isNewAddress, token } = yield* enter("OLGA")
+      assert.deepInclude(identity, { kind: "session", username: "olga", role: "operator", totpEnabled: false })
+      assert.isTrue(isNewAddress)
+      assert.match(Redacted.value(token), /^[A-Za-z0-9_-]{43}$/)
+      assert.match(identity.csrfToken, /^[A-Za-z0-9_-]{43}$/)
+      const [row] = yield* sql("SELECT * FROM admin_sessions")
+      assert.notInclude(JSON.stringify(row), Redacted.value(token))
+      assert.deepInclude(row, { state: "active", created_ip: "192.0.2.1", user_agent: "test/1" })
+      const again = yield* sessions.authenticate(admin, token, { touch: true })
+      assert.deepStrictEqual(again, identity)
+      assert.deepStrictEqual(fieldsOf("admin_login_succeeded"), [
+        { username: "olga", client_ip: "192.0.2.1", surface: "api", step: undefined }
+      ])
+      assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1, "a sign-in is no change of the trail's")
+    }))
+
+  test("costs one hash and says the same, whether the name is known, unknown, no name, or disabled", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga")
+      yield* made("otto")
+      yield* operators.disable(keyboard, "otto")
+      for (const username of ["olga", "nobody", "otto", "no name at all", ""]) {
+        assert.strictEqual(yield* hashesOf(attempt(username, wrong, from("192.0.2.9"))), 1, username)
+        yield* sql("DELETE FROM login_attempts")
+      }
+      assert.strictEqual(yield* hashesOf(attempt("otto", password, from("192.0.2.9"))), 1)
+      assert.strictEqual((yield* Effect.flip(attempt("otto", password, here)))._tag, "InvalidCredentials")
+      const told = fieldsOf("admin_login_failed").map(({ reason, username }) => [reason, username])
+      assert.deepStrictEqual(told, [
+        ["wrong_password", "olga"],
+        ["unknown_user", undefined],
+        ["account_disabled", "otto"],
+        ["unknown_user", undefined],
+        ["unknown_user", undefined],
+        ["account_disabled", "otto"],
+        ["account_disabled", "otto"]
+      ])
+    }))
+
+  test("of fifty wrong passwords at once computes five hashes, and turns the others away until the window is over", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      let tags: ReadonlyArray<string | undefined> = []
+      const all = Effect.map(atOnce(50, attempt("olga", wrong)), (found) => void (tags = found))
+      assert.strictEqual(yield* hashesOf(all), 5)
+      assert.deepStrictEqual(tally(tags), { InvalidCredentials: 5, RateLimited: 45 })
+      yield* TestClock.adjust("100 seconds")
+      const refused = yield* Effect.flip(attempt("olga", password))
+      assert.deepInclude(refused, { _tag: "RateLimited", retryAfter: 200 })
+      assert.strictEqual(yield* hashesOf(attempt("olga", password)), 0)
+      assert.strictEqual((yield* attempt("olga", password, from("192.0.2.2")))._tag, "Active")
+      yield* TestClock.adjust("199 seconds")
+      assert.strictEqual((yield* Effect.flip(attempt("olga", password)))._tag, "RateLimited", "no attempt lengthens it")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* attempt("olga", password))._tag, "Active")
+    }))
+
+  test("counts addresses of IPv6 by their /64, and an IPv4 address within one as itself", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      for (let host = 1; host <= 5; host++) {
+        yield* Effect.flip(attempt("olga", wrong, from(`2001:db8:0:7::${host}`)))
+      }
+      assert.strictEqual(
+        (yield* Effect.flip(attempt("olga", password, from("2001:db8:0:7:ffff::1"))))._tag,
+        "RateLimited"
+      )
+      assert.strictEqual((yield* attempt("olga", password, from("2001:db8:0:8::1")))._tag, "Active")
+      yield* Effect.flip(attempt("olga", wrong, from("::ffff:192.0.2.7")))
+      yield* Effect.flip(attempt("olga", wrong, from("192.0.2.7")))
+      assert.deepStrictEqual(
+        yield* column("SELECT key || ' ' || attempts FROM login_attempts WHERE attempts > 0 ORDER BY key"),
+        ["192.0.2.7 2", "2001:db8:0:7::/64 5"]
+      )
+    }))
+
+  test("gives its attempt back when it succeeds: six in a row are no failures", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      for (let time = 0; time < 6; time++) yield* attempt("olga", password)
+      assert.deepStrictEqual(yield* column("SELECT attempts FROM login_attempts"), ["0"])
+    }))
+
+  test("is refused while attempts cannot be counted, and nothing is hashed", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* sql("ALTER TABLE login_attempts RENAME TO gone")
+      const refused = yield* Effect.ensuring(
+        Effect.all([Effect.flip(attempt("olga", password)), hashesOf(attempt("olga", password))]),
+        sql("ALTER TABLE gone RENAME TO login_attempts")
+      )
+      assert.deepInclude(refused[0], { _tag: "Busy", retryAfter: 5 })
+      assert.strictEqual(refused[1], 0)
+    }))
+
+  test("renews a hash of fewer iterations, which costs who guesses as much as any other", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const weaker = Passwords.layer({ iterations: 2 })
+      const hash = yield* Effect.provide(Effect.flatMap(Passwords, (passwords) => passwords.hash(password)), weaker)
+      yield* sql(`UPDATE admin_users SET password_hash = '${hash}'`)
+      assert.strictEqual(yield* hashesOf(attempt("olga", wrong)), 1)
+      yield* enter("olga")
+      const [renewed = ""] = yield* column("SELECT password_hash FROM admin_users")
+      assert.match(renewed, /^\$pbkdf2-sha256\$i=4\$/)
+      yield* enter("olga")
+      assert.deepStrictEqual(yield* column("SELECT password_hash FROM admin_users"), [renewed])
+      assert.notInclude(yield* column("SELECT event FROM audit_log"), "operator_password_changed")
+    }))
+
+  test("fails over a hash nobody can read, and says so in the log", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* sql("UPDATE admin_users SET password_hash = 'bcrypt of old'")
+      assert.strictEqual(yield* hashesOf(attempt("olga", password)), 1)
+      assert.strictEqual((yield* Effect.flip(attempt("olga", password)))._tag, "InvalidCredentials")
+      assert.deepStrictEqual(fieldsOf("admin_password_hash_unreadable")[0], { username: "olga" })
+    }))
+
+  test("keeps the last five addresses, and says which are new", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const isNew = (host: number) =>
+        Effect.map(enter("olga", from(`192.0.2.${host}`)), ({ isNewAddress }) => isNewAddress)
+      const seen: Array<boolean> = []
+      for (const host of [1, 2, 1, 3, 4, 5, 6, 2]) seen.push(yield* isNew(host))
+      assert.deepStrictEqual(seen, [true, true, false, true, true, true, true, true])
+      const [known = ""] = yield* column("SELECT known_login_ips FROM admin_users")
+      assert.deepStrictEqual(JSON.parse(known), [2, 6, 5, 4, 3].map((host) => `192.0.2.${host}`))
+    }))
+
+  test("lets nobody in whose password was changed, or who was disabled, while it was hashed", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga")
+      const driver = yield* Database
+      // What another process does comes before the transaction that begins the session.
+      const meanwhile = (text: string) => {
+        let isDone = false
+        const transact: typeof driver.transact = (body) =>
+          Effect.suspend(() => {
+            const other = isDone ? Effect.void : Effect.provideService(sql(text), Database, driver)
+            isDone = true
+            return Effect.zipRight(other, driver.transact(body))
+          })
+        return Effect.flip(Effect.provideService(attempt("olga", password), Database, { ...driver, transact }))
+      }
+      const changed = yield* meanwhile("UPDATE admin_users SET password_hash = 'another' WHERE username = 'olga'")
+      assert.strictEqual(changed._tag, "InvalidCredentials")
+      yield* operators.setPassword(config, keyboard, "olga", typed(password))
+      const disabled = yield* meanwhile("UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'")
+      assert.strictEqual(disabled._tag, "InvalidCredentials")
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
+    }))
+
+  test("of who has to enrol a factor first begins half a session, of five minutes", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { identity, token } = yield* half("olga", here, strict.admin)
+      assert.strictEqual(identity.step, "enrol")
+      assert.strictEqual((yield* Effect.flip(sessions.authenticate(admin, token, { touch: true })))._tag, "MfaPending")
+      assert.deepStrictEqual(yield* sessions.authenticateHalf(admin, token), identity)
+      assert.isNull((yield* sql("SELECT last_login_at FROM admin_users"))[0]?.last_login_at)
+      yield* TestClock.adjust("299 seconds")
+      yield* sessions.authenticateHalf(admin, token)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Effect.flip(sessions.authenticateHalf(admin, token)))._tag, "SessionExpired")
+      assert.include(eventsOf(records), "admin_login_mfa_pending")
+    }))
+
+  test("reads a role nobody knows as viewer, and one that is none as admin, and writes neither back", () =>
+    Effect.gen(function*() {
+      yield* made("olga", "admin")
+      yield* sql("UPDATE admin_users SET role = 'auditor'")
+      assert.strictEqual((yield* enter("olga")).identity.role, "viewer")
+      assert.deepStrictEqual(fieldsOf("admin_role_unknown"), [{ username: "olga" }])
+      yield* sql("UPDATE admin_users SET role = NULL")
+      assert.strictEqual((yield* enter("olga")).identity.role, "admin")
+      assert.isNull((yield* sql("SELECT role FROM admin_users"))[0]?.role)
+    }))
+})

@@ -1,0 +1,105 @@
+import { Effect, Redacted } from "effect"
+import type { OperatorRole } from "../../src/domain/OperatorRole.ts"
+import { currentSeconds } from "../../src/kernel/Time.ts"
+import type { AtKeyboard } from "../../src/operations/Operator.ts"
+import type { Requester, SessionIdentity } from "../../src/operations/operators/Identity.ts"
+import * as operators from "../../src/operations/operators/Operators.ts"
+import * as secondFactor from "../../src/operations/operators/SecondFactor.ts"
+import { signIn } from "../../src/operations/operators/SignIn.ts"
+import type { Derive } from "../../src/pki/Password.ts"
+import { derive } from "../../src/pki/Password.ts"
+import { totpCode } from "../../src/pki/Totp.ts"
+import { Passwords } from "../../src/services/operators/Passwords.ts"
+import type { Backend } from "./Databases.ts"
+import { configOf } from "./Graph.ts"
+import { useStore } from "./UseTests.ts"
+
+/* Operators over a database of a test's own, with hashes that cost next to nothing and are counted. */
+
+/** When tests of operators begin, in epoch seconds: in the middle of a step of thirty. */
+const startsAt = 1_800_000_015
+
+/** A configuration with what tests of operators count on. */
+export const config = configOf()
+
+/** The same, where a second factor is demanded. */
+export const strict = configOf("[admin]\nrequire_mfa = true\n")
+
+/** Who makes operators. */
+export const keyboard: AtKeyboard = { kind: "cli", id: "tester" }
+
+/** The password of every operator, unless a test says otherwise. */
+export const password = "Wrocław tramway, 4 stops"
+
+/** A request by an address. */
+export const from = (ip: string, more: Partial<Requester> = {}): Requester => ({
+  client: { ip, user_agent: "test/1", request_id: "request-1" },
+  surface: "api",
+  ...more
+})
+
+/** Where requests come from, unless a test says otherwise. */
+export const here = from("192.0.2.1")
+
+const iterations = 4
+
+/** A password as it is typed. */
+export const typed = (text: string) => Redacted.make(text)
+
+/** Tests over operators; `rounds` counts what was computed of PBKDF2. */
+export const useOperators = (backend: Backend) => {
+  const rounds = { ofPasswords: 0 }
+  const counted: Derive = (text, salt, count) =>
+    Effect.zipRight(Effect.sync(() => void (rounds.ofPasswords += count)), derive(text, salt, count))
+  const store = useStore(backend, {
+    startsAt,
+    layer: () => Passwords.layer({ iterations, recoveryIterations: 1, derive: counted })
+  })
+  return {
+    ...store,
+    /** Hashes of passwords that were computed by an effect. */
+    hashesOf: <A, E, R>(self: Effect.Effect<A, E, R>) =>
+      Effect.suspend(() => {
+        const before = rounds.ofPasswords
+        return Effect.map(Effect.exit(self), () => (rounds.ofPasswords - before) / iterations)
+      })
+  }
+}
+
+/** Makes an operator. */
+export const made = (username: string, role: OperatorRole = "viewer") =>
+  operators.create(config, keyboard, { username, password: typed(password), role, contact: undefined })
+
+/** Signs in without a second factor. */
+export const enter = (username: string, requester: Requester = here) =>
+  Effect.flatMap(
+    signIn(config.admin, { username, password: typed(password) }, requester),
+    (signedIn) => signedIn._tag === "Active" ? Effect.succeed(signedIn) : Effect.dieMessage("a factor is asked for")
+  )
+
+/** Signs in as far as the second factor. */
+export const half = (username: string, requester: Requester = here, settings = config.admin) =>
+  Effect.flatMap(
+    signIn(settings, { username, password: typed(password) }, requester),
+    (signedIn) => signedIn._tag === "Pending" ? Effect.succeed(signedIn) : Effect.dieMessage("no factor is asked for")
+  )
+
+/** The octets of a secret in base32. */
+export const secretOf = (base32: string): Uint8Array => {
+  const bits = [...base32].map((letter) =>
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")
+  ).join("")
+  return Buffer.from((bits.match(/.{8}/g) ?? []).map((octet) => Number.parseInt(octet, 2)))
+}
+
+/** What an authenticator shows so many seconds from now. */
+export const codeOf = (secret: Uint8Array, later = 0) =>
+  Effect.map(currentSeconds, (now) => totpCode(secret, now + later))
+
+/** Enrols an authenticator in an operator's session; its step is claimed by it. */
+export const enrolled = Effect.fnUntraced(function*(identity: SessionIdentity) {
+  const enrolment = yield* secondFactor.beginEnrolment(config.admin, identity, undefined, here)
+  const secret = secretOf(enrolment.secret)
+  const codes = yield* secondFactor.confirmEnrolment(config.admin, identity, yield* codeOf(secret), here)
+  return { secret, codes }
+})
