@@ -26,6 +26,8 @@ const vocabulary = {
   operator_totp_disabled: { outcome: "success", actors: ["admin", "cli"] },
   operator_recovery_codes_regenerated: { outcome: "success", actors: ["admin", "cli"] },
   session_revoked: { outcome: "success", actors: ["admin", "cli"] },
+  token_created: { outcome: "success", actors: ["admin", "cli"] },
+  token_revoked: { outcome: "success", actors: ["admin", "cli"] },
   database_transferred: { outcome: "success", actors: ["cli"] }
 } as const satisfies {
   readonly [event: string]: {
@@ -83,6 +85,13 @@ interface TargetDetail {
   readonly target: string
 }
 
+/** An API token; `target` owns it. What it was made for is its name. */
+interface TokenDetail extends TargetDetail {
+  readonly name: string
+  readonly role: string
+  readonly expires_at: string
+}
+
 interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
   readonly certificate_issue_failed: { readonly cause: IssueFailureCause; readonly error?: string }
@@ -122,6 +131,8 @@ interface Details {
     readonly scope: "one" | "operator" | "all"
     readonly sessions: number
   }
+  readonly token_created: TokenDetail
+  readonly token_revoked: TokenDetail
   readonly database_transferred: { readonly tables: number; readonly rows: number }
 }
 

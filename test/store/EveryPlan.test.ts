@@ -84,8 +84,8 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
       /^(order_search(_count|_walk)?|job_page|job_count|upstream_order_(page|count)|eab_(list|count)|revocation_count|queue_\w+)$/
   },
   {
-    bound: "sessions of operators, of whom there are few, for a command or an admin",
-    names: /^session_(list|count|end)_every$/
+    bound: "sessions and tokens of operators, of whom there are few, for a command or an admin",
+    names: /^(session_(list|count|end)_every|token_(list|count))$/
   },
   {
     bound: "what one credential's accounts own, for a command",

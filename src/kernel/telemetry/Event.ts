@@ -229,6 +229,9 @@ export const events = {
   admin_operator_password_changed: info("username", "surface", "target_username", "sessions"),
   admin_operator_totp_reset: info("username", "surface", "target_username", "sessions"),
   admin_operator_session_revoked: info("username", "surface", "target_username", "sessions"),
+  admin_token_created: info("username", "surface", "target_username", "name", "role"),
+  admin_token_revoked: info("username", "surface", "target_username", "name"),
+  admin_token_refused: warn("username", "name", "client_ip", "reason"),
 
   // queue
   job_enqueued: debug("kind", "job_id"),

@@ -1,5 +1,6 @@
 import { roleRead } from "../../domain/OperatorRole.ts"
 import { rfc3339 } from "../../kernel/Time.ts"
+import type { ApiTokenRecord } from "../../store/operators/ApiTokens.ts"
 import type { ListedSession } from "../../store/operators/Sessions.ts"
 import { nameOf } from "../../store/operators/Sessions.ts"
 import type { ListedUser } from "../../store/operators/Users.ts"
@@ -7,7 +8,7 @@ import { member, timeMember } from "../Objects.ts"
 import type { HalfIdentity, SessionIdentity } from "./Identity.ts"
 import type { ShownOperator } from "./Operators.ts"
 
-/* Operators and sessions as they are shown, over the API and by `--json` alike. Nothing of them lets anybody in. */
+/* Operators, sessions and tokens as they are shown, over the API and by `--json` alike. Nothing of them lets anybody in. */
 
 type Member =
   & Pick<ListedUser, "contactEmail" | "createdAt" | "id" | "knownLoginIps" | "lastLoginAt" | "role" | "status">
@@ -48,6 +49,20 @@ export const sessionObject = (session: ListedSession & { readonly username?: str
   ...member("createdIp", session.createdIp),
   ...member("userAgent", session.userAgent),
   ...(nameOf(session) === current ? { current: true } : {})
+})
+
+/** A token, without its text. */
+export const tokenObject = (token: ApiTokenRecord) => ({
+  id: token.id,
+  name: token.name,
+  user: token.username,
+  role: token.role,
+  createdAt: rfc3339(token.createdAt),
+  expiresAt: rfc3339(token.expiresAt),
+  ...timeMember("lastUsedAt", token.lastUsedAt),
+  ...member("lastUsedIp", token.lastUsedIp),
+  ...(token.allowedAddresses.length === 0 ? {} : { allowedAddresses: token.allowedAddresses }),
+  ...timeMember("revokedAt", token.revokedAt)
 })
 
 const userObject = ({ role, totpEnabled, userId, username }: SessionIdentity) => ({

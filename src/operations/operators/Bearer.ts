@@ -1,0 +1,68 @@
+import { Effect, Redacted } from "effect"
+import { apiTokenHash, isApiToken } from "../../domain/ApiToken.ts"
+import { SessionInvalid } from "../../domain/OperatorError.ts"
+import { isRoleUnknown, lowerRole, roleRead } from "../../domain/OperatorRole.ts"
+import { comparable, makeAddressSet } from "../../kernel/net/Address.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import * as apiTokens from "../../store/operators/ApiTokens.ts"
+import type { Requester, TokenIdentity } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+import * as limiter from "./LoginLimiter.ts"
+
+const touchSeconds = 60
+
+type Found = NonNullable<Effect.Effect.Success<ReturnType<typeof apiTokens.findByHash>>>
+
+const isTakenFrom = ({ allowedAddresses }: Found, { client }: Requester): boolean => {
+  if (allowedAddresses.length === 0) return true
+  const address = client.ip === undefined ? undefined : comparable(client.ip)
+  return address !== undefined && makeAddressSet(allowedAddresses)(address)
+}
+
+const faultOf = (found: Found | undefined, requester: Requester, now: number) => {
+  if (found === undefined) return "unknown"
+  if (found.revokedAt !== undefined) return "revoked"
+  if (now >= found.expiresAt) return "expired"
+  if (found.status !== "active") return "owner_disabled"
+  return isTakenFrom(found, requester) ? undefined : "address"
+}
+
+/**
+ * Whose a token is, for every request that comes with one. Whatever is wrong with it is answered alike, and counts as a failed
+ * sign-in of the address; one that is mistyped is seen by its checksum, and costs nothing.
+ */
+export const authenticateToken = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  given: Redacted.Redacted<string>,
+  requester: Requester
+) {
+  const text = Redacted.value(given)
+  const { ip } = requester.client
+  if (!isApiToken(text)) {
+    yield* emit("admin_token_refused", { username: undefined, name: undefined, client_ip: ip, reason: "malformed" })
+    return yield* new SessionInvalid()
+  }
+  const now = yield* currentSeconds
+  const found = yield* apiTokens.findByHash(apiTokenHash(text))
+  const fault = faultOf(found, requester, now)
+  if (found === undefined || fault !== undefined) {
+    yield* emit("admin_token_refused", { username: found?.username, name: found?.name, client_ip: ip, reason: fault })
+    yield* limiter.take(settings, limiter.keyOf(requester))
+    return yield* new SessionInvalid()
+  }
+  if (now - (found.lastUsedAt ?? 0) >= touchSeconds) {
+    yield* apiTokens.touch({ id: found.id, now, before: now - touchSeconds, ip })
+    if (isRoleUnknown(found.ownerRole)) yield* emit("admin_role_unknown", { username: found.username })
+  }
+  const identity: TokenIdentity = {
+    kind: "token",
+    userId: found.userId,
+    username: found.username,
+    role: lowerRole(found.role, roleRead(found.ownerRole)),
+    totpEnabled: found.isEnrolled === 1,
+    id: found.id,
+    name: found.name
+  }
+  return identity
+})

@@ -1,0 +1,134 @@
+import { Effect } from "effect"
+import { apiTokenHash, longestTokenName, mostTokenAddresses, printApiToken, tokenLife } from "../../domain/ApiToken.ts"
+import { isId } from "../../domain/Id.ts"
+import { BadRequest, InsufficientRole, NameTaken, NoSuch } from "../../domain/OperatorError.ts"
+import type { OperatorRole } from "../../domain/OperatorRole.ts"
+import { permits, roleRead } from "../../domain/OperatorRole.ts"
+import { readUsername } from "../../domain/Username.ts"
+import { parseCidr } from "../../kernel/net/Address.ts"
+import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import * as audit from "../../store/Audit.ts"
+import * as apiTokens from "../../store/operators/ApiTokens.ts"
+import * as users from "../../store/operators/Users.ts"
+import type { Operator } from "../Operator.ts"
+import { actorFields, actorOf } from "../Operator.ts"
+import type { Identity } from "./Identity.ts"
+import { named } from "./OperatorChange.ts"
+import type { Paging } from "./Sessions.ts"
+
+/* What programs sign in with for an operator (docs/decisions/admin.md, "Tokens"). */
+
+const daySeconds = 86_400
+
+/** What a token is asked to be. */
+export interface NewToken {
+  /** Who owns it. */
+  readonly username: string
+  readonly name: string
+  readonly role: OperatorRole
+  readonly expiresInDays: number
+  /** Addresses and ranges it is taken from; from everywhere when there are none. */
+  readonly allowedAddresses: ReadonlyArray<string>
+}
+
+const nameForm = /^[^\p{Cc}\p{Surrogate}]+$/u
+
+const faultOf = ({ allowedAddresses, expiresInDays, name }: NewToken): string | undefined => {
+  if (!nameForm.test(name) || name.trim() !== name || [...name].length > longestTokenName) {
+    return `name takes 1 to ${longestTokenName} characters, none of them a control character or a space at an end.`
+  }
+  if (!Number.isInteger(expiresInDays) || expiresInDays < tokenLife.least || expiresInDays > tokenLife.most) {
+    return `A token lives ${tokenLife.least} to ${tokenLife.most} days.`
+  }
+  if (allowedAddresses.length > mostTokenAddresses) {
+    return `allowedAddresses takes at most ${mostTokenAddresses} addresses.`
+  }
+  const at = allowedAddresses.findIndex((entry) => parseCidr(entry)._tag === "None")
+  return at < 0 ? undefined : `allowedAddresses[${at}] is neither an address nor a range of addresses.`
+}
+
+/** Whether somebody may have a hand in the tokens of an operator. A token has none in any. */
+const mayManage = Effect.fnUntraced(function*(operator: Operator, username: string) {
+  if (operator.kind === "cli") return true
+  if (operator.token !== undefined) return false
+  if (operator.id === username) return true
+  const admins = yield* users.lockAdmins
+  return admins.some((admin) => admin.username === operator.id)
+})
+
+/** Makes a token for an operator; the text is in the answer and nowhere again. */
+export const create = Effect.fnUntraced(function*(operator: Operator, asked: NewToken) {
+  const fault = faultOf(asked)
+  if (fault !== undefined) return yield* new BadRequest({ detail: fault })
+  const { name, role } = asked
+  const username = readUsername(asked.username) ?? (yield* new NoSuch({ noun: "operator", id: asked.username }))
+  const entropy = yield* Entropy
+  const id = yield* entropy.uuid
+  const token = printApiToken(yield* entropy.token)
+  const now = yield* currentSeconds
+  const expiresAt = now + asked.expiresInDays * daySeconds
+  const record = yield* transaction(Effect.gen(function*() {
+    if (!(yield* mayManage(operator, username))) return yield* new InsufficientRole()
+    const owner = yield* users.lock(username)
+    if (owner === undefined) return yield* new NoSuch({ noun: "operator", id: username })
+    if (owner.status !== "active") return yield* new BadRequest({ detail: `${username} is disabled.` })
+    const most = roleRead(owner.role)
+    if (!permits(most, role)) {
+      return yield* new BadRequest({ detail: `role takes at most that of ${username}, which is ${most}.` })
+    }
+    const allowedAddresses = asked.allowedAddresses
+    const row = { id, userId: owner.id, name, role, allowedAddresses, now, expiresAt, tokenHash: apiTokenHash(token) }
+    if ((yield* apiTokens.insert(row)) === undefined) return yield* new NameTaken({ name })
+    const detail = { target: username, name, role, expires_at: rfc3339(expiresAt) }
+    yield* audit.insert({ event: "token_created", ...actorOf(operator), detail })
+    return yield* apiTokens.find(id)
+  }))
+  if (record === undefined) return yield* new NoSuch({ noun: "token", id })
+  yield* emit("admin_token_created", { ...actorFields(operator), target_username: username, name, role })
+  return { record, token }
+}, Effect.uninterruptible)
+
+/** Revokes a token, at once and for good. A second time changes nothing. Who may not see one is told there is none. */
+export const revoke = Effect.fnUntraced(function*(operator: Operator, id: string) {
+  const now = yield* currentSeconds
+  const done = yield* transaction(Effect.gen(function*() {
+    const record = isId(id) ? yield* apiTokens.find(id) : undefined
+    if (record === undefined || !(yield* mayManage(operator, record.username))) {
+      return yield* new NoSuch({ noun: "token", id })
+    }
+    const { expiresAt, name, role, username } = record
+    if ((yield* apiTokens.revoke(id, now)) === undefined) return undefined
+    const detail = { target: username, name, role, expires_at: rfc3339(expiresAt) }
+    yield* audit.insert({ event: "token_revoked", ...actorOf(operator), detail })
+    return { target_username: username, name }
+  }))
+  if (done !== undefined) yield* emit("admin_token_revoked", { ...actorFields(operator), ...done })
+}, Effect.uninterruptible)
+
+/** A token by its id. */
+export const find = Effect.fnUntraced(function*(id: string) {
+  const record = isId(id) ? yield* apiTokens.find(id) : undefined
+  return record ?? (yield* new NoSuch({ noun: "token", id }))
+})
+
+/** A page of the tokens of an operator, or of all, newest first, and how many there are. */
+export const list = Effect.fnUntraced(function*(username: string | undefined, paging: Paging) {
+  const userId = username === undefined ? undefined : (yield* named(username)).id
+  return yield* aside(
+    Effect.all({ items: apiTokens.list({ userId, ...paging }), total: apiTokens.count(userId) })
+  )
+})
+
+/** Whose tokens a request lists: one's own or, for admins, of whom they name. */
+export const ownerListed = (
+  identity: Identity,
+  asked: string | undefined
+): Effect.Effect<string, InsufficientRole> =>
+  asked === undefined || readUsername(asked) === identity.username
+    ? Effect.succeed(identity.username)
+    : permits(identity.role, "admin")
+    ? Effect.succeed(asked)
+    : new InsufficientRole()

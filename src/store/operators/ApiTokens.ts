@@ -1,0 +1,146 @@
+import { Effect, Schema } from "effect"
+import type { OperatorRole } from "../../domain/OperatorRole.ts"
+import { int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first } from "../../kernel/sql/Database.ts"
+import { perFilters } from "../../kernel/sql/Filters.ts"
+import { select, statement } from "../../kernel/sql/Statement.ts"
+import type { UserStatus } from "./Users.ts"
+
+/** What is shown of a token: everything but its hash. */
+const token = {
+  id: uuid(),
+  userId: uuid(),
+  name: text(),
+  role: text<OperatorRole>(),
+  allowedAddresses: json(Schema.Array(Schema.String)),
+  createdAt: int,
+  expiresAt: int,
+  lastUsedAt: nullable(int),
+  lastUsedIp: nullable(text()),
+  revokedAt: nullable(int)
+}
+
+const shown = { ...token, username: text() }
+const owner = { username: text(), status: text<UserStatus>(), ownerRole: nullable(text()), isEnrolled: int }
+const owned = `${select(token, "t")}, u.username AS "username"`
+
+const insertStatement = statement({
+  name: "token_insert",
+  params: {
+    id: token.id,
+    userId: token.userId,
+    name: token.name,
+    role: token.role,
+    tokenHash: text(),
+    allowedAddresses: token.allowedAddresses,
+    now: int,
+    expiresAt: int
+  },
+  row: { id: token.id },
+  sql: ({ dialect }) => {
+    const typed = (name: string, type: string) => dialect === "postgres" ? `:${name}::${type}` : `:${name}`
+    return `INSERT INTO api_tokens (id, user_id, name, role, token_hash, allowed_addresses, created_at, expires_at)
+     SELECT ${typed("id", "uuid")}, ${typed("userId", "uuid")}, ${typed("name", "text")}, ${typed("role", "text")},
+       ${typed("tokenHash", "text")}, ${typed("allowedAddresses", "text")}, ${typed("now", "bigint")},
+       ${typed("expiresAt", "bigint")}
+     WHERE NOT EXISTS (SELECT 1 FROM api_tokens
+       WHERE user_id = :userId AND name = :name AND revoked_at IS NULL AND expires_at > :now)
+     RETURNING id AS "id"`
+  }
+})
+
+const byHashStatement = statement({
+  name: "token_by_hash",
+  params: { tokenHash: text() },
+  row: { ...token, ...owner },
+  sql: () =>
+    `SELECT ${owned}, u.status AS "status", u.role AS "ownerRole",
+       CASE WHEN u.totp_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolled"
+     FROM api_tokens t JOIN admin_users u ON u.id = t.user_id WHERE t.token_hash = :tokenHash`
+})
+
+const findStatement = statement({
+  name: "token_find",
+  params: { id: token.id },
+  row: shown,
+  sql: () => `SELECT ${owned} FROM api_tokens t JOIN admin_users u ON u.id = t.user_id WHERE t.id = :id`
+})
+
+const touchStatement = statement({
+  name: "token_touch",
+  params: { id: token.id, now: int, before: int, ip: nullable(text()) },
+  row: { id: token.id },
+  sql: () =>
+    `UPDATE api_tokens SET last_used_at = :now, last_used_ip = :ip
+     WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= :before) RETURNING id AS "id"`
+})
+
+const revokeStatement = statement({
+  name: "token_revoke",
+  params: { id: token.id, now: int },
+  row: { id: token.id },
+  sql: () => `UPDATE api_tokens SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL RETURNING id AS "id"`
+})
+
+const narrowing = (used: ReadonlyArray<"userId">) => used.length === 0 ? "" : "WHERE t.user_id = :userId"
+
+const listStatement = perFilters(["userId"], (used) =>
+  statement({
+    name: "token_list",
+    params: { userId: nullable(uuid()), limit: int, offset: int },
+    row: shown,
+    sql: () =>
+      `SELECT ${owned} FROM api_tokens t JOIN admin_users u ON u.id = t.user_id ${narrowing(used)}
+       ORDER BY t.id DESC LIMIT :limit OFFSET :offset`
+  }))
+
+const countStatement = perFilters(["userId"], (used) =>
+  statement({
+    name: "token_count",
+    params: { userId: nullable(uuid()) },
+    row: { total: int },
+    sql: () => `SELECT count(*) AS "total" FROM api_tokens t ${narrowing(used)}`
+  }))
+
+/** A token as it is shown, with its owner's name. Times are epoch seconds. */
+export type ApiTokenRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+
+/**
+ * Inserts a token; `undefined` when its owner has a live one of the name. The owner's row has to be locked, or two of a name
+ * may come in at once.
+ */
+export const insert = (row: {
+  readonly id: string
+  readonly userId: string
+  readonly name: string
+  readonly role: OperatorRole
+  readonly tokenHash: string
+  readonly allowedAddresses: ReadonlyArray<string>
+  readonly now: number
+  readonly expiresAt: number
+}) => first(insertStatement, row)
+
+/** The token of a hash, with what is asked of its owner at every request. */
+export const findByHash = (tokenHash: string) => first(byHashStatement, { tokenHash })
+
+/** A token by its id. */
+export const find = (id: string) => first(findStatement, { id })
+
+/** Stamps a use, unless one was stamped after `before`. */
+export const touch = (of: {
+  readonly id: string
+  readonly now: number
+  readonly before: number
+  readonly ip: string | undefined
+}) => first(touchStatement, of)
+
+/** Revokes a token; `undefined` when it was. */
+export const revoke = (id: string, now: number) => first(revokeStatement, { id, now })
+
+/** A page of tokens, of one operator or of all, newest first. */
+export const list = (of: { readonly userId: string | undefined; readonly limit: number; readonly offset: number }) =>
+  all(listStatement(of), of)
+
+/** How many a listing would show unpaged. */
+export const count = (userId: string | undefined) =>
+  Effect.map(first(countStatement({ userId }), { userId }), (row) => row?.total ?? 0)

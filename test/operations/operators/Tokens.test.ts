@@ -1,0 +1,277 @@
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import { printApiToken } from "../../../src/domain/ApiToken.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import * as eab from "../../../src/operations/Eab.ts"
+import type { Operator } from "../../../src/operations/Operator.ts"
+import { authenticateToken } from "../../../src/operations/operators/Bearer.ts"
+import type { Identity } from "../../../src/operations/operators/Identity.ts"
+import { operatorOf } from "../../../src/operations/operators/Identity.ts"
+import { tokenObject } from "../../../src/operations/operators/OperatorObjects.ts"
+import * as operators from "../../../src/operations/operators/Operators.ts"
+import { signIn } from "../../../src/operations/operators/SignIn.ts"
+import * as tokens from "../../../src/operations/operators/Tokens.ts"
+import { atOnce, tally } from "../../support/AtOnce.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import { config, enter, from, here, keyboard, made, password, typed, useOperators } from "../../support/Operators.ts"
+
+const { admin } = config
+const all = { limit: 50, offset: 0 }
+
+describe.each(databases)("tokens of programs on $name", (backend) => {
+  const { records, test } = useOperators(backend)
+
+  const as = (id: string): Operator => ({ kind: "admin", id, client: here.client, surface: "api" })
+  const asked = (username: string, more: Partial<tokens.NewToken> = {}): tokens.NewToken => ({
+    username,
+    name: "backup",
+    role: "viewer",
+    expiresInDays: 30,
+    allowedAddresses: [],
+    ...more
+  })
+  const mint = (username: string, more: Partial<tokens.NewToken> = {}, operator: Operator = keyboard) =>
+    tokens.create(operator, asked(username, more))
+  const use = (token: string, requester = here) => authenticateToken(admin, typed(token), requester)
+  const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
+    Effect.map(Effect.flip(self), ({ _tag }) => _tag)
+  const reasons = () =>
+    records.filter(({ event }) => event === "admin_token_refused").map(({ fields }) => fields["reason"])
+
+  test("are shown once, and are known by their hash", () =>
+    Effect.gen(function*() {
+      yield* made("olga", "operator")
+      const { record, token } = yield* mint("OLGA", { role: "operator", allowedAddresses: ["192.0.2.0/24"] })
+      assert.match(token, /^acme_svc_[A-Za-z0-9_-]{43}_[a-z2-7]{6}$/)
+      assert.deepStrictEqual(tokenObject(record), {
+        id: record.id,
+        name: "backup",
+        user: "olga",
+        role: "operator",
+        createdAt: "2027-01-15T08:00:15Z",
+        expiresAt: "2027-02-14T08:00:15Z",
+        allowedAddresses: ["192.0.2.0/24"]
+      })
+      const identity = yield* use(token)
+      assert.deepStrictEqual(identity, {
+        kind: "token",
+        userId: record.userId,
+        username: "olga",
+        role: "operator",
+        totpEnabled: false,
+        id: record.id,
+        name: "backup"
+      })
+      const told = JSON.stringify([
+        records,
+        yield* sql("SELECT * FROM audit_log"),
+        yield* sql("SELECT * FROM api_tokens")
+      ])
+      assert.notInclude(told, token)
+      assert.notInclude(told, token.slice(9, 52))
+      assert.deepStrictEqual(
+        (yield* column("SELECT detail FROM audit_log WHERE event = 'token_created'")).map((text) => JSON.parse(text)),
+        [{ target: "olga", name: "backup", role: "operator", expires_at: "2027-02-14T08:00:15Z" }]
+      )
+      assert.include(eventsOf(records), "admin_token_created")
+    }))
+
+  test("name themselves in the rows of what they do", () =>
+    Effect.gen(function*() {
+      yield* made("olga", "operator")
+      const { token } = yield* mint("olga", { role: "operator" })
+      yield* eab.create(operatorOf(yield* use(token), here), { label: "printers", profile: undefined })
+      const [row] = yield* sql("SELECT * FROM audit_log WHERE event = 'eab_created'")
+      assert.deepInclude(row, {
+        actor_kind: "admin",
+        actor_id: "olga",
+        client_ip: "192.0.2.1",
+        request_id: "request-1"
+      })
+      assert.deepInclude(JSON.parse(String(row?.detail)), { label: "printers", token: "backup" })
+    }))
+
+  test("are asked for with an end, a name and a role their owner has", () =>
+    Effect.gen(function*() {
+      yield* made("olga", "operator")
+      const odd: ReadonlyArray<Partial<tokens.NewToken>> = [
+        { name: "" },
+        { name: " backup" },
+        { name: "a\nb" },
+        { name: "a".repeat(65) },
+        { expiresInDays: 0 },
+        { expiresInDays: 367 },
+        { expiresInDays: 1.5 },
+        { allowedAddresses: ["192.0.2.0/33"] },
+        { allowedAddresses: ["example.org"] },
+        { allowedAddresses: Array.from({ length: 33 }, () => "::1") },
+        { role: "admin" }
+      ]
+      for (const more of odd) assert.strictEqual(yield* tagOf(mint("olga", more)), "BadRequest", JSON.stringify(more))
+      assert.strictEqual(yield* tagOf(mint("nobody")), "NoSuch")
+      yield* made("root", "admin")
+      yield* operators.disable(keyboard, "olga")
+      assert.strictEqual(yield* tagOf(mint("olga")), "BadRequest")
+      assert.strictEqual(yield* count("SELECT count(*) FROM api_tokens"), 0)
+    }))
+
+  test("have a name that is their owner's once, while they live; of ten at once one is made", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* made("otto")
+      assert.deepStrictEqual(tally(yield* atOnce(10, mint("olga", { expiresInDays: 1 }))), { done: 1, NameTaken: 9 })
+      yield* mint("otto")
+      const [first = ""] = (yield* tokens.list("olga", all)).items.map(({ id }) => id)
+      yield* tokens.revoke(keyboard, first)
+      yield* mint("olga", { expiresInDays: 1 })
+      yield* TestClock.adjust("86399 seconds")
+      assert.strictEqual(yield* tagOf(mint("olga")), "NameTaken")
+      yield* TestClock.adjust("1 second")
+      yield* mint("olga")
+    }))
+
+  test("are made by their owner or an admin, and by no token", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga", "operator")
+      yield* made("otto")
+      yield* mint("olga", {}, as("olga"))
+      yield* mint("olga", { name: "by an admin" }, as("root"))
+      assert.strictEqual(yield* tagOf(mint("olga", { name: "other" }, as("otto"))), "InsufficientRole")
+      assert.strictEqual(yield* tagOf(mint("root", { name: "other" }, as("olga"))), "InsufficientRole")
+      const program: Operator = { ...as("root"), token: "backup" }
+      assert.strictEqual(yield* tagOf(mint("root", { name: "other" }, program)), "InsufficientRole")
+      const [mine = ""] = (yield* tokens.list("olga", all)).items.map(({ id }) => id)
+      assert.strictEqual(yield* tagOf(tokens.revoke(program, mine)), "NoSuch")
+      assert.strictEqual(yield* tagOf(tokens.revoke(as("otto"), mine)), "NoSuch", "who may not see one hears of none")
+      yield* tokens.revoke(as("olga"), mine)
+      yield* tokens.revoke(as("olga"), mine)
+      assert.strictEqual(yield* count("SELECT count(*) FROM audit_log WHERE event = 'token_revoked'"), 1)
+      assert.include(eventsOf(records), "admin_token_revoked")
+    }))
+
+  test("do nothing once they are revoked, at their end, or of an owner who is disabled or gone", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga")
+      const one = yield* mint("olga", { name: "one" })
+      const two = yield* mint("olga", { name: "two", expiresInDays: 1 })
+      yield* tokens.revoke(keyboard, one.record.id)
+      assert.strictEqual(yield* tagOf(use(one.token)), "SessionInvalid")
+      yield* TestClock.adjust("86399 seconds")
+      yield* use(two.token)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* tagOf(use(two.token)), "SessionInvalid")
+      const three = yield* mint("olga", { name: "three" })
+      yield* operators.setPassword(config, keyboard, "olga", typed(password))
+      yield* use(three.token)
+      yield* operators.disable(keyboard, "olga")
+      assert.strictEqual(yield* tagOf(use(three.token)), "SessionInvalid")
+      yield* operators.enable(keyboard, "olga")
+      yield* use(three.token)
+      yield* operators.remove(keyboard, "olga")
+      assert.strictEqual(yield* tagOf(use(three.token)), "SessionInvalid")
+      assert.deepStrictEqual(reasons(), ["revoked", "expired", "owner_disabled", "unknown"])
+    }))
+
+  test("are taken from the addresses they name, and from no other", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { token } = yield* mint("olga", { allowedAddresses: ["192.0.2.0/25", "2001:db8::/32"] })
+      for (const ip of ["192.0.2.1", "::ffff:192.0.2.1", "2001:db8:5::1"]) yield* use(token, from(ip))
+      for (const ip of ["192.0.2.129", "2001:db9::1", "nowhere"]) {
+        assert.strictEqual(yield* tagOf(use(token, from(ip))), "SessionInvalid", ip)
+      }
+      const { ip: _, ...unknown } = here.client
+      assert.strictEqual(yield* tagOf(use(token, { ...here, client: unknown })), "SessionInvalid")
+      assert.deepStrictEqual([...new Set(reasons())], ["address"])
+    }))
+
+  test("have the lower of their role and what their owner's is today", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga", "admin")
+      const strong = yield* mint("olga", { name: "strong", role: "admin" })
+      const weak = yield* mint("olga", { name: "weak", role: "viewer" })
+      const roles = Effect.map(Effect.all([use(strong.token), use(weak.token)]), (both) => both.map(({ role }) => role))
+      assert.deepStrictEqual(yield* roles, ["admin", "viewer"])
+      yield* operators.setRole(keyboard, "olga", "operator")
+      assert.deepStrictEqual(yield* roles, ["operator", "viewer"])
+      yield* sql("UPDATE admin_users SET role = 'auditor' WHERE username = 'olga'")
+      assert.deepStrictEqual(yield* roles, ["viewer", "viewer"])
+    }))
+
+  test("that are mistyped are refused by their checksum: nothing is asked of the database", () =>
+    Effect.gen(function*() {
+      const blind = {
+        ...yield* Database,
+        single: () => Effect.dieMessage("asked"),
+        transact: () => Effect.dieMessage("asked")
+      }
+      const whole = printApiToken("A".repeat(43))
+      const odd = ["", "acme_svc_", whole.slice(0, -1), `${whole}a`, `${whole.slice(0, -1)}!`, whole.toUpperCase()]
+      const typo = whole.replace("AAAA", "AABA")
+      for (const text of [...odd, typo]) {
+        assert.strictEqual(yield* tagOf(Effect.provideService(use(text), Database, blind)), "SessionInvalid")
+      }
+      assert.deepStrictEqual([...new Set(reasons())], ["malformed"])
+      assert.strictEqual(yield* tagOf(use(whole)), "SessionInvalid")
+      assert.include(reasons(), "unknown")
+    }))
+
+  test("that fail count as sign-ins of their address, and one that is right passes all the same", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { token } = yield* mint("olga")
+      const foreign = printApiToken("B".repeat(43))
+      const tags = yield* atOnce(20, use(foreign))
+      assert.deepStrictEqual(tally(tags), { SessionInvalid: 5, RateLimited: 15 })
+      yield* use(token)
+      assert.strictEqual(
+        yield* tagOf(signIn(admin, { username: "olga", password: typed(password) }, here)),
+        "RateLimited"
+      )
+    }))
+
+  test("are stamped with their use once a minute at most", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { record, token } = yield* mint("olga")
+      const stamp = Effect.map(tokens.find(record.id), ({ lastUsedAt, lastUsedIp }) => [lastUsedAt, lastUsedIp])
+      const begin = 1_800_000_015
+      assert.deepStrictEqual(yield* stamp, [undefined, undefined])
+      yield* use(token)
+      assert.deepStrictEqual(yield* stamp, [begin, "192.0.2.1"])
+      yield* TestClock.adjust("59 seconds")
+      yield* use(token, from("192.0.2.8"))
+      assert.deepStrictEqual(yield* stamp, [begin, "192.0.2.1"])
+      yield* TestClock.adjust("1 second")
+      yield* use(token, from("192.0.2.8"))
+      assert.deepStrictEqual(yield* stamp, [begin + 60, "192.0.2.8"])
+    }))
+
+  test("are listed newest first, of one operator or of all; one's own by who is no admin", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga")
+      yield* mint("olga", { name: "one" })
+      yield* TestClock.adjust("1 second")
+      yield* mint("root", { name: "two" })
+      yield* mint("olga", { name: "three" })
+      const names = (username?: string, page = all) =>
+        Effect.map(tokens.list(username, page), ({ items, total }) => [items.map(({ name }) => name), total])
+      assert.deepStrictEqual(yield* names(), [["three", "two", "one"], 3])
+      assert.deepStrictEqual(yield* names("OLGA", { limit: 1, offset: 1 }), [["one"], 2])
+      assert.strictEqual(yield* tagOf(tokens.list("nobody", all)), "NoSuch")
+      assert.strictEqual(yield* tagOf(tokens.find("nothing")), "NoSuch")
+      const { identity: olga } = yield* enter("olga")
+      const { identity: root } = yield* enter("root")
+      const owner = (identity: Identity, user?: string) => tokens.ownerListed(identity, user)
+      assert.deepStrictEqual(
+        [yield* owner(olga), yield* owner(olga, "Olga"), yield* owner(root), yield* owner(root, "olga")],
+        ["olga", "olga", "root", "olga"]
+      )
+      assert.strictEqual(yield* tagOf(owner(olga, "root")), "InsufficientRole")
+    }))
+})
