@@ -30,6 +30,7 @@ const commands = {
   health: async () => (await import("./commands/Health.ts")).healthCommand,
   transfer: async () => (await import("./commands/Transfer.ts")).transferCommand,
   eab: async () => (await import("./commands/Eab.ts")).eabCommand,
+  admin: async () => (await import("./commands/Admin.ts")).adminCommand,
   order: async () => (await import("./commands/Order.ts")).orderCommand,
   crl: async () => (await import("./commands/Crl.ts")).crlCommand,
   jobs: async () => (await import("./commands/Jobs.ts")).jobsCommand,

@@ -40,6 +40,8 @@ export class Host extends Context.Tag("acme/app/Host")<
       readonly isTerminal: boolean
       /** The next line, without its end. */
       readonly readLine: Effect.Effect<string>
+      /** The next line as it is typed at a terminal that does not show it. */
+      readonly readHidden: Effect.Effect<string>
     }
   }
 >() {}

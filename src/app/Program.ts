@@ -60,10 +60,37 @@ const readLine = Effect.async<string>((resume) => {
   lines.once("close", () => resume(Effect.succeed("")))
 })
 
+const [endOfInput, interrupt, erase, backspace] = ["\u0004", "\u0003", "\u007f", "\b"]
+
+/** A terminal in raw mode shows nothing of what is typed, and does nothing by itself about keys that erase or interrupt. */
+const readHidden = Effect.async<string>((resume) => {
+  const { stderr, stdin } = process
+  let typed: ReadonlyArray<string> = []
+  const end = (): void => {
+    stdin.off("data", read).setRawMode(false).pause()
+    stderr.write("\n")
+  }
+  const read = (chunk: string): void => {
+    for (const key of chunk) {
+      if (key === "\r" || key === "\n" || key === endOfInput) {
+        end()
+        return resume(Effect.succeed(typed.join("")))
+      }
+      if (key === interrupt) {
+        end()
+        return void process.kill(process.pid, "SIGINT")
+      }
+      typed = key === erase || key === backspace ? typed.slice(0, -1) : [...typed, key]
+    }
+  }
+  stdin.setEncoding("utf8").setRawMode(true).on("data", read).resume()
+  return Effect.sync(end)
+})
+
 /** This process. */
 const host = (version: string, migrations: string): Layer.Layer<Host> =>
   Layer.sync(Host, () => ({
-    stdin: { isTerminal: process.stdin.isTTY === true, readLine },
+    stdin: { isTerminal: process.stdin.isTTY === true, readLine, readHidden },
     stdout: output(process.stdout),
     stderr: output(process.stderr),
     env: process.env,

@@ -17,7 +17,7 @@ import { useStore } from "./UseTests.ts"
 /* Operators over a database of a test's own, with hashes that cost next to nothing and are counted. */
 
 /** When tests of operators begin, in epoch seconds: in the middle of a step of thirty. */
-const startsAt = 1_800_000_015
+export const startsAt = 1_800_000_015
 
 /** A configuration with what tests of operators count on. */
 export const config = configOf()

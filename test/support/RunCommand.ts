@@ -24,6 +24,8 @@ export interface Around {
   readonly typed?: string
   /** How wide the terminal is that both streams go to; without it they go to a program. */
   readonly columns?: number
+  /** What is typed where it is not shown, line after line. */
+  readonly hidden?: ReadonlyArray<string>
   readonly process?: Partial<Process>
   /** Is given what is written to standard output, as it is. */
   readonly heard?: (text: string) => void
@@ -37,7 +39,12 @@ export interface Place {
 }
 
 /** The host, whose streams are kept. */
-export const hostOf = (directory: string, said: { out: string; err: string }, around: Around): Host["Type"] => ({
+export const hostOf = (
+  directory: string,
+  said: { out: string; err: string },
+  around: Around,
+  hidden = [...around.hidden ?? []]
+): Host["Type"] => ({
   cwd: directory,
   env: {
     ACME_SVC_DATABASE__URL: `sqlite://${directory}/acme.db`,
@@ -45,7 +52,11 @@ export const hostOf = (directory: string, said: { out: string; err: string }, ar
     USER: "tester",
     ...around.env
   },
-  stdin: { isTerminal: around.typed !== undefined, readLine: Effect.succeed(around.typed ?? "") },
+  stdin: {
+    isTerminal: around.typed !== undefined || around.hidden !== undefined,
+    readLine: Effect.succeed(around.typed ?? ""),
+    readHidden: Effect.sync(() => hidden.shift() ?? "")
+  },
   stdout: {
     isTerminal: around.columns !== undefined,
     columns: around.columns,

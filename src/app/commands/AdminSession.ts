@@ -1,0 +1,78 @@
+import { Command, Options } from "@effect/cli"
+import { Console, Effect } from "effect"
+import { sessionObject } from "../../operations/operators/OperatorObjects.ts"
+import * as sessions from "../../operations/operators/OperatorSessions.ts"
+import type { Page } from "../../surfaces/cli/Detail.ts"
+import { renderTable } from "../../surfaces/cli/TextTable.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption, optionalText, pageOptions } from "./Flags.ts"
+import { userOption, withOperators } from "./Operators.ts"
+import { print } from "./Print.ts"
+
+const list = Command.withDescription(
+  Command.make(
+    "list",
+    { user: userOption, ...pageOptions, json: jsonOption },
+    ({ json, limit, offset, user }) =>
+      withOperators(Effect.gen(function*() {
+        const { admin } = (yield* Settings.loaded).config
+        const paging = { limit, offset }
+        const { items, total } = user === undefined
+          ? yield* sessions.everySession(admin, paging)
+          : yield* sessions.sessionsOf(admin, user, paging)
+        const page: Page<ReturnType<typeof sessionObject>> = {
+          items: items.map((session) => sessionObject(user === undefined ? session : { ...session, username: user })),
+          total,
+          ...paging
+        }
+        yield* print(json, page, () =>
+          renderTable(
+            ["id", "user", "state", "began", "last used", "ends", "address"],
+            page.items.map(({ createdAt, createdIp = "", expiresAt, id, lastSeenAt, state, username = "" }) => [
+              id,
+              username,
+              state,
+              createdAt,
+              lastSeenAt,
+              expiresAt,
+              createdIp
+            ]),
+            total
+          ))
+      }))
+  ),
+  "List live sessions, newest first. Example: acme-svc admin session list --user olga. Exit codes: 0, 1, 3."
+)
+
+const oneForm = new CommandFailed({
+  code: 2,
+  message: "Say --user NAME, --user NAME with --session ID, or --all; exactly one of these."
+})
+
+const revoke = Command.withDescription(
+  Command.make("revoke", {
+    user: userOption,
+    session: optionalText("session", "This one of the operator's, by its id."),
+    all: Options.boolean("all").pipe(Options.withDescription("Of every operator."))
+  }, ({ all, session, user }) => {
+    if (all ? user !== undefined || session !== undefined : user === undefined) return oneForm
+    return withOperators(Effect.gen(function*() {
+      const operator = yield* Operator
+      if (user === undefined) yield* Confirmation.ask("End the sessions of every operator?")
+      const ended = user === undefined
+        ? yield* sessions.revokeEverySession(operator)
+        : yield* sessions.revokeSessions(operator, user, session)
+      yield* Console.log(`${ended} session(s) ended.`)
+    }))
+  }),
+  "End sessions; tokens are none. Example: acme-svc admin session revoke --user olga. Exit codes: 0, 1, 2, 3."
+)
+
+/** `admin session`: who is signed in. */
+export const sessionCommand = Command.withDescription(
+  Command.make("session").pipe(Command.withSubcommands([list, revoke])),
+  "Sessions of operators."
+)

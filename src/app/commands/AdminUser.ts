@@ -1,0 +1,161 @@
+import { Args, Command } from "@effect/cli"
+import { Console, Effect } from "effect"
+import { operatorRoles } from "../../domain/OperatorRole.ts"
+import { operatorDetailObject, operatorObject } from "../../operations/operators/OperatorObjects.ts"
+import * as operators from "../../operations/operators/Operators.ts"
+import type { Page } from "../../surfaces/cli/Detail.ts"
+import { renderDetail } from "../../surfaces/cli/Detail.ts"
+import { renderTable } from "../../surfaces/cli/TextTable.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { Settings } from "../Settings.ts"
+import { totpCommand } from "./AdminTotp.ts"
+import { jsonOption, optionalText, pageOptions, wordOf } from "./Flags.ts"
+import { nameArgument, newPassword, passwordOption, roleOption, withOperators } from "./Operators.ts"
+import { print } from "./Print.ts"
+
+const statuses = ["active", "disabled"] as const
+const contactOption = optionalText("contact", "Mail address for what concerns the operator.")
+
+const create = Command.withDescription(
+  Command.make("create", {
+    name: nameArgument,
+    file: passwordOption,
+    role: roleOption("The first operator is an admin, others are viewers unless this says otherwise."),
+    contact: contactOption
+  }, ({ contact, file, name, role }) =>
+    withOperators(Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const wanted = yield* wordOf("role", operatorRoles, role)
+      const password = yield* newPassword(file)
+      const operator = { username: name, password, role: wanted, contact }
+      const made = yield* operators.create(config, yield* Operator, operator)
+      yield* Console.log(`Operator ${made.username} was made, with the role ${made.role}.`)
+    }))),
+  "Make an operator. Example: acme-svc admin user create olga --role operator. Exit codes: 0, 1, 2, 3."
+)
+
+const list = Command.withDescription(
+  Command.make("list", {
+    role: roleOption("Of this role."),
+    status: optionalText("status", `${statuses.join(" or ")}.`),
+    ...pageOptions,
+    json: jsonOption
+  }, ({ json, limit, offset, role, status }) =>
+    withOperators(Effect.gen(function*() {
+      const filters = {
+        role: yield* wordOf("role", operatorRoles, role),
+        status: yield* wordOf("status", statuses, status)
+      }
+      const { items, total } = yield* operators.list(filters, { limit, offset })
+      const page: Page<ReturnType<typeof operatorObject>> = { items: items.map(operatorObject), total, limit, offset }
+      yield* print(json, page, () =>
+        renderTable(
+          ["name", "role", "status", "second factor", "last sign-in", "contact"],
+          page.items.map(({ contact = "", lastLoginAt = "never", role, status, totpEnabled, username }) => [
+            username,
+            role,
+            status,
+            totpEnabled ? "yes" : "no",
+            lastLoginAt,
+            contact
+          ]),
+          total
+        ))
+    }))),
+  "List operators by name. Example: acme-svc admin user list --role admin. Exit codes: 0, 1, 3."
+)
+
+const show = Command.withDescription(
+  Command.make(
+    "show",
+    { name: nameArgument, json: jsonOption },
+    ({ json, name }) =>
+      withOperators(Effect.gen(function*() {
+        const { config } = yield* Settings.loaded
+        const object = operatorDetailObject(yield* operators.show(config.admin, name))
+        yield* print(json, object, () => renderDetail(object))
+      }))
+  ),
+  "Show an operator. Example: acme-svc admin user show olga. Exit codes: 0, 1, 3."
+)
+
+const passwd = Command.withDescription(
+  Command.make(
+    "passwd",
+    { name: nameArgument, file: passwordOption },
+    ({ file, name }) =>
+      withOperators(Effect.gen(function*() {
+        const { config } = yield* Settings.loaded
+        const password = yield* newPassword(file)
+        const ended = yield* operators.setPassword(config, yield* Operator, name, password)
+        yield* Console.log(`The password was changed, and ${ended} session(s) ended.`)
+      }))
+  ),
+  "Set an operator's password; their sessions end. Example: acme-svc admin user passwd olga. Exit codes: 0, 1, 3."
+)
+
+const role = Command.withDescription(
+  Command.make("role", {
+    name: nameArgument,
+    role: Args.choice(operatorRoles.map((one) => [one, one] as const), { name: "role" }).pipe(
+      Args.withDescription("The new role.")
+    )
+  }, ({ name, role }) =>
+    withOperators(Effect.gen(function*() {
+      yield* operators.setRole(yield* Operator, name, role)
+      yield* Console.log(`The role is ${role}.`)
+    }))),
+  "Change an operator's role; their sessions end. Example: acme-svc admin user role olga viewer. Exit codes: 0, 1, 2, 3."
+)
+
+const contact = Command.withDescription(
+  Command.make(
+    "contact",
+    { name: nameArgument, contact: contactOption },
+    ({ contact, name }) =>
+      withOperators(Effect.gen(function*() {
+        yield* operators.setContact(yield* Operator, name, contact)
+        yield* Console.log(contact === undefined ? "There is no contact now." : `The contact is ${contact}.`)
+      }))
+  ),
+  "Change an operator's contact; without one it is cleared. Example: acme-svc admin user contact olga --contact olga@example.org. Exit codes: 0, 1, 3."
+)
+
+const disable = Command.withDescription(
+  Command.make("disable", { name: nameArgument }, ({ name }) =>
+    withOperators(Effect.gen(function*() {
+      yield* operators.disable(yield* Operator, name)
+      yield* Console.log("The operator is disabled; sessions have ended, and tokens do nothing.")
+    }))),
+  "Keep an operator from signing in. Example: acme-svc admin user disable olga. Exit codes: 0, 1, 3."
+)
+
+const enable = Command.withDescription(
+  Command.make("enable", { name: nameArgument }, ({ name }) =>
+    withOperators(Effect.gen(function*() {
+      yield* operators.enable(yield* Operator, name)
+      yield* Console.log("The operator is active.")
+    }))),
+  "Let a disabled operator sign in again. Example: acme-svc admin user enable olga. Exit codes: 0, 1, 3."
+)
+
+const remove = Command.withDescription(
+  Command.make("delete", { name: nameArgument }, ({ name }) =>
+    withOperators(Effect.gen(function*() {
+      const operator = yield* Operator
+      const username = yield* operators.previewRemoval(operator, name)
+      yield* Confirmation.ask(`Delete operator ${username} with all sessions and tokens?`)
+      yield* operators.remove(operator, username)
+      yield* Console.log(`Operator ${username} was deleted.`)
+    }))),
+  "Delete an operator; what they did stays in the audit trail. Example: acme-svc admin user delete olga. Exit codes: 0, 1, 2, 3."
+)
+
+/** `admin user`: who may sign in. */
+export const userCommand = Command.withDescription(
+  Command.make("user").pipe(
+    Command.withSubcommands([create, list, show, passwd, role, contact, disable, enable, remove, totpCommand])
+  ),
+  "Operators."
+)
