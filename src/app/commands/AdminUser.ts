@@ -10,7 +10,7 @@ import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { Settings } from "../Settings.ts"
 import { totpCommand } from "./AdminTotp.ts"
-import { jsonOption, optionalText, pageOptions, wordOf } from "./Flags.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions, wordOf } from "./Flags.ts"
 import { nameArgument, newPassword, passwordOption, roleOption, withOperators } from "./Operators.ts"
 import { print } from "./Print.ts"
 
@@ -38,7 +38,7 @@ const create = Command.withDescription(
 const list = Command.withDescription(
   Command.make("list", {
     role: roleOption("Of this role."),
-    status: optionalText("status", `${statuses.join(" or ")}.`),
+    status: optionalWord("status", statuses),
     ...pageOptions,
     json: jsonOption
   }, ({ json, limit, offset, role, status }) =>

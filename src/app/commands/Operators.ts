@@ -7,6 +7,7 @@ import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
 import { CommandFailed } from "../CommandFailed.ts"
+import { fromHere } from "../Here.ts"
 import { Host } from "../Host.ts"
 import { withRecords } from "../Records.ts"
 import { optionalText } from "./Flags.ts"
@@ -40,7 +41,7 @@ const longestFile = 4096
 
 const ofFile = Effect.fnUntraced(function*(path: string) {
   const { permissive, text } = yield* Effect.mapError(
-    readTextFile(path, longestFile),
+    Effect.flatMap(fromHere(path), (file) => readTextFile(file, longestFile)),
     (error) => new CommandFailed({ code: 3, message: `--password-file: ${error.path} cannot be used: ${said(error)}.` })
   )
   if (permissive) yield* Console.error(`Warning: others may read ${path}.`)
