@@ -1,4 +1,5 @@
 import { Effect, Layer } from "effect"
+import type { OperatorError } from "../domain/OperatorError.ts"
 import { Queue } from "../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { Database } from "../kernel/sql/Database.ts"
@@ -6,7 +7,7 @@ import * as Migrations from "../kernel/sql/Migrations.ts"
 import type { EventLog } from "../kernel/telemetry/EventLog.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import type { Globals } from "../surfaces/cli/Globals.ts"
-import { CommandFailed } from "./CommandFailed.ts"
+import { CommandFailed, refusedFor } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
 import * as Logging from "./Logging.ts"
 import { database } from "./OpenDatabase.ts"
@@ -42,8 +43,14 @@ const layer: Layer.Layer<Database | Entropy | Queue | EventLog, CommandFailed, S
 )
 
 /** Runs over the configured database, whose schema must be current; what it does not answer is a failure of the host. */
-export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | StorageFailed, R>) =>
+export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>) =>
   program.pipe(
-    Effect.catchTag("StorageFailed", ({ message }) => new CommandFailed({ code: 1, message })),
+    Effect.mapError((error) =>
+      error._tag === "CommandFailed"
+        ? error
+        : error._tag === "StorageFailed"
+        ? new CommandFailed({ code: 1, message: error.message })
+        : refusedFor(error)
+    ),
     Effect.provide(layer)
   )

@@ -9,6 +9,7 @@ import { Data } from "effect"
 export type Noun =
   | "account"
   | "order"
+  | "certificate of order"
   | "job"
   | "credential"
   | "audit row"
@@ -108,6 +109,9 @@ export class OrderNotIssued extends Data.TaggedError("OrderNotIssued")<{ readonl
 /** The certificate is revoked already. */
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 
+/** No worker has met the CA that signed the certificate, so no revocation list would name it. */
+export class IssuerUnknown extends Data.TaggedError("IssuerUnknown") {}
+
 /** The job runs, or has ended. */
 export class JobNotCancellable extends Data.TaggedError("JobNotCancellable")<{
   readonly id: string
@@ -181,6 +185,7 @@ export type OperatorError =
   | ProfileNotMounted
   | OrderNotIssued
   | AlreadyRevoked
+  | IssuerUnknown
   | JobNotCancellable
   | JobNotRunnable
   | LastAdmin

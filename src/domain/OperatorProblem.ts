@@ -81,10 +81,17 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
   ProfileNotMounted: {
     status: 409,
     code: "profile_not_mounted",
-    message: ({ profile }) => `Profile ${profile} is not served, so nothing of it can be revoked.`
+    message: ({ profile }) =>
+      `Profile ${profile} is not in the configuration, or not enabled, so nothing of it can be revoked.`
   },
   OrderNotIssued: { status: 409, code: "order_not_issued", message: ({ id }) => `Order ${id} has no certificate.` },
   AlreadyRevoked: { status: 409, code: "already_revoked", message: "The certificate is revoked already." },
+  IssuerUnknown: {
+    status: 409,
+    code: "issuer_unknown",
+    message:
+      "No worker has met the CA that signed this certificate yet, so no list would name it; start one with its profile."
+  },
   JobNotCancellable: {
     status: 409,
     code: "job_not_cancellable",

@@ -1,7 +1,8 @@
-import { Data, Effect } from "effect"
+import { Effect } from "effect"
 import type { AccountsMode } from "../domain/Audit.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { isId } from "../domain/Id.ts"
+import { LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
 import { aside, transaction } from "../kernel/sql/Database.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import { Entropy } from "../pki/Entropy.ts"
@@ -10,12 +11,6 @@ import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
 import type { Operator } from "./Operator.ts"
 import { actorOf } from "./Operator.ts"
-
-/** No credential has this kid. */
-export class NoSuchCredential extends Data.TaggedError("NoSuchCredential")<{ readonly kid: string }> {}
-
-/** Accounts that would be deleted hold certificates in use. */
-export class LiveCertificates extends Data.TaggedError("LiveCertificates")<{ readonly count: number }> {}
 
 const scopeOf = (
   { label, profile }: { readonly label?: string | undefined; readonly profile?: string | undefined }
@@ -49,7 +44,7 @@ export const create = Effect.fnUntraced(function*(
 /** One credential; never with its secret. */
 export const find = Effect.fnUntraced(function*(kid: string) {
   const credential = isId(kid) ? yield* eabKeys.find(kid) : undefined
-  return credential ?? (yield* new NoSuchCredential({ kid }))
+  return credential ?? (yield* new NoSuch({ noun: "credential", id: kid }))
 })
 
 /** A page of credentials, newest first, and how many there are. */
@@ -144,7 +139,7 @@ export const remove = Effect.fnUntraced(function*(operator: Operator, kid: strin
     const deactivated = mode === "deactivate" ? yield* eabKeys.deactivateAccounts(accounts) : []
     if (mode === "delete") yield* eabKeys.deleteAccounts(accounts)
     const credential = yield* eabKeys.remove(kid)
-    const done = { credential: credential ?? (yield* new NoSuchCredential({ kid })), bound, deactivated }
+    const done = { credential: credential ?? (yield* new NoSuch({ noun: "credential", id: kid })), bound, deactivated }
     return yield* told(operator, kid, mode, done)
   }))
 }, Effect.uninterruptible)

@@ -1,8 +1,8 @@
 import { Data, Effect } from "effect"
 import { isId } from "../domain/Id.ts"
 import { Cancelled } from "../domain/JobFailure.ts"
+import { JobNotCancellable, JobNotRunnable, NoSuch } from "../domain/OperatorError.ts"
 import { JobId } from "../kernel/queue/Job.ts"
-import type { JobStatus } from "../kernel/queue/Job.ts"
 import type { JobRecord } from "../kernel/queue/JobRecords.ts"
 import * as jobRecords from "../kernel/queue/JobRecords.ts"
 import { decodePayload } from "../kernel/queue/Queue.ts"
@@ -19,22 +19,10 @@ import * as issuance from "./order/Issuance.ts"
 import * as relaying from "./order/Relaying.ts"
 import * as signerRevocation from "./revocation/SignerRevocation.ts"
 
-/** No job has this id. */
-export class NoSuchJob extends Data.TaggedError("NoSuchJob")<{ readonly id: string }> {}
-
-/** A job in this status is not cancelled: it runs, or has ended already. */
-export class NotCancellable extends Data.TaggedError("NotCancellable")<{
-  readonly id: string
-  readonly status: JobStatus
-}> {}
-
-/** A job in this status does not run again, or another one lives in its place. */
-export class NotRunnable extends Data.TaggedError("NotRunnable")<{ readonly id: string; readonly status: JobStatus }> {}
-
 /** One job. */
 export const find = Effect.fnUntraced(function*(id: string) {
   const job = isId(id) ? yield* jobRecords.find(JobId(id)) : undefined
-  return job ?? (yield* new NoSuchJob({ id }))
+  return job ?? (yield* new NoSuch({ noun: "job", id }))
 })
 
 /** A page of jobs, newest first, and how many match. */
@@ -80,7 +68,9 @@ const tries = 5
 export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string) {
   for (let left = tries;; left--) {
     const job = yield* find(id)
-    if (job.status !== "ready" && job.status !== "failed") return yield* new NotCancellable({ id, status: job.status })
+    if (job.status !== "ready" && job.status !== "failed") {
+      return yield* new JobNotCancellable({ id, status: job.status })
+    }
     const now = yield* currentSeconds
     // The job comes last, as everywhere; taken up meanwhile, it undoes what was written before it.
     const cancelled = yield* transaction(Effect.gen(function*() {
@@ -93,7 +83,7 @@ export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string
       yield* changed("job_cancelled", operator, job)
     })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
     if (cancelled) return yield* find(id)
-    if (left === 0) return yield* new NotCancellable({ id, status: "running" })
+    if (left === 0) return yield* new JobNotCancellable({ id, status: "running" })
   }
 })
 
@@ -110,7 +100,7 @@ export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string
     ? jobRecords.onceMore(job.id, now)
     : Effect.succeed(undefined)
   const moved = yield* audit.changing(move, changed("job_advanced", operator, job))
-  if (moved === undefined) return yield* new NotRunnable({ id, status: (yield* find(id)).status })
+  if (moved === undefined) return yield* new JobNotRunnable({ id, status: (yield* find(id)).status })
   return yield* find(id)
 })
 

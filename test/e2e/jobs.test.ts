@@ -80,8 +80,11 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.strictEqual((await session.order(order.url)).status, "pending")
     assert.include(await ends(0, "jobs", "cancel", job.id, "--yes"), "Cancelled the challenge_validate job")
     assert.strictEqual((await session.order(order.url)).status, "invalid")
-    assert.include(await ends(3, "jobs", "cancel", job.id, "--yes"), "is cancelled and cannot be cancelled")
-    assert.include(await ends(3, "jobs", "run-now", job.id), "is cancelled and cannot be run")
+    assert.include(
+      await ends(3, "jobs", "cancel", job.id, "--yes"),
+      "is cancelled; only a job that is ready or failed can be cancelled"
+    )
+    assert.include(await ends(3, "jobs", "run-now", job.id), "is cancelled and cannot run now")
   })
 
   it("run-now says that it is due, which a worker then finds", async () => {

@@ -221,7 +221,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     const missing = await runToEnd(["upstream", "order", "show", unknown], at)
     assert.deepStrictEqual([missing.code, missing.stderr], [
       3,
-      `There is no relayed order ${unknown}; upstream order list shows those there are.\n`
+      `There is no upstream order ${unknown}.\n`
     ])
     const wrong = await runToEnd(["upstream", "order", "list", "--status", "ready"], at)
     assert.strictEqual(wrong.code, 3)

@@ -210,7 +210,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
             ]
           ) {
             const error = yield* Effect.flip(doing)
-            assert.deepInclude(error, { _tag: "NoSuchCredential", kid })
+            assert.deepInclude(error, { _tag: "NoSuch", noun: "credential", id: kid })
           }
           assert.isEmpty(yield* rowsOf)
         }))
@@ -370,7 +370,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           concurrency: "unbounded"
         })
         const tags = ends.map((end) => end._tag === "Right" ? "done" : end.left._tag)
-        assert.sameMembers(tags, ["done", "NoSuchCredential", "NoSuchCredential"])
+        assert.sameMembers(tags, ["done", "NoSuch", "NoSuch"])
         assert.strictEqual((yield* rowsOf).length, 4)
       }))
 

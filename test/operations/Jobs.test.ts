@@ -65,8 +65,8 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.deepInclude(shown, { kind: "signer_issue", dedupKey: one.orderId, status: "ready" })
       assert.deepInclude(shown.payload, { order_id: one.orderId, profile: "default" })
       assert.notProperty(shown.payload, "csr")
-      assert.strictEqual((yield* Effect.flip(jobs.find(nobody)))._tag, "NoSuchJob")
-      assert.strictEqual((yield* Effect.flip(jobs.find("x")))._tag, "NoSuchJob")
+      assert.strictEqual((yield* Effect.flip(jobs.find(nobody)))._tag, "NoSuch")
+      assert.strictEqual((yield* Effect.flip(jobs.find("x")))._tag, "NoSuch")
     }))
 
   test("a signing that is cancelled ends its order invalid, with two rows of one actor", () =>
@@ -90,7 +90,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       yield* work("signer_issue")
       assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
       const again = yield* Effect.flip(jobs.cancel(operator, job.id))
-      assert.deepInclude(again, { _tag: "NotCancellable", status: "cancelled" })
+      assert.deepInclude(again, { _tag: "JobNotCancellable", status: "cancelled" })
     }))
 
   test("a validation that is cancelled ends challenge, authorization and order invalid", () =>
@@ -135,11 +135,11 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       const other = yield* finalized("b.example")
       yield* queue.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] })
       assert.deepInclude(yield* Effect.flip(jobs.cancel(operator, other.job.id)), {
-        _tag: "NotCancellable",
+        _tag: "JobNotCancellable",
         status: "running"
       })
       assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, other.job.id)), {
-        _tag: "NotRunnable",
+        _tag: "JobNotRunnable",
         status: "running"
       })
     }))
@@ -163,7 +163,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
           )
       }
       const refused = yield* Effect.flip(Effect.provideService(jobs.cancel(operator, job.id), Database, late))
-      assert.deepInclude(refused, { _tag: "NotCancellable", status: "running" })
+      assert.deepInclude(refused, { _tag: "JobNotCancellable", status: "running" })
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["processing"])
       assert.deepStrictEqual(yield* audited, [])
     }))
@@ -183,7 +183,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       })
       yield* work("signer_issue")
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
-      assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), { _tag: "NotRunnable", status: "done" })
+      assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), { _tag: "JobNotRunnable", status: "done" })
     }))
 
   test("a failed one does not run again beside the one that lives in its place", () =>
@@ -201,7 +201,10 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
         now: madeAt,
         origin: "test"
       })
-      assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), { _tag: "NotRunnable", status: "failed" })
+      assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), {
+        _tag: "JobNotRunnable",
+        status: "failed"
+      })
     }))
 
   test("the queue is counted by kind, with the age of what is due", () =>

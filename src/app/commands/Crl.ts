@@ -1,22 +1,17 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Console, Effect, Layer } from "effect"
+import { NumberNotAbove } from "../../domain/OperatorError.ts"
 import * as crls from "../../operations/crl/CrlRecords.ts"
 import { crlObject } from "../../operations/Objects.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
-import { CommandFailed, filesFailed } from "../CommandFailed.ts"
+import { filesFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { jsonOption, numberFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
-
-const noSuchIssuer = ({ issuer }: crls.NoSuchIssuer) =>
-  new CommandFailed({
-    code: 3,
-    message: `No server has met a CA with the id ${issuer}; crl list shows those there are.`
-  })
 
 const listCommand = Command.withDescription(
   Command.make("list", { json: jsonOption }, ({ json }) =>
@@ -56,15 +51,11 @@ const raiseCommand = Command.withDescription(
     withRecords(
       Effect.gen(function*() {
         const { crlNumber } = yield* crls.find(issuer)
-        if (above <= crlNumber) return yield* new crls.NotAbove({ current: crlNumber })
+        if (above <= crlNumber) return yield* new NumberNotAbove({ current: crlNumber })
         yield* Confirmation.ask(`Raise the number of the revocation list from ${crlNumber} to ${above}, for good?`)
         const { after, before } = yield* crls.raise(yield* Operator, issuer, above)
         yield* Console.log(`Raised from ${before} to ${after}; the next list has a higher number.`)
-      }).pipe(Effect.catchTags({
-        NoSuchIssuer: noSuchIssuer,
-        NotAbove: ({ current }) =>
-          new CommandFailed({ code: 3, message: `--above must be more than ${current}, the number it has.` })
-      }))
+      })
     )),
   "After a restore: raise the number of a revocation list. Example: acme-svc crl raise ISSUER --above 41. Exit codes: 0, 1, 2, 3."
 )

@@ -15,16 +15,6 @@ import { Settings } from "../Settings.ts"
 import { jsonOption, optionalText, optionalWord, pageOptions, textFlag, wordOf } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const refused = {
-  NoSuchCredential: ({ kid }: eab.NoSuchCredential) =>
-    new CommandFailed({ code: 3, message: `There is no credential ${kid}; eab list shows those there are.` }),
-  LiveCertificates: ({ count }: eab.LiveCertificates) =>
-    new CommandFailed({
-      code: 3,
-      message: `Its accounts hold ${count} live certificate(s), so they are not deleted; revoke those first.`
-    })
-}
-
 const kidArgument = Args.text({ name: "kid" }).pipe(Args.withDescription("The credential's key identifier."))
 
 const longestLabel = 200
@@ -91,7 +81,6 @@ const one = (name: "show" | "revoke", text: string) =>
     Command.make(name, { kid: kidArgument, json: jsonOption }, ({ json, kid }) =>
       withRecords(
         (name === "show" ? eab.find(kid) : Effect.flatMap(Operator, (operator) => eab.revoke(operator, kid))).pipe(
-          Effect.catchTags({ NoSuchCredential: refused.NoSuchCredential }),
           Effect.map(credentialObject),
           Effect.flatMap((object) => print(json, object, () => renderDetail(object)))
         )
@@ -131,7 +120,7 @@ const remove = Command.withDescription(
           () =>
             `Deleted the credential; accounts: ${result.keptAccounts} kept, ${result.deactivatedAccounts} deactivated, ${result.deleted.accounts} deleted with ${result.deleted.orders} order(s).`
         )
-      }).pipe(Effect.catchTags(refused))
+      })
     )),
   "Delete a credential; its accounts are kept unless a flag says otherwise. Example: acme-svc eab delete KID --yes. Exit codes: 0, 1, 2, 3."
 )

@@ -18,17 +18,6 @@ import { print } from "./Print.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
-const refused = {
-  NoSuchJob: ({ id }: jobs.NoSuchJob) => cannot(`There is no job ${id}; jobs list shows those there are.`),
-  NotCancellable: ({ id, status }: jobs.NotCancellable) => cannot(`Job ${id} is ${status} and cannot be cancelled.`),
-  NotRunnable: ({ id, status }: jobs.NotRunnable) =>
-    cannot(
-      status === "failed"
-        ? `Job ${id} has a successor that is not done yet.`
-        : `Job ${id} is ${status} and cannot be run.`
-    )
-}
-
 const statuses: ReadonlyArray<JobStatus> = ["ready", "running", "done", "failed", "cancelled"]
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The job's id."))
 
@@ -74,7 +63,7 @@ const showCommand = Command.withDescription(
       Effect.gen(function*() {
         const job = jobObject(yield* jobs.find(id))
         yield* print(json, job, () => renderJob(job))
-      }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob }))
+      })
     )),
   "Show a job, without the CSR it may carry. Example: acme-svc jobs show ID. Exit codes: 0, 1, 3."
 )
@@ -89,7 +78,7 @@ const cancelCommand = Command.withDescription(
         yield* Confirmation.ask(`Cancel ${about}${harm}?`)
         yield* jobs.cancel(yield* Operator, id)
         yield* Console.log(`Cancelled ${about}.`)
-      }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob, NotCancellable: refused.NotCancellable }))
+      })
     )),
   "Cancel a job that waits or has failed. Example: acme-svc jobs cancel ID. Exit codes: 0, 1, 2, 3."
 )
@@ -100,7 +89,7 @@ const runNowCommand = Command.withDescription(
       Effect.gen(function*() {
         const job = yield* jobs.runNow(yield* Operator, id)
         yield* Console.log(`The ${job.kind} job about ${job.dedupKey} is due now.`)
-      }).pipe(Effect.catchTags({ NoSuchJob: refused.NoSuchJob, NotRunnable: refused.NotRunnable }))
+      })
     )),
   "Run a waiting job at once, or give a failed one another attempt. Example: acme-svc jobs run-now ID. Exit codes: 0, 1, 3."
 )

@@ -15,25 +15,6 @@ import { flag, jsonOption, numberFlag, optional } from "./Flags.ts"
 import { listCommand } from "./OrderList.ts"
 import { print } from "./Print.ts"
 
-const cannot = (message: string) => new CommandFailed({ code: 3, message })
-
-const refused = {
-  NoSuchOrder: ({ id }: orders.NoSuchOrder) => cannot(`There is no order ${id}; order list shows those there are.`),
-  NotIssued: ({ id }: orders.NotIssued) =>
-    cannot(`Order ${id} has no certificate; order show tells how far it has come.`)
-}
-
-const revocationRefused = {
-  ...refused,
-  NotServed: ({ profile }: orders.NotServed) =>
-    cannot(`Profile ${profile} is not in the configuration, or not enabled, so nothing of it can be revoked.`),
-  WasRevoked: () => cannot("The certificate is revoked already."),
-  IssuerUnknown: () =>
-    cannot(
-      "No worker has met the CA that signed this certificate yet, so no list would name it; start one with its profile."
-    )
-}
-
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
 
 const showCommand = Command.withDescription(
@@ -43,7 +24,7 @@ const showCommand = Command.withDescription(
         const { config } = yield* Settings.loaded
         const object = orderDetailObject(config, yield* orders.detail(config, id), yield* currentSeconds)
         yield* print(json, object, () => renderOrder(object))
-      }).pipe(Effect.catchTags({ NoSuchOrder: refused.NoSuchOrder }))
+      })
     )),
   "Show an order, its authorizations and jobs, and why it failed. Example: acme-svc order show ID. Exit codes: 0, 1, 3."
 )
@@ -51,7 +32,7 @@ const showCommand = Command.withDescription(
 const chainCommand = Command.withDescription(
   Command.make("chain", { id: idArgument }, ({ id }) =>
     withRecords(
-      Effect.flatMap(Effect.catchTags(orders.chain(id), refused), (pem) => Console.log(pem.trimEnd()))
+      Effect.flatMap(orders.chain(id), (pem) => Console.log(pem.trimEnd()))
     )),
   "Print the certificate chain of an order, PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
 )
@@ -90,10 +71,7 @@ const revokeCommand = Command.withDescription(
   }, (options) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
-      const { isRevoked, job } = yield* Effect.catchTags(
-        orders.revoke(config, yield* Operator, options.id, options.reason),
-        revocationRefused
-      )
+      const { isRevoked, job } = yield* orders.revoke(config, yield* Operator, options.id, options.reason)
       const say = isRevoked ? saidOf.list : saidOf.signer
       yield* Console.log(say.begun(job))
       const seconds = options.wait ?? say.usualWait

@@ -6,7 +6,6 @@ import * as upstreamOrders from "../../operations/upstream/UpstreamOrders.ts"
 import type { UpstreamStatus } from "../../store/upstream/UpstreamOrders.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
-import { CommandFailed } from "../CommandFailed.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { jsonOption, optionalText, optionalWord, pageOptions, wordOf } from "./Flags.ts"
@@ -63,11 +62,7 @@ const show = Command.withDescription(
             names: namesOf(identifiers),
             job: job === undefined ? undefined : `${job.id}, ${job.status}`
           }))
-      }).pipe(Effect.catchTag("NoSuchUpstreamOrder", ({ id }: upstreamOrders.NoSuchUpstreamOrder) =>
-        new CommandFailed({
-          code: 3,
-          message: `There is no relayed order ${id}; upstream order list shows those there are.`
-        })))
+      })
     )),
   "Show a relayed order. Example: acme-svc upstream order show ID. Exit codes: 0, 1, 3."
 )

@@ -1,4 +1,5 @@
-import { Data, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
+import { NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { aside, transaction, turn } from "../../kernel/sql/Database.ts"
@@ -11,12 +12,6 @@ import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import type { AtKeyboard } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
-
-/** No worker has met an issuer of this id. */
-export class NoSuchIssuer extends Data.TaggedError("NoSuchIssuer")<{ readonly issuer: string }> {}
-
-/** The number is not above the stored one, `current`. */
-export class NotAbove extends Data.TaggedError("NotAbove")<{ readonly current: number }> {}
 
 /** A CA with the state of its list. Times are epoch seconds. */
 export interface CrlView {
@@ -78,7 +73,7 @@ export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>)
 
 /** The stored list of one CA. */
 export const find = Effect.fnUntraced(function*(issuer: string) {
-  return (yield* crls.findHead(issuer)) ?? (yield* new NoSuchIssuer({ issuer }))
+  return (yield* crls.findHead(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
 })
 
 /**
@@ -103,7 +98,7 @@ export const raise = Effect.fnUntraced(
       })
       return true
     }))
-    if (!raised) return yield* new NotAbove({ current: (yield* find(issuer)).crlNumber })
+    if (!raised) return yield* new NumberNotAbove({ current: (yield* find(issuer)).crlNumber })
     return { issuer, before, after: above }
   },
   Effect.uninterruptible

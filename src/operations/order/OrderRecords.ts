@@ -1,9 +1,10 @@
-import { Clock, Data, Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import { AlreadyRevoked, ServerInternal } from "../../domain/AcmeError.ts"
+import { AlreadyRevoked as RevokedBefore, ServerInternal } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { explainEnd } from "../../domain/Explanation.ts"
 import { isId, OrderId } from "../../domain/Id.ts"
+import { AlreadyRevoked, IssuerUnknown, NoSuch, OrderNotIssued, ProfileNotMounted } from "../../domain/OperatorError.ts"
 import { statusShown } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { aside, turn } from "../../kernel/sql/Database.ts"
@@ -18,16 +19,6 @@ import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import type { Operator } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
 import * as revocation from "../revocation/Revocation.ts"
-import { WasRevoked } from "../revocation/Revocation.ts"
-
-/** No order has this id. */
-export class NoSuchOrder extends Data.TaggedError("NoSuchOrder")<{ readonly id: string }> {}
-
-/** The order has no certificate. */
-export class NotIssued extends Data.TaggedError("NotIssued")<{ readonly id: string }> {}
-
-/** The order's profile is not served, so nothing here may revoke for it. */
-export class NotServed extends Data.TaggedError("NotServed")<{ readonly profile: string }> {}
 
 /** Lifetime of an order: its profile's, or the process-wide one once the profile is gone. */
 export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
@@ -36,7 +27,7 @@ export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles
 /** An order by its id alone. */
 const find = Effect.fnUntraced(function*(id: string) {
   const order = isId(id) ? yield* orderSearch.findRecord(OrderId(id)) : undefined
-  return order ?? (yield* new NoSuchOrder({ id }))
+  return order ?? (yield* new NoSuch({ noun: "order", id }))
 })
 
 const everyJob = { limit: 1000, offset: 0 }
@@ -114,7 +105,7 @@ export const list = (
 /** The PEM chain of an order, leaf first. */
 export const chain = Effect.fnUntraced(function*(id: string) {
   const { certificate } = yield* find(id)
-  return certificate ?? (yield* new NotIssued({ id }))
+  return certificate ?? (yield* new NoSuch({ noun: "certificate of order", id }))
 })
 
 /** Revokes an order's certificate for the operator, or has it revoked; answers what `revocation.revoke` does. */
@@ -127,9 +118,9 @@ export const revoke = Effect.fnUntraced(function*(
   const { accountId, certificate, certPubkey, certSerial, id: orderId, identifiers, profile, revokedAt } = yield* find(
     id
   )
-  if (certificate === undefined || certSerial === undefined) return yield* new NotIssued({ id })
+  if (certificate === undefined || certSerial === undefined) return yield* new OrderNotIssued({ id })
   const served = config.profiles.find(({ enabled, name }) => enabled && name === profile)
-  if (served === undefined) return yield* new NotServed({ profile })
+  if (served === undefined) return yield* new ProfileNotMounted({ profile })
   const actor = actorOf(operator)
   const refused = (error: AcmeError, cause: RevokeFailureCause) =>
     audit.record({
@@ -144,14 +135,16 @@ export const revoke = Effect.fnUntraced(function*(
       detail: { cause }
     })
   if (revokedAt !== undefined) {
-    yield* refused(new AlreadyRevoked(), "already_revoked")
-    return yield* new WasRevoked()
+    yield* refused(new RevokedBefore(), "already_revoked")
+    return yield* new AlreadyRevoked()
   }
   const found = { orderId, accountId, profile, identifiers, certificate, serial: certSerial, certPubkey }
   const by = { ...actor, detail: { authorized_by: "operator" } } as const
   const burning = revocation.burn(found, reason, by)
   return yield* revocation.revoke(found, served.signer.backend, reason, by, burning).pipe(
-    Effect.tapErrorTag("WasRevoked", () => refused(new AlreadyRevoked(), "already_revoked")),
-    Effect.tapErrorTag("IssuerUnknown", () => refused(new ServerInternal({}), "issuer_mismatch"))
+    Effect.catchTags({
+      WasRevoked: () => Effect.zipRight(refused(new RevokedBefore(), "already_revoked"), new AlreadyRevoked()),
+      IssuerUnknown: () => Effect.zipRight(refused(new ServerInternal({}), "issuer_mismatch"), new IssuerUnknown())
+    })
   )
 })

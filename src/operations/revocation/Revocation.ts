@@ -21,7 +21,7 @@ import * as revocations from "../../store/revocation/Revocations.ts"
 export const isAcceptedReason = (code: number): boolean => code >= 0 && code <= 10 && code !== 7
 
 /** The certificate was revoked before; by whoever came first. */
-export class WasRevoked extends Data.TaggedError("WasRevoked") {}
+class WasRevoked extends Data.TaggedError("WasRevoked") {}
 
 /** No worker has met the CA that signed the certificate, so no list would ever name it. */
 class IssuerUnknown extends Data.TaggedError("IssuerUnknown")<{ readonly issuer: string | undefined }> {}

@@ -1,12 +1,10 @@
-import { Data, Effect } from "effect"
+import { Effect } from "effect"
 import { isId, OrderId } from "../../domain/Id.ts"
+import { NoSuch } from "../../domain/OperatorError.ts"
 import { aside } from "../../kernel/sql/Database.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import type { UpstreamOrderFilters } from "../../store/upstream/UpstreamOrderRecords.ts"
 import * as upstreamOrderRecords from "../../store/upstream/UpstreamOrderRecords.ts"
-
-/** No relayed order has this id. */
-export class NoSuchUpstreamOrder extends Data.TaggedError("NoSuchUpstreamOrder")<{ readonly id: string }> {}
 
 /** A page of relayed orders, newest first, and how many match. */
 export const list = (
@@ -21,7 +19,7 @@ export const list = (
 /** One relayed order, with the job that has it fulfilled while the queue still knows that. */
 export const find = Effect.fnUntraced(function*(id: string) {
   const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
-  if (order === undefined) return yield* new NoSuchUpstreamOrder({ id })
+  if (order === undefined) return yield* new NoSuch({ noun: "upstream order", id })
   const filters = { kind: "signer_relay_issue", orderId: order.orderId }
   const [job] = yield* jobSearch.search(filters, { limit: 1, offset: 0 })
   return { order, job }

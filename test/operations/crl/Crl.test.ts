@@ -628,9 +628,12 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       yield* work(kind)
       assert.deepInclude(yield* stored, { crlNumber: 42, nextUpdate })
       for (const above of [42, 41, 0]) {
-        assert.deepInclude(yield* Effect.flip(admin.raise(olga, issuer, above)), { _tag: "NotAbove", current: 42 })
+        assert.deepInclude(yield* Effect.flip(admin.raise(olga, issuer, above)), {
+          _tag: "NumberNotAbove",
+          current: 42
+        })
       }
-      assert.strictEqual((yield* Effect.flip(admin.raise(olga, "unknown", 50)))._tag, "NoSuchIssuer")
+      assert.strictEqual((yield* Effect.flip(admin.raise(olga, "unknown", 50)))._tag, "NoSuch")
       const [audited] = yield* sql("SELECT event, actor_kind, actor_id, detail FROM audit_log")
       const { detail, ...who } = audited ?? {}
       assert.deepEqual(who, { event: "crl_number_raised", actor_kind: "cli", actor_id: "olga" })

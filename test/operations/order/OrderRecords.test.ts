@@ -40,7 +40,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
     Effect.gen(function*() {
       const { orderId } = yield* issueTo(yield* callerAt(profileOf(config)), ["a.example"])
       yield* revoke(orderId, 4)
-      assert.strictEqual((yield* Effect.flip(revoke(orderId, 1)))._tag, "WasRevoked")
+      assert.strictEqual((yield* Effect.flip(revoke(orderId, 1)))._tag, "AlreadyRevoked")
       assert.deepStrictEqual(yield* failures, [refusal("alreadyRevoked", "already_revoked")])
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])
     }))
@@ -57,8 +57,8 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
   test("what has no certificate cannot be revoked, and leaves nothing behind", () =>
     Effect.gen(function*() {
       const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
-      assert.strictEqual((yield* Effect.flip(revoke(id)))._tag, "NotIssued")
-      assert.strictEqual((yield* Effect.flip(revoke("no-id")))._tag, "NoSuchOrder")
+      assert.strictEqual((yield* Effect.flip(revoke(id)))._tag, "OrderNotIssued")
+      assert.strictEqual((yield* Effect.flip(revoke("no-id")))._tag, "NoSuch")
       assert.deepStrictEqual(yield* failures, [])
     }))
 

@@ -79,7 +79,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       yield* work("signer_revoke")
       assert.deepStrictEqual(asked.map(({ reason }) => reason), [1])
       assert.lengthOf(yield* rows, 1)
-      assert.strictEqual((yield* Effect.flip(revoke(orderId, 4)))._tag, "WasRevoked")
+      assert.strictEqual((yield* Effect.flip(revoke(orderId, 4)))._tag, "AlreadyRevoked")
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
     }))
 
