@@ -25,7 +25,8 @@ export const parseCertId = (text: string): CertId | undefined => {
 const AUTHORITY_KEY_IDENTIFIER = "2.5.29.35"
 const keyIdentifier = 0x80
 
-const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undefined => {
+/** The key identifier of the issuer, as a certificate names it. */
+export const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undefined => {
   const extension = extensions.find(({ oid }) => oid === AUTHORITY_KEY_IDENTIFIER)
   if (extension === undefined) return undefined
   const read = decode(extension.value, (reader) =>

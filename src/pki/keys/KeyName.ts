@@ -1,0 +1,30 @@
+import { Either } from "effect"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import { modulusOf } from "./KeyWeakness.ts"
+import { ED25519, readAlgorithm } from "./WeakKey.ts"
+
+const curves: { readonly [oid: string]: string } = {
+  "1.2.840.10045.3.1.7": "ecdsa-p256",
+  "1.3.132.0.34": "ecdsa-p384",
+  "1.3.132.0.35": "ecdsa-p521"
+}
+
+/**
+ * The name of a key for people: `ecdsa-p256`, `rsa-2048`, `ed25519`, or `unknown`. It reads the octets of the
+ * SubjectPublicKeyInfo only: to import a key costs much more, and a list shows many.
+ */
+export const keyName = (spki: Uint8Array): string => {
+  const modulus = modulusOf(spki)
+  if (modulus !== undefined) return `rsa-${modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24}`
+  const algorithm = decode(spki, (reader) => {
+    const info = reader.enter(Tag.sequence)
+    const found = readAlgorithm(info)
+    info.skip(Tag.bitString)
+    return found
+  })
+  if (Either.isLeft(algorithm)) return "unknown"
+  const { oid, parameters = new Uint8Array() } = algorithm.right
+  if (oid === ED25519) return "ed25519"
+  const curve = Either.getOrElse(decode(parameters, (reader) => reader.oid()), () => "")
+  return curves[curve] ?? "unknown"
+}
