@@ -1,3 +1,17 @@
+import type { OrderStatus } from "./Order.ts"
+
+/** Every kind of actor. */
+export const actorKinds = ["acme", "admin", "cli", "system"] as const
+
+/** Who caused a row: a client, an operator in the panel or over the API, one at the command line, or the service itself. */
+export type ActorKind = (typeof actorKinds)[number]
+
+/** Both outcomes. */
+export const auditOutcomes = ["success", "failure"] as const
+
+/** Whether what was tried was done. */
+export type AuditOutcome = (typeof auditOutcomes)[number]
+
 /** The audit vocabulary, one definition per event (docs/decisions/audit-rows.md). The event determines the outcome. */
 const vocabulary = {
   certificate_issued: { outcome: "success", actors: ["acme"] },
@@ -6,10 +20,13 @@ const vocabulary = {
   account_key_changed: { outcome: "success", actors: ["acme"] },
   account_deactivated: { outcome: "success", actors: ["acme", "admin", "cli"] },
   account_deleted: { outcome: "success", actors: ["admin", "cli"] },
+  order_deleted: { outcome: "success", actors: ["admin", "cli"] },
+  orders_purged: { outcome: "success", actors: ["cli"] },
   certificate_revoked: { outcome: "success", actors: ["acme", "admin", "cli"] },
   certificate_revoke_failed: { outcome: "failure", actors: ["acme", "admin", "cli"] },
   job_cancelled: { outcome: "success", actors: ["admin", "cli"] },
   job_advanced: { outcome: "success", actors: ["admin", "cli"] },
+  nonce_cleanup_completed: { outcome: "success", actors: ["admin", "cli"] },
   audit_pruned: { outcome: "success", actors: ["cli", "system"] },
   crl_number_raised: { outcome: "success", actors: ["cli"] },
   eab_created: { outcome: "success", actors: ["admin", "cli"] },
@@ -31,12 +48,15 @@ const vocabulary = {
   database_transferred: { outcome: "success", actors: ["cli"] }
 } as const satisfies {
   readonly [event: string]: {
-    readonly outcome: "success" | "failure"
-    readonly actors: ReadonlyArray<"acme" | "admin" | "cli" | "system">
+    readonly outcome: AuditOutcome
+    readonly actors: ReadonlyArray<ActorKind>
   }
 }
 
 export type AuditEvent = keyof typeof vocabulary
+
+/** Every event there is. */
+export const auditEvents = Object.keys(vocabulary) as ReadonlyArray<AuditEvent>
 
 /** Why an issuance failed, in one word. */
 export type IssueFailureCause =
@@ -98,11 +118,23 @@ interface Details {
   readonly account_contact_updated: { readonly contacts_before: number; readonly contacts_after: number }
   readonly account_key_changed: { readonly key_fp: string; readonly previous_key_fp: string }
   readonly account_deactivated: { readonly via: "account" | "eab_delete" }
-  readonly account_deleted: { readonly orders: number; readonly authorizations: number; readonly via: "eab_delete" }
+  readonly account_deleted: {
+    readonly orders: number
+    readonly authorizations: number
+    readonly via: "account" | "eab_delete"
+  }
   readonly certificate_revoked: { readonly authorized_by: "account" | "certificate_key" | "operator" }
   readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause; readonly error?: string }
   readonly job_cancelled: JobDetail
   readonly job_advanced: JobDetail
+  readonly order_deleted: { readonly authorizations: number; readonly status: OrderStatus }
+  readonly orders_purged: {
+    readonly cutoff: string
+    readonly profile?: string
+    readonly orders: number
+    readonly authorizations: number
+  }
+  readonly nonce_cleanup_completed: { readonly removed: number }
   readonly audit_pruned: { readonly cutoff: string; readonly removed: number }
   readonly crl_number_raised: { readonly issuer: string; readonly before: number; readonly after: number }
   readonly eab_created: EabDetail
@@ -157,7 +189,7 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
 }
 
 /** The outcome of an event, from the vocabulary above. */
-export const outcomeOf = (event: AuditEvent): "success" | "failure" => vocabulary[event].outcome
+export const outcomeOf = (event: AuditEvent): AuditOutcome => vocabulary[event].outcome
 
 const maxIdentifiers = 100
 const maxUserAgent = 256

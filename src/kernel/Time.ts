@@ -28,3 +28,9 @@ export const parseRfc3339 = (text: string): number | undefined => {
   const written = new Date(millis).getUTCFullYear()
   return Number.isNaN(millis) || written < 0 || written > 9999 ? undefined : Math.floor(millis / 1000)
 }
+
+const day = /^\d{4}-\d{2}-\d{2}$/
+
+/** Epoch seconds of an RFC 3339 time, or of a day of the calendar, which begins at midnight in UTC. */
+export const parseMoment = (text: string): number | undefined =>
+  parseRfc3339(day.test(text) ? `${text}T00:00:00Z` : text)

@@ -7,6 +7,7 @@ import { aside, transaction } from "../kernel/sql/Database.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import * as audit from "../store/Audit.ts"
+import * as deletions from "../store/Deletions.ts"
 import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
 import type { Operator } from "./Operator.ts"
@@ -67,12 +68,12 @@ export const preview = Effect.fnUntraced(function*(kid: string, mode: AccountsMo
   const credential = yield* find(kid)
   const accounts = yield* eabKeys.accountsOf(kid)
   if (mode === "delete") yield* refuseWhileLive(accounts)
-  const bound = yield* eabKeys.owned(accounts)
+  const bound = yield* deletions.owned(accounts)
   return { credential, accounts: bound.length, orders: bound.reduce((sum, { orders }) => sum + orders, 0) }
 })
 
 const refuseWhileLive = Effect.fnUntraced(function*(accounts: ReadonlyArray<AccountId>) {
-  const count = yield* eabKeys.liveCertificates(accounts, yield* currentSeconds)
+  const count = yield* deletions.liveCertificates(accounts, yield* currentSeconds)
   if (count > 0) return yield* new LiveCertificates({ count })
 })
 
@@ -83,8 +84,8 @@ const told = Effect.fnUntraced(function*(
   mode: AccountsMode,
   done: {
     readonly credential: { readonly label: string | undefined }
-    readonly bound: Effect.Effect.Success<ReturnType<typeof eabKeys.owned>>
-    readonly deactivated: Effect.Effect.Success<ReturnType<typeof eabKeys.deactivateAccounts>>
+    readonly bound: Effect.Effect.Success<ReturnType<typeof deletions.owned>>
+    readonly deactivated: Effect.Effect.Success<ReturnType<typeof deletions.deactivateAccounts>>
   }
 ) {
   const deleted = mode === "delete" ? done.bound : []
@@ -134,10 +135,11 @@ export const remove = Effect.fnUntraced(function*(operator: Operator, kid: strin
   return yield* transaction(Effect.gen(function*() {
     yield* find(kid)
     const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
+    if (mode !== "keep") yield* deletions.lockOrders(accounts)
     if (mode === "delete") yield* refuseWhileLive(accounts)
-    const bound = yield* eabKeys.owned(accounts)
-    const deactivated = mode === "deactivate" ? yield* eabKeys.deactivateAccounts(accounts) : []
-    if (mode === "delete") yield* eabKeys.deleteAccounts(accounts)
+    const bound = yield* deletions.owned(accounts)
+    const deactivated = mode === "deactivate" ? yield* deletions.deactivateAccounts(accounts) : []
+    if (mode === "delete") yield* deletions.deleteAccounts(accounts)
     const credential = yield* eabKeys.remove(kid)
     const done = { credential: credential ?? (yield* new NoSuch({ noun: "credential", id: kid })), bound, deactivated }
     return yield* told(operator, kid, mode, done)

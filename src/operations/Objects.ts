@@ -13,6 +13,7 @@ import type { ChallengeRecord } from "../store/orders/OrderDetail.ts"
 import type { OrderRecord } from "../store/orders/OrderSearch.ts"
 import type { UpstreamOrderRecord } from "../store/upstream/UpstreamOrderRecords.ts"
 import type { CrlView } from "./crl/CrlRecords.ts"
+import { member, timeMember } from "./objects/Members.ts"
 import type { Expiring } from "./order/Expiring.ts"
 import type { detail } from "./order/OrderRecords.ts"
 import { validityOf } from "./order/OrderRecords.ts"
@@ -21,10 +22,6 @@ import { validityOf } from "./order/OrderRecords.ts"
  * Records as operators see them: `--json` of the command line prints these objects (docs/decisions/command-line.md, "What
  * every command keeps to").
  */
-
-/** `{ [name]: value }`, or nothing: absent members are omitted. */
-export const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
-  value === undefined ? {} : { [name]: value } as { readonly [_ in K]?: V }
 
 /** An EAB credential; its secret is in no object but the one its creation answers. */
 export const credentialObject = ({ accounts, createdAt, kid, label, profile, status }: Credential) => ({
@@ -35,10 +32,6 @@ export const credentialObject = ({ accounts, createdAt, kid, label, profile, sta
   createdAt: rfc3339(createdAt),
   accounts
 })
-
-/** The same for a time in epoch seconds; one before the epoch is none. */
-export const timeMember = <K extends string>(name: K, at: number | undefined) =>
-  member(name, at === undefined || at < 0 ? undefined : rfc3339(at))
 
 /** An order, without its PEM. */
 export const orderObject = (config: Config, order: OrderRecord, now: number) => {

@@ -6,7 +6,8 @@ import { all, first } from "../kernel/sql/Database.ts"
 import { lockRow } from "../kernel/sql/Lock.ts"
 import { select, statement } from "../kernel/sql/Statement.ts"
 
-const account = {
+/** The columns every reading of an account has. */
+export const accountColumns = {
   id: uuid<AccountId>(),
   profile: text(),
   pubkey: bytes,
@@ -15,6 +16,7 @@ const account = {
   termsOfServiceAgreed: nullable(bool),
   lastSeenAt: nullable(int)
 }
+const account = accountColumns
 
 const byId = statement({
   name: "account_by_id",

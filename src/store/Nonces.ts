@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { int, rows, text } from "../kernel/sql/Column.ts"
-import { all, run } from "../kernel/sql/Database.ts"
+import { all, first, run } from "../kernel/sql/Database.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
 const insertBatch = statement({
@@ -51,3 +51,13 @@ export const consume = (values: ReadonlyArray<string>) =>
 /** Deletes up to `limit` nonces made before an epoch second; answers how many there were. */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepBatch, { before, limit }), (gone) => gone.length)
+
+const countStatement = statement({
+  name: "nonce_count",
+  params: {},
+  row: { count: int },
+  sql: () => `SELECT count(*) AS "count" FROM nonces`
+})
+
+/** How many nonces are stored, those that can no longer be spent included. */
+export const count = Effect.map(Effect.suspend(() => first(countStatement, {})), (row) => row?.count ?? 0)

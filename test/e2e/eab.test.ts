@@ -141,7 +141,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     assert.match(head, /^KID +LABEL +PROFILE +STATUS +CREATED +ACCOUNTS$/)
     assert.match(first, new RegExp(`^${kids[0]}  three  every    active   \\S+Z  0$`))
     assert.strictEqual(footer, "3 of 3 row(s).")
-    assert.match(await listing.refused(3, "eab", "list", "--status", "bogus"), /--status takes one of active, revoked/)
+    assert.match(await listing.refused(3, "eab", "list", "--status", "bogus"), /status takes one of active, revoked/)
     await listing.refused(2, "eab", "list", "--limit", "many")
   })
 

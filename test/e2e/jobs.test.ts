@@ -97,8 +97,8 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
       const [word = "", ...flags] = command
       assert.include(await ends(3, "jobs", word, "01234567-89ab-7def-8123-456789abcdef", ...flags), "There is no job")
     }
-    assert.include(await ends(3, "jobs", "list", "--status", "lost"), "--status takes one of")
-    assert.include(await ends(3, "jobs", "list", "--order-id", "mine"), "There is no order mine")
+    assert.include(await ends(3, "jobs", "list", "--status", "lost"), "status takes one of")
+    assert.include(await ends(3, "jobs", "list", "--order-id", "mine"), "orderId takes an id")
   })
 
   it("worker list names the processes, and says when there are none", async () => {

@@ -47,8 +47,8 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   },
   {
     bound: "one page, from the end of an index",
-    names: /^(revocation_page|order_ended_page|order_list_of_account|job_claim|job_claim_among)$/,
-    steps: /serial|created_at|account_id_id|jobs_due/
+    names: /^(revocation_page|order_ended_page|order_purge_page|order_list_of_account|job_claim|job_claim_among)$/,
+    steps: /serial|created_at|account_id_id|jobs_due|not_after>/
   },
   {
     bound: "those under way",
@@ -63,7 +63,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
   {
     bound: "rows by their ids, where PostgreSQL knows how few there are",
-    names: /^job_(claim_these|renew|move|bring_forward)$/,
+    names: /^(job_(claim_these|renew|move|bring_forward)|order_purge)$/,
     steps: /never/
   },
   { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },
@@ -71,6 +71,11 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     bound: "from the newest on, as many as the limit says",
     names: /^limit_(accounts|orders|names|pending_authorizations)$/,
     steps: /accounts_profile_created_network|orders_account_id/
+  },
+  {
+    bound: "what ended long ago, for a command",
+    names: /^order_purge_(preview|left)$/,
+    steps: /cert_not_after[<>=]/
   },
   {
     bound: "what ends soon, beside the service",
@@ -81,15 +86,15 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "beside the service",
     names:
-      /^(order_search(_count|_walk)?|job_page|job_count|upstream_order_(page|count)|eab_(list|count)|revocation_count|queue_\w+)$/
+      /^((order|account)_search(_count|_behind)?|audit_(search(_count|_behind)?|request_stretch|ends|trend)|job_page|job_count|upstream_order_(page|count)|eab_(list|count|behind)|nonce_count|revocation_count|queue_\w+)$/
   },
   {
     bound: "sessions and tokens of operators, of whom there are few, for a command or an admin",
     names: /^(session_(list|count|end)_every|token_(list|count))$/
   },
   {
-    bound: "what one credential's accounts own, for a command",
-    names: /^eab_(accounts|orders_lock|live_certificates|accounts_\w+)$/
+    bound: "what one account or those of one credential own",
+    names: /^(eab_accounts(_lock)?|account_(orders_lock|owned|live_certificates|deactivate_all|delete_all))$/
   }
 ]
 

@@ -2,6 +2,7 @@ import { Args, Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import type { AccountsMode } from "../../domain/Audit.ts"
 import * as eab from "../../operations/Eab.ts"
+import { eabFilters, eabStatuses } from "../../operations/Filters.ts"
 import { credentialObject } from "../../operations/Objects.ts"
 import type { Page } from "../../surfaces/cli/Detail.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
@@ -12,7 +13,7 @@ import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption, optionalText, optionalWord, pageOptions, textFlag, wordOf } from "./Flags.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions, textFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const kidArgument = Args.text({ name: "kid" }).pipe(Args.withDescription("The credential's key identifier."))
@@ -40,18 +41,16 @@ const create = Command.withDescription(
   "Mint a credential; its HMAC key is printed once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
 )
 
-const statuses = ["active", "revoked"] as const
-
 const list = Command.withDescription(
   Command.make("list", {
-    status: optionalWord("status", statuses),
+    status: optionalWord("status", eabStatuses),
     ...pageOptions,
     json: jsonOption
   }, ({ json, limit, offset, status }) =>
     withRecords(
       Effect.gen(function*() {
-        const word = yield* wordOf("status", statuses, status)
-        const { items, total } = yield* eab.list({ status: word, limit, offset })
+        const filters = yield* eabFilters({ status })
+        const { items, total } = yield* eab.list({ ...filters, limit, offset })
         const page: Page<ReturnType<typeof credentialObject>> = {
           items: items.map(credentialObject),
           total,

@@ -1,42 +1,33 @@
 import { Args, Command } from "@effect/cli"
 import { Console, Effect } from "effect"
-import { isId, OrderId } from "../../domain/Id.ts"
-import type { JobStatus } from "../../kernel/queue/Job.ts"
 import { jobKinds } from "../../kernel/queue/Job.ts"
 import * as workers from "../../kernel/queue/Workers.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { jobFilters, jobStatuses, wordOf } from "../../operations/Filters.ts"
 import * as jobs from "../../operations/Jobs.ts"
 import { jobObject, workerObject } from "../../operations/Objects.ts"
 import { renderJob } from "../../surfaces/cli/Job.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
-import { CommandFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
-import { jsonOption, optionalText, optionalWord, pageOptions, wordOf } from "./Flags.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const cannot = (message: string) => new CommandFailed({ code: 3, message })
-
-const statuses: ReadonlyArray<JobStatus> = ["ready", "running", "done", "failed", "cancelled"]
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The job's id."))
 
 const listCommand = Command.withDescription(
   Command.make("list", {
     kind: optionalWord("kind", jobKinds),
-    status: optionalWord("status", statuses),
+    status: optionalWord("status", jobStatuses),
     orderId: optionalText("order-id", "About this order or one of its challenges."),
     ...pageOptions,
     json: jsonOption
   }, ({ json, kind, limit, offset, orderId, status }) =>
     withRecords(
       Effect.gen(function*() {
-        if (orderId !== undefined && !isId(orderId)) return yield* cannot(`There is no order ${orderId}.`)
-        const found = yield* jobs.list({
-          kind: yield* wordOf("kind", jobKinds, kind),
-          status: yield* wordOf("status", statuses, status),
-          orderId: orderId === undefined ? undefined : OrderId(orderId)
-        }, { limit, offset })
+        yield* wordOf("kind", jobKinds, kind)
+        const found = yield* jobs.list(yield* jobFilters({ kind, status, orderId }), { limit, offset })
         const items = found.items.map(jobObject)
         yield* print(json, { items, total: found.total, limit, offset }, () =>
           renderTable(

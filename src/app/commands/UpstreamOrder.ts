@@ -1,30 +1,28 @@
 import { Args, Command } from "@effect/cli"
 import { Effect } from "effect"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { upstreamOrderFilters, upstreamStatuses } from "../../operations/Filters.ts"
 import { jobObject, upstreamOrderObject } from "../../operations/Objects.ts"
 import * as upstreamOrders from "../../operations/upstream/UpstreamOrders.ts"
-import type { UpstreamStatus } from "../../store/upstream/UpstreamOrders.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption, optionalText, optionalWord, pageOptions, wordOf } from "./Flags.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const statuses: ReadonlyArray<UpstreamStatus> = ["processing", "valid", "invalid"]
 const namesOf = (identifiers: ReadonlyArray<{ readonly value: string }>) => identifiers.map(({ value }) => value)
 
 const list = Command.withDescription(
   Command.make("list", {
     profile: optionalText("profile", "Of this profile."),
-    status: optionalWord("status", statuses, "At the upstream."),
+    status: optionalWord("status", upstreamStatuses, "At the upstream."),
     ...pageOptions,
     json: jsonOption
   }, ({ json, limit, offset, profile, status }) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
-      const filters = { profile, status: yield* wordOf("status", statuses, status) }
-      const found = yield* upstreamOrders.list(filters, { limit, offset })
+      const found = yield* upstreamOrders.list(yield* upstreamOrderFilters({ profile, status }), { limit, offset })
       const now = yield* currentSeconds
       const items = found.items.map((order) => upstreamOrderObject(config, order, now))
       yield* print(json, { items, total: found.total, limit, offset }, () =>

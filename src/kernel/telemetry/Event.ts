@@ -268,6 +268,7 @@ export const events = {
   admin_session_reaper_failed: error("error"),
   order_reaper_swept: info("profile", "rows_removed"),
   order_reaper_failed: error("error"),
+  order_purge_completed: info("rows_removed"),
   audit_reaper_swept: info("rows_removed"),
   audit_reaper_failed: error("error"),
   job_reaper_swept: debug("rows_removed"),

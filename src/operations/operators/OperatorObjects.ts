@@ -4,7 +4,7 @@ import type { ApiTokenRecord } from "../../store/operators/ApiTokens.ts"
 import type { ListedSession } from "../../store/operators/Sessions.ts"
 import { nameOf } from "../../store/operators/Sessions.ts"
 import type { ListedUser } from "../../store/operators/Users.ts"
-import { member, timeMember } from "../Objects.ts"
+import { member, timeMember } from "../objects/Members.ts"
 import type { HalfIdentity, SessionIdentity } from "./Identity.ts"
 import type { ShownOperator } from "./Operators.ts"
 

@@ -20,6 +20,13 @@ export interface Expiring {
   readonly supersededBy: { readonly order: expiring.Living; readonly via: Via } | undefined
 }
 
+/** Which certificates are listed: of one profile or every one, ending within so many days, with or without those followed. */
+export interface Wanted {
+  readonly profile?: string | undefined
+  readonly days: number
+  readonly hideSuperseded: boolean
+}
+
 const daySeconds = 86_400
 const batch = 2000
 const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }
@@ -57,6 +64,19 @@ const followed = Effect.fnUntraced(
   }
 )
 
+/** The certificates of a window, soonest first, a page at a time; each page is read with `read`. */
+const placesOf = (
+  window: expiring.Window,
+  size: number,
+  read: <A>(page: Effect.Effect<A, StorageFailed, Database>) => Effect.Effect<A, StorageFailed, Database>
+) =>
+  pages<expiring.Place, Pick<expiring.Place, "id" | "notAfter">, StorageFailed, Database>({
+    from: beforeAll,
+    size,
+    read: (after, limit) => read(expiring.places(window, after, limit)),
+    keyOf: (place) => place
+  })
+
 /** Every certificate of the window, a page at a time, with whether it was followed by another, until `use` has enough. */
 const walk = Effect.fnUntraced(function*(
   window: expiring.Window,
@@ -65,14 +85,8 @@ const walk = Effect.fnUntraced(function*(
   hasEnough: () => boolean
 ) {
   const known = new Map<string, ReadonlyArray<string>>()
-  const places = pages<expiring.Place, Pick<expiring.Place, "id" | "notAfter">, StorageFailed, Database>({
-    from: beforeAll,
-    size: batch,
-    read: (after, size) => expiring.places(window, after, size),
-    keyOf: (place) => place
-  })
   yield* Stream.runForEachWhile(
-    places,
+    placesOf(window, batch, (page) => page),
     Effect.fnUntraced(function*(page) {
       const gone = isFollowedWanted ? yield* followed(page, known) : new Set()
       page.forEach((place, number) => use(place, gone.has(number)))
@@ -117,7 +131,7 @@ const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.
  * `total` counts the window; with `hideSuperseded` the ones that were replaced are left out, and `hidden` counts them.
  */
 export const list = (
-  wanted: { readonly profile?: string | undefined; readonly days: number; readonly hideSuperseded: boolean },
+  wanted: Wanted,
   { limit, offset }: { readonly limit: number; readonly offset: number }
 ) =>
   aside(Effect.gen(function*() {
@@ -131,4 +145,19 @@ export const list = (
     }, () => !wanted.hideSuperseded && page.length >= limit)
     const items = (yield* Effect.forEach(page, (place) => shown(place, now))).flat()
     return { items, total: yield* expiring.countEnding(window), hidden }
+  }))
+
+const exportBatch = 1000
+
+/** The certificates that {@link list} lists, all of them, a page at a time; no transaction spans the pages. */
+export const every = ({ days, hideSuperseded, profile }: Wanted) =>
+  Stream.unwrap(Effect.map(currentSeconds, (now) => {
+    const known = new Map<string, ReadonlyArray<string>>()
+    const window = { profile, now, until: now + days * daySeconds }
+    return Stream.mapEffect(placesOf(window, exportBatch, aside), (page) =>
+      aside(Effect.gen(function*() {
+        const gone = hideSuperseded ? yield* followed(page, known) : new Set<number>()
+        const left = page.filter((_, number) => !gone.has(number))
+        return (yield* Effect.forEach(left, (place) => shown(place, now))).flat()
+      })))
   }))

@@ -71,7 +71,7 @@ const searchContaining = Effect.fnUntraced(function*(
   const items: Array<OrderRecord> = []
   let [before, names, total] = [afterAll, 0, 0]
   for (;;) {
-    const batch = yield* orderSearch.walk(filters, { ...before, limit: walkBatch })
+    const batch = yield* orderSearch.behind(filters, { ...before, limit: walkBatch })
     for (const order of batch) {
       names += order.identifiers.length
       if (!order.identifiers.some(({ value }) => value.includes(part))) continue
@@ -102,11 +102,14 @@ export const list = (
     return { items, total: yield* orderSearch.countMatches(indexed), truncated: false }
   }))
 
-/** The PEM chain of an order, leaf first. */
-export const chain = Effect.fnUntraced(function*(id: string) {
-  const { certificate } = yield* find(id)
-  return certificate ?? (yield* new NoSuch({ noun: "certificate of order", id }))
+/** An order that has a certificate. */
+export const issuedOrder = Effect.fnUntraced(function*(id: string) {
+  const { certificate, ...order } = yield* find(id)
+  return certificate === undefined ? yield* new NoSuch({ noun: "certificate of order", id }) : { ...order, certificate }
 })
+
+/** The PEM chain of an order, leaf first. */
+export const chain = (id: string) => Effect.map(issuedOrder(id), ({ certificate }) => certificate)
 
 /** Revokes an order's certificate for the operator, or has it revoked; answers what `revocation.revoke` does. */
 export const revoke = Effect.fnUntraced(function*(

@@ -38,6 +38,13 @@ const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
   return { start, end: Math.max(start + 1, notBefore + Math.floor(lifetime * 3 / 4)), isRevoked: false }
 }
 
+/** A window that has passed: renew at once. */
+const over = (now: number): RenewalWindow => ({ start: now - daySeconds, end: now, isRevoked: true })
+
+/** The window of a stored certificate about which no signer is asked. */
+export const windowOf = (leaf: NamedLeaf, isRevoked: boolean): Effect.Effect<RenewalWindow> =>
+  isRevoked ? Effect.map(currentSeconds, over) : Effect.succeed(estimate(leaf))
+
 /** What the signer suggests; a failure is logged, and no opinion like any other. */
 const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string) {
   const leaf = readStoredChain(chainPem)?.leaf
@@ -66,6 +73,5 @@ export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: 
     const window = yield* suggested(profile, found.certificate)
     return window === undefined ? estimate(found.leaf) : { ...window, isRevoked: false } satisfies RenewalWindow
   }
-  const now = yield* currentSeconds
-  return { start: now - daySeconds, end: now, isRevoked: true } satisfies RenewalWindow
+  return over(yield* currentSeconds)
 })

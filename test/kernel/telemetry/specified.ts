@@ -36,7 +36,7 @@ export const specified = words(`
   metrics_socket_bind_failed nonce_reaper_failed nonce_reaper_swept nonce_rejected nonce_replayed order_created
   order_finalize_abandoned order_finalize_authority_withdrawn order_finalize_bad_csr order_finalize_chain_rejected
   order_finalize_issuance_failed order_finalize_persistence_failed order_finalize_queued order_finalize_rejected
-  order_finalized order_reaper_failed order_reaper_swept order_rejected order_replaces_accepted
+  order_finalized order_purge_completed order_reaper_failed order_reaper_swept order_rejected order_replaces_accepted
   order_replaces_rejected profile_init_failed profile_mounted profile_unmounted proxy_configured
   renewal_info_hook_failed renewal_info_rejected request_completed request_deadline_exceeded request_handler_panicked
   request_id_header_invalid request_shed script_not_executable server_config_file_absent server_config_loaded
@@ -62,5 +62,5 @@ export const awaited = words(`
   admin_order_revoked admin_origin_resolved admin_request_refused admin_socket_bind_failed notify_delivered
   notify_delivery_abandoned notify_delivery_failed notify_delivery_target_missing notify_email_plaintext
   notify_enqueue_failed notify_entry_unused notify_expiry_backfilled notify_expiry_digest_queued notify_queued
-  notify_template_unused order_purge_completed
+  notify_template_unused
 `)

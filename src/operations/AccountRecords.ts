@@ -1,0 +1,131 @@
+import { Effect, Either } from "effect"
+import type { Account } from "../domain/Account.ts"
+import { checkContacts } from "../domain/Account.ts"
+import { AccountId, isId } from "../domain/Id.ts"
+import { BadRequest, LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
+import { problemOf } from "../domain/Problem.ts"
+import { aside, transaction } from "../kernel/sql/Database.ts"
+import { currentSeconds } from "../kernel/Time.ts"
+import * as accounts from "../store/Accounts.ts"
+import type { AccountFilters, AccountRecord } from "../store/AccountSearch.ts"
+import * as accountSearch from "../store/AccountSearch.ts"
+import * as audit from "../store/Audit.ts"
+import * as deletions from "../store/Deletions.ts"
+import type { Operator } from "./Operator.ts"
+import { actorOf } from "./Operator.ts"
+import * as orders from "./order/OrderRecords.ts"
+
+/* What operators do with accounts. */
+
+interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** An account by its id alone. */
+const find = Effect.fnUntraced(function*(id: string) {
+  const account = isId(id) ? yield* accountSearch.findRecord(AccountId(id)) : undefined
+  return account ?? (yield* new NoSuch({ noun: "account", id }))
+})
+
+/** A page of accounts, newest first, and how many match. */
+export const list = (filters: AccountFilters, page: Page) =>
+  aside(Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) }))
+
+/** An account with the number of its orders, and of its certificates that can still be used. */
+export const detail = (id: string) =>
+  aside(Effect.gen(function*() {
+    const account = yield* find(id)
+    const [owned] = yield* deletions.owned([account.id])
+    return {
+      account,
+      orderCount: owned?.orders ?? 0,
+      liveCertificates: yield* deletions.liveCertificates([account.id], yield* currentSeconds)
+    }
+  }))
+
+/** An account as {@link detail} answers it. */
+export type AccountDetail = Effect.Effect.Success<ReturnType<typeof detail>>
+
+/** A page of an account's orders, newest first, and how many it has. */
+export const ordersOf = Effect.fnUntraced(function*(id: string, page: Page) {
+  const { id: accountId } = yield* find(id)
+  return yield* orders.list({ accountId }, page)
+})
+
+const rowOf = (operator: Operator, { id, profile }: Pick<Account, "id" | "profile">) =>
+  ({ ...actorOf(operator), profile, accountId: id }) as const
+
+const isSame = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>
+  one.length === other.length && one.every((text, index) => text === other[index])
+
+/** Refuses to change an account that is not valid: nothing would use its contacts. */
+const refuseUnlessValid = ({ status }: AccountRecord) =>
+  status === "valid"
+    ? Effect.void
+    : new BadRequest({ detail: `The account is ${status}; only those of a valid one are changed.` })
+
+/** Replaces the contacts, under the rules that clients have; an empty list clears them. The same contacts change nothing. */
+export const updateContact = Effect.fnUntraced(
+  function*(operator: Operator, id: string, contact: ReadonlyArray<string>) {
+    const before = yield* find(id)
+    yield* Either.mapLeft(checkContacts(contact), (error) => new BadRequest({ detail: problemOf(error).detail }))
+    yield* refuseUnlessValid(before)
+    if (isSame(before.contact, contact)) return yield* detail(id)
+    const updated = yield* audit.changing(
+      accounts.updateContact(before.profile, before.id, contact),
+      audit.insert({
+        event: "account_contact_updated",
+        ...rowOf(operator, before),
+        detail: { contacts_before: before.contact.length, contacts_after: contact.length }
+      })
+    )
+    if (updated === undefined) yield* Effect.flatMap(find(id), refuseUnlessValid)
+    return yield* detail(id)
+  },
+  Effect.uninterruptible
+)
+
+/** Deactivates an account for good. Its orders stay, so its certificates can be revoked. A second call changes nothing. */
+export const deactivate = Effect.fnUntraced(function*(operator: Operator, id: string) {
+  const { id: accountId, profile } = yield* find(id)
+  const row = rowOf(operator, { id: accountId, profile })
+  yield* audit.changing(
+    accounts.deactivate(profile, accountId),
+    audit.insert({ event: "account_deactivated", ...row, detail: { via: "account" } })
+  )
+  return yield* detail(id)
+}, Effect.uninterruptible)
+
+const refuseWhileLive = Effect.fnUntraced(function*(id: AccountId) {
+  const count = yield* deletions.liveCertificates([id], yield* currentSeconds)
+  if (count > 0) return yield* new LiveCertificates({ count })
+})
+
+/** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */
+export const preview = Effect.fnUntraced(function*(id: string) {
+  const found = yield* detail(id)
+  yield* refuseWhileLive(found.account.id)
+  return found
+})
+
+/** Deletes an account with its orders and all that belongs to them. A certificate that may still be in use forbids it. */
+export const remove = Effect.fnUntraced(function*(operator: Operator, id: string) {
+  return yield* transaction(Effect.gen(function*() {
+    const { id: accountId, profile } = yield* find(id)
+    yield* accounts.lock(accountId)
+    yield* deletions.lockOrders([accountId])
+    yield* refuseWhileLive(accountId)
+    const [owned] = yield* deletions.owned([accountId])
+    const [gone] = yield* deletions.deleteAccounts([accountId])
+    // Another operator deleted it in the meantime.
+    if (owned === undefined || gone === undefined) return yield* new NoSuch({ noun: "account", id })
+    const { authorizations, orders } = owned
+    yield* audit.insert({
+      event: "account_deleted",
+      ...rowOf(operator, { id: accountId, profile }),
+      detail: { orders, authorizations, via: "account" }
+    })
+    return { deleted: { orders, authorizations } }
+  }))
+}, Effect.uninterruptible)

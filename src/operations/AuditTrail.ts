@@ -1,0 +1,96 @@
+import { Clock, Effect, Ref } from "effect"
+import { NoSuch } from "../domain/OperatorError.ts"
+import { aside, turn } from "../kernel/sql/Database.ts"
+import { inBatches } from "../kernel/sql/Pages.ts"
+import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
+import * as audit from "../store/Audit.ts"
+import type { AuditFilters, AuditRecord } from "../store/AuditSearch.ts"
+import * as auditSearch from "../store/AuditSearch.ts"
+import type { AtKeyboard } from "./Operator.ts"
+
+/* What operators do with the audit trail: they read it, and they delete old rows. */
+
+interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** One row. */
+export const find = Effect.fnUntraced(function*(id: string) {
+  const row = /^\d{1,15}$/.test(id) ? yield* auditSearch.find(Number(id)) : undefined
+  return row ?? (yield* new NoSuch({ noun: "audit row", id }))
+})
+
+const stretch = 10_000
+const walkRows = 1_000_000
+const walkMillis = 3000
+
+const matches = (filters: AuditFilters) => (row: AuditRecord): boolean => {
+  const { since = 0, until = Number.POSITIVE_INFINITY, ...exact } = filters
+  return row.createdAt >= since && row.createdAt < until &&
+    Object.entries(exact).every(([name, value]) => value === undefined || row[name as keyof typeof exact] === value)
+}
+
+/**
+ * The rows of one request. No index has the request, so the search walks the trail from its newest row, within fixed bounds
+ * (docs/decisions/data-model.md, "Names that contain a text").
+ */
+const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: string, { limit, offset }: Page) {
+  const started = yield* Clock.currentTimeMillis
+  const ends = yield* auditSearch.ends
+  const found: Array<AuditRecord> = []
+  let truncated = false
+  for (let upTo = ends?.last ?? 0; upTo >= (ends?.first ?? 1); upTo -= stretch) {
+    const walked = (ends?.last ?? 0) - upTo
+    truncated = walked >= walkRows || (yield* Clock.currentTimeMillis) - started >= walkMillis
+    if (truncated) break
+    const rows = yield* auditSearch.ofRequest(requestId, upTo - stretch, upTo)
+    found.push(...rows.filter(matches(filters)))
+    yield* turn
+  }
+  return { items: found.slice(offset, offset + limit), total: found.length, truncated }
+})
+
+/** A page of the trail, newest first, and how many rows match; `truncated` says that a search for a request ended early. */
+export const list = (filters: AuditFilters & { readonly requestId?: string | undefined }, page: Page) =>
+  aside(Effect.gen(function*() {
+    const { requestId, ...indexed } = filters
+    if (requestId !== undefined) return yield* ofRequest(indexed, requestId, page)
+    const items = yield* auditSearch.search(indexed, page)
+    return { items, total: yield* auditSearch.countMatches(indexed), truncated: false }
+  }))
+
+const daySeconds = 86_400
+const batch = 1000
+
+/** Counts the rows that {@link cleanup} would delete. */
+export const preview = (olderThanDays: number) =>
+  Effect.flatMap(currentSeconds, (now) => auditSearch.countMatches({ until: now - olderThanDays * daySeconds }))
+
+/**
+ * Deletes rows older than so many days, a thousand in each transaction. An interruption takes effect between two transactions.
+ * Either way one row of the trail says how many rows the run deleted. `told` gets the number after each transaction.
+ */
+export const cleanup = Effect.fnUntraced(function*(
+  operator: AtKeyboard,
+  olderThanDays: number,
+  told: (gone: number) => Effect.Effect<void> = () => Effect.void
+) {
+  const before = (yield* currentSeconds) - olderThanDays * daySeconds
+  const removed = yield* Ref.make(0)
+  const pass = (limit: number) =>
+    Effect.uninterruptible(Effect.tap(audit.sweep(before, limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
+  const record = Effect.flatMap(Ref.get(removed), (gone) =>
+    gone === 0
+      ? Effect.void
+      : audit.record({
+        event: "audit_pruned",
+        actorKind: operator.kind,
+        actorId: operator.id,
+        detail: { cutoff: rfc3339(before), removed: gone }
+      }))
+  yield* inBatches(batch, (limit) => Effect.zipLeft(pass(limit), Effect.flatMap(Ref.get(removed), told))).pipe(
+    Effect.ensuring(record)
+  )
+  return { removed: yield* Ref.get(removed), cutoff: before }
+})

@@ -1,0 +1,58 @@
+import { Stream } from "effect"
+
+/* Writes objects as CSV or as JSON, piece by piece (docs/decisions/admin.md, "Exports"). */
+
+/** How an export is written. */
+export type Format = (typeof formats)[number]
+
+/** Every format. */
+export const formats = ["csv", "json"] as const
+
+/** A row: the object that a list shows. */
+type Row = { readonly [member: string]: unknown }
+
+const isNamed = (value: unknown): value is { readonly value: unknown } =>
+  typeof value === "object" && value !== null && "value" in value
+
+const itemText = (item: unknown): string => String(isNamed(item) ? item.value : item)
+
+const plainText = (value: unknown): string => {
+  if (value === undefined) return ""
+  if (Array.isArray(value)) return value.map(itemText).join(" ")
+  return typeof value === "object" ? JSON.stringify(value) : String(value)
+}
+
+const looksLikeFormula = /^[=+\-@\t\r]/
+const needsQuotes = /[",\r\n]/
+
+/** A spreadsheet runs a cell that begins like a formula. An apostrophe in front makes it text. */
+const cell = (value: unknown): string => {
+  const plain = plainText(value)
+  const text = looksLikeFormula.test(plain) ? `'${plain}` : plain
+  return needsQuotes.test(text) ? `"${text.replaceAll("\"", "\"\"")}"` : text
+}
+
+const csvLine = (cells: ReadonlyArray<unknown>): string => `${cells.map(cell).join(",")}\r\n`
+
+const csv = <E, R>(columns: ReadonlyArray<string>, pages: Stream.Stream<ReadonlyArray<Row>, E, R>) =>
+  Stream.concat(
+    Stream.succeed(csvLine(columns)),
+    Stream.map(pages, (page) => page.map((row) => csvLine(columns.map((name) => row[name]))).join(""))
+  )
+
+const json = <E, R>(pages: Stream.Stream<ReadonlyArray<Row>, E, R>) => {
+  const items = pages.pipe(
+    Stream.filter((page) => page.length > 0),
+    Stream.zipWithIndex,
+    Stream.map(([page, index]) => (index === 0 ? "" : ",") + page.map((row) => JSON.stringify(row)).join(","))
+  )
+  return Stream.succeed(`{"items":[`).pipe(Stream.concat(items), Stream.concat(Stream.succeed("]}\n")))
+}
+
+/** The text of an export, a page of rows at a time. `columns` are the members that the head of a CSV file names. */
+export const exportText = <E, R>(
+  format: Format,
+  columns: ReadonlyArray<string>,
+  pages: Stream.Stream<ReadonlyArray<Row>, E, R>
+): Stream.Stream<string, E, R> =>
+  Stream.filter(format === "csv" ? csv(columns, pages) : json(pages), (text) => text !== "")

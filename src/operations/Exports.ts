@@ -1,0 +1,196 @@
+import type { Stream } from "effect"
+import { Clock, Effect, Stream as Streams } from "effect"
+import { AccountId, OrderId } from "../domain/Id.ts"
+import { BadRequest, ExportTooLarge } from "../domain/OperatorError.ts"
+import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
+import { aside } from "../kernel/sql/Database.ts"
+import { pages } from "../kernel/sql/Pages.ts"
+import { currentSeconds } from "../kernel/Time.ts"
+import type { Config } from "../settings/AppConfig.ts"
+import type { AccountFilters, AccountRecord } from "../store/AccountSearch.ts"
+import * as accountSearch from "../store/AccountSearch.ts"
+import type { AuditFilters, AuditRecord } from "../store/AuditSearch.ts"
+import * as auditSearch from "../store/AuditSearch.ts"
+import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
+import * as eabKeys from "../store/eab/EabKeys.ts"
+import type { OrderFilters, OrderRecord } from "../store/orders/OrderSearch.ts"
+import * as orderSearch from "../store/orders/OrderSearch.ts"
+import * as auditTrail from "./AuditTrail.ts"
+import type { Format } from "./ExportText.ts"
+import { exportText } from "./ExportText.ts"
+import { credentialObject, expiringObject, orderObject } from "./Objects.ts"
+import { accountObject } from "./objects/Accounts.ts"
+import { auditObject } from "./objects/Audit.ts"
+import * as expiring from "./order/Expiring.ts"
+import * as orders from "./order/OrderRecords.ts"
+
+/* Whole lists as files, newest first (docs/decisions/admin.md, "Exports"). */
+
+/** How an export is asked for. */
+export interface Wish {
+  readonly format: Format
+  /** The most rows. Without it there may be any number. */
+  readonly most?: number | undefined
+}
+
+/** The most rows that the API exports. */
+export const mostOverApi = 100_000
+
+/** A file that is sent while it is read. */
+export interface Exported {
+  readonly fileName: string
+  readonly mediaType: string
+  readonly text: Stream.Stream<string, StorageFailed, Database>
+}
+
+const mediaTypes: { readonly [F in Format]: string } = {
+  csv: "text/csv; charset=utf-8; header=present",
+  json: "application/json"
+}
+
+const batch = 1000
+
+type Rows = Stream.Stream<ReadonlyArray<object>, StorageFailed, Database>
+
+/** Refuses when there are more rows than the wish allows, and names the file. No transaction spans the pages. */
+const exported = Effect.fnUntraced(function*<E, R>(
+  { format, most }: Wish,
+  list: {
+    readonly name: string
+    readonly columns: string
+    readonly rows: Rows
+    readonly total: Effect.Effect<number, E, R>
+  }
+) {
+  if (most !== undefined) {
+    const rows = yield* list.total
+    if (rows > most) return yield* new ExportTooLarge({ rows, most })
+  }
+  const at = new Date(yield* Clock.currentTimeMillis).toISOString().replaceAll(/[-:]|\.\d+/g, "")
+  const file: Exported = {
+    fileName: `acme-svc-${list.name}-${at}.${format}`,
+    mediaType: mediaTypes[format],
+    text: exportText(
+      format,
+      list.columns.split(" "),
+      list.rows as Stream.Stream<ReadonlyArray<Row>, StorageFailed, Database>
+    )
+  }
+  return file
+})
+
+type Row = { readonly [member: string]: unknown }
+
+const latest = Number.MAX_SAFE_INTEGER
+const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+/** All rows of a list, a page at a time in the order of its key. Each page is read beside the service. */
+const keyset = <A extends { readonly createdAt: number }, Id>(
+  from: Id,
+  idOf: (row: A) => Id,
+  read: (before: { readonly beforeTime: number; readonly beforeId: Id; readonly limit: number }) => Effect.Effect<
+    ReadonlyArray<A>,
+    StorageFailed,
+    Database
+  >
+) =>
+  pages<A, { readonly beforeTime: number; readonly beforeId: Id }, StorageFailed, Database>({
+    from: { beforeTime: latest, beforeId: from },
+    size: batch,
+    read: (before, limit) => aside(read({ ...before, limit })),
+    keyOf: (row) => ({ beforeTime: row.createdAt, beforeId: idOf(row) })
+  })
+
+/** Orders, without their PEM. */
+export const ordersFile = Effect.fnUntraced(function*(
+  config: Config,
+  filters: OrderFilters & { readonly identifierContains?: string | undefined },
+  wish: Wish
+) {
+  const { identifierContains, ...indexed } = filters
+  const part = identifierContains?.toLowerCase()
+  const now = yield* currentSeconds
+  const found = keyset<OrderRecord, OrderId>(
+    OrderId(lastId),
+    ({ id }) => id,
+    (before) => orderSearch.behind(indexed, before)
+  )
+  return yield* exported(wish, {
+    name: "orders",
+    columns:
+      "id profile accountId status identifiers createdAt expires url notBefore notAfter error replaces certSerial certNotAfter revokedAt revocationReason createdIp createdPtr",
+    rows: Streams.map(
+      found,
+      (page) =>
+        page.filter(({ identifiers }) => part === undefined || identifiers.some(({ value }) => value.includes(part)))
+          .map((order) => orderObject(config, order, now))
+    ),
+    total: Effect.flatMap(
+      orders.list(filters, { limit: 1, offset: 0 }),
+      ({ total, truncated }) => truncated ? new BadRequest({ detail: tooWide }) : Effect.succeed(total)
+    )
+  })
+})
+
+const tooWide = "The search for a part of a name ends early here; narrow it by profile, account or time."
+
+/** Accounts. */
+export const accountsFile = (filters: AccountFilters, wish: Wish) =>
+  exported(wish, {
+    name: "accounts",
+    columns:
+      "id profile status contact termsOfServiceAgreed pubkeyFingerprint keyType eabKid createdAt createdIp createdPtr lastSeenAt lastSeenIp lastSeenPtr",
+    rows: Streams.map(
+      keyset<AccountRecord, AccountId>(AccountId(lastId), ({ id }) =>
+        id, (before) =>
+        accountSearch.behind(filters, before)),
+      (page) =>
+        page.map(accountObject)
+    ),
+    total: aside(accountSearch.countMatches(filters))
+  })
+
+/** The audit trail. A filter for a request gives the rows that the bounded search finds. */
+export const auditFile = Effect.fnUntraced(function*(
+  filters: AuditFilters & { readonly requestId?: string | undefined },
+  wish: Wish
+) {
+  const { requestId, ...indexed } = filters
+  const ofRequest = requestId === undefined
+    ? undefined
+    : yield* auditTrail.list(filters, { limit: latest, offset: 0 })
+  const rows = ofRequest === undefined
+    ? keyset<AuditRecord, number>(latest, ({ id }) => id, (before) => auditSearch.behind(indexed, before))
+    : Streams.succeed(ofRequest.items)
+  return yield* exported(wish, {
+    name: "audit",
+    columns:
+      "id createdAt event outcome actorKind actorId profile accountId orderId certSerial identifiers clientIp clientPtr userAgent requestId reason detail",
+    rows: Streams.map(rows, (page) => page.map(auditObject)),
+    total: ofRequest === undefined ? aside(auditSearch.countMatches(indexed)) : Effect.succeed(ofRequest.total)
+  })
+})
+
+/** Credentials for external account binding, without their secrets. */
+export const eabFile = (filters: { readonly status: EabStatus | undefined }, wish: Wish) =>
+  exported(wish, {
+    name: "eab",
+    columns: "kid label profile status createdAt accounts",
+    rows: Streams.map(
+      keyset<Credential, string>(lastId, ({ kid }) =>
+        kid, ({ beforeId: beforeKid, beforeTime, limit }) =>
+        eabKeys.behind({ ...filters, beforeKid, beforeTime, limit })),
+      (page) =>
+        page.map(credentialObject)
+    ),
+    total: aside(eabKeys.count(filters.status))
+  })
+
+/** Certificates that end soon, soonest first. */
+export const expiringFile = (wanted: expiring.Wanted, wish: Wish) =>
+  exported(wish, {
+    name: "expiring",
+    columns: "orderId profile accountId certSerial identifiers notAfter daysRemaining supersededBy",
+    rows: Streams.map(expiring.every(wanted), (page) => page.map(expiringObject)),
+    total: Effect.map(expiring.list(wanted, { limit: 1, offset: 0 }), ({ hidden, total }) => total - hidden)
+  })

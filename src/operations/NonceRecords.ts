@@ -1,0 +1,35 @@
+import { Effect, Ref } from "effect"
+import { aside } from "../kernel/sql/Database.ts"
+import { inBatches } from "../kernel/sql/Pages.ts"
+import { currentSeconds } from "../kernel/Time.ts"
+import type { Config } from "../settings/AppConfig.ts"
+import * as audit from "../store/Audit.ts"
+import * as nonces from "../store/Nonces.ts"
+import type { Operator } from "./Operator.ts"
+import { actorOf } from "./Operator.ts"
+
+/* What operators do with nonces. */
+
+/** How many nonces are stored, and how long each can be used. */
+export const count = ({ nonce }: Pick<Config, "nonce">) =>
+  Effect.map(aside(nonces.count), (count) => ({ count, ttlSeconds: nonce.ttl_seconds }))
+
+const batch = 1000
+
+/** Deletes nonces older than so many seconds, by default those that can no longer be used. */
+export const cleanup = Effect.fnUntraced(function*(
+  { nonce }: Pick<Config, "nonce">,
+  operator: Operator,
+  ttlSeconds: number = nonce.ttl_seconds
+) {
+  const before = (yield* currentSeconds) - ttlSeconds
+  const removed = yield* Ref.make(0)
+  const pass = (limit: number) =>
+    Effect.uninterruptible(Effect.tap(nonces.sweep(before, limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
+  const record = Effect.flatMap(Ref.get(removed), (gone) =>
+    gone === 0
+      ? Effect.void
+      : audit.record({ event: "nonce_cleanup_completed", ...actorOf(operator), detail: { removed: gone } }))
+  yield* Effect.ensuring(inBatches(batch, pass), record)
+  return { removed: yield* Ref.get(removed) }
+})

@@ -1,0 +1,178 @@
+import { Effect } from "effect"
+import { AccountId, isId, OrderId } from "../domain/Id.ts"
+import { BadRequest } from "../domain/OperatorError.ts"
+import { JobId } from "../kernel/queue/Job.ts"
+import * as jobRecords from "../kernel/queue/JobRecords.ts"
+import { aside } from "../kernel/sql/Database.ts"
+import { parseSerial } from "../pki/x509/Serial.ts"
+import * as accountSearch from "../store/AccountSearch.ts"
+import * as eabKeys from "../store/eab/EabKeys.ts"
+import * as orderLookup from "../store/orders/OrderLookup.ts"
+import type { OrderRecord } from "../store/orders/OrderSearch.ts"
+import * as orderSearch from "../store/orders/OrderSearch.ts"
+import * as auditTrail from "./AuditTrail.ts"
+import * as orders from "./order/OrderRecords.ts"
+
+/* The search box: it takes one text and decides what the text may mean (docs/decisions/admin.md, "Names and searches"). */
+
+/** What a result is. */
+export type ResultKind =
+  | "account"
+  | "order"
+  | "authorization"
+  | "challenge"
+  | "job"
+  | "eab"
+  | "audit"
+  | "operator"
+
+/** One result, with its page in the panel. */
+export interface SearchResult {
+  readonly kind: ResultKind
+  readonly id: string
+  readonly profile?: string
+  readonly label: string
+  readonly url: string
+}
+
+/** An operator whose name was found. */
+export interface FoundOperator {
+  readonly username: string
+}
+
+/** Whether the caller may see operators, and how operators are looked up. A caller who may not see them finds none. */
+export interface Searching<E, R> {
+  readonly maySeeOperators: boolean
+  /** Operators whose name has this text, a few of them. */
+  readonly operators: (text: string, limit: number) => Effect.Effect<ReadonlyArray<FoundOperator>, E, R>
+}
+
+const most = 5
+const longest = 253
+
+const orderResult = ({ id, identifiers, profile, revokedAt, status }: OrderRecord): SearchResult => ({
+  kind: "order",
+  id,
+  profile,
+  label: `${identifiers.map(({ value }) => value).join(" ")} (${revokedAt === undefined ? status : "revoked"})`,
+  url: `/ui/orders/${id}`
+})
+
+const some = <A>(found: A | undefined, result: (found: A) => SearchResult): ReadonlyArray<SearchResult> =>
+  found === undefined ? [] : [result(found)]
+
+/** The records that have this id. If there are none, the rows of the audit trail whose request has it. */
+const byId = Effect.fnUntraced(function*(id: string) {
+  const [account, order, job, credential] = [
+    yield* accountSearch.findRecord(AccountId(id)),
+    yield* orderSearch.findRecord(OrderId(id)),
+    yield* jobRecords.find(JobId(id)),
+    yield* eabKeys.find(id)
+  ]
+  const part = (kind: "authorization" | "challenge") =>
+  (
+    { orderId, profile }: { readonly orderId: OrderId; readonly profile: string }
+  ): SearchResult => ({ kind, id, profile, label: `${kind} of order ${orderId}`, url: `/ui/orders/${orderId}` })
+  const records = [
+    ...some(account, ({ contact, profile, status }): SearchResult => ({
+      kind: "account",
+      id,
+      profile,
+      label: `${contact.join(" ") || "account"} (${status})`,
+      url: `/ui/accounts/${id}`
+    })),
+    ...some(order, orderResult),
+    ...some(yield* orderLookup.findByAuthorization(id), part("authorization")),
+    ...some(yield* orderLookup.findByChallenge(id), part("challenge")),
+    ...some(job, ({ kind, status }): SearchResult => ({
+      kind: "job",
+      id,
+      label: `${kind} (${status})`,
+      url: `/ui/jobs/${id}`
+    })),
+    ...some(credential, ({ label, profile, status }): SearchResult => ({
+      kind: "eab",
+      id,
+      ...(profile === undefined ? {} : { profile }),
+      label: `${label ?? "credential"} (${status})`,
+      url: `/ui/eab/${id}`
+    }))
+  ]
+  // The search for a request walks the trail, so it comes last.
+  return records.length > 0 ? { results: records } : yield* byRequest(id)
+})
+
+const byRequest = (requestId: string) =>
+  Effect.map(auditTrail.list({ requestId }, { limit: most, offset: 0 }), ({ items, truncated }) => ({
+    results: items.map(({ event, id, profile }): SearchResult => ({
+      kind: "audit",
+      id: String(id),
+      ...(profile === undefined ? {} : { profile }),
+      label: event,
+      url: `/ui/audit/${id}`
+    })),
+    truncated
+  }))
+
+/** Orders with this name, then with names that end so, then with names that contain it; each order once. */
+const byName = Effect.fnUntraced(function*(text: string) {
+  const page = { limit: most, offset: 0 }
+  const name = text.toLowerCase().replace(/\.$/, "")
+  const found = new Map<string, OrderRecord>()
+  for (const filters of [{ identifier: name }, { identifierSuffix: name.replace(/^\./, "") }]) {
+    if (found.size >= most) break
+    for (const order of yield* orderSearch.search(filters, page)) found.set(order.id, order)
+  }
+  const isEnough = found.size >= most || name.length < 3
+  const rest = isEnough ? undefined : yield* orders.list({ identifierContains: name }, page)
+  for (const order of rest?.items ?? []) found.set(order.id, order)
+  return { results: [...found.values()].slice(0, most).map(orderResult), truncated: rest?.truncated === true }
+})
+
+const serialShape = /^(?:[0-9a-f][:\s]*){8,}$/i
+
+/** Finds what a text may mean, by its shape: an id, a serial number, or a name. At most five results of a kind. */
+export const search = Effect.fnUntraced(function*<E, R>(text: string, { maySeeOperators, operators }: Searching<E, R>) {
+  const query = text.trim()
+  if (query === "") return yield* new BadRequest({ detail: "q is empty; it takes an id, a serial number or a name." })
+  if (query.length > longest) return yield* new BadRequest({ detail: `q takes ${longest} characters at most.` })
+  if (isId(query.toLowerCase())) return { query, ...yield* aside(byId(query.toLowerCase())) }
+  const serial = serialShape.test(query) ? parseSerial(query) : undefined
+  if (serial !== undefined) {
+    const found = yield* aside(orderSearch.search({ certSerial: serial }, { limit: most, offset: 0 }))
+    return { query, results: found.map(orderResult) }
+  }
+  if (query.includes("@")) {
+    return { query, results: [], hint: "Contacts are not searched; look for the account by its id or its orders." }
+  }
+  const named = yield* aside(byName(query))
+  const people = maySeeOperators ? yield* operators(query.toLowerCase(), most) : []
+  return {
+    query,
+    results: [
+      ...named.results,
+      ...people.slice(0, most).map(({ username }): SearchResult => ({
+        kind: "operator",
+        id: username,
+        label: username,
+        url: `/ui/operators/${username}`
+      }))
+    ],
+    truncated: named.truncated
+  }
+})
+
+/** The answer of {@link search} as an object. */
+export const searchObject = (
+  found: {
+    readonly query: string
+    readonly results: ReadonlyArray<SearchResult>
+    readonly truncated?: boolean | undefined
+    readonly hint?: string | undefined
+  }
+) => ({
+  query: found.query,
+  results: found.results,
+  ...(found.truncated === true ? { truncated: true } : {}),
+  ...(found.hint === undefined ? {} : { hint: found.hint })
+})

@@ -1,0 +1,27 @@
+import type { Effect } from "effect"
+import { rfc3339 } from "../../kernel/Time.ts"
+import type * as purge from "../order/Purge.ts"
+import { timeMember } from "./Members.ts"
+
+/** What a purge would delete. */
+export const purgePreviewObject = (found: Effect.Effect.Success<ReturnType<typeof purge.preview>>) => ({
+  orders: found.orders,
+  ...timeMember("oldest", found.oldest),
+  ...timeMember("newest", found.newest),
+  profiles: found.profiles.map(({ newest, oldest, orders, profile }) => ({
+    profile,
+    orders,
+    ...timeMember("oldest", oldest),
+    ...timeMember("newest", newest)
+  })),
+  left: found.left,
+  cutoff: rfc3339(found.cutoff)
+})
+
+/** What a purge has deleted, and how many orders it left because nobody knows when their certificate ends. */
+export const purgeObject = (done: Effect.Effect.Success<ReturnType<typeof purge.run>>) => ({
+  orders: done.orders,
+  authorizations: done.authorizations,
+  left: done.left,
+  cutoff: rfc3339(done.cutoff)
+})

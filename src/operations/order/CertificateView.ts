@@ -1,0 +1,30 @@
+import { Effect } from "effect"
+import { namedLeafOf } from "../../pki/x509/CertId.ts"
+import { decodeChain } from "../../pki/x509/Decoded.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import { issuedOrder } from "./OrderRecords.ts"
+import { windowOf } from "./Renewal.ts"
+
+/** Whether a script of the operator decides when to renew. The script runs for clients only. */
+const isAsked = ({ profiles }: Pick<Config, "profiles">, profile: string): boolean =>
+  profiles.some(({ name, signer }) =>
+    name === profile && signer.backend === "custom" && signer.custom.supports_renewal_info
+  )
+
+/** The certificates of an order in words, leaf first, with its certID and when clients are told to renew it. */
+export const decodedChain = Effect.fnUntraced(function*(config: Pick<Config, "profiles">, id: string) {
+  const { certificate, profile, revokedAt } = yield* issuedOrder(id)
+  const leaf = namedLeafOf(certificate)
+  const isRevoked = revokedAt !== undefined
+  return {
+    certificates: decodeChain(certificate),
+    // A certificate without an authority key identifier has no certID.
+    certId: leaf?.certId.startsWith(".") === false ? leaf.certId : undefined,
+    renewalWindow: leaf === undefined || (isAsked(config, profile) && !isRevoked)
+      ? undefined
+      : yield* windowOf(leaf, isRevoked)
+  }
+})
+
+/** What {@link decodedChain} answers. */
+export type DecodedChain = Effect.Effect.Success<ReturnType<typeof decodedChain>>

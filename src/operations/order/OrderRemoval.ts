@@ -1,0 +1,39 @@
+import { Effect } from "effect"
+import { isId, OrderId } from "../../domain/Id.ts"
+import { LiveCertificates, NoSuch } from "../../domain/OperatorError.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import * as audit from "../../store/Audit.ts"
+import * as deletions from "../../store/Deletions.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import type { Operator } from "../Operator.ts"
+import { actorOf } from "../Operator.ts"
+
+/* Operators delete single orders. */
+
+/** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */
+export const preview = Effect.fnUntraced(function*(id: string) {
+  const found = isId(id) ? yield* deletions.findOrder(OrderId(id), yield* currentSeconds) : undefined
+  if (found === undefined) return yield* new NoSuch({ noun: "order", id })
+  return found.isLive === 1 ? yield* new LiveCertificates({ count: 1 }) : found
+})
+
+/** Deletes an order with its authorizations and challenges, unless its certificate can still be used. */
+export const remove = Effect.fnUntraced(function*(operator: Operator, id: string) {
+  return yield* transaction(Effect.gen(function*() {
+    // An issuance holds this row while it stores a certificate, so what is read below stays true.
+    if (isId(id)) yield* orders.lock(OrderId(id))
+    const { accountId, authorizations, id: orderId, profile, status } = yield* preview(id)
+    const gone = yield* deletions.deleteOrder(orderId, yield* currentSeconds)
+    if (gone === undefined) return yield* new LiveCertificates({ count: 1 })
+    yield* audit.insert({
+      event: "order_deleted",
+      ...actorOf(operator),
+      profile,
+      accountId,
+      orderId,
+      detail: { authorizations, status }
+    })
+    return { deleted: { authorizations } }
+  }))
+}, Effect.uninterruptible)

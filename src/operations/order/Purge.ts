@@ -1,0 +1,118 @@
+import { Effect, Exit, Ref } from "effect"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { inBatches } from "../../kernel/sql/Pages.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
+import * as audit from "../../store/Audit.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import * as purge from "../../store/orders/Purge.ts"
+import type { AtKeyboard } from "../Operator.ts"
+
+/* Operators delete, all at once, orders whose certificate expired long ago. */
+
+const daySeconds = 86_400
+const batch = 500
+
+/** What is purged: orders of one profile or of every one, whose certificate ended at least so many days ago. */
+export interface Wanted {
+  readonly profile: string | undefined
+  readonly expiredForDays: number
+}
+
+const cutoffOf = ({ expiredForDays }: Wanted) => Effect.map(currentSeconds, (now) => now - expiredForDays * daySeconds)
+
+const profilesOf = ({ profile }: Wanted) =>
+  profile === undefined
+    ? Effect.map(orders.profiles, (found) => found.map((row) => row.profile))
+    : Effect.succeed([profile])
+
+/** Counts the orders whose certificate has an unknown expiry. Such a certificate counts as in use, so the purge leaves it. */
+const leftOf = (profiles: ReadonlyArray<string>) =>
+  Effect.map(Effect.forEach(profiles, purge.left), (counts) => counts.reduce((sum, count) => sum + count, 0))
+
+/** What a purge would delete, by profile, with the first and the last end of a certificate. Times are epoch seconds. */
+export const preview = Effect.fnUntraced(function*(wanted: Wanted) {
+  const cutoff = yield* cutoffOf(wanted)
+  const names = yield* profilesOf(wanted)
+  const found = yield* Effect.forEach(
+    names,
+    (profile) => Effect.map(purge.preview({ profile, cutoff }), (counts) => ({ profile, ...counts }))
+  )
+  const profiles = found.filter(({ orders }) => orders > 0)
+  const ends = (end: "oldest" | "newest") =>
+    profiles.flatMap((one) => one[end] === undefined ? [] : [one[end]]).toSorted((one, other) => one - other)
+  return {
+    orders: profiles.reduce((sum, { orders }) => sum + orders, 0),
+    oldest: ends("oldest")[0],
+    newest: ends("newest").at(-1),
+    profiles,
+    left: yield* leftOf(names),
+    cutoff
+  }
+})
+
+/** Deletes one page of orders. The delete repeats the whole condition, because a row may have changed since it was read. */
+const pass = (wanted: purge.Ended, isRevoked: boolean, gone: Ref.Ref<Gone>) => (limit: number) =>
+  Effect.uninterruptible(Effect.gen(function*() {
+    const [met, deleted] = yield* transaction(Effect.gen(function*() {
+      const page = yield* purge.page(wanted, isRevoked, limit)
+      if (page.length === 0) return [0, { orders: 0, authorizations: 0 }] as const
+      const ids = new Set((yield* purge.remove(wanted, page.map(({ id }) => id))).map(({ id }) => id))
+      const authorizations = page.reduce((sum, row) => sum + (ids.has(row.id) ? row.authorizations : 0), 0)
+      return [page.length, { orders: ids.size, authorizations }] as const
+    }))
+    yield* Ref.update(gone, ({ authorizations, orders }) => ({
+      orders: orders + deleted.orders,
+      authorizations: authorizations + deleted.authorizations
+    }))
+    return met
+  }))
+
+interface Gone {
+  readonly orders: number
+  readonly authorizations: number
+}
+
+/**
+ * Deletes orders whose certificate expired long ago, 500 in each transaction. An interruption takes effect between two
+ * transactions. Either way one row of the trail says how many orders the run deleted. `told` gets the number after each.
+ */
+export const run = Effect.fnUntraced(function*(
+  operator: AtKeyboard,
+  wanted: Wanted,
+  told: (gone: number) => Effect.Effect<void> = () => Effect.void
+) {
+  const cutoff = yield* cutoffOf(wanted)
+  const names = yield* profilesOf(wanted)
+  const gone = yield* Ref.make<Gone>({ orders: 0, authorizations: 0 })
+  const tell = Effect.flatMap(Ref.get(gone), ({ orders }) => told(orders))
+  const record = Effect.gen(function*() {
+    const { authorizations, orders } = yield* Ref.get(gone)
+    if (orders === 0) return
+    yield* audit.record({
+      event: "orders_purged",
+      actorKind: operator.kind,
+      actorId: operator.id,
+      profile: wanted.profile,
+      detail: {
+        cutoff: rfc3339(cutoff),
+        ...(wanted.profile === undefined ? {} : { profile: wanted.profile }),
+        orders,
+        authorizations
+      }
+    })
+  })
+  yield* Effect.forEach(names, (profile) =>
+    Effect.forEach([false, true], (isRevoked) => {
+      const next = pass({ profile, cutoff }, isRevoked, gone)
+      return inBatches(batch, (limit) => Effect.zipLeft(next(limit), tell))
+    })).pipe(Effect.onExit((exit) =>
+      Effect.zipRight(
+        record,
+        Exit.isSuccess(exit)
+          ? Effect.flatMap(Ref.get(gone), ({ orders }) => emit("order_purge_completed", { rows_removed: orders }))
+          : Effect.void
+      )
+    ))
+  return { ...yield* Ref.get(gone), left: yield* leftOf(names), cutoff }
+})

@@ -1,0 +1,48 @@
+import type { AuditEvent } from "../domain/Audit.ts"
+import { int, text } from "../kernel/sql/Column.ts"
+import { all } from "../kernel/sql/Database.ts"
+import type { Fragments } from "../kernel/sql/Statement.ts"
+import { statement } from "../kernel/sql/Statement.ts"
+
+/* Counts rows of the audit trail over time. */
+
+/** What is counted. */
+const counted = [
+  "certificate_issued",
+  "certificate_issue_failed",
+  "certificate_revoked",
+  "certificate_revoke_failed"
+] as const satisfies ReadonlyArray<AuditEvent>
+
+const params = { profile: text(), since: int, until: int, bucket: int }
+
+const trend = (condition: (f: Fragments) => string) =>
+  statement({
+    name: "audit_trend",
+    params,
+    row: { event: text<(typeof counted)[number]>(), slot: int, count: int },
+    // The cast makes SQLite divide integers: the driver binds numbers as floating-point ones.
+    sql: (f) =>
+      `SELECT l.event AS "event", l.created_at / CAST(:bucket AS BIGINT) AS "slot", count(*) AS "count"
+       FROM audit_log l WHERE ${condition(f)} AND l.created_at >= :since AND l.created_at < :until
+       GROUP BY 1, 2`
+  })
+
+const among = `IN (${counted.map((event) => `'${event}'`).join(", ")})`
+
+const everywhere = trend(() => `l.event ${among}`)
+
+// The index of profile and time. Without a hint SQLite takes that of the event, and reads the rows of every profile.
+const atProfile = trend(({ aside }) => `l.profile = :profile AND ${aside("l.event")} ${among}`)
+
+/** Counts rows by event and by slot of so many seconds, of one profile or of all. Slots are numbered from the epoch on. */
+export const trendOf = (
+  { profile, ...span }: {
+    readonly profile: string | undefined
+    /** Epoch seconds, inclusive. */
+    readonly since: number
+    /** Epoch seconds, exclusive. */
+    readonly until: number
+    readonly bucket: number
+  }
+) => all(profile === undefined ? everywhere : atProfile, { profile: profile ?? "", ...span })

@@ -1,0 +1,113 @@
+import { Effect } from "effect"
+import type { AccountId, OrderId } from "../domain/Id.ts"
+import type { OrderStatus } from "../domain/Order.ts"
+import { int, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
+import { all, first, run } from "../kernel/sql/Database.ts"
+import type { Fragments } from "../kernel/sql/Statement.ts"
+import { statement } from "../kernel/sql/Statement.ts"
+
+/* Deletes accounts and orders, and counts the certificates that forbid it. */
+
+/** The condition of a live certificate: issued, not revoked, and not known to have expired (docs/eab.md). */
+const live = (order: string): string =>
+  `${order}.certificate IS NOT NULL AND ${order}.revoked_at IS NULL
+   AND (${order}.cert_not_after IS NULL OR ${order}.cert_not_after < 0 OR ${order}.cert_not_after >= :now)`
+
+const account = { id: uuid<AccountId>(), profile: text() }
+
+const among = ({ at, each }: Fragments) => `IN (SELECT ${at(0, "uuid")} FROM ${each(":accounts")})`
+
+// Unfinished orders only: an order that has ended gets no certificate any more.
+const lockOrdersStatement = statement({
+  name: "account_orders_lock",
+  params: { accounts: rows },
+  row: {},
+  sql: (f) =>
+    `SELECT 1 FROM orders WHERE account_id ${among(f)} AND status IN ('pending', 'ready', 'processing')
+     ORDER BY id${f.dialect === "postgres" ? " FOR UPDATE" : ""}`
+})
+
+const ownedStatement = statement({
+  name: "account_owned",
+  params: { accounts: rows },
+  row: { ...account, orders: int, authorizations: int },
+  sql: (f) =>
+    `SELECT a.id AS "id", a.profile AS "profile", (SELECT count(*) FROM orders o WHERE o.account_id = a.id) AS "orders",
+       (SELECT count(*) FROM orders o JOIN authorizations z ON z.order_id = o.id WHERE o.account_id = a.id)
+         AS "authorizations"
+     FROM accounts a WHERE a.id ${among(f)} ORDER BY a.id`
+})
+
+const liveStatement = statement({
+  name: "account_live_certificates",
+  params: { accounts: rows, now: int },
+  row: { live: int },
+  sql: (f) => `SELECT count(*) AS "live" FROM orders o WHERE o.account_id ${among(f)} AND ${live("o")}`
+})
+
+const deactivateStatement = statement({
+  name: "account_deactivate_all",
+  params: { accounts: rows },
+  row: account,
+  sql: (f) =>
+    `UPDATE accounts SET status = 'deactivated' WHERE id ${among(f)} AND status = 'valid'
+     RETURNING id AS "id", profile AS "profile"`
+})
+
+const deleteAccountsStatement = statement({
+  name: "account_delete_all",
+  params: { accounts: rows },
+  row: { id: account.id },
+  sql: (f) => `DELETE FROM accounts WHERE id ${among(f)} RETURNING id AS "id"`
+})
+
+const orderStatement = statement({
+  name: "order_deletable",
+  params: { id: uuid<OrderId>(), now: int },
+  row: {
+    id: uuid<OrderId>(),
+    profile: text(),
+    accountId: uuid<AccountId>(),
+    status: text<OrderStatus>(),
+    isLive: int,
+    authorizations: int
+  },
+  sql: () =>
+    `SELECT o.id AS "id", o.profile AS "profile", o.status AS "status", o.account_id AS "accountId",
+       CASE WHEN ${live("o")} THEN 1 ELSE 0 END AS "isLive",
+       (SELECT count(*) FROM authorizations a WHERE a.order_id = o.id) AS "authorizations"
+     FROM orders o WHERE o.id = :id`
+})
+
+const deleteOrderStatement = statement({
+  name: "order_delete",
+  params: { id: uuid<OrderId>(), now: int },
+  row: { id: uuid<OrderId>() },
+  sql: () => `DELETE FROM orders WHERE id = :id AND NOT (${live("orders")}) RETURNING id`
+})
+
+type Ids = ReadonlyArray<AccountId>
+
+const packed = (accounts: Ids) => accounts.map((id) => [packedUuid(id)])
+
+/** Locks the unfinished orders of accounts until the transaction ends, so that nothing is issued. Lock the accounts first. */
+export const lockOrders = (accounts: Ids) => run(lockOrdersStatement, { accounts: packed(accounts) })
+
+/** Accounts, each with the numbers of its orders and authorizations. */
+export const owned = (accounts: Ids) => all(ownedStatement, { accounts: packed(accounts) })
+
+/** Certificates of accounts that may still be in use at an epoch second. */
+export const liveCertificates = (accounts: Ids, now: number) =>
+  Effect.map(first(liveStatement, { accounts: packed(accounts), now }), (row) => row?.live ?? 0)
+
+/** Deactivates the valid ones of these accounts; answers which. */
+export const deactivateAccounts = (accounts: Ids) => all(deactivateStatement, { accounts: packed(accounts) })
+
+/** Deletes accounts with everything they own; answers which. Check {@link liveCertificates} first. */
+export const deleteAccounts = (accounts: Ids) => all(deleteAccountsStatement, { accounts: packed(accounts) })
+
+/** An order, whether its certificate may still be in use at an epoch second, and how many authorizations it has. */
+export const findOrder = (id: OrderId, now: number) => first(orderStatement, { id, now })
+
+/** Deletes an order with everything it owns. `undefined` when its certificate may be in use, or when there is no order. */
+export const deleteOrder = (id: OrderId, now: number) => first(deleteOrderStatement, { id, now })

@@ -1,0 +1,32 @@
+import type { OrderId } from "../../domain/Id.ts"
+import { text, uuid } from "../../kernel/sql/Column.ts"
+import { first } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/* Finds the order of an authorization or of a challenge. */
+
+const order = { orderId: uuid<OrderId>(), profile: text() }
+
+const ofAuthorization = statement({
+  name: "order_of_authorization",
+  params: { id: uuid() },
+  row: order,
+  sql: () =>
+    `SELECT o.id AS "orderId", o.profile AS "profile"
+     FROM authorizations a JOIN orders o ON o.id = a.order_id WHERE a.id = :id`
+})
+
+const ofChallenge = statement({
+  name: "order_of_challenge",
+  params: { id: uuid() },
+  row: order,
+  sql: () =>
+    `SELECT o.id AS "orderId", o.profile AS "profile" FROM challenges c
+       JOIN authorizations a ON a.id = c.authz_id JOIN orders o ON o.id = a.order_id WHERE c.id = :id`
+})
+
+/** The order of an authorization. */
+export const findByAuthorization = (id: string) => first(ofAuthorization, { id })
+
+/** The order of a challenge. */
+export const findByChallenge = (id: string) => first(ofChallenge, { id })
