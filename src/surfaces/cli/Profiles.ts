@@ -1,26 +1,22 @@
+import { profileObject } from "../../operations/objects/Settings.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import type { Rendered } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"
 
-/** One mounted endpoint as `profile list` shows it. */
-const viewOf = (baseUrl: string) => (profile: Config["profiles"][number]) => ({
-  name: profile.name,
-  directory: `${baseUrl}/profile/${profile.name}/directory`,
-  backend: profile.signer.backend,
-  challenges: profile.challenge.bypass ? "bypassed" : profile.challenge.enabled.join(", "),
-  eabEnabled: profile.eab.enabled,
-  enabled: profile.enabled
-})
-
-/** `profile list`: what the configuration on disk mounts. */
+/** `profile list`: what the configuration on disk mounts, and the profiles that are parked. */
 export const renderProfiles = (config: Config, json: boolean): string | Rendered => {
-  const items = config.profiles.map(viewOf(config.server.base_url))
+  const items = config.profiles.map((profile) => ({ ...profileObject(config, profile), enabled: profile.enabled }))
   if (json) return JSON.stringify({ items, total: items.length, limit: items.length, offset: 0 })
   return renderTable(
     ["name", "directory", "backend", "challenges", "eab", "state"],
-    items.map((
-      { backend, challenges, directory, eabEnabled, enabled, name }
-    ) => [name, directory, backend, challenges, eabEnabled ? "required" : "off", enabled ? "served" : "parked"]),
+    items.map(({ backend, challengeBypass, challenges, directory, eabEnabled, enabled, name }) => [
+      name,
+      directory,
+      backend,
+      challengeBypass ? "bypassed" : challenges.join(", "),
+      eabEnabled ? "required" : "off",
+      enabled ? "served" : "parked"
+    ]),
     items.length
   )
 }

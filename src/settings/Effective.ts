@@ -1,0 +1,75 @@
+import { Redacted } from "effect"
+import type { Source } from "../kernel/config/Assemble.ts"
+import type { Node } from "../kernel/config/Key.ts"
+import { dotted } from "../kernel/config/KeyPath.ts"
+import { maskedDatabaseUrl } from "./DatabaseUrl.ts"
+import type { Resolved } from "./Resolve.ts"
+import { table } from "./Table.ts"
+
+/* Lists the configuration in force, key by key, without any secret. */
+
+/** One key in force. */
+export interface EffectiveKey {
+  /** Its full name; a key of a profile begins with `profiles.<name>`. */
+  readonly key: string
+  /** The value, a secret as `***`. Undefined where the key is unset and has no default. */
+  readonly value: string | number | boolean | ReadonlyArray<string> | undefined
+  readonly source: Source
+  /** Whether the key holds a secret. */
+  readonly isSecret: boolean
+}
+
+const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !Redacted.isRedacted(value)
+
+const within = (value: unknown, name: string): unknown => isRecord(value) ? value[name] : undefined
+
+/** Masks a secret. The database URL keeps everything but its password. */
+const masked = (key: string, secret: Redacted.Redacted<unknown>): string => {
+  const text = String(Redacted.value(secret))
+  if (key === "database.url") return maskedDatabaseUrl(Redacted.make(text))
+  return text === "" ? "" : "***"
+}
+
+const shown = (key: string, value: unknown): EffectiveKey["value"] =>
+  Redacted.isRedacted(value) ? masked(key, value) : value as EffectiveKey["value"]
+
+/** Every key below a node, with the value it has in force. */
+const keysOf = (
+  node: Node,
+  path: ReadonlyArray<string>,
+  value: unknown,
+  sources: Resolved["sources"]
+): ReadonlyArray<EffectiveKey> => {
+  if (node._tag === "Key") {
+    const key = dotted(path)
+    const source = sources.get(key) ?? "default"
+    return [{ key, value: shown(key, value), source, isSecret: node.facts.secret }]
+  }
+  const below = node._tag === "Entries"
+    ? Object.keys(isRecord(value) ? value : {}).map((name) => [name, node.entry] as const)
+    : [...node.fields]
+  return below.flatMap(([name, child]) => keysOf(child, [...path, name], within(value, name), sources))
+}
+
+/**
+ * The keys in force: the process-wide ones, or those of one profile with everything it inherits. `undefined` when there is no
+ * such profile.
+ */
+export const effectiveKeys = (
+  { config, sources }: Pick<Resolved, "config" | "sources">,
+  profile: string | undefined
+): ReadonlyArray<EffectiveKey> | undefined => {
+  if (table._tag !== "Section") return []
+  const { profiles, ...wide } = config
+  if (profile === undefined) {
+    return [...table.fields].flatMap(([name, node]) =>
+      name === "profiles" ? [] : keysOf(node, [name], within(wide, name), sources)
+    )
+  }
+  const entries = table.fields.get("profiles")
+  const found = profiles.find(({ name }) => name === profile)
+  return found === undefined || entries?._tag !== "Entries"
+    ? undefined
+    : keysOf(entries.entry, ["profiles", profile], found, sources)
+}
