@@ -26,12 +26,16 @@ const commands = {
   serve: async () => (await import("./commands/Serve.ts")).serveCommand,
   init: async () => (await import("./commands/Init.ts")).initCommand,
   migrate: async () => (await import("./commands/Migrate.ts")).migrateCommand,
+  config: async () => (await import("./commands/Config.ts")).configCommand,
   profile: async () => (await import("./commands/Profile.ts")).profileCommand,
   health: async () => (await import("./commands/Health.ts")).healthCommand,
   transfer: async () => (await import("./commands/Transfer.ts")).transferCommand,
+  account: async () => (await import("./commands/Account.ts")).accountCommand,
   eab: async () => (await import("./commands/Eab.ts")).eabCommand,
   admin: async () => (await import("./commands/Admin.ts")).adminCommand,
   order: async () => (await import("./commands/Order.ts")).orderCommand,
+  nonce: async () => (await import("./commands/Nonce.ts")).nonceCommand,
+  audit: async () => (await import("./commands/Audit.ts")).auditCommand,
   crl: async () => (await import("./commands/Crl.ts")).crlCommand,
   jobs: async () => (await import("./commands/Jobs.ts")).jobsCommand,
   worker: async () => (await import("./commands/Jobs.ts")).workerCommand,
@@ -107,7 +111,13 @@ const report = (json: boolean, code: number, message: string): Effect.Effect<num
     return code
   })
 
-const errorWords: { readonly [code: number]: string } = { 1: "host_failed", 2: "usage", 3: "refused" }
+const errorWords: { readonly [code: number]: string } = {
+  1: "host_failed",
+  2: "usage",
+  3: "refused",
+  130: "stopped",
+  143: "stopped"
+}
 
 /**
  * What is printed goes to the streams of the host, and what depends on where it goes is asked for it there. The library ends

@@ -19,8 +19,10 @@ import type { UpstreamStatus } from "../store/upstream/UpstreamOrders.ts"
 /** Filters as text, by the names they have in the API. */
 export type Given<Names extends string> = { readonly [_ in Names]?: string | undefined }
 
-const orderStatuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
-const accountStatuses: ReadonlyArray<AccountStatus> = ["valid", "deactivated", "revoked"]
+/** Every status of an order. */
+export const orderStatuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
+/** Every status of an account. */
+export const accountStatuses: ReadonlyArray<AccountStatus> = ["valid", "deactivated", "revoked"]
 
 const filled = (text: string | undefined): string | undefined => text?.trim() === "" ? undefined : text?.trim()
 

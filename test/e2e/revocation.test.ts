@@ -318,8 +318,8 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     })
 
     it("order list: exit codes", async () => {
-      assert.include(await ends(3, "order", "list", "--status", "lost"), "--status takes one of")
-      assert.include(await ends(3, "order", "list", "--account-id", "me"), "there is no account me")
+      assert.include(await ends(3, "order", "list", "--status", "lost"), "status takes one of")
+      assert.include(await ends(3, "order", "list", "--account-id", "me"), "accountId takes an id")
       assert.include(await ends(2, "order", "list", "--since", "yesterday"), "--since")
       assert.include(await ends(2, "order", "list", "--identifier-contains", "ab"), "3 characters")
       assert.include(await ends(2, "order", "list", "--identifier", "a", "--identifier-suffix", "b"), "exclude")

@@ -26,6 +26,8 @@ export interface Around {
   readonly columns?: number
   /** What is typed where it is not shown, line after line. */
   readonly hidden?: ReadonlyArray<string>
+  /** What happens while somebody is asked. */
+  readonly whileAsked?: Effect.Effect<unknown>
   readonly process?: Partial<Process>
   /** Is given what is written to standard output, as it is. */
   readonly heard?: (text: string) => void
@@ -54,7 +56,7 @@ export const hostOf = (
   },
   stdin: {
     isTerminal: around.typed !== undefined || around.hidden !== undefined,
-    readLine: Effect.succeed(around.typed ?? ""),
+    readLine: Effect.as(around.whileAsked ?? Effect.void, around.typed ?? ""),
     readHidden: Effect.sync(() => hidden.shift() ?? "")
   },
   stdout: {

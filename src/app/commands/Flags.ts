@@ -1,5 +1,8 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { parseMoment } from "../../kernel/Time.ts"
+import { formats } from "../../operations/ExportText.ts"
+import { parseSerial } from "../../pki/x509/Serial.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 
 /** What a flag's value may be. `read` answers nothing for what it does not take. */
@@ -70,7 +73,7 @@ export const textFlag = (name: string, longest = 1000): Options.Options<string> 
 export const optionalText = (name: string, text: string): Options.Options<string | undefined> =>
   optional(textFlag(name), text)
 
-/** {@link optionalText} of words the program knows, for {@link wordOf} to judge: the help and completions list them. */
+/** {@link optionalText} of words the program knows, which the operation judges: the help and completions list them. */
 export const optionalWord = (
   name: string,
   words: ReadonlyArray<string>,
@@ -81,26 +84,40 @@ export const optionalWord = (
     [text, `One of ${words.join(", ")}.`].filter(Boolean).join(" ")
   )
 
-const day = /^\d{4}-\d{2}-\d{2}$/
-const instant = /^(\d{4}-\d{2}-\d{2})T(?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/
-
-/** Whether a day is in the calendar; the runtime reads 31 February as 3 March. */
-const isDay = (text: string): boolean => {
-  const millis = Date.parse(`${text}T00:00:00Z`)
-  return !Number.isNaN(millis) && new Date(millis).toISOString().startsWith(text)
-}
-
 /** An RFC 3339 instant, or a day read as its first second in UTC, as epoch seconds. */
-export const timeFlag = (name: string): Options.Options<number> =>
+const timeFlag = (name: string): Options.Options<number> =>
   flag(name, {
     shown: "time",
     takes: "YYYY-MM-DD or an RFC 3339 instant, of a day that there is",
-    read: (text) => {
-      const [date = "", full] = day.test(text) ? [text, `${text}T00:00:00Z`] : [instant.exec(text)?.[1], text]
-      const millis = isDay(date) ? Date.parse(full) : Number.NaN
-      return Number.isNaN(millis) ? undefined : Math.floor(millis / 1000)
-    }
+    read: parseMoment
   })
+
+/** A serial number as people write it, in its stored form. */
+export const serialFlag: Options.Options<string> = flag("cert-serial", {
+  shown: "hex",
+  takes: "a serial number in hexadecimal, with or without colons",
+  read: parseSerial
+})
+
+/** `--since` and `--until`. */
+export const spanOptions = {
+  since: optional(timeFlag("since"), "Of this time or later."),
+  until: optional(timeFlag("until"), "Of before this time.")
+}
+
+/** Refuses an end that is not behind the beginning, before a database is opened. */
+export const checkSpan = (
+  { since, until }: { readonly since: number | undefined; readonly until: number | undefined }
+): Effect.Effect<void, CommandFailed> =>
+  since !== undefined && until !== undefined && until <= since
+    ? new CommandFailed({ code: 2, message: "--until takes a time behind that of --since." })
+    : Effect.void
+
+/** How an export is written. */
+export const formatOption = Options.choice("format", formats).pipe(
+  Options.withDefault("csv" as const),
+  Options.withDescription("csv or json.")
+)
 
 /** Prints a result as an object, for programs. */
 export const jsonOption = Options.boolean("json").pipe(Options.withDescription("Print JSON."))
@@ -117,13 +134,4 @@ export const pageOptions = {
     Options.withDefault(0),
     Options.withDescription("Rows to skip.")
   )
-}
-
-/** A word of a closed set; anything else cannot be done as asked. */
-export const wordOf = <W extends string>(flag: string, words: ReadonlyArray<W>, given: string | undefined) => {
-  if (given === undefined) return Effect.succeed(undefined)
-  const word = words.find((one) => one === given)
-  return word === undefined
-    ? new CommandFailed({ code: 3, message: `--${flag} takes one of ${words.join(", ")}.` })
-    : Effect.succeed(word)
 }

@@ -13,6 +13,7 @@ import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { flag, jsonOption, numberFlag, optional } from "./Flags.ts"
 import { listCommand } from "./OrderList.ts"
+import { deleteCommand, exportCommand, purgeCommand } from "./OrderRemoval.ts"
 import { print } from "./Print.ts"
 
 const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
@@ -93,7 +94,15 @@ const revokeCommand = Command.withDescription(
 /** `order`: orders and their certificates. */
 export const orderCommand = Command.withDescription(
   Command.make("order").pipe(
-    Command.withSubcommands([listCommand, showCommand, chainCommand, revokeCommand])
+    Command.withSubcommands([
+      listCommand,
+      showCommand,
+      chainCommand,
+      revokeCommand,
+      deleteCommand,
+      exportCommand,
+      purgeCommand
+    ])
   ),
   "Orders and their certificates."
 )

@@ -1,54 +1,41 @@
 import { Command, Options } from "@effect/cli"
 import { Console, Effect } from "effect"
-import { AccountId, isId } from "../../domain/Id.ts"
-import type { OrderStatus } from "../../domain/Order.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { orderFilters, orderStatuses } from "../../operations/Filters.ts"
 import { expiringObject, orderObject } from "../../operations/Objects.ts"
 import * as expiring from "../../operations/order/Expiring.ts"
 import * as orders from "../../operations/order/OrderRecords.ts"
-import { foldSerial } from "../../pki/x509/Serial.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
-import { CommandFailed } from "../CommandFailed.ts"
+import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import {
-  flag,
+  checkSpan,
   jsonOption,
   numberFlag,
   optional,
   optionalText,
   optionalWord,
   pageOptions,
-  timeFlag,
-  wordOf
+  serialFlag,
+  spanOptions
 } from "./Flags.ts"
 import { print } from "./Print.ts"
-
-const statuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
-
-const serialFlag = flag("cert-serial", {
-  shown: "hex",
-  takes: "a serial number in hexadecimal, with or without colons",
-  read: (text) => {
-    const digits = text.replaceAll(/[:\s]/g, "")
-    return /^[0-9a-f]{1,100}$/i.test(digits) ? foldSerial(digits) : undefined
-  }
-})
 
 const folded = (name: string | undefined) => name?.toLowerCase().replace(/\.$/, "")
 const shortestPart = 3
 const mostDays = 100_000
 
-const filters = {
+/** Flags that narrow a list of orders. */
+export const orderFlags = {
   profile: optionalText("profile", "Of this profile."),
   accountId: optionalText("account-id", "Of this account."),
-  status: optionalWord("status", statuses, "As stored."),
+  status: optionalWord("status", orderStatuses, "As stored."),
   identifier: optionalText("identifier", "With this very name; a wildcard as *.example.com."),
   suffix: optionalText("identifier-suffix", "With a name that ends so, from a label on."),
   contains: optionalText("identifier-contains", "With a name that contains this, at least 3 characters."),
   serial: optional(serialFlag, "Serial number in hexadecimal."),
-  since: optional(timeFlag("since"), "Created at this time or later."),
-  until: optional(timeFlag("until"), "Created before this time.")
+  ...spanOptions
 }
 
 interface Filters {
@@ -72,7 +59,7 @@ interface Paging {
 const wrong = (message: string) => new CommandFailed({ code: 2, message })
 
 /** The filters as the search takes them; what is wrong with them is found before the database is opened. */
-const searchOf = Effect.fnUntraced(function*(filters: Filters) {
+export const searchOf = Effect.fnUntraced(function*(filters: Filters) {
   const { accountId, contains, identifier, serial, since, suffix, until } = filters
   if ([identifier, suffix, contains].filter((one) => one !== undefined).length > 1) {
     return yield* wrong("--identifier, --identifier-suffix and --identifier-contains exclude each other.")
@@ -80,16 +67,11 @@ const searchOf = Effect.fnUntraced(function*(filters: Filters) {
   if (contains !== undefined && contains.length < shortestPart) {
     return yield* wrong(`--identifier-contains takes ${shortestPart} characters or more.`)
   }
-  if (since !== undefined && until !== undefined && until <= since) {
-    return yield* wrong("--until takes a time behind that of --since.")
-  }
-  if (accountId !== undefined && !isId(accountId)) {
-    return yield* new CommandFailed({ code: 3, message: `--account-id: there is no account ${accountId}.` })
-  }
+  yield* checkSpan({ since, until })
+  const { profile, status } = filters
+  const words = yield* Effect.mapError(orderFilters({ profile, status, accountId }), refusedFor)
   return {
-    profile: filters.profile,
-    accountId: accountId === undefined ? undefined : AccountId(accountId),
-    status: yield* wordOf("status", statuses, filters.status),
+    ...words,
     identifier: folded(identifier),
     identifierSuffix: folded(suffix)?.replace(/^\./, ""),
     identifierContains: contains,
@@ -149,7 +131,7 @@ const printExpiring = Effect.fnUntraced(function*(
 /** `order list`: orders by any of their properties, or the certificates that end soon. */
 export const listCommand = Command.withDescription(
   Command.make("list", {
-    filters,
+    filters: orderFlags,
     days: optional(
       numberFlag("expiring-in", { least: 1, most: mostDays, of: "a number of days" }),
       "Certificates that end within so many days, soonest first; beside it only --profile."

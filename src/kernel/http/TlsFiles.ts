@@ -92,6 +92,26 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     return true
   })
 
+const matching = (
+  { cert_path, key_path }: TlsFileSettings,
+  { cert, key }: { readonly cert: string; readonly key: string }
+) =>
+  Effect.try({
+    try: () => {
+      createSecureContext({ cert, key }) // throws if the key does not belong to the certificate
+      return readTlsCertificate(cert)
+    },
+    catch: () => new TlsUnusable({ detail: `server.tls: ${cert_path} and ${key_path} are no matching PEM pair.` })
+  })
+
+/** Refuses the pair that {@link load} would refuse, and changes nothing. Where a file is missing, a pair would be made. */
+export const check = (settings: TlsFileSettings): Effect.Effect<void, TlsUnusable> =>
+  Effect.gen(function*() {
+    const cert = yield* readIfPresent(settings.cert_path)
+    const key = yield* readIfPresent(settings.key_path)
+    if (cert !== undefined && key !== undefined) yield* matching(settings, { cert, key })
+  })
+
 /** Reads the pair. Refuses a pair that does not parse or does not match. */
 export const load = (
   settings: TlsFileSettings
@@ -102,13 +122,7 @@ export const load = (
     yield* generateIfMissing(settings)
     const cert = (yield* Effect.mapError(readTextFile(cert_path), unusable)).text
     const key = (yield* Effect.mapError(readTextFile(key_path), unusable)).text
-    const { fingerprint, notAfter, selfIssued } = yield* Effect.try({
-      try: () => {
-        createSecureContext({ cert, key }) // throws if the key does not belong to the certificate
-        return readTlsCertificate(cert)
-      },
-      catch: () => new TlsUnusable({ detail: `server.tls: ${cert_path} and ${key_path} are no matching PEM pair.` })
-    })
+    const { fingerprint, notAfter, selfIssued } = yield* matching(settings, { cert, key })
     yield* emit("tls_certificate_loaded", {
       listener,
       sha256: fingerprint,

@@ -6,12 +6,14 @@ import type { Web } from "../../kernel/net/Web.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { CaFilesUnusable } from "./CaFiles.ts"
+import { check as checkCa } from "./CaFiles.ts"
 import * as Custom from "./Custom.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
 import type { RelaySettings } from "./relay/Relay.ts"
 import * as Relay from "./relay/Relay.ts"
 import type { AccountUnusable } from "./relay/UpstreamAccount.ts"
+import { findKey } from "./relay/UpstreamAccount.ts"
 import type { CrlIssuer, Signer } from "./Signer.ts"
 import { ProfileNotMounted, Signers } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
@@ -53,6 +55,18 @@ const backendOf = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusab
   made(profile).pipe(
     Effect.mapError(({ detail, mayPass = false }) => new ProfileUnusable({ profile: profile.name, detail, mayPass })),
     Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
+  )
+
+/** Refuses the files of a profile's backend that {@link layer} would refuse. It makes nothing, and asks no upstream. */
+export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, ProfileUnusable> =>
+  Effect.mapError(
+    signer.backend === "relay"
+      ? Effect.asVoid(findKey(signer.relay.account_key_path))
+      : signer.backend === "local_ca"
+      ? checkCa(signer.local_ca)
+      : Effect.void,
+    ({ detail, mayPass = false }: AccountUnusable | CaFilesUnusable) =>
+      new ProfileUnusable({ profile: name, detail, mayPass })
   )
 
 /**

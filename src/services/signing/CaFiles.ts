@@ -62,22 +62,27 @@ const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
 export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolean =>
   ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
 
+/** The texts of both files; `undefined` where neither exists. A lone file is refused. */
+const areThere = ({ cert_path, key_path }: CaFileSettings) =>
+  Effect.gen(function*() {
+    const certificate = yield* readIfPresent("signer.local_ca.cert_path", cert_path)
+    const key = yield* readIfPresent("signer.local_ca.key_path", key_path)
+    if (certificate !== undefined && key !== undefined) return { certificate: certificate.text, key: key.text }
+    if (certificate === undefined && key === undefined) return undefined
+    return yield* unusable(
+      `signer.local_ca: of ${cert_path} and ${key_path} only ${
+        key === undefined ? cert_path : key_path
+      } exists; both or neither must.`
+    )
+  })
+
 /** Writes a new CA if neither file exists; answers whether it did. If only one exists, it is refused, never replaced. */
 export const generateIfAbsent = (
   settings: CaFileSettings
 ): Effect.Effect<boolean, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
-    const certificate = yield* readIfPresent("signer.local_ca.cert_path", cert_path)
-    const key = yield* readIfPresent("signer.local_ca.key_path", key_path)
-    if ((certificate === undefined) !== (key === undefined)) {
-      return yield* unusable(
-        `signer.local_ca: of ${cert_path} and ${key_path} only ${
-          key === undefined ? cert_path : key_path
-        } exists; both or neither must.`
-      )
-    }
-    if (certificate !== undefined) return false
+    if ((yield* areThere(settings)) !== undefined) return false
     const entropy = yield* Entropy
     const now = yield* currentSeconds
     const pair = yield* generateCa({
@@ -112,6 +117,16 @@ export const generateIfAbsent = (
     return true
   })
 
+const read = (
+  { cert_path, key_path }: CaFileSettings,
+  texts: { readonly certificate: string; readonly key: string }
+): Effect.Effect<CaMaterial, CaFilesUnusable> =>
+  Effect.flatMap(currentSeconds, (now) =>
+    Effect.mapError(
+      loadCa({ certificatePem: texts.certificate, privateKeyPem: texts.key, now }),
+      ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
+    ))
+
 /** Loads the CA for signing: certificate and key, with every refusal of docs/decisions/local-ca.md, "Loading". */
 export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.gen(function*() {
@@ -120,9 +135,9 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMateri
     const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
     const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
-    const now = yield* currentSeconds
-    return yield* Effect.mapError(
-      loadCa({ certificatePem: certificate.text, privateKeyPem: key.text, now }),
-      ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
-    )
+    return yield* read(settings, { certificate: certificate.text, key: key.text })
   })
+
+/** Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and changes nothing. */
+export const check = (settings: CaFileSettings): Effect.Effect<void, CaFilesUnusable> =>
+  Effect.flatMap(areThere(settings), (texts) => texts === undefined ? Effect.void : read(settings, texts))

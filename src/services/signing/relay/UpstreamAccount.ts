@@ -45,6 +45,15 @@ const parseKey = (path: string, text: string): Effect.Effect<RequestKey, Account
         : `${keyName}: ${path} holds a key that is not an ECDSA P-256 key.`
     ))
 
+/** The account key; `undefined` where there is neither key nor account. An account without its key is refused. */
+export const findKey = (path: string): Effect.Effect<RequestKey | undefined, AccountUnusable> =>
+  Effect.gen(function*() {
+    const text = yield* readIfPresent(path)
+    if (text !== undefined) return yield* parseKey(path, text)
+    if ((yield* readIfPresent(kidPathOf(path))) === undefined) return undefined
+    return yield* unusable(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
+  })
+
 /**
  * Loads the account key, or makes it when there is neither key nor account. An account without its key is refused, never
  * replaced.
@@ -52,11 +61,8 @@ const parseKey = (path: string, text: string): Effect.Effect<RequestKey, Account
 export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable, Entropy> =>
   Effect.gen(function*() {
     for (const one of [path, kidPathOf(path)]) yield* removeLeftovers(one)
-    const text = yield* readIfPresent(path)
-    if (text !== undefined) return yield* parseKey(path, text)
-    if ((yield* readIfPresent(kidPathOf(path))) !== undefined) {
-      return yield* unusable(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
-    }
+    const known = yield* findKey(path)
+    if (known !== undefined) return known
     const content = yield* newRequestKey
     const entropy = yield* Entropy
     const suffix = yield* entropy.token

@@ -1,0 +1,23 @@
+import { Effect } from "effect"
+import { CommandFailed } from "./CommandFailed.ts"
+import { Host } from "./Host.ts"
+
+const codes = { SIGINT: 130, SIGTERM: 143 } as const
+
+/**
+ * Runs a program that may take long. A signal interrupts the program and waits for its finalizers. The command then ends with
+ * the code of the signal and the sentence of `left`, which says what was done and stays.
+ */
+export const untilStopped = <A, E, R>(
+  program: Effect.Effect<A, E, R>,
+  left: Effect.Effect<string>
+): Effect.Effect<A, E | CommandFailed, R | Host> =>
+  Effect.gen(function*() {
+    const { process } = yield* Host
+    const ended = yield* Effect.raceFirst(
+      Effect.map(program, (value) => ({ value })),
+      process.stopSignal
+    )
+    if (typeof ended !== "string") return ended.value
+    return yield* new CommandFailed({ code: codes[ended], message: yield* left })
+  })

@@ -1,0 +1,109 @@
+import { Args, Command, Options } from "@effect/cli"
+import { Console, Effect } from "effect"
+import { checkContacts } from "../../domain/Account.ts"
+import { problemOf } from "../../domain/Problem.ts"
+import * as accounts from "../../operations/AccountRecords.ts"
+import { accountFilters, accountStatuses } from "../../operations/Filters.ts"
+import { accountDetailObject, accountObject } from "../../operations/objects/Accounts.ts"
+import { renderAccount, renderAccounts } from "../../surfaces/cli/Account.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { withRecords } from "../Records.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions, refusal } from "./Flags.ts"
+import { print } from "./Print.ts"
+
+const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The account's id."))
+
+const printOne = (json: boolean) => (found: accounts.AccountDetail) => {
+  const object = accountDetailObject(found)
+  return print(json, object, () => renderAccount(object))
+}
+
+const listCommand = Command.withDescription(
+  Command.make("list", {
+    profile: optionalText("profile", "Of this profile."),
+    status: optionalWord("status", accountStatuses),
+    eabKid: optionalText("eab-kid", "Bound by this credential."),
+    ...pageOptions,
+    json: jsonOption
+  }, ({ json, limit, offset, ...given }) =>
+    withRecords(Effect.gen(function*() {
+      const { items, total } = yield* accounts.list(yield* accountFilters(given), { limit, offset })
+      const objects = items.map(accountObject)
+      yield* print(json, { items: objects, total, limit, offset }, () => renderAccounts(objects, total))
+    }))),
+  "List accounts, newest first. Example: acme-svc account list --status valid. Exit codes: 0, 1, 3."
+)
+
+const showCommand = Command.withDescription(
+  Command.make(
+    "show",
+    { id: idArgument, json: jsonOption },
+    ({ id, json }) => withRecords(Effect.flatMap(accounts.detail(id), printOne(json)))
+  ),
+  "Show an account, with the number of its orders and of its live certificates. Example: acme-svc account show ID. Exit codes: 0, 1, 3."
+)
+
+const updateContactCommand = Command.withDescription(
+  Command.make("update-contact", {
+    id: idArgument,
+    contact: Options.text("contact").pipe(
+      Options.withPseudoName("uri"),
+      Options.repeated,
+      Options.mapEffect((given) =>
+        Effect.mapError(checkContacts(given), (error) => refusal(`--contact: ${problemOf(error).detail}`))
+      ),
+      Options.withDescription("A mailto: URI; may be given several times. None clears the contacts.")
+    )
+  }, ({ contact, id }) =>
+    withRecords(Effect.gen(function*() {
+      const { account } = yield* accounts.updateContact(yield* Operator, id, contact)
+      yield* Console.log(
+        account.contact.length === 0
+          ? `Account ${id} has no contact.`
+          : `The contacts of account ${id} are ${account.contact.join(" ")}.`
+      )
+    }))),
+  "Replace the contacts of an account. Example: acme-svc account update-contact ID --contact mailto:ops@example.org. Exit codes: 0, 1, 2, 3."
+)
+
+const certificates = (count: number): string => count === 0 ? "" : `; its ${count} live certificate(s) stay`
+
+const deactivateCommand = Command.withDescription(
+  Command.make("deactivate", { id: idArgument }, ({ id }) =>
+    withRecords(Effect.gen(function*() {
+      const { account, liveCertificates } = yield* accounts.detail(id)
+      if (account.status !== "valid") return yield* Console.log(`Account ${id} is ${account.status} already.`)
+      yield* Confirmation.ask(
+        `Deactivate account ${id} of profile ${account.profile} for good${certificates(liveCertificates)}?`
+      )
+      yield* accounts.deactivate(yield* Operator, id)
+      yield* Console.log(`Deactivated account ${id}.`)
+    }))),
+  "Deactivate an account for good; its orders and certificates stay. Example: acme-svc account deactivate ID. Exit codes: 0, 1, 2, 3."
+)
+
+const deleteCommand = Command.withDescription(
+  Command.make("delete", { id: idArgument }, ({ id }) =>
+    withRecords(Effect.gen(function*() {
+      const { account, orderCount } = yield* accounts.preview(id)
+      yield* Confirmation.ask(`Delete account ${id} of profile ${account.profile} and its ${orderCount} order(s)?`)
+      const { deleted } = yield* accounts.remove(yield* Operator, id)
+      yield* Console.log(
+        `Deleted account ${id} with ${deleted.orders} order(s) and ${deleted.authorizations} authorization(s).`
+      )
+    }))),
+  "Delete an account with its orders, unless one of its certificates can still be used. Example: acme-svc account delete ID --yes. Exit codes: 0, 1, 2, 3."
+)
+
+/** `account`: accounts of clients. */
+export const accountCommand = Command.withDescription(
+  Command.make("account").pipe(Command.withSubcommands([
+    listCommand,
+    showCommand,
+    updateContactCommand,
+    deactivateCommand,
+    deleteCommand
+  ])),
+  "Accounts of ACME clients."
+)

@@ -1,0 +1,119 @@
+import { Args, Command, Options } from "@effect/cli"
+import { Console, Effect, Ref } from "effect"
+import { actorKinds, auditEvents, auditOutcomes } from "../../domain/Audit.ts"
+import * as auditTrail from "../../operations/AuditTrail.ts"
+import { auditFile } from "../../operations/Exports.ts"
+import { auditFilters } from "../../operations/Filters.ts"
+import { auditObject } from "../../operations/objects/Audit.ts"
+import { renderAuditRow, renderTrail } from "../../surfaces/cli/Audit.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { Progress } from "../Progress.ts"
+import { withRecords } from "../Records.ts"
+import { untilStopped } from "../Stoppable.ts"
+import { write } from "./Export.ts"
+import {
+  checkSpan,
+  formatOption,
+  jsonOption,
+  numberFlag,
+  optional,
+  optionalText,
+  optionalWord,
+  pageOptions,
+  serialFlag,
+  spanOptions
+} from "./Flags.ts"
+import { print } from "./Print.ts"
+
+const filterFlags = {
+  profile: optionalText("profile", "Of this profile."),
+  accountId: optionalText("account-id", "About this account."),
+  orderId: optionalText("order-id", "About this order."),
+  certSerial: optional(serialFlag, "About the certificate with this serial number."),
+  requestId: optionalText("request-id", "Of this request."),
+  event: optionalWord("event", auditEvents),
+  outcome: optionalWord("outcome", auditOutcomes),
+  actorKind: optionalWord("actor-kind", actorKinds),
+  ...spanOptions
+}
+
+type Filters = Parameters<typeof auditFilters>[0]
+type Given = Omit<Filters, "since" | "until"> & Parameters<typeof checkSpan>[0]
+
+const filtersOf = ({ since, until, ...words }: Given) =>
+  Effect.map(auditFilters(words), (filters) => ({ ...filters, since, until }))
+
+const listCommand = Command.withDescription(
+  Command.make(
+    "list",
+    { ...filterFlags, ...pageOptions, json: jsonOption },
+    ({ json, limit, offset, ...given }) =>
+      Effect.zipRight(
+        checkSpan(given),
+        withRecords(Effect.gen(function*() {
+          const found = yield* auditTrail.list(yield* filtersOf(given), { limit, offset })
+          const { total, truncated } = found
+          const items = found.items.map(auditObject)
+          const page = { items, total, limit, offset, ...(truncated ? { truncated } : {}) }
+          yield* print(json, page, () => renderTrail(items, total))
+          if (truncated) yield* Console.error("The search ended early: only the newest rows were looked at.")
+        }))
+      )
+  ),
+  "List the audit trail, newest first. Example: acme-svc audit list --outcome failure --since 2027-01-01. Exit codes: 0, 1, 2, 3."
+)
+
+const showCommand = Command.withDescription(
+  Command.make("show", {
+    id: Args.text({ name: "id" }).pipe(Args.withDescription("The row's number.")),
+    json: jsonOption
+  }, ({ id, json }) =>
+    withRecords(Effect.flatMap(auditTrail.find(id), (row) => {
+      const object = auditObject(row)
+      return print(json, object, () => renderAuditRow(object))
+    }))),
+  "Show a row of the audit trail. Example: acme-svc audit show 41. Exit codes: 0, 1, 3."
+)
+
+const exportCommand = Command.withDescription(
+  Command.make("export", { ...filterFlags, format: formatOption }, ({ format, ...given }) =>
+    Effect.zipRight(
+      checkSpan(given),
+      withRecords(Effect.flatMap(
+        Effect.flatMap(filtersOf(given), (filters) => auditFile(filters, { format })),
+        write
+      ))
+    )),
+  "Write the audit trail to standard output, newest first. Example: acme-svc audit export --format json. Exit codes: 0, 1, 2, 3."
+)
+
+const mostDays = 100_000
+
+const cleanupCommand = Command.withDescription(
+  Command.make("cleanup", {
+    days: numberFlag("older-than", { least: 1, most: mostDays, of: "a number of days" }).pipe(
+      Options.withDescription("Delete rows that are older than so many days.")
+    ),
+    json: jsonOption
+  }, ({ days, json }) =>
+    withRecords(Effect.gen(function*() {
+      const rows = yield* auditTrail.preview(days)
+      if (rows > 0) yield* Confirmation.ask(`Delete ${rows} row(s) of the audit trail older than ${days} day(s)?`)
+      const gone = yield* Ref.make(0)
+      const operator = yield* Operator
+      const { removed } = yield* Progress.run({ title: "Deleting rows", total: rows }, (report) =>
+        untilStopped(
+          auditTrail.cleanup(operator, days, (count) => Effect.zipRight(Ref.set(gone, count), report(count))),
+          Effect.map(Ref.get(gone), (count) => `Stopped; ${count} row(s) are deleted.`)
+        ))
+      yield* print(json, { removed }, () => `Deleted ${removed} row(s).`)
+    }))),
+  "Delete old rows of the audit trail. Example: acme-svc audit cleanup --older-than 365. Exit codes: 0, 1, 2, 3."
+)
+
+/** `audit`: the audit trail. */
+export const auditCommand = Command.withDescription(
+  Command.make("audit").pipe(Command.withSubcommands([listCommand, showCommand, exportCommand, cleanupCommand])),
+  "The audit trail."
+)

@@ -1,0 +1,51 @@
+import { Command } from "@effect/cli"
+import { Console, Effect } from "effect"
+import { NoSuch } from "../../domain/OperatorError.ts"
+import { configKeyObject } from "../../operations/objects/Settings.ts"
+import { effectiveKeys } from "../../settings/Effective.ts"
+import { renderKeys } from "../../surfaces/cli/Configuration.ts"
+import { CommandFailed, refusedFor } from "../CommandFailed.ts"
+import { faultsOf } from "../ConfigCheck.ts"
+import { Host } from "../Host.ts"
+import * as Logging from "../Logging.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption, optionalText } from "./Flags.ts"
+import { print } from "./Print.ts"
+
+const checkCommand = Command.withDescription(
+  Command.make("check", {}, () =>
+    Effect.gen(function*() {
+      const { process } = yield* Host
+      const loaded = yield* Settings.loaded
+      const faults = yield* Effect.provide(faultsOf(loaded.config, process.version), Logging.quiet(loaded))
+      if (faults.length > 0) return yield* new CommandFailed({ code: 3, message: faults.join("\n") })
+      const served = loaded.config.profiles.filter(({ enabled }) => enabled).length
+      yield* Console.log(
+        `${loaded.filePresent ? loaded.path : "The configuration"} can be served, with ${served} profile(s).`
+      )
+    })),
+  "Check the configuration as a start does, its files and scripts included; nothing is bound or changed. Example: acme-svc config check. Exit codes: 0, 3."
+)
+
+const showCommand = Command.withDescription(
+  Command.make("show", {
+    profile: optionalText(
+      "profile",
+      "The keys of this profile, with what it inherits; without it the process-wide ones."
+    ),
+    json: jsonOption
+  }, ({ json, profile }) =>
+    Effect.gen(function*() {
+      const found = effectiveKeys(yield* Settings.loaded, profile)
+      if (found === undefined) return yield* refusedFor(new NoSuch({ noun: "profile", id: profile ?? "" }))
+      const items = found.map(configKeyObject)
+      yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () => renderKeys(items))
+    })),
+  "Show the keys in force, where each comes from, and no secret. Example: acme-svc config show --profile web. Exit codes: 0, 3."
+)
+
+/** `config`: the configuration on disk. */
+export const configCommand = Command.withDescription(
+  Command.make("config").pipe(Command.withSubcommands([checkCommand, showCommand])),
+  "The configuration, as it is on disk."
+)

@@ -1,0 +1,47 @@
+import { Command } from "@effect/cli"
+import { Effect } from "effect"
+import * as nonces from "../../operations/NonceRecords.ts"
+import { renderDetail } from "../../surfaces/cli/Detail.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption, numberFlag, optional } from "./Flags.ts"
+import { print } from "./Print.ts"
+
+const countCommand = Command.withDescription(
+  Command.make("count", { json: jsonOption }, ({ json }) =>
+    withRecords(Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const object = yield* nonces.count(config)
+      yield* print(json, object, () => renderDetail(object))
+    }))),
+  "Count the nonces that are stored. Example: acme-svc nonce count --json. Exit codes: 0, 1, 3."
+)
+
+const longestTtl = 2_147_483_647
+
+const cleanupCommand = Command.withDescription(
+  Command.make("cleanup", {
+    ttlSeconds: optional(
+      numberFlag("ttl-seconds", { least: 0, most: longestTtl, of: "a number of seconds" }),
+      "Delete those that are older; by default nonce.ttl_seconds."
+    ),
+    json: jsonOption
+  }, ({ json, ttlSeconds }) =>
+    withRecords(Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const age = ttlSeconds ?? config.nonce.ttl_seconds
+      const harm = age < config.nonce.ttl_seconds ? ", which clients may still use" : ""
+      yield* Confirmation.ask(`Delete the nonces that are older than ${age} second(s)${harm}?`)
+      const object = yield* nonces.cleanup(config, yield* Operator, age)
+      yield* print(json, object, () => `Deleted ${object.removed} nonce(s).`)
+    }))),
+  "Delete nonces that are too old to be used. Example: acme-svc nonce cleanup --yes. Exit codes: 0, 1, 2, 3."
+)
+
+/** `nonce`: the nonces that are stored. */
+export const nonceCommand = Command.withDescription(
+  Command.make("nonce").pipe(Command.withSubcommands([countCommand, cleanupCommand])),
+  "Nonces of the ACME protocol."
+)

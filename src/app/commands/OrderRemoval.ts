@@ -1,0 +1,79 @@
+import { Args, Command, Options } from "@effect/cli"
+import { Console, Effect, Ref } from "effect"
+import { ordersFile } from "../../operations/Exports.ts"
+import { purgeObject, purgePreviewObject } from "../../operations/objects/Purge.ts"
+import * as removal from "../../operations/order/OrderRemoval.ts"
+import * as purge from "../../operations/order/Purge.ts"
+import { renderPreview, renderPurge } from "../../surfaces/cli/Purge.ts"
+import { Confirmation } from "../Confirmation.ts"
+import { Operator } from "../Operator.ts"
+import { Progress } from "../Progress.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { untilStopped } from "../Stoppable.ts"
+import { write } from "./Export.ts"
+import { formatOption, jsonOption, numberFlag, optionalText } from "./Flags.ts"
+import { orderFlags, searchOf } from "./OrderList.ts"
+import { print } from "./Print.ts"
+
+/** `order delete`: one order, unless its certificate can still be used. */
+export const deleteCommand = Command.withDescription(
+  Command.make("delete", {
+    id: Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
+  }, ({ id }) =>
+    withRecords(Effect.gen(function*() {
+      const { authorizations, profile, status } = yield* removal.preview(id)
+      yield* Confirmation.ask(
+        `Delete the ${status} order ${id} of profile ${profile} and its ${authorizations} authorization(s)?`
+      )
+      const { deleted } = yield* removal.remove(yield* Operator, id)
+      yield* Console.log(`Deleted order ${id} with ${deleted.authorizations} authorization(s).`)
+    }))),
+  "Delete an order, unless its certificate can still be used. Example: acme-svc order delete ID --yes. Exit codes: 0, 1, 2, 3."
+)
+
+/** `order export`: the orders that `order list` would list, all of them. */
+export const exportCommand = Command.withDescription(
+  Command.make(
+    "export",
+    { ...orderFlags, format: formatOption },
+    ({ format, ...given }) =>
+      Effect.flatMap(searchOf(given), (filters) =>
+        withRecords(Effect.gen(function*() {
+          const { config } = yield* Settings.loaded
+          yield* Effect.flatMap(ordersFile(config, filters, { format }), write)
+        })))
+  ),
+  "Write orders to standard output, newest first. Example: acme-svc order export --profile web --format json. Exit codes: 0, 1, 2, 3."
+)
+
+const mostDays = 100_000
+
+/** `order purge`: orders whose certificate expired long ago. */
+export const purgeCommand = Command.withDescription(
+  Command.make("purge", {
+    days: numberFlag("expired-for", { least: 1, most: mostDays, of: "a number of days" }).pipe(
+      Options.withDescription("Delete orders whose certificate expired at least so many days ago.")
+    ),
+    profile: optionalText("profile", "Of this profile."),
+    dryRun: Options.boolean("dry-run").pipe(Options.withDescription("Show what would be deleted, and delete nothing.")),
+    json: jsonOption
+  }, ({ days, dryRun, json, profile }) =>
+    withRecords(Effect.gen(function*() {
+      const wanted = { profile, expiredForDays: days }
+      const found = yield* purge.preview(wanted)
+      const preview = purgePreviewObject(found)
+      if (dryRun) return yield* print(json, preview, () => renderPreview(preview))
+      if (found.orders > 0) yield* Confirmation.ask(`${renderPreview(preview)}\nDelete ${found.orders} order(s)?`)
+      const gone = yield* Ref.make(0)
+      const operator = yield* Operator
+      const done = yield* Progress.run({ title: "Deleting orders", total: found.orders }, (report) =>
+        untilStopped(
+          purge.run(operator, wanted, (count) => Effect.zipRight(Ref.set(gone, count), report(count))),
+          Effect.map(Ref.get(gone), (count) => `Stopped; ${count} order(s) are deleted.`)
+        ))
+      const object = purgeObject(done)
+      yield* print(json, object, () => renderPurge(object))
+    }))),
+  "Delete orders whose certificate expired long ago. Example: acme-svc order purge --expired-for 400 --dry-run. Exit codes: 0, 1, 2, 3."
+)

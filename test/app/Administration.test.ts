@@ -1,0 +1,320 @@
+import { Effect } from "effect"
+import { chmodSync, existsSync, readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import type { Database } from "../../src/kernel/sql/Database.ts"
+import { Database as Db } from "../../src/kernel/sql/Database.ts"
+import * as audit from "../../src/store/Audit.ts"
+import * as nonces from "../../src/store/Nonces.ts"
+import type { World } from "../support/Graph.ts"
+import { callerAt, configOf, openDriver, orderOf, profileOf, sql, world } from "../support/Graph.ts"
+import type { Ended, Place } from "../support/RunCommand.ts"
+import { freshPlace } from "../support/RunCommand.ts"
+import { useTests } from "../support/UseTests.ts"
+
+/* The commands over accounts, orders, nonces, the trail and the configuration, run in this process. */
+
+const startsAt = 1_800_000_000
+const at = "2027-01-15T08:00:00Z"
+const nobody = "01234567-89ab-7def-8123-456789abcdef"
+const { test } = useTests({ startsAt })
+
+const ready = Effect.gen(function*() {
+  const place = freshPlace()
+  assert.strictEqual((yield* place.run(["migrate"])).code, 0)
+  return place
+})
+
+/** Works on the database of a place as its service would. */
+const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Database | World>) =>
+  Effect.scoped(
+    Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>
+      program.pipe(Effect.provide(world()), Effect.provideService(Db, driver)))
+  )
+
+const jsonOf = <A>({ code, err, out }: Ended): A => {
+  assert.deepStrictEqual([code, err], [0, ""])
+  return JSON.parse(out) as A
+}
+
+interface Page {
+  readonly items: ReadonlyArray<{ readonly [member: string]: unknown }>
+  readonly total: number
+}
+
+/** A place with an account that has an order, and the events of the trail there. */
+const peopled = Effect.gen(function*() {
+  const place = yield* ready
+  const { accountId, orderId } = yield* served(
+    place,
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(configOf()))
+      const { id } = yield* orderOf(caller, "a.example")
+      return { accountId: caller.accountId, orderId: id }
+    })
+  )
+  const events = Effect.map(
+    served(place, sql("SELECT event, actor_kind, actor_id FROM audit_log ORDER BY id")),
+    (rows) => rows.map(({ actor_id, actor_kind, event }) => `${event} by ${actor_kind} ${actor_id}`)
+  )
+  return { ...place, place, accountId, orderId, events }
+})
+
+describe("account", () => {
+  test("list and show print them as rows, as lines and as objects", () =>
+    Effect.gen(function*() {
+      const { accountId, run } = yield* peopled
+      const { items, total } = jsonOf<Page>(yield* run(["account", "list", "--json", "--status", "valid"]))
+      assert.deepStrictEqual([items.map(({ id }) => id), total], [[accountId], 1])
+      assert.include((yield* run(["account", "list", "--profile", "other"])).out, "0 of 0 row(s).")
+      const shown = jsonOf<Page["items"][number]>(yield* run(["account", "show", accountId, "--json"]))
+      assert.deepInclude(shown, { orderCount: 1, liveCertificates: 0, keyType: "ecdsa-p256", createdAt: at })
+      const { out } = yield* run(["account", "show", accountId])
+      assert.match(out, /^id +[0-9a-f-]{36}$/m)
+      assert.match(out, /^orders +1$/m)
+    }))
+
+  test("words that are none and accounts that are none are refused with 3", () =>
+    Effect.gen(function*() {
+      const { run } = yield* peopled
+      const refused = (...words: ReadonlyArray<string>) =>
+        Effect.map(run(words, { typed: "y" }), ({ code, err, out }) => {
+          assert.deepStrictEqual([code, out], [3, ""], words.join(" "))
+          return err
+        })
+      assert.include(yield* refused("account", "list", "--status", "live"), "valid, deactivated, revoked")
+      assert.include(yield* refused("account", "list", "--eab-kid", "x"), "eabKid takes an id")
+      for (const verb of ["show", "update-contact", "deactivate", "delete"]) {
+        assert.strictEqual(yield* refused("account", verb, nobody), `There is no account ${nobody}.\n`)
+      }
+      assert.strictEqual(yield* refused("order", "delete", nobody), `There is no order ${nobody}.\n`)
+      assert.strictEqual(yield* refused("audit", "show", "99"), "There is no audit row 99.\n")
+      assert.include(yield* refused("audit", "list", "--event", "x"), "certificate_issued")
+      assert.include(yield* refused("audit", "list", "--outcome", "x"), "success, failure")
+      assert.include(yield* refused("audit", "list", "--actor-kind", "x"), "acme, admin, cli, system")
+      assert.include(yield* refused("config", "show", "--profile", "x"), "There is no profile x.")
+    }))
+
+  test("update-contact, deactivate and delete ask where something goes, and name who did it", () =>
+    Effect.gen(function*() {
+      const { accountId, events, run } = yield* peopled
+      const contact = ["--contact", "mailto:a@example.org", "--contact", "mailto:b@example.org"]
+      assert.deepStrictEqual(yield* run(["account", "update-contact", accountId, ...contact]), {
+        code: 0,
+        out: `The contacts of account ${accountId} are mailto:a@example.org mailto:b@example.org.\n`,
+        err: ""
+      })
+      assert.include((yield* run(["account", "update-contact", accountId])).out, "has no contact")
+      const bad = yield* run(["account", "update-contact", accountId, "--contact", "tel:1"])
+      assert.deepStrictEqual([bad.code, bad.err.startsWith("--contact")], [2, true])
+      assert.strictEqual((yield* run(["account", "deactivate", accountId])).code, 2, "nobody can be asked")
+      const declined = yield* run(["account", "deactivate", accountId], { typed: "n" })
+      assert.deepStrictEqual([declined.code, declined.err.includes("for good")], [3, true])
+      assert.strictEqual((yield* run(["account", "deactivate", accountId], { typed: "y" })).code, 0)
+      assert.include((yield* run(["account", "deactivate", accountId])).out, "is deactivated already")
+      const deleted = yield* run(["account", "delete", accountId], { typed: "yes" })
+      assert.include(deleted.err, "and its 1 order(s)?")
+      assert.strictEqual(deleted.out, `Deleted account ${accountId} with 1 order(s) and 1 authorization(s).\n`)
+      assert.deepStrictEqual(yield* events, [
+        "account_contact_updated by cli tester",
+        "account_contact_updated by cli tester",
+        "account_deactivated by cli tester",
+        "account_deleted by cli tester"
+      ])
+    }))
+
+  test("delete is refused while a certificate is live, with nothing asked", () =>
+    Effect.gen(function*() {
+      const { accountId, orderId, place, run } = yield* peopled
+      yield* served(place, sql("UPDATE orders SET status = 'valid', certificate = 'PEM', cert_not_after = NULL"))
+      for (const words of [["account", "delete", accountId], ["order", "delete", orderId]]) {
+        assert.deepStrictEqual(yield* run(words, { typed: "y" }), {
+          code: 3,
+          out: "",
+          err: "1 certificate of it can still be used; revoke first.\n"
+        })
+      }
+    }))
+
+  test("delete is refused when a certificate appears while it is asked", () =>
+    Effect.gen(function*() {
+      const { accountId, directory, events, orderId, place } = yield* peopled
+      const issue = served(place, sql("UPDATE orders SET status = 'valid', certificate = 'PEM', cert_not_after = NULL"))
+      for (const words of [["order", "delete", orderId], ["account", "delete", accountId]]) {
+        yield* served(place, sql("UPDATE orders SET status = 'processing', certificate = NULL"))
+        const ended = yield* place.run(words, { whileAsked: Effect.orDie(issue), typed: "y" })
+        assert.deepStrictEqual([ended.code, ended.out], [3, ""], words.join(" "))
+        assert.include(ended.err, "can still be used")
+      }
+      assert.isEmpty(yield* events)
+      assert.isTrue(existsSync(join(directory, "acme.db")))
+    }))
+})
+
+describe("order", () => {
+  test("delete takes one, purge those of long ago, with a preview first", () =>
+    Effect.gen(function*() {
+      const { events, orderId, place, run } = yield* peopled
+      yield* served(
+        place,
+        sql(`UPDATE orders SET status = 'valid', certificate = 'PEM', cert_not_after = ${startsAt - 40 * 86_400}`)
+      )
+      const days = ["order", "purge", "--expired-for"]
+      for (const bad of ["0", "-1", "x"]) assert.strictEqual((yield* run([...days, bad])).code, 2)
+      const preview = jsonOf<object>(yield* run([...days, "30", "--dry-run", "--json"]))
+      assert.deepStrictEqual(preview, {
+        orders: 1,
+        oldest: "2026-12-06T08:00:00Z",
+        newest: "2026-12-06T08:00:00Z",
+        profiles: [{ profile: "default", orders: 1, oldest: "2026-12-06T08:00:00Z", newest: "2026-12-06T08:00:00Z" }],
+        left: 0,
+        cutoff: "2026-12-16T08:00:00Z"
+      })
+      const declined = yield* run([...days, "30"], { typed: "n" })
+      assert.deepStrictEqual([declined.code, declined.out], [3, ""])
+      assert.include(declined.err, "Delete 1 order(s)?")
+      assert.include((yield* run([...days, "30", "--profile", "other", "--yes"])).out, "Deleted 0 order(s)")
+      const done = jsonOf<object>(yield* run([...days, "30", "--yes", "--json"]))
+      assert.hasAllKeys(done, ["orders", "authorizations", "left", "cutoff"])
+      assert.deepStrictEqual(yield* events, ["orders_purged by cli tester"])
+      assert.strictEqual((yield* run(["order", "delete", orderId, "--yes"])).code, 3, "it is gone")
+    }))
+
+  test("delete says what goes", () =>
+    Effect.gen(function*() {
+      const { orderId, run } = yield* peopled
+      const { err, out } = yield* run(["order", "delete", orderId], { typed: "y" })
+      assert.include(err, `Delete the pending order ${orderId} of profile default and its 1 authorization(s)?`)
+      assert.strictEqual(out, `Deleted order ${orderId} with 1 authorization(s).\n`)
+    }))
+
+  test("export writes what the list has, as CSV unless told otherwise", () =>
+    Effect.gen(function*() {
+      const { orderId, run } = yield* peopled
+      const csv = yield* run(["order", "export", "--identifier", "a.example"])
+      const [head = "", row = "", ...rest] = csv.out.split("\r\n")
+      assert.match(head, /^id,profile,accountId,status,identifiers,/)
+      assert.include(row, `${orderId},default,`)
+      assert.deepStrictEqual(rest, [""])
+      const { items } = jsonOf<Page>(yield* run(["order", "export", "--format", "json"]))
+      assert.deepStrictEqual(items.map(({ id }) => id), [orderId])
+      assert.deepStrictEqual(
+        jsonOf<Page>(yield* run(["order", "export", "--format", "json", "--status", "valid"])).items,
+        []
+      )
+      assert.strictEqual((yield* run(["order", "export", "--format", "xml"])).code, 2)
+      assert.strictEqual((yield* run(["order", "export", "--status", "odd"])).code, 3)
+    }))
+})
+
+describe("nonce and audit", () => {
+  test("nonces are counted and cleaned up", () =>
+    Effect.gen(function*() {
+      const { place, run } = yield* peopled
+      yield* served(place, Effect.zipRight(nonces.insert(["a", "b"], startsAt - 400), nonces.insert(["c"], startsAt)))
+      assert.deepStrictEqual(jsonOf<object>(yield* run(["nonce", "count", "--json"])), { count: 3, ttlSeconds: 300 })
+      const asked = yield* run(["nonce", "cleanup", "--ttl-seconds", "10"], { typed: "n" })
+      assert.include(asked.err, "older than 10 second(s), which clients may still use?")
+      assert.deepStrictEqual(jsonOf<object>(yield* run(["nonce", "cleanup", "--yes", "--json"])), { removed: 2 })
+      assert.strictEqual((yield* run(["nonce", "cleanup", "--yes"])).out, "Deleted 0 nonce(s).\n")
+      assert.strictEqual((yield* run(["nonce", "cleanup"])).code, 2)
+      const { items } = jsonOf<Page>(yield* run(["audit", "list", "--json", "--event", "nonce_cleanup_completed"]))
+      assert.deepStrictEqual(items.map(({ detail }) => detail), [{ removed: 2 }])
+    }))
+
+  test("the trail is listed, shown, exported and cleaned up", () =>
+    Effect.gen(function*() {
+      const { place, run } = yield* peopled
+      yield* served(
+        place,
+        audit.insert({ event: "eab_created", actorKind: "cli", actorId: "x", detail: { kid: "=1" } })
+      )
+      const [row] = jsonOf<Page>(yield* run(["audit", "list", "--json", "--since", "2027-01-15"])).items
+      const shown = jsonOf<object>(yield* run(["audit", "show", String(row?.["id"]), "--json"]))
+      assert.deepStrictEqual<unknown>(shown, row)
+      const text = (yield* run(["audit", "show", String(row?.["id"])])).out
+      assert.match(text, /^event +eab_created$/m)
+      assert.match(text, /^detail kid +=1$/m)
+      assert.match((yield* run(["audit", "list"])).out, /eab_created +cli x/)
+      assert.match(
+        (yield* run(["audit", "export"])).out,
+        /^id,createdAt,event,.*\r\n\d+,2027-01-15T08:00:00Z,eab_created,/
+      )
+      assert.strictEqual((yield* run(["audit", "list", "--since", "2027-01-15", "--until", "2027-01-15"])).code, 2)
+      assert.strictEqual((yield* run(["audit", "cleanup", "--older-than", "0"])).code, 2)
+      yield* served(
+        place,
+        sql(
+          "INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (1, 'eab_created', 'success', 'cli')"
+        )
+      )
+      const asked = yield* run(["audit", "cleanup", "--older-than", "30"], { typed: "n" })
+      assert.deepStrictEqual([asked.code, asked.err.includes("Delete 1 row(s)")], [3, true])
+      assert.deepStrictEqual(
+        jsonOf<object>(yield* run(["audit", "cleanup", "--older-than", "30", "--yes", "--json"])),
+        {
+          removed: 1
+        }
+      )
+      assert.strictEqual((yield* run(["audit", "cleanup", "--older-than", "30"])).out, "Deleted 0 row(s).\n")
+    }))
+})
+
+describe("config", () => {
+  test("show has the keys in force and where they come from, and no secret", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace(() => "[order]\nmax_identifiers = 7\n[profiles.web]\n")
+      const env = { ACME_SVC_PROXY__HTTP_URL: "http://u:hunter2@proxy.example:1" }
+      const { items } = jsonOf<Page>(yield* run(["config", "show", "--json"], { env }))
+      assert.deepInclude(items, { key: "order.max_identifiers", value: 7, source: "file" })
+      assert.deepInclude(items, { key: "proxy.http_url", value: "***", source: "env", secret: true })
+      const { out } = yield* run(["config", "show", "--profile", "web"], { env })
+      assert.match(out, /^profiles\.web\.order\.max_identifiers +file +7$/m)
+      assert.notInclude(out, "hunter2")
+    }))
+
+  test("check says that all is well, and makes nothing", () =>
+    Effect.gen(function*() {
+      const { directory, run } = freshPlace()
+      const { code, err, out } = yield* run(["config", "check"])
+      assert.deepStrictEqual([code, err], [0, ""])
+      assert.match(out, /config\.toml can be served, with 1 profile\(s\)\.\n$/)
+      assert.deepStrictEqual(readdirSync(directory), ["config.toml"])
+    }))
+
+  test("check tells everything that a start would refuse at once", () =>
+    Effect.gen(function*() {
+      const { directory, run } = freshPlace((here) => `
+        [keys]
+        blocklist_paths = ["${here}/absent.txt"]
+        [server.tls]
+        enabled = true
+        cert_path = "${here}/tls.pem"
+        key_path = "${here}/tls.key"
+        [profiles.a.signer.local_ca]
+        cert_path = "${here}/ca.pem"
+        key_path = "${here}/ca.key"
+        crl_path = "${here}/ca.crl"
+        [profiles.b.signer]
+        backend = "custom"
+        [profiles.b.signer.custom]
+        script_path = "${here}/sign.sh"
+        [profiles.c.signer]
+        backend = "relay"
+        [profiles.c.signer.relay]
+        directory_url = "https://ca.example/directory"
+        account_key_path = "${here}/relay.key"
+      `)
+      for (const name of ["tls.pem", "tls.key", "ca.pem", "sign.sh", "relay.key"]) {
+        writeFileSync(join(directory, name), "nothing\n")
+      }
+      const before = readdirSync(directory)
+      const { code, err, out } = yield* run(["config", "check"])
+      assert.deepStrictEqual([code, out], [3, ""])
+      for (const named of ["absent.txt", "tls.pem", "ca.pem exists", "sign.sh", "relay.key"]) assert.include(err, named)
+      assert.lengthOf(err.trimEnd().split("\n"), 5)
+      assert.deepStrictEqual(readdirSync(directory), before)
+      chmodSync(join(directory, "sign.sh"), 0o755)
+      assert.notInclude((yield* run(["config", "check"])).err, "sign.sh")
+    }))
+})

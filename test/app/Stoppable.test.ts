@@ -1,0 +1,48 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import { Host } from "../../src/app/Host.ts"
+import { untilStopped } from "../../src/app/Stoppable.ts"
+import { useTests } from "../support/UseTests.ts"
+
+const { test } = useTests()
+
+const nothing = { isTerminal: false, write: () => {} }
+const hostWith = (stopSignal: Host["Type"]["process"]["stopSignal"]): Host["Type"] => ({
+  cwd: "/",
+  env: {},
+  stdin: { isTerminal: false, readLine: Effect.succeed(""), readHidden: Effect.succeed("") },
+  stdout: nothing,
+  stderr: nothing,
+  process: {
+    version: "1",
+    migrations: "",
+    pid: 1,
+    stopSignal,
+    reloadSignal: Effect.never,
+    uncaught: Effect.never
+  }
+})
+
+describe("untilStopped", () => {
+  for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+    test(`${signal} ends a program in order, and the sentence says what stays`, () =>
+      Effect.gen(function*() {
+        const done: Array<string> = []
+        const program = Effect.onInterrupt(Effect.never, () => Effect.sync(() => done.push("recorded")))
+        const left = Effect.sync(() => `Stopped; ${done.length} row is left.`)
+        const failure = yield* Effect.flip(untilStopped(program, left)).pipe(
+          Effect.provideService(Host, hostWith(Effect.succeed(signal)))
+        )
+        assert.deepInclude(failure, { _tag: "CommandFailed", code, message: "Stopped; 1 row is left." })
+      }))
+  }
+
+  test("a program that ends by itself keeps its value and its failure", () =>
+    Effect.gen(function*() {
+      const left = Effect.succeed("")
+      const ended = untilStopped(Effect.succeed(7), left)
+      assert.strictEqual(yield* Effect.provideService(ended, Host, hostWith(Effect.never)), 7)
+      const failed = Effect.flip(untilStopped(Effect.fail("mine"), left))
+      assert.strictEqual(yield* Effect.provideService(failed, Host, hostWith(Effect.never)), "mine")
+    }))
+})
