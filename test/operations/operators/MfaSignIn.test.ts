@@ -111,6 +111,19 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
 
+  test("completes a half session once, of two codes at once, and leaves the other code unspent", () =>
+    Effect.gen(function*() {
+      const { codes: [one = "", other = ""] } = yield* withFactor
+      const { identity } = yield* half("olga")
+      const results = yield* Effect.all(
+        [one, other].map((code) => Effect.either(mfa.verify(admin, identity, code, here))),
+        { concurrency: "unbounded" }
+      )
+      assert.sameMembers(results.map(({ _tag }) => _tag), ["Left", "Right"])
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes WHERE used_at IS NOT NULL"), 1)
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
+    }))
+
   test("counts each code before it is looked at: the last of a session ends it", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor

@@ -120,7 +120,11 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
-      assert.deepStrictEqual(tally(yield* atOnce(10, mint("olga", { expiresInDays: 1 }))), { done: 1, NameTaken: 9 })
+      // Several times over: the first time, connections of a server are still being made.
+      for (const name of ["one", "two", "three", "four", "backup"]) {
+        const tags = yield* atOnce(10, mint("olga", { name, expiresInDays: 1 }))
+        assert.deepStrictEqual(tally(tags), { done: 1, NameTaken: 9 }, name)
+      }
       yield* mint("otto")
       const [first = ""] = (yield* tokens.list("olga", all)).items.map(({ id }) => id)
       yield* tokens.revoke(keyboard, first)
