@@ -52,6 +52,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:url": ["kernel/sql/Readers.ts", "main.ts"],
   "node:util": ["app/Cli.ts"],
   "@effect/cli": ["app/Cli.ts", "app/commands"],
+  "@effect/platform": ["surfaces/api"],
   "@effect/platform-node": ["app/Program.ts"],
   "@effect/sql": ["kernel/sql", "store/transfer"],
   "@effect/sql-pg": ["kernel/sql/Postgres.ts"],

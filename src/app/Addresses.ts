@@ -19,21 +19,39 @@ const resolved = Effect.fnUntraced(function*(key: string, text: string) {
   return { key, text, port, address: port === 0 ? undefined : yield* hostAddress(host) }
 })
 
+/** The listeners of a process, each with the record of an address that another one has already. */
+const listenersOf = ({ admin, metrics, server }: Pick<Config, "admin" | "metrics" | "server">, roles: Roles) => [
+  ...roles.has("acme")
+    ? [{ key: "server.bind_address", text: server.bind_address, event: "metrics_config_invalid" } as const]
+    : [],
+  ...roles.has("admin") && admin.enabled
+    ? [{ key: "admin.bind_address", text: admin.bind_address, event: "admin_config_invalid" } as const]
+    : [],
+  ...metrics.enabled
+    ? [{ key: "metrics.bind_address", text: metrics.bind_address, event: "metrics_config_invalid" } as const]
+    : []
+]
+
 /**
  * Refuses a configuration whose listeners want the same address, however it is written: nothing but another configuration
  * would help, so it is not left to the binding, which a service manager would try for ever.
  */
 export const checkAddresses = (
-  { metrics, server }: Pick<Config, "metrics" | "server">,
+  config: Pick<Config, "admin" | "metrics" | "server">,
   roles: Roles
 ): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function*() {
-    if (!metrics.enabled || !roles.has("acme")) return
-    const own = yield* resolved("metrics.bind_address", metrics.bind_address)
-    const other = yield* resolved("server.bind_address", server.bind_address)
-    if (own.port !== other.port || own.address === undefined || other.address === undefined) return
-    if (!overlap(own.address, other.address)) return
-    const error = `${own.text} is an address of another listener too, ${other.key} = ${other.text}`
-    yield* emit("metrics_config_invalid", { key: own.key, error })
-    return yield* new CommandFailed({ code: 3, message: `${own.key}: ${error}.` })
+    const earlier: Array<Effect.Effect.Success<ReturnType<typeof resolved>>> = []
+    for (const { event, key, text } of listenersOf(config, roles)) {
+      const own = yield* resolved(key, text)
+      const { address, port } = own
+      const other = address &&
+        earlier.find((one) => one.port === port && one.address !== undefined && overlap(address, one.address))
+      if (other !== undefined) {
+        const error = `${text} is an address of another listener too, ${other.key} = ${other.text}`
+        yield* emit(event, { key, error })
+        return yield* new CommandFailed({ code: 3, message: `${key}: ${error}.` })
+      }
+      earlier.push(own)
+    }
   })

@@ -4,7 +4,6 @@ import type { JobFailure } from "../domain/JobFailure.ts"
 import { limitSentences } from "../domain/Limit.ts"
 import type { Roles } from "../domain/Role.ts"
 import * as Admission from "../kernel/http/Admission.ts"
-import * as TlsFiles from "../kernel/http/TlsFiles.ts"
 import { makeAddressSet } from "../kernel/net/Address.ts"
 import type { AnyHandler } from "../kernel/queue/Handler.ts"
 import { jobKinds } from "../kernel/queue/Job.ts"
@@ -17,13 +16,16 @@ import { Policies } from "../services/policy/Policies.ts"
 import { Issuers } from "../services/signing/Issuers.ts"
 import { Signers } from "../services/signing/Signer.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import type { Resolved } from "../settings/Resolve.ts"
 import * as acme from "../surfaces/acme/App.ts"
 import { Endpoint } from "../surfaces/acme/Endpoint.ts"
 import { handlers } from "../surfaces/jobs/JobHandlers.ts"
 import { make as makeMetrics } from "../surfaces/metrics/Metrics.ts"
-import { CommandFailed, filesFailed } from "./CommandFailed.ts"
+import { adminSurface } from "./AdminSurface.ts"
+import type { CommandFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
+import * as ListenerTls from "./ListenerTls.ts"
 
 /** What a process is, beside its configuration. */
 export interface Build {
@@ -100,7 +102,7 @@ const acmeSurface = Effect.fnUntraced(function*(
     signer.backend === "relay" && signer.relay.challenge_strategy === "http01"
   )
   const respondsForRelay = relaying.length > 0
-  const { admission_wait_ms, base_url, max_concurrent_requests, tls } = config.server
+  const { admission_wait_ms, base_url, max_concurrent_requests } = config.server
   const admission = yield* Admission.make({ slots: max_concurrent_requests, waitMillis: admission_wait_ms })
   const app = yield* Effect.provide(
     Effect.map(
@@ -109,14 +111,7 @@ const acmeSurface = Effect.fnUntraced(function*(
     ),
     services
   )
-  const { cert_path, enabled, handshake_timeout_ms, key_path } = tls
-  const pair = enabled
-    ? yield* Effect.mapError(
-      TlsFiles.load({ listener: "acme", cert_path, key_path, host: new URL(base_url).hostname }),
-      filesFailed
-    )
-    : undefined
-  if (pair !== undefined) yield* TlsFiles.watchExpiry("acme", pair.notAfter)
+  const tls = yield* ListenerTls.load(config, "acme")
   const { bind_address, max_body_bytes, request_timeout_ms } = config.server
   const surface: Surface = {
     name: "acme",
@@ -136,14 +131,14 @@ const acmeSurface = Effect.fnUntraced(function*(
       },
       isCounted: true,
       isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
-      tls: pair && { cert: pair.cert, key: pair.key, handshakeTimeoutMillis: handshake_timeout_ms },
+      tls,
       requestTimeoutMillis: request_timeout_ms,
       maxBodyBytes: max_body_bytes,
       maxBodies: 4 * max_concurrent_requests
     },
     listening: (address) =>
       Effect.zipRight(
-        emit("server_listening", { address, tls: enabled, base_url }),
+        emit("server_listening", { address, tls: tls !== undefined, base_url }),
         Effect.forEach(relaying, ({ name }) => emit("http_01_responder_mounted", { profile: name }), { discard: true })
       )
   }
@@ -207,11 +202,12 @@ export const told = (roles: Roles, before: Config | undefined, after: Config): E
 
 /** Builds a generation; whatever it opened is closed again when it cannot be. */
 export const build = (
-  config: Config,
+  resolved: Pick<Resolved, "config" | "sources">,
   process: Build,
   before: Graph.Before
 ): Effect.Effect<Generation, CommandFailed | StorageFailed, Graph.Kept> =>
   Effect.gen(function*() {
+    const { config } = resolved
     const scope = yield* Scope.make()
     const close = Scope.close(scope, Exit.void)
     const uses = makeUses()
@@ -229,6 +225,7 @@ export const build = (
         config,
         surfaces: [
           ...(serving === undefined ? [] : [serving.surface]),
+          ...process.roles.has("admin") ? yield* adminSurface(resolved, process.version, before, uses.counted) : [],
           ...yield* metricsSurface(config, working !== undefined)
         ],
         handlers: counting(known, uses.counted),

@@ -20,6 +20,8 @@ import { AuditAllowance } from "../services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../services/keys/AccountKeys.ts"
 import { PublicKeys } from "../services/keys/PublicKeys.ts"
 import { Nonces } from "../services/nonce/Nonces.ts"
+import { Passwords } from "../services/operators/Passwords.ts"
+import type { Guarded } from "../services/policy/Policies.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import * as Backends from "../services/signing/Backends.ts"
 import { Issuers } from "../services/signing/Issuers.ts"
@@ -45,7 +47,7 @@ export const web = (config: Config, version: string): Layer.Layer<Web, never, Re
   Web.layer(version, proxiesOf(config).outbound)
 
 /** The filter policies of profiles, with what they look at the world with. */
-export const policiesOf = (config: Config, profiles: Config["profiles"], version: string) => {
+export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, version: string) => {
   const resolver = Resolver.layer(config.dns.resolver)
   return Policies.layer(profiles).pipe(
     Layer.provide(Layer.merge(Layer.provide(JsonGet.layer, web(config, version)), Scripts.layer)),
@@ -63,6 +65,7 @@ export const kept = (roles: Roles) =>
       Nonces.layer({ ttlSeconds: () => config().nonce.ttl_seconds }),
       AccountKeys.layer,
       AuditAllowance.layer,
+      Passwords.layer(),
       PublishedCrls.layer
     ))).pipe(Layer.provideMerge(Entropy.layer))
 

@@ -1,5 +1,6 @@
 import { Effect, Layer, Option } from "effect"
 import { hostname } from "node:os"
+import type { Role } from "../domain/Role.ts"
 import { parseAddress } from "../kernel/net/Address.ts"
 import { HttpGet } from "../kernel/net/HttpGet.ts"
 import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
@@ -15,10 +16,13 @@ const maxBytes = 1024
 
 const wildcards = new Map([["0.0.0.0", "127.0.0.1"], ["::", "::1"]])
 
-/** GET /health where the ACME listener is bound, over loopback for a wildcard, TLS unverified. */
-const answers = (config: Config, version: string): Effect.Effect<boolean> =>
+/** GET /health where a listener is bound, over loopback for a wildcard, TLS unverified. */
+const answers = (
+  { bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">,
+  version: string
+): Effect.Effect<boolean> =>
   Effect.gen(function*() {
-    const { host, port } = parseBindAddress(config.server.bind_address) ?? { host: "", port: 0 }
+    const { host, port } = parseBindAddress(bind_address) ?? { host: "", port: 0 }
     const dialled = wildcards.get(host) ?? (host === "localhost" ? "127.0.0.1" : host)
     const address = parseAddress(dialled)
     if (Option.isNone(address)) return false
@@ -27,7 +31,7 @@ const answers = (config: Config, version: string): Effect.Effect<boolean> =>
       address: address.value,
       port,
       connectMillis: undefined,
-      secure: config.server.tls.enabled,
+      secure: tls.enabled,
       host: "localhost",
       path: "/health",
       maxBytes
@@ -47,10 +51,10 @@ const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
 export const health = (
   config: Config,
   version: string,
-  role: "acme" | "worker",
+  role: Role,
   timeoutMillis: number
 ): Effect.Effect<void, CommandFailed, Host> =>
-  (role === "worker" ? wasSeen(config) : answers(config, version)).pipe(
+  (role === "worker" ? wasSeen(config) : answers(role === "admin" ? config.admin : config.server, version)).pipe(
     Effect.timeoutOption(timeoutMillis),
     Effect.filterOrFail(
       Option.exists((healthy) => healthy),

@@ -35,14 +35,19 @@ export interface Prepared {
   readonly abandon: Effect.Effect<void>
 }
 
+const bindFailures = {
+  acme: "server_socket_bind_failed",
+  admin: "admin_socket_bind_failed",
+  metrics: "metrics_socket_bind_failed"
+} as const
+
 const bound = Effect.fnUntraced(function*({ bindAddress, key, maxConnections, name }: Surface) {
   const { host, port } = parseBindAddress(bindAddress) ?? { host: "", port: 0 } // checked with the configuration
   const scope = yield* Scope.make()
   const listener = yield* Scope.extend(bind({ name, host, port, maxConnections }), scope).pipe(
     Effect.catchTag("BindFailed", (error) => {
-      const event = name === "metrics" ? "metrics_socket_bind_failed" : "server_socket_bind_failed"
       return Effect.zipRight(
-        emit(event, { address: error.address, error: error.detail }),
+        emit(bindFailures[name], { address: error.address, error: error.detail }),
         new CommandFailed({ code: 1, message: `${key}: ${error.message}` })
       )
     })

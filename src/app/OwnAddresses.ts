@@ -11,10 +11,11 @@ const everything: ReadonlyArray<string> = ["0.0.0.0", "::"]
  * What a host name stands for is not asked.
  */
 export const ownAddresses = (
-  { metrics, server }: Pick<Config, "metrics" | "server">,
+  { admin, metrics, server }: Pick<Config, "admin" | "metrics" | "server">,
   interfaces: ReturnType<typeof networkInterfaces> = networkInterfaces()
 ): ReadonlyArray<string> => {
-  const hosts = [server.bind_address, ...metrics.enabled ? [metrics.bind_address] : []].flatMap((address) => {
+  const bound = [server, ...[admin, metrics].filter(({ enabled }) => enabled)].map(({ bind_address }) => bind_address)
+  const hosts = bound.flatMap((address) => {
     const host = parseBindAddress(address)?.host
     return host === undefined ? [] : [host]
   })

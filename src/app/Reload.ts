@@ -70,9 +70,10 @@ export const reload = (
     Effect.gen(function*() {
       const before = yield* Ref.get(current)
       const { fresh } = yield* Settings
-      const { config } = yield* restore(Effect.tap(fresh, ({ config }) =>
+      const loaded = yield* restore(Effect.tap(fresh, ({ config }) =>
         Effect.zipRight(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))))
-      const next = yield* restore(Generations.build(config, surroundings, before.before))
+      const { config } = loaded
+      const next = yield* restore(Generations.build(loaded, surroundings, before.before))
       const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () =>
         next.close)
       // From here on nothing can fail.

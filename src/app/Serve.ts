@@ -23,7 +23,7 @@ import { Host } from "./Host.ts"
 import { InForce } from "./InForce.ts"
 import * as Listeners from "./Listeners.ts"
 import { reload } from "./Reload.ts"
-import type { Settings } from "./Settings.ts"
+import { Settings } from "./Settings.ts"
 
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
 
@@ -93,7 +93,8 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
   const { process } = yield* Host
   const entropy = yield* Entropy
   const build = { roles, version: process.version }
-  const first = yield* Generations.build(config, build, {})
+  const { sources } = yield* Settings.loaded
+  const first = yield* Generations.build({ config, sources }, build, {})
   const current = yield* Effect.acquireRelease(
     Ref.make(first),
     (ref) => Effect.flatMap(Ref.get(ref), ({ close }) => close)

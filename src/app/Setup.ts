@@ -15,6 +15,7 @@ import { loadConfig } from "../settings/Load.ts"
 import { CommandFailed, filesFailed } from "./CommandFailed.ts"
 import { seenFromHere } from "./Here.ts"
 import { Host } from "./Host.ts"
+import { tlsOf } from "./ListenerTls.ts"
 import { Settings } from "./Settings.ts"
 
 /**
@@ -61,12 +62,10 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
         made.push(`CA            ${yield* seenFromHere(cert_path, key_path)}`)
       }
     }
-    const { base_url, tls: { cert_path, enabled, key_path } } = config.server
-    if (enabled) {
-      const settings = { listener: "acme", cert_path, key_path, host: new URL(base_url).hostname } as const
-      if (yield* TlsFiles.generateIfMissing(settings)) {
-        made.push(`TLS pair      ${yield* seenFromHere(cert_path, key_path)}`)
-      }
+    for (const listener of ["acme", "admin"] as const) {
+      const { enabled, settings } = tlsOf(config, listener)
+      if (!enabled || !(yield* TlsFiles.generateIfMissing(settings))) continue
+      made.push(`TLS pair      ${yield* seenFromHere(settings.cert_path, settings.key_path)}`)
     }
     return made
   }).pipe(Effect.mapError(filesFailed))

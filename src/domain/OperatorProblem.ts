@@ -1,9 +1,49 @@
 import type { OperatorError } from "./OperatorError.ts"
 
+/** The codes of the table below: scripts branch on them. */
+export type OperatorCode =
+  | "bad_request"
+  | "invalid_status"
+  | "conflicting_identifier_filter"
+  | "weak_password"
+  | "export_too_large"
+  | "invalid_credentials"
+  | "session_invalid"
+  | "session_expired"
+  | "session_idle"
+  | "mfa_pending"
+  | "invalid_code"
+  | "csrf_failed"
+  | "insufficient_role"
+  | "access_denied"
+  | "step_up_failed"
+  | "not_found"
+  | "method_not_allowed"
+  | "body_too_large"
+  | "unsupported_media_type"
+  | "live_certificates"
+  | "profile_not_mounted"
+  | "order_not_issued"
+  | "already_revoked"
+  | "job_not_cancellable"
+  | "job_not_runnable"
+  | "last_admin"
+  | "self_target"
+  | "mfa_required"
+  | "mfa_not_enrolled"
+  | "mfa_not_pending"
+  | "name_taken"
+  | "number_not_above"
+  | "issuer_unknown"
+  | "rate_limited"
+  | "internal"
+  | "signer_failed"
+  | "busy"
+
 /** A refusal as it is shown: an HTTP status, a code to branch on, and a sentence for people. */
 export interface OperatorProblem {
   readonly status: number
-  readonly code: string
+  readonly code: OperatorCode
   readonly message: string
   /** Seconds, for `Retry-After`. */
   readonly retryAfter?: number
@@ -13,7 +53,7 @@ type Tag = OperatorError["_tag"]
 
 interface Row<E> {
   readonly status: number
-  readonly code: string
+  readonly code: OperatorCode
   readonly message: string | ((error: E) => string)
 }
 

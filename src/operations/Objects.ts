@@ -79,7 +79,7 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
 })
 
 /** What is shown of a payload: never the CSR; what cannot be read is not shown. */
-const payloadShown = (payload: string): object => {
+const payloadShown = (payload: string): { readonly [member: string]: unknown } => {
   const read = Schema.decodeOption(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))(
     payload
   )

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { AcmeError } from "../domain/AcmeError.ts"
 import { ClientRefused, Compound, OrderRefused, RejectedIdentifier, ServerInternal } from "../domain/AcmeError.ts"
+import { AccessDenied, Internal } from "../domain/OperatorError.ts"
 import { comparable } from "../kernel/net/Address.ts"
 import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
@@ -12,9 +13,17 @@ import type { Caller } from "./Caller.ts"
 
 const nothing = Effect.succeed(undefined)
 
+/** Whose policy decided: that of a profile, or of the listener of operators. */
+interface Of {
+  readonly profile: string | undefined
+  readonly listener: "admin" | undefined
+}
+
+const ofProfile = (profile: string): Of => ({ profile, listener: undefined })
+
 /** Logs what became of a stage; answers what keeps the request from going on. */
 const told = (
-  profile: string,
+  of: Of,
   stage: "connection" | "identifiers",
   decision: Decision
 ): Effect.Effect<Denied | Undecided | undefined> => {
@@ -22,14 +31,16 @@ const told = (
   const { rule, warned } = decision
   const warnings = Effect.forEach(
     warned,
-    (name) => emit("filter_rule_warned", { profile, stage, rule: name }),
+    (name) => emit("filter_rule_warned", { ...of, stage, rule: name }),
     { discard: true }
   )
   if (decision._tag === "Allowed") return Effect.as(warnings, undefined)
   const { check } = decision
   const record = decision._tag === "Undecided"
-    ? emit("filter_undecided", { profile, stage, rule, check, error: decision.error })
-    : emit(stage === "connection" ? "filter_request_blocked" : "filter_denied", { profile, stage, rule, check })
+    ? emit("filter_undecided", { ...of, stage, rule, check, error: decision.error })
+    : stage === "connection"
+    ? emit("filter_request_blocked", { ...of, stage, rule, check })
+    : emit("filter_denied", { profile: of.profile, stage, rule, check })
   return Effect.as(Effect.zipRight(warnings, record), decision)
 }
 
@@ -45,10 +56,28 @@ export const admitConnection = (
     method: request.method,
     path: request.path
   }).pipe(
-    Effect.flatMap((decision) => told(profile, "connection", decision)),
+    Effect.flatMap((decision) => told(ofProfile(profile), "connection", decision)),
     Effect.flatMap((refusal): Effect.Effect<void, ClientRefused | ServerInternal> => {
       if (refusal === undefined) return Effect.void
       return refusal._tag === "Denied" ? new ClientRefused({ detail: refusal.detail }) : new ServerInternal({})
+    })
+  )
+
+/** The policy of the listener of operators: every request, whatever its path. */
+export const admitOperator = (
+  connection: NonNullable<Policy["connection"]>,
+  request: { readonly clientIp: string; readonly method: string; readonly path: string }
+): Effect.Effect<void, AccessDenied | Internal> =>
+  connection({
+    stage: "connection",
+    client: comparable(request.clientIp),
+    method: request.method,
+    path: request.path
+  }).pipe(
+    Effect.flatMap((decision) => told({ profile: undefined, listener: "admin" }, "connection", decision)),
+    Effect.flatMap((refusal): Effect.Effect<void, AccessDenied | Internal> => {
+      if (refusal === undefined) return Effect.void
+      return refusal._tag === "Denied" ? new AccessDenied({ detail: refusal.detail }) : new Internal()
     })
   )
 
@@ -70,7 +99,7 @@ export const judgeNames = Effect.fnUntraced(function*(
     identifiers,
     credential: Effect.provideService(eabLabels.ofAccount(caller.accountId), Database, database)
   })
-  return yield* told(caller.profile.name, "identifiers", decision)
+  return yield* told(ofProfile(caller.profile.name), "identifiers", decision)
 })
 
 const confusing = /[,\p{Cc}\u2028\u2029]/u

@@ -2,6 +2,8 @@ import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { checkAddresses } from "../../src/app/Addresses.ts"
+import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
 import { configOf } from "../support/Graph.ts"
 
 const verdict = (server: string, metrics: string, roles: ReadonlyArray<"acme" | "worker"> = ["acme", "worker"]) =>
@@ -42,6 +44,30 @@ describe("the addresses of listeners", () => {
   ) {
     it.effect(`${server} and ${metrics} are not`, () =>
       Effect.map(verdict(server, metrics), (said) => assert.strictEqual(said, "apart")))
+  }
+
+  for (const [admin, other] of [["127.0.0.1:3000", "server"], ["localhost:3002", "metrics"]] as const) {
+    it.effect(`of operators at ${admin} is that of the ${other} listener`, () =>
+      Effect.gen(function*() {
+        const records: Array<Record> = []
+        const refused = yield* Effect.flip(
+          Effect.provide(
+            checkAddresses(
+              configOf(
+                `[server]\nbind_address = "127.0.0.1:3000"\n[admin]\nenabled = true\nbind_address = "${admin}"\n[metrics]\nenabled = true`
+              ),
+              new Set(["acme", "admin"])
+            ),
+            EventLog.layerMemory(records)
+          )
+        )
+        assert.strictEqual(refused.code, 3)
+        assert.include(refused.message, "admin.bind_address")
+        assert.include(
+          records.map(({ event }) => event),
+          other === "server" ? "admin_config_invalid" : "metrics_config_invalid"
+        )
+      }))
   }
 
   it.effect("of a process that does not serve one of them are not compared", () =>

@@ -256,7 +256,11 @@ describe.each(databases)("a relay on $name", (backend) => {
     const command = (...words: ReadonlyArray<string>) =>
       runToEnd(["upstream", ...words], { config: relaying("bound", bound), directory })
     const shown = async () => JSON.parse((await command("show", "--json")).stdout) as Record<string, unknown>
-    assert.deepInclude(await shown(), { accountKeyPath: "bound.key", accountKeyPresent: false, registered: false })
+    assert.deepInclude(await shown(), {
+      accountKeyPath: `${directory}/bound.key`,
+      accountKeyPresent: false,
+      registered: false
+    })
 
     const unbound = await command("register")
     assert.deepStrictEqual([unbound.code, unbound.stdout], [3, ""])

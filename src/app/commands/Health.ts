@@ -1,5 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
+import { everyRole } from "../../domain/Role.ts"
 import { health } from "../Health.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
@@ -11,7 +12,7 @@ export const healthCommand = Command.withDescription(
   Command.make(
     "health",
     {
-      role: Options.choice("role", ["acme", "worker"]).pipe(
+      role: Options.choice("role", everyRole).pipe(
         Options.withDefault("acme" as const),
         Options.withDescription("Whose health.")
       ),

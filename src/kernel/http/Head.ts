@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Exit, Stream } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
 import type { Entropy } from "../../pki/Entropy.ts"
@@ -66,7 +66,7 @@ export const bareAnswer = (status: BareStatus): string => {
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")
 }
 
-/** Sends an answer. */
+/** Sends an answer, or its head where the body follows as a stream. */
 export const write = (response: ServerResponse, id: string, answer: Answer): void => {
   const headers = [...hardening, "x-request-id", id]
   for (const name in answer.headers) {
@@ -74,8 +74,40 @@ export const write = (response: ServerResponse, id: string, answer: Answer): voi
     if (typeof given === "string") headers.push(name, given)
     else for (const value of given) headers.push(name, value)
   }
+  if (answer.stream !== undefined) return void response.writeHead(answer.status, headers)
   if (answer.status !== 204) {
     headers.push("content-length", String(answer.body === undefined ? 0 : Buffer.byteLength(answer.body)))
   }
   response.writeHead(answer.status, headers).end(answer.body)
 }
+
+/** Hands a chunk to the socket, and waits while the other side is slower. */
+const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<void> =>
+  Effect.async((resume) => {
+    const go = () => resume(Effect.void)
+    if (response.write(chunk)) return go()
+    response.once("drain", go)
+    return Effect.sync(() => void response.off("drain", go))
+  })
+
+/**
+ * Sends the body of a streamed answer; `sent` hears of each chunk that the other side took. A body that breaks off cuts the
+ * connection. Interruption does too.
+ */
+export const writeStream = (
+  response: ServerResponse,
+  method: string,
+  stream: NonNullable<Answer["stream"]>,
+  sent: Effect.Effect<void>
+): Effect.Effect<void> =>
+  Stream.runForEach(
+    method === "HEAD" ? Stream.empty : stream,
+    (chunk) => Effect.zipRight(handOver(response, chunk), sent)
+  ).pipe(
+    Effect.interruptible,
+    Effect.exit,
+    Effect.map((exit) => {
+      if (Exit.isSuccess(exit)) response.end()
+      else response.destroy()
+    })
+  )

@@ -9,17 +9,17 @@ import type { Comparable } from "../net/Address.ts"
 import type { Peer } from "../net/Peer.ts"
 import { peerOf } from "../net/Peer.ts"
 import { currentPeer } from "../net/Turns.ts"
-import { accessWeight } from "../telemetry/Event.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { count } from "../telemetry/Metrics.ts"
 import { traced } from "../telemetry/Tracing.ts"
+import { accessWeight } from "../telemetry/Weight.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
 import type { BindFailed, TlsSettings } from "./BoundSocket.ts"
 import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
-import { bareAnswer, hasOneHost, readHead, unmapped, write } from "./Head.ts"
+import { bareAnswer, hasOneHost, readHead, unmapped, write, writeStream } from "./Head.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
 import { unmatched } from "./Message.ts"
 
@@ -202,8 +202,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             const received = yield* readHead(message, entropy, body)
             const routed = app.route(received)
             const { clientIp, pattern, profile } = routed
-            // Any client can choose a request id, so only the id of a trusted proxy goes into the log and the audit
-            // trail.
+            // Any client can choose a request id, so only that of a trusted proxy goes into the log and the audit trail.
             const isNamed = received.givenId !== undefined && routed.isProxied()
             const id = isNamed ? received.givenId : received.id
             const request = { ...received, id, clientIp }
@@ -229,6 +228,11 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               leaveUnread(message, response)
               if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
               write(response, request.id, answer)
+            }
+            if (sent && answer.stream !== undefined) {
+              // From here on each chunk has the deadline: a file may be long, but its client has to take it.
+              const goesOn = Effect.map(Clock.currentTimeMillis, (at) => void (one.endsAt = at + requestTimeoutMillis))
+              yield* writeStream(response, request.method, answer.stream, goesOn)
             }
             const status = sent ? answer.status : 499
             if (isCounted) {

@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type { Effect, Stream } from "effect"
 import type { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
 
 /** A parsed request head, and its body on demand. */
@@ -28,6 +28,8 @@ export interface Answer {
   readonly status: number
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> }
   readonly body?: string | Uint8Array
+  /** The body, where it is sent while it is made. A failure cuts the connection, so that nobody takes a part for the whole. */
+  readonly stream?: Stream.Stream<Uint8Array, unknown>
 }
 
 /** The route of a request. It is found once, and the answer, the records and the metrics all use it. */

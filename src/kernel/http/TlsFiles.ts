@@ -39,21 +39,24 @@ export interface TlsPair {
 
 const expiringMillis = 14 * 86_400_000
 
-const unusable = (error: FileUnusable) =>
-  new TlsUnusable({ detail: `server.tls: ${error.path} cannot be used: ${said(error)}.` })
+/** The sections of the configuration that name the files. */
+const sections = { acme: "server.tls", admin: "admin.tls" } as const
 
-const unwritable = (path: string, why: string) =>
-  new TlsUnusable({ detail: `server.tls: ${path} cannot be written: ${why}.`, mayPass: true })
+const unusable = (section: string) => (error: FileUnusable) =>
+  new TlsUnusable({ detail: `${section}: ${error.path} cannot be used: ${said(error)}.` })
 
-const readIfPresent = (path: string) =>
+const unwritable = (section: string, path: string, why: string) =>
+  new TlsUnusable({ detail: `${section}: ${path} cannot be written: ${why}.`, mayPass: true })
+
+const readIfPresent = (section: string, path: string) =>
   readTextFile(path).pipe(
     Effect.map(({ text }) => text),
     Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
-    Effect.mapError(unusable)
+    Effect.mapError(unusable(section))
   )
 
 /** Moves a file without its counterpart away under a new name. Nothing is ever overwritten. */
-const setAside = (path: string, now: number) =>
+const setAside = (section: string, path: string, now: number) =>
   Effect.tryPromise({
     try: async () => {
       const aside = `${path}.set-aside-${now}`
@@ -61,29 +64,30 @@ const setAside = (path: string, now: number) =>
       await Fs.unlink(path)
       return aside
     },
-    catch: (cause) => unwritable(path, cause instanceof Error ? cause.message : String(cause))
+    catch: (cause) => unwritable(section, path, cause instanceof Error ? cause.message : String(cause))
   })
 
 /** Generates the pair if a file is missing. Answers whether it did. */
 export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path, listener } = settings
-    const cert = yield* readIfPresent(cert_path)
-    const key = yield* readIfPresent(key_path)
+    const section = sections[listener]
+    const cert = yield* readIfPresent(section, cert_path)
+    const key = yield* readIfPresent(section, key_path)
     if (cert !== undefined && key !== undefined) return false
     const now = yield* currentSeconds
     const lone = cert !== undefined ? cert_path : key !== undefined ? key_path : undefined
-    const set_aside = lone === undefined ? undefined : yield* setAside(lone, now)
+    const set_aside = lone === undefined ? undefined : yield* setAside(section, lone, now)
     const entropy = yield* Entropy
     const pair = yield* generateTlsPair({ host: settings.host, now, serial: serialFrom(yield* entropy.bytes(16)) })
       .pipe(
-        Effect.mapError(({ _tag }) => new TlsUnusable({ detail: `server.tls: no pair can be generated: ${_tag}.` }))
+        Effect.mapError(({ _tag }) => new TlsUnusable({ detail: `${section}: no pair can be generated: ${_tag}.` }))
       )
     const suffix = yield* entropy.token
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
-    ]).pipe(Effect.mapError((error) => unwritable(error.path, said(error))))
+    ]).pipe(Effect.mapError((error) => unwritable(section, error.path, said(error))))
     yield* emit("tls_pair_generated", {
       listener,
       sha256: readTlsCertificate(pair.certificatePem).fingerprint,
@@ -93,7 +97,7 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
   })
 
 const matching = (
-  { cert_path, key_path }: TlsFileSettings,
+  { cert_path, key_path, listener }: TlsFileSettings,
   { cert, key }: { readonly cert: string; readonly key: string }
 ) =>
   Effect.try({
@@ -101,14 +105,15 @@ const matching = (
       createSecureContext({ cert, key }) // throws if the key does not belong to the certificate
       return readTlsCertificate(cert)
     },
-    catch: () => new TlsUnusable({ detail: `server.tls: ${cert_path} and ${key_path} are no matching PEM pair.` })
+    catch: () =>
+      new TlsUnusable({ detail: `${sections[listener]}: ${cert_path} and ${key_path} are no matching PEM pair.` })
   })
 
 /** Refuses the pair that {@link load} would refuse, and changes nothing. Where a file is missing, a pair would be made. */
 export const check = (settings: TlsFileSettings): Effect.Effect<void, TlsUnusable> =>
   Effect.gen(function*() {
-    const cert = yield* readIfPresent(settings.cert_path)
-    const key = yield* readIfPresent(settings.key_path)
+    const cert = yield* readIfPresent(sections[settings.listener], settings.cert_path)
+    const key = yield* readIfPresent(sections[settings.listener], settings.key_path)
     if (cert !== undefined && key !== undefined) yield* matching(settings, { cert, key })
   })
 
@@ -118,10 +123,11 @@ export const load = (
 ): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path, listener } = settings
+    const section = sections[listener]
     for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
     yield* generateIfMissing(settings)
-    const cert = (yield* Effect.mapError(readTextFile(cert_path), unusable)).text
-    const key = (yield* Effect.mapError(readTextFile(key_path), unusable)).text
+    const cert = (yield* Effect.mapError(readTextFile(cert_path), unusable(section))).text
+    const key = (yield* Effect.mapError(readTextFile(key_path), unusable(section))).text
     const { fingerprint, notAfter, selfIssued } = yield* matching(settings, { cert, key })
     yield* emit("tls_certificate_loaded", {
       listener,

@@ -45,6 +45,12 @@ export const events = {
   server_connection_refused: warn("listener", "address", "open", "pending"),
   server_socket_bind_failed: error("address", "error"),
   server_schema_behind: error("name"),
+  admin_listening: info("address", "tls"),
+  admin_origin_resolved: info("origin"),
+  admin_config_invalid: error("key", "error"),
+  admin_socket_bind_failed: error("address", "error"),
+  admin_request_refused: warn("reason", "username"),
+  admin_export_completed: info("username", "list", "format", "body_bytes"),
   metrics_listening: info("address"),
   metrics_config_invalid: error("key", "error"),
   metrics_sample_failed: warn("series", "error"),
@@ -121,10 +127,10 @@ export const events = {
   // filter and inventory
   filter_disabled: advisory("profile"),
   filter_check_unused: advisory("profile", "check"),
-  filter_request_blocked: warn("profile", "stage", "rule", "check"),
+  filter_request_blocked: warn("profile", "listener", "stage", "rule", "check"),
   filter_denied: warn("profile", "stage", "rule", "check"),
-  filter_rule_warned: warn("profile", "stage", "rule"),
-  filter_undecided: error("profile", "stage", "rule", "check", "error"),
+  filter_rule_warned: warn("profile", "listener", "stage", "rule"),
+  filter_undecided: error("profile", "listener", "stage", "rule", "check", "error"),
   ipam_lookup_failed: warn("backend", "error"),
   ipam_tls_verification_disabled: advisory("profile"),
   script_not_executable: advisory("key", "path"),
@@ -284,15 +290,3 @@ export type EventName = keyof typeof events
 export type FieldsOf<E extends EventName> = {
   readonly [F in (typeof events)[E]["fields"][number]]: FieldTypes[(typeof fields)[F]] | undefined
 }
-
-/** Level and outcome of one record. */
-export interface Weight {
-  readonly level: Level
-  readonly outcome: Outcome
-}
-
-/** Only `request_completed` is weighed by its content: a 5xx is a failure, another answer to a probe is `debug`. */
-export const accessWeight = (status: number, isProbe: boolean): Weight =>
-  status >= 500
-    ? { level: "warn", outcome: "failure" }
-    : { level: isProbe ? "debug" : "info", outcome: "success" }

@@ -69,6 +69,7 @@ export const fields = {
   nonce_fp: "text",
   not_after: "text",
   open: "int",
+  origin: "text",
   order_id: "text",
   owner: "text",
   path: "text",
@@ -106,6 +107,8 @@ export const fields = {
   tls: "bool",
   type: "word",
   username: "text",
+  format: "word",
+  list: "word",
   version: "text",
   waited_ms: "int"
 } as const satisfies Record<string, keyof FieldTypes>

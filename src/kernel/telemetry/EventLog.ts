@@ -1,6 +1,7 @@
 import { Clock, Context, Effect, FiberRef, Layer } from "effect"
-import type { EventName, FieldsOf, Level, Outcome, Weight } from "./Event.ts"
+import type { EventName, FieldsOf, Level, Outcome } from "./Event.ts"
 import { events } from "./Event.ts"
+import type { Weight } from "./Weight.ts"
 
 /** Facts of the surrounding request or job, which every record written inside it carries. */
 export interface Span {

@@ -48,7 +48,7 @@ export const sessionObject = (session: ListedSession & { readonly username?: str
   lastSeenAt: rfc3339(session.lastSeenAt),
   ...member("createdIp", session.createdIp),
   ...member("userAgent", session.userAgent),
-  ...(nameOf(session) === current ? { current: true } : {})
+  ...(nameOf(session) === current ? { current: true as const } : {})
 })
 
 /** A token, without its text. */
@@ -72,11 +72,17 @@ const userObject = ({ role, totpEnabled, userId, username }: SessionIdentity) =>
   totpEnabled
 })
 
-/** What a sign-in is answered with, and what a session says of itself. A half one says nothing of its operator. */
-export const sessionBody = (identity: SessionIdentity | HalfIdentity) => {
-  const { csrfToken } = identity
-  const expiresAt = rfc3339(identity.expiresAt)
-  return identity.kind === "half"
-    ? { mfaRequired: true, step: identity.step, csrfToken, expiresAt }
-    : { user: userObject(identity), csrfToken, expiresAt }
-}
+/** What a sign-in is answered with, and what a session says of itself. */
+export const sessionBody = (identity: SessionIdentity) => ({
+  user: userObject(identity),
+  csrfToken: identity.csrfToken,
+  expiresAt: rfc3339(identity.expiresAt)
+})
+
+/** What a sign-in is answered with that still needs its second factor: nothing of its operator. */
+export const halfSessionBody = ({ csrfToken, expiresAt, step }: HalfIdentity) => ({
+  mfaRequired: true as const,
+  step,
+  csrfToken,
+  expiresAt: rfc3339(expiresAt)
+})

@@ -61,7 +61,7 @@ export const stagesOfCheck = (check: CheckConfig | undefined): ReadonlyArray<Sta
 const rootsOf = (path: string): Effect.Effect<ReadonlyArray<string>, FileUnreadable> =>
   path === "" ? Effect.succeed([]) : Effect.map(readText(path), Array.of)
 
-const inventoryOf = ({ ipam }: ProfileConfig, world: World): Effect.Effect<Inventory, FileUnreadable> => {
+const inventoryOf = ({ ipam }: Guarded, world: World): Effect.Effect<Inventory, FileUnreadable> => {
   const { netbox, phpipam } = ipam
   switch (ipam.backend) {
     case "netbox":
@@ -73,10 +73,13 @@ const inventoryOf = ({ ipam }: ProfileConfig, world: World): Effect.Effect<Inven
   }
 }
 
+/** What a policy is built from: a profile, or the listener of operators. */
+export type Guarded = Pick<ProfileConfig, "name" | "filter" | "ipam">
+
 type Builder = (
   name: string,
   check: CheckConfig,
-  profile: ProfileConfig,
+  profile: Guarded,
   world: World
 ) => Effect.Effect<Check, FileUnreadable>
 
@@ -92,7 +95,7 @@ const builders: { readonly [T in CheckType]: Builder } = {
   custom: (name, check, _, world) => Effect.sync(() => customScript(name, check, world))
 }
 
-const build = Effect.fnUntraced(function*(profile: ProfileConfig, world: World) {
+const build = Effect.fnUntraced(function*(profile: Guarded, world: World) {
   const { check: configured, default: otherwise } = profile.filter
   const rules = rulesOf(profile.filter)
   const checks = new Map<string, Check>()
@@ -124,7 +127,7 @@ export class Policies extends Context.Tag("acme/services/policy/Policies")<Polic
 }>() {
   /** Builds the policies of the profiles that have rules, with only the checks that those rules name. */
   static readonly layer = (
-    profiles: ReadonlyArray<ProfileConfig>
+    profiles: ReadonlyArray<Guarded>
   ): Layer.Layer<Policies, FileUnreadable, JsonGet | Resolver | Scripts> =>
     Layer.effect(
       this,

@@ -231,7 +231,7 @@ describe.each(databases)("sessions on $name", (backend) => {
         expiresAt: "2027-01-15T20:00:15Z"
       })
       const pending = yield* half("olga", here, strict.admin)
-      assert.deepStrictEqual(objects.sessionBody(pending.identity), {
+      assert.deepStrictEqual(objects.halfSessionBody(pending.identity), {
         mfaRequired: true,
         step: "enrol",
         csrfToken: pending.identity.csrfToken,

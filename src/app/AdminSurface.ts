@@ -1,0 +1,80 @@
+import { Effect, Layer } from "effect"
+import { makeAddressSet } from "../kernel/net/Address.ts"
+import { Resolver } from "../kernel/net/Resolver.ts"
+import { ReverseNames } from "../kernel/net/ReverseNames.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import { Policies } from "../services/policy/Policies.ts"
+import { Issuers } from "../services/signing/Issuers.ts"
+import type { Config } from "../settings/AppConfig.ts"
+import type { Resolved } from "../settings/Resolve.ts"
+import { filesFailed } from "./CommandFailed.ts"
+import * as Graph from "./Graph.ts"
+import type { Surface } from "./Listeners.ts"
+import * as ListenerTls from "./ListenerTls.ts"
+
+/* What operators are served. */
+
+const policyName = "admin"
+/** Operators are few: connections of one process, and bodies that are read at once. */
+const maxConnections = 256
+const maxBodies = 64
+
+/** The policy of the listener, the reverse names of its clients, and the CAs whose lists operators look at. */
+const services = (config: Config, version: string, before: Graph.Before) =>
+  Layer.mergeAll(
+    Layer.mapError(Issuers.layer(config.profiles.filter(({ enabled }) => enabled), before.issuers), filesFailed),
+    Graph.policiesOf(config, [{ name: policyName, filter: config.admin.filter, ipam: config.ipam }], version),
+    Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver))
+  )
+
+/** The surface of operators; none while `admin.enabled` is off. */
+export const adminSurface = Effect.fnUntraced(function*(
+  resolved: Pick<Resolved, "config" | "sources">,
+  version: string,
+  before: Graph.Before,
+  counted: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+) {
+  const { config } = resolved
+  const { admin } = config
+  if (!admin.enabled) return []
+  // Loaded only here: the declaration is large, and most processes have no operators.
+  const { declaredApp } = yield* Effect.promise(() => import("../surfaces/api/Declared.ts"))
+  const { make } = yield* Effect.promise(() => import("../surfaces/api/App.ts"))
+  const { doorsOf } = yield* Effect.promise(() => import("../surfaces/api/Doors.ts"))
+  const built = yield* Layer.build(services(config, version, before))
+  const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
+  const names = yield* Effect.provide(ReverseNames, built)
+  const declared = yield* Effect.provide(declaredApp(resolved, version), built)
+  const app = make(admin, doorsOf(admin, { policy, names }), declared)
+  const tls = yield* ListenerTls.load(config, "admin")
+  const surface: Surface = {
+    name: "admin",
+    key: "admin.bind_address",
+    bindAddress: admin.bind_address,
+    maxConnections,
+    serving: {
+      app: {
+        route: (received) => {
+          const routed = app.route(received)
+          return {
+            ...routed,
+            handle: (request) => counted(routed.handle(request)),
+            late: (request) => counted(routed.late(request))
+          }
+        }
+      },
+      isCounted: true,
+      isProxy: makeAddressSet(admin.filter.trusted_proxies),
+      tls,
+      requestTimeoutMillis: config.server.request_timeout_ms,
+      maxBodyBytes: admin.max_body_bytes,
+      maxBodies
+    },
+    listening: (address) =>
+      Effect.zipRight(
+        emit("admin_listening", { address, tls: tls !== undefined }),
+        emit("admin_origin_resolved", { origin: new URL(admin.base_url).origin })
+      )
+  }
+  return [surface]
+})

@@ -1,0 +1,54 @@
+import type { HttpApp } from "@effect/platform"
+import { HttpApiBuilder, HttpServer } from "@effect/platform"
+import { Effect, Layer } from "effect"
+import type { Resolved } from "../../settings/Resolve.ts"
+import { Api } from "./Api.ts"
+import { WithCaller } from "./CurrentCaller.ts"
+import { accountsHandlers } from "./handlers/Accounts.ts"
+import { eabHandlers } from "./handlers/Eab.ts"
+import { healthHandlers } from "./handlers/Health.ts"
+import { jobsHandlers } from "./handlers/Jobs.ts"
+import { operatorsHandlers, tokensHandlers } from "./handlers/Operators.ts"
+import { expiringHandlers, ordersHandlers, upstreamOrdersHandlers } from "./handlers/Orders.ts"
+import { ownHandlers } from "./handlers/Own.ts"
+import { auditHandlers, noncesHandlers, serviceHandlers } from "./handlers/Service.ts"
+import { sessionHandlers } from "./handlers/Sessions.ts"
+
+/* The declaration with its handlers, as one app. */
+
+type Served = Pick<Resolved, "config" | "sources">
+
+const handlersOf = (served: Served, version: string) => {
+  const { config } = served
+  return Layer.mergeAll(
+    sessionHandlers(config),
+    ownHandlers(config),
+    accountsHandlers(config),
+    ordersHandlers(config),
+    expiringHandlers(config),
+    upstreamOrdersHandlers(config),
+    auditHandlers(config),
+    noncesHandlers(config),
+    serviceHandlers(served, version),
+    eabHandlers(config),
+    jobsHandlers(config),
+    operatorsHandlers(config),
+    tokensHandlers(config),
+    healthHandlers
+  )
+}
+
+/** The app of a configuration, for as long as the scope lives. */
+export const declaredApp = (served: Served, version: string) =>
+  Effect.gen(function*() {
+    const context = yield* Layer.build(
+      Layer.mergeAll(
+        HttpApiBuilder.api(Api).pipe(Layer.provide(handlersOf(served, version)), Layer.provide(WithCaller.layer)),
+        HttpApiBuilder.Router.Live,
+        HttpApiBuilder.Middleware.layer,
+        HttpServer.layerContext
+      )
+    )
+    const app = yield* Effect.provide(HttpApiBuilder.httpApp, context)
+    return Effect.provide(app, context) as HttpApp.Default
+  })

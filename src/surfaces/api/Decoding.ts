@@ -1,0 +1,143 @@
+import type { ParseResult, SchemaAST } from "effect"
+import { Either, Schema } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
+
+/* Decodes bodies and queries before the declaration does: its own errors would quote what was sent. */
+
+const options = { errors: "first", onExcessProperty: "error" } as const
+
+/** The words of a closed set, where the type is one. */
+const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
+  switch (ast._tag) {
+    case "Literal":
+      return typeof ast.literal === "string" ? [ast.literal] : []
+    case "Union":
+      return ast.types.every((type) => type._tag === "Literal" || type._tag === "UndefinedKeyword")
+        ? ast.types.flatMap(wordsOf)
+        : []
+    case "Refinement":
+    case "Transformation":
+      return wordsOf(ast.from)
+    default:
+      return []
+  }
+}
+
+const wanted = (ast: SchemaAST.AST): string => {
+  switch (ast._tag) {
+    case "StringKeyword":
+      return "a text"
+    case "NumberKeyword":
+      return "a number"
+    case "BooleanKeyword":
+      return "true or false"
+    case "TupleType":
+      return "an array"
+    case "Refinement":
+    case "Transformation":
+      return wanted(ast.from)
+    case "Union":
+      return ast.types[0] === undefined ? "something else" : wanted(ast.types[0])
+    default:
+      return "an object"
+  }
+}
+
+const nameOf = (path: ReadonlyArray<PropertyKey>): string =>
+  path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")
+    .slice(0, 128)
+
+/** The first thing that is wrong; names the member or parameter, and never quotes a value but a word outside of its set. */
+const faultOf = (
+  issue: ParseResult.ParseIssue,
+  noun: "member" | "parameter",
+  path: ReadonlyArray<PropertyKey> = []
+): OperatorError => {
+  const wrong = (fault: string) =>
+    new BadRequest({ detail: path.length === 0 ? `The body ${fault}.` : `The ${noun} ${nameOf(path)} ${fault}.` })
+  switch (issue._tag) {
+    case "Pointer":
+      return faultOf(issue.issue, noun, [...path, ...[issue.path].flat()])
+    case "Composite": {
+      const words = wordsOf(issue.ast)
+      if (words.length > 0 && typeof issue.actual === "string") {
+        return new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
+      }
+      const [first] = [issue.issues].flat()
+      return first === undefined ? wrong("has another form than expected") : faultOf(first, noun, path)
+    }
+    case "Refinement":
+    case "Transformation":
+      return faultOf(issue.issue, noun, path)
+    case "Missing":
+      return wrong("is missing")
+    case "Unexpected":
+      return wrong("is unknown")
+    case "Type": {
+      const words = wordsOf(issue.ast)
+      if (words.length > 0 && typeof issue.actual === "string") {
+        return new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
+      }
+      if (Array.isArray(issue.actual) && noun === "parameter") return wrong("is there twice")
+      return wrong(issue.message === undefined ? `must be ${wanted(issue.ast)}` : issue.message)
+    }
+    default:
+      return wrong("is not allowed")
+  }
+}
+
+/** Texts that one database stores and the other refuses: with U+0000, or with half of a surrogate pair. */
+const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyArray<PropertyKey> | undefined => {
+  if (typeof value === "string") return value.includes("\u0000") || /\p{Surrogate}/u.test(value) ? path : undefined
+  if (typeof value !== "object" || value === null) return undefined
+  for (const [name, member] of Object.entries(value)) {
+    const found = unstorable(name, path) ?? unstorable(member, [...path, Array.isArray(value) ? Number(name) : name])
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const storable = (value: unknown, noun: "member" | "parameter"): Either.Either<unknown, OperatorError> => {
+  const path = unstorable(value, [])
+  if (path === undefined) return Either.right(value)
+  const what = path.length === 0 ? "The body" : `The ${noun} ${nameOf(path)}`
+  return Either.left(new BadRequest({ detail: `${what} has a character that cannot be stored.` }))
+}
+
+/** Whether a body fits the schema of an endpoint. */
+export const checkBody = (schema: Schema.Schema<unknown>, value: unknown): Either.Either<unknown, OperatorError> =>
+  Either.flatMap(
+    storable(value, "member"),
+    (fit) => Either.mapLeft(Schema.decodeUnknownEither(schema, options)(fit), ({ issue }) => faultOf(issue, "member"))
+  )
+
+const emptyQuery = Schema.Struct({}) as unknown as Schema.Schema<unknown>
+
+/**
+ * Whether a query fits the schema of an endpoint. A parameter that is left blank counts as absent. Answers the query without the
+ * blank ones.
+ */
+export const checkQuery = (
+  schema: Schema.Schema<unknown> | undefined,
+  query: string
+): Either.Either<URLSearchParams, OperatorError> => {
+  const given = new URLSearchParams(query)
+  const values = new Map<string, string | ReadonlyArray<string>>()
+  const kept = new URLSearchParams()
+  for (const name of new Set(given.keys())) {
+    const all = given.getAll(name).filter((value) => value !== "")
+    const [first] = all
+    if (first === undefined) continue
+    values.set(name, all.length > 1 ? all : first)
+    kept.append(name, first)
+  }
+  return Either.flatMap(
+    storable(Object.fromEntries(values), "parameter"),
+    (fit) =>
+      Either.mapBoth(Schema.decodeUnknownEither(schema ?? emptyQuery, options)(fit), {
+        onLeft: ({ issue }) => faultOf(issue, "parameter"),
+        onRight: () => kept
+      })
+  )
+}

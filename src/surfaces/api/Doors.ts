@@ -1,0 +1,60 @@
+import { Effect, Redacted } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { Internal } from "../../domain/OperatorError.ts"
+import type { Request } from "../../kernel/http/Message.ts"
+import type { ReverseNames } from "../../kernel/net/ReverseNames.ts"
+import type { ClientFacts } from "../../kernel/queue/Job.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { authenticateToken } from "../../operations/operators/Bearer.ts"
+import type { SignInSettings } from "../../operations/operators/LoginLimiter.ts"
+import * as sessions from "../../operations/operators/Sessions.ts"
+import { admitOperator } from "../../operations/PolicyGate.ts"
+import type { Policy } from "../../services/policy/Policy.ts"
+import type { Sender } from "./Checks.ts"
+import type { Shown } from "./Credentials.ts"
+
+/* What the checks of a request ask of others. */
+
+/** See above. */
+export interface Doors {
+  /** The policy of this listener, over every request. */
+  readonly admit: (request: Request) => Effect.Effect<void, OperatorError>
+  /** What is known of the client of a request. */
+  readonly client: (request: Request) => Effect.Effect<ClientFacts>
+  /** Who showed a session or a token. Nobody where nothing is shown. */
+  readonly identify: (
+    shown: Shown,
+    client: ClientFacts,
+    options: { readonly touch: boolean }
+  ) => Effect.Effect<Sender, OperatorError, Database>
+}
+
+/** The doors of a configuration. */
+export const doorsOf = (
+  settings: SignInSettings,
+  { names, policy }: { readonly policy: Policy | undefined; readonly names: ReverseNames["Type"] }
+): Doors => {
+  const connection = policy?.connection
+  return {
+    admit: (request) => connection === undefined ? Effect.void : admitOperator(connection, request),
+    client: ({ clientIp: ip, id: request_id, userAgent: user_agent }) =>
+      Effect.map(Effect.zipRight(names.look(ip), names.of(ip)), (ptr) => ({
+        ip,
+        request_id,
+        user_agent,
+        ...(ptr === undefined ? {} : { ptr })
+      })),
+    identify: (shown, client, options) => {
+      if (shown.kind === "nothing") return Effect.succeed(undefined)
+      const secret = Redacted.make(shown.token)
+      const found: Effect.Effect<Sender, OperatorError | StorageFailed, Database> = shown.kind === "token"
+        ? authenticateToken(settings, secret, { client, surface: "api" })
+        : Effect.catchTag(
+          sessions.authenticate(settings, secret, options),
+          "MfaPending",
+          () => sessions.authenticateHalf(settings, secret)
+        )
+      return Effect.catchTag(found, "StorageFailed", () => new Internal())
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { HttpApiSchema, HttpApp, HttpServerResponse } from "@effect/platform"
+import { Effect, Schema } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { Internal } from "../../domain/OperatorError.ts"
+import type { OperatorCode, OperatorProblem } from "../../domain/OperatorProblem.ts"
+import { isOperatorError, operatorCodes, operatorProblemOf } from "../../domain/OperatorProblem.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+
+/* Errors of the API: `{"error": "<code>", "message": "<sentence>"}` (docs/decisions/admin.md, "Errors"). */
+
+const statusOf = (code: OperatorCode): number => operatorCodes.find((row) => row.code === code)?.status ?? 500
+
+/** An error as it is sent. */
+export interface Refusal {
+  readonly error: OperatorCode
+  readonly message: string
+}
+
+const ofStatus = (status: number, codes: ReadonlyArray<OperatorCode>): Schema.Schema<Refusal> =>
+  Schema.Struct({
+    error: Schema.Literal(...codes),
+    message: Schema.String.annotations({ description: "A sentence for people, which may change." })
+  }).annotations(HttpApiSchema.annotations({ status, description: codes.join(", ") }))
+
+/** The schema of the errors that an endpoint may answer with these codes, each under its status. */
+export const refusals = (...codes: ReadonlyArray<OperatorCode>): Schema.Schema<Refusal> => {
+  const statuses = [...new Set(codes.map(statusOf))]
+  return Schema.Union(...statuses.map((status) => ofStatus(status, codes.filter((code) => statusOf(code) === status))))
+}
+
+/** What every route may answer, whatever it does. */
+export const usualCodes: ReadonlyArray<OperatorCode> = [
+  "bad_request",
+  "invalid_status",
+  "session_invalid",
+  "session_expired",
+  "session_idle",
+  "mfa_pending",
+  "csrf_failed",
+  "insufficient_role",
+  "access_denied",
+  "not_found",
+  "method_not_allowed",
+  "body_too_large",
+  "unsupported_media_type",
+  "rate_limited",
+  "internal",
+  "busy"
+]
+
+/** The schema of these. */
+export const everywhere = refusals(...usualCodes)
+
+/** The headers of an error, beside those of every answer. */
+export const refusalHeaders = (
+  problem: OperatorProblem,
+  error: OperatorError
+): { readonly [name: string]: string } => ({
+  ...(problem.retryAfter === undefined ? {} : { "retry-after": String(problem.retryAfter) }),
+  ...(error._tag === "MethodRefused" ? { allow: error.allow.join(", ") } : {})
+})
+
+/** An error as the body of an answer. */
+export const refusalOf = ({ code, message }: OperatorProblem): Refusal => ({ error: code, message })
+
+/**
+ * Turns the failures of an operation into those of the API. One that operators cannot do anything about is logged and answered as
+ * `internal`.
+ */
+export const answering = <A, E extends { readonly _tag: string; readonly message: string }, R>(
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<A, Refusal, R> =>
+  Effect.catchAll(self, (failure) => {
+    const error = isOperatorError(failure) ? failure : new Internal()
+    const problem = operatorProblemOf(error)
+    const headers = refusalHeaders(problem, error)
+    return Effect.zipRight(
+      Object.keys(headers).length === 0
+        ? Effect.void
+        : HttpApp.appendPreResponseHandler((_, response) =>
+          Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+        ),
+      Effect.zipRight(
+        error === failure ? Effect.void : emit("request_handler_panicked", { error: failure.message }),
+        Effect.fail(refusalOf(problem))
+      )
+    )
+  })

@@ -1,0 +1,56 @@
+import type { HttpApp } from "@effect/platform"
+import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { HttpApp as Apps } from "@effect/platform"
+import { Deferred, Effect } from "effect"
+import type { Answer, Request } from "../../kernel/http/Message.ts"
+import type { Brought } from "./Checks.ts"
+import type { Caller } from "./CurrentCaller.ts"
+import { remember } from "./CurrentCaller.ts"
+
+/* Between the service's own listener and the platform's declaration. */
+
+const host = "http://api.invalid"
+
+const asked = ({ method, path }: Request, { body, query }: Brought): globalThis.Request => {
+  const search = query.size === 0 ? "" : `?${query}`
+  return new globalThis.Request(`${host}${path}${search}`, {
+    method: method === "HEAD" ? "GET" : method,
+    ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
+  })
+}
+
+const answerOf = (response: HttpServerResponse.HttpServerResponse): Answer => {
+  const { body, headers, status } = response
+  const type = body.contentType === undefined ? {} : { "content-type": body.contentType }
+  // The listener counts the octets itself.
+  const { "content-length": _, ...others } = headers
+  const given = { ...type, ...others }
+  switch (body._tag) {
+    case "Uint8Array":
+      return { status, headers: given, body: body.body }
+    case "Stream":
+      return { status, headers: given, stream: body.stream }
+    default:
+      return { status, headers: given }
+  }
+}
+
+/** Has the declaration answer a request whose checks have passed. */
+export const served = <R>(
+  app: HttpApp.Default<never, R>,
+  request: Request,
+  brought: Brought,
+  caller: Caller
+): Effect.Effect<Answer, never, Exclude<R, HttpServerRequest.HttpServerRequest>> =>
+  Effect.gen(function*() {
+    const source = asked(request, brought)
+    remember(source, caller)
+    const answered = yield* Deferred.make<Answer>()
+    const handled = Apps.toHandled(app, (_, response) => Deferred.succeed(answered, answerOf(response)))
+    yield* Effect.provideService(
+      Effect.scoped(handled),
+      HttpServerRequest.HttpServerRequest,
+      HttpServerRequest.fromWeb(source)
+    )
+    return yield* Deferred.await(answered)
+  }) as Effect.Effect<Answer, never, Exclude<R, HttpServerRequest.HttpServerRequest>>

@@ -1,0 +1,143 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { reachedBy } from "../Access.ts"
+import { refusals } from "../Refusals.ts"
+import {
+  Account,
+  AccountDetail,
+  AccountStatus,
+  Credential,
+  CredentialStatus,
+  MintedCredential
+} from "../schemas/Accounts.ts"
+import { pageOf, paging } from "../schemas/Common.ts"
+import { exported, exportOf } from "../schemas/Export.ts"
+import { Order } from "../schemas/Orders.ts"
+
+/* Accounts of ACME clients, and the credentials that bind them. */
+
+const byId = Schema.Struct({ id: Schema.String })
+const byKid = Schema.Struct({ kid: Schema.String })
+
+const accountFilters = {
+  profile: Schema.optional(Schema.String),
+  status: Schema.optional(AccountStatus),
+  eabKid: Schema.optional(Schema.String)
+}
+const credentialFilters = { status: Schema.optional(CredentialStatus) }
+
+/** `/api/accounts` */
+export const accounts = HttpApiGroup.make("accounts").add(
+  HttpApiEndpoint.get("listAccounts", "/api/accounts")
+    .setUrlParams(Schema.Struct({ ...accountFilters, ...paging }))
+    .addSuccess(pageOf(Account))
+    .annotate(OpenApi.Summary, "Accounts, newest first")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.get("exportAccounts", "/api/accounts/export")
+      .setUrlParams(Schema.Struct({ ...accountFilters, ...exported }))
+      .addSuccess(exportOf)
+      .addError(refusals("export_too_large"))
+      .annotate(OpenApi.Summary, "Accounts as a file")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("readAccount", "/api/accounts/:id")
+      .setPath(byId)
+      .addSuccess(AccountDetail)
+      .annotate(OpenApi.Summary, "One account")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("listOrdersOf", "/api/accounts/:id/orders")
+      .setPath(byId)
+      .setUrlParams(Schema.Struct(paging))
+      .addSuccess(pageOf(Order))
+      .annotate(OpenApi.Summary, "Orders of an account, newest first")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.patch("updateAccount", "/api/accounts/:id")
+      .setPath(byId)
+      .setPayload(Schema.Struct({ contact: Schema.Array(Schema.String) }))
+      .addSuccess(AccountDetail)
+      .annotate(OpenApi.Summary, "Replace the contacts of an account; an empty list clears them")
+      .pipe(reachedBy("operator"))
+  )
+  .add(
+    HttpApiEndpoint.post("deactivateAccount", "/api/accounts/:id/deactivate")
+      .setPath(byId)
+      .addSuccess(AccountDetail)
+      .annotate(OpenApi.Summary, "Deactivate an account for good")
+      .pipe(reachedBy("operator"))
+  )
+  .add(
+    HttpApiEndpoint.del("deleteAccount", "/api/accounts/:id")
+      .setPath(byId)
+      .addSuccess(Schema.Struct({ deleted: Schema.Struct({ orders: Schema.Int, authorizations: Schema.Int }) }))
+      .addError(refusals("live_certificates"))
+      .annotate(OpenApi.Summary, "Delete an account and its orders")
+      .pipe(reachedBy("operator"))
+  ).annotate(OpenApi.Description, "Accounts of ACME clients.")
+
+/** `/api/eab` */
+export const eab = HttpApiGroup.make("eab").add(
+  HttpApiEndpoint.get("listCredentials", "/api/eab")
+    .setUrlParams(Schema.Struct({ ...credentialFilters, ...paging }))
+    .addSuccess(pageOf(Credential))
+    .annotate(OpenApi.Summary, "Credentials, newest first, without their secrets")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.get("exportCredentials", "/api/eab/export")
+      .setUrlParams(Schema.Struct({ ...credentialFilters, ...exported }))
+      .addSuccess(exportOf)
+      .addError(refusals("export_too_large"))
+      .annotate(OpenApi.Summary, "Credentials as a file, without their secrets")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.post("createCredential", "/api/eab")
+      .setPayload(Schema.Struct({
+        label: Schema.String,
+        profile: Schema.optional(Schema.String.annotations({ description: "The only profile it is for." }))
+      }))
+      .addSuccess(MintedCredential, { status: 201 })
+      .annotate(OpenApi.Summary, "Mint a credential; its secret is shown once")
+      .pipe(reachedBy("operator"))
+  )
+  .add(
+    HttpApiEndpoint.get("readCredential", "/api/eab/:kid")
+      .setPath(byKid)
+      .addSuccess(Credential)
+      .annotate(OpenApi.Summary, "One credential, without its secret")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.post("revokeCredential", "/api/eab/:kid/revoke")
+      .setPath(byKid)
+      .addSuccess(HttpApiSchema.NoContent)
+      .annotate(OpenApi.Summary, "Revoke a credential; its accounts stay")
+      .pipe(reachedBy("operator"))
+  )
+  .add(
+    HttpApiEndpoint.del("deleteCredential", "/api/eab/:kid")
+      .setPath(byKid)
+      .setUrlParams(Schema.Struct({
+        accounts: Schema.optional(
+          Schema.Literal("keep", "deactivate", "delete").annotations({
+            jsonSchema: { type: "string", enum: ["keep", "deactivate", "delete"], default: "keep" },
+            description: "What becomes of the accounts it has bound."
+          })
+        )
+      }))
+      .addSuccess(Schema.Struct({
+        deleted: Schema.Struct({ accounts: Schema.Int, orders: Schema.Int }),
+        deactivatedAccounts: Schema.Int,
+        keptAccounts: Schema.Int
+      }))
+      .addError(refusals("live_certificates"))
+      .annotate(OpenApi.Summary, "Delete a credential")
+      .pipe(reachedBy("operator"))
+  ).annotate(OpenApi.Description, "Credentials of external account binding.")

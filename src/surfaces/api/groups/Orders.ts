@@ -1,0 +1,138 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { reachedBy } from "../Access.ts"
+import { refusals } from "../Refusals.ts"
+import { Id, pageOf, paging, period, walkedPageOf, Whole } from "../schemas/Common.ts"
+import { exported, exportOf } from "../schemas/Export.ts"
+import {
+  Chain,
+  Expiring,
+  Order,
+  OrderDetail,
+  OrderStatus,
+  UpstreamOrder,
+  UpstreamOrderDetail,
+  UpstreamStatus
+} from "../schemas/Orders.ts"
+
+/* Orders and their certificates. */
+
+const byId = Schema.Struct({ id: Schema.String })
+
+const orderFilters = {
+  profile: Schema.optional(Schema.String),
+  accountId: Schema.optional(Schema.String),
+  status: Schema.optional(OrderStatus),
+  identifier: Schema.optional(Schema.String.annotations({ description: "A whole name." })),
+  identifierSuffix: Schema.optional(Schema.String.annotations({ description: "The end of a name, from a label on." })),
+  identifierContains: Schema.optional(
+    Schema.String.annotations({ description: "Three characters of a name or more." })
+  ),
+  certSerial: Schema.optional(Schema.String),
+  ...period
+}
+const expiringFilters = {
+  profile: Schema.optional(Schema.String),
+  days: Schema.optional(Whole.annotations({ jsonSchema: { type: "integer", default: 30 } })),
+  superseded: Schema.optional(
+    Schema.Literal("show", "hide").annotations({
+      jsonSchema: { type: "string", enum: ["show", "hide"], default: "show" },
+      description: "hide leaves those out that have been replaced."
+    })
+  )
+}
+
+/** `/api/orders` */
+export const orders = HttpApiGroup.make("orders").add(
+  HttpApiEndpoint.get("listOrders", "/api/orders")
+    .setUrlParams(Schema.Struct({ ...orderFilters, ...paging }))
+    .addSuccess(walkedPageOf(Order))
+    .addError(refusals("conflicting_identifier_filter"))
+    .annotate(OpenApi.Summary, "Orders, newest first")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.get("exportOrders", "/api/orders/export")
+      .setUrlParams(Schema.Struct({ ...orderFilters, ...exported }))
+      .addSuccess(exportOf)
+      .addError(refusals("conflicting_identifier_filter", "export_too_large"))
+      .annotate(OpenApi.Summary, "Orders as a file")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("readOrder", "/api/orders/:id")
+      .setPath(byId)
+      .addSuccess(OrderDetail)
+      .annotate(OpenApi.Summary, "One order, with its authorizations and jobs")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("readCertificate", "/api/orders/:id/certificate")
+      .setPath(byId)
+      .addSuccess(Chain)
+      .annotate(OpenApi.Summary, "The certificate chain of an order, decoded")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.post("revokeOrder", "/api/orders/:id/revoke")
+      .setPath(byId)
+      .setPayload(Schema.Struct({
+        reason: Schema.optional(Schema.Int.annotations({ description: "RFC 5280 code, 0 to 6 and 8 to 10." }))
+      }))
+      .addSuccess(Schema.Struct({ status: Schema.Literal("revoked"), job: Schema.optional(Id) }))
+      .addSuccess(Schema.Struct({ status: Schema.Literal("queued"), job: Id }), { status: 202 })
+      .addError(
+        refusals("profile_not_mounted", "order_not_issued", "already_revoked", "issuer_unknown", "signer_failed")
+      )
+      .annotate(OpenApi.Summary, "Revoke the certificate of an order; 202 while another signer is still asked")
+      .pipe(reachedBy("operator"))
+  )
+  .add(
+    HttpApiEndpoint.del("deleteOrder", "/api/orders/:id")
+      .setPath(byId)
+      .addSuccess(Schema.Struct({ deleted: Schema.Struct({ authorizations: Schema.Int }) }))
+      .addError(refusals("live_certificates"))
+      .annotate(OpenApi.Summary, "Delete an order")
+      .pipe(reachedBy("operator"))
+  ).annotate(OpenApi.Description, "Orders and their certificates.")
+
+/** `/api/expiring` */
+export const expiring = HttpApiGroup.make("expiring").add(
+  HttpApiEndpoint.get("listExpiring", "/api/expiring")
+    .setUrlParams(Schema.Struct({ ...expiringFilters, ...paging }))
+    .addSuccess(Schema.Struct({
+      ...pageOf(Expiring).fields,
+      hidden: Schema.Int.annotations({ description: "Left out because they have been replaced." }),
+      days: Schema.Int
+    }))
+    .annotate(OpenApi.Summary, "Certificates that end soon, soonest first")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.get("exportExpiring", "/api/expiring/export")
+      .setUrlParams(Schema.Struct({ ...expiringFilters, ...exported }))
+      .addSuccess(exportOf)
+      .addError(refusals("export_too_large"))
+      .annotate(OpenApi.Summary, "Certificates that end soon, as a file")
+      .pipe(reachedBy("viewer"))
+  ).annotate(OpenApi.Description, "Certificates that end soon.")
+
+/** `/api/upstream-orders` */
+export const upstreamOrders = HttpApiGroup.make("upstreamOrders").add(
+  HttpApiEndpoint.get("listUpstreamOrders", "/api/upstream-orders")
+    .setUrlParams(Schema.Struct({
+      profile: Schema.optional(Schema.String),
+      status: Schema.optional(UpstreamStatus),
+      ...paging
+    }))
+    .addSuccess(pageOf(UpstreamOrder))
+    .annotate(OpenApi.Summary, "Relayed orders, newest first")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.get("readUpstreamOrder", "/api/upstream-orders/:orderId")
+      .setPath(Schema.Struct({ orderId: Schema.String }))
+      .addSuccess(UpstreamOrderDetail)
+      .annotate(OpenApi.Summary, "One relayed order, by the id of the local order")
+      .pipe(reachedBy("viewer"))
+  ).annotate(OpenApi.Description, "Orders that an upstream CA fulfils.")

@@ -1,0 +1,188 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { reachedBy } from "../Access.ts"
+import { refusals } from "../Refusals.ts"
+import { pageOf, paging, period, walkedPageOf } from "../schemas/Common.ts"
+import { exported, exportOf } from "../schemas/Export.ts"
+import { Job, JobDetail, JobStatus } from "../schemas/Orders.ts"
+import {
+  ActorKind,
+  AuditRow,
+  Ca,
+  Found,
+  Nonces,
+  Outcome,
+  Policy,
+  Profile,
+  Queue,
+  Range,
+  Setting,
+  Trends,
+  Worker
+} from "../schemas/Service.ts"
+
+/* What the service does and has. */
+
+const byId = Schema.Struct({ id: Schema.String })
+
+const auditFilters = {
+  profile: Schema.optional(Schema.String),
+  accountId: Schema.optional(Schema.String),
+  orderId: Schema.optional(Schema.String),
+  certSerial: Schema.optional(Schema.String),
+  requestId: Schema.optional(Schema.String),
+  event: Schema.optional(Schema.String),
+  outcome: Schema.optional(Outcome),
+  actorKind: Schema.optional(ActorKind),
+  ...period
+}
+
+/** `/api/audit` */
+export const audit = HttpApiGroup.make("audit").add(
+  HttpApiEndpoint.get("listAudit", "/api/audit")
+    .setUrlParams(Schema.Struct({ ...auditFilters, ...paging }))
+    .addSuccess(walkedPageOf(AuditRow))
+    .annotate(OpenApi.Summary, "The audit trail, newest first")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.get("exportAudit", "/api/audit/export")
+      .setUrlParams(Schema.Struct({ ...auditFilters, ...exported }))
+      .addSuccess(exportOf)
+      .addError(refusals("export_too_large"))
+      .annotate(OpenApi.Summary, "The audit trail as a file")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("readAuditRow", "/api/audit/:id")
+      .setPath(byId)
+      .addSuccess(AuditRow)
+      .annotate(OpenApi.Summary, "One row of the audit trail")
+      .pipe(reachedBy("viewer"))
+  ).annotate(OpenApi.Description, "What was done and what was refused. Rows are never changed.")
+
+/** `/api/jobs`, `/api/queue` and `/api/workers` */
+export const jobs = HttpApiGroup.make("jobs").add(
+  HttpApiEndpoint.get("listJobs", "/api/jobs")
+    .setUrlParams(Schema.Struct({
+      kind: Schema.optional(Schema.String),
+      status: Schema.optional(JobStatus),
+      orderId: Schema.optional(Schema.String),
+      ...paging
+    }))
+    .addSuccess(pageOf(Job))
+    .annotate(OpenApi.Summary, "Jobs, newest first")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.get("readJob", "/api/jobs/:id")
+      .setPath(byId)
+      .addSuccess(JobDetail)
+      .annotate(OpenApi.Summary, "One job")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.post("cancelJob", "/api/jobs/:id/cancel")
+      .setPath(byId)
+      .addSuccess(JobDetail)
+      .addError(refusals("job_not_cancellable"))
+      .annotate(OpenApi.Summary, "Cancel a job; an order that waits for it ends invalid")
+      .pipe(reachedBy("operator"))
+  )
+  .add(
+    HttpApiEndpoint.post("runJob", "/api/jobs/:id/run")
+      .setPath(byId)
+      .addSuccess(JobDetail)
+      .addError(refusals("job_not_runnable"))
+      .annotate(OpenApi.Summary, "Run a job now; a failed one gets one more attempt")
+      .pipe(reachedBy("operator"))
+  )
+  .add(
+    HttpApiEndpoint.get("readQueue", "/api/queue")
+      .addSuccess(Queue)
+      .annotate(OpenApi.Summary, "The queue by kind of job")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("listWorkers", "/api/workers")
+      .addSuccess(Schema.Struct({ items: Schema.Array(Worker) }))
+      .annotate(OpenApi.Summary, "The processes of this service")
+      .pipe(reachedBy("viewer"))
+  ).annotate(OpenApi.Description, "The queue and who works it off.")
+
+/** `/api/nonces` */
+export const nonces = HttpApiGroup.make("nonces").add(
+  HttpApiEndpoint.get("readNonces", "/api/nonces")
+    .addSuccess(Nonces)
+    .annotate(OpenApi.Summary, "How many nonces are stored")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.post("cleanNonces", "/api/nonces/cleanup")
+      .setPayload(Schema.Struct({
+        ttlSeconds: Schema.optional(
+          Schema.Int.annotations({ description: "Those older; nonce.ttl_seconds by default." })
+        )
+      }))
+      .addSuccess(Schema.Struct({ removed: Schema.Int }))
+      .annotate(OpenApi.Summary, "Delete nonces that have ended")
+      .pipe(reachedBy("operator"))
+  ).annotate(OpenApi.Description, "Replay nonces.")
+
+/** `/api/profiles`, `/api/cas`, `/api/config`, `/api/search`, `/api/trends` and the document of this API. */
+export const service = HttpApiGroup.make("service").add(
+  HttpApiEndpoint.get("listProfiles", "/api/profiles")
+    .addSuccess(pageOf(Profile))
+    .annotate(OpenApi.Summary, "Mounted endpoints")
+    .pipe(reachedBy("viewer"))
+)
+  .add(
+    HttpApiEndpoint.get("readPolicy", "/api/profiles/:name/filter")
+      .setPath(Schema.Struct({ name: Schema.String }))
+      .addSuccess(Policy)
+      .annotate(OpenApi.Summary, "The policy of an endpoint")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("listCas", "/api/cas")
+      .addSuccess(Schema.Struct({ items: Schema.Array(Ca) }))
+      .annotate(OpenApi.Summary, "CAs of this service and their revocation lists")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("readConfig", "/api/config")
+      .setUrlParams(Schema.Struct({ profile: Schema.optional(Schema.String) }))
+      .addSuccess(Schema.Struct({ items: Schema.Array(Setting) }))
+      .annotate(OpenApi.Summary, "The configuration in force; secrets are masked")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("search", "/api/search")
+      .setUrlParams(
+        Schema.Struct({ q: Schema.String.annotations({ description: "An id, a serial number or a name." }) })
+      )
+      .addSuccess(Found)
+      .annotate(OpenApi.Summary, "Find a record by what is known of it")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("readTrends", "/api/trends")
+      .setUrlParams(Schema.Struct({ profile: Schema.optional(Schema.String), range: Schema.optional(Range) }))
+      .addSuccess(Trends)
+      .annotate(OpenApi.Summary, "Issuances, refusals and revocations over time")
+      .pipe(reachedBy("viewer"))
+  )
+  .add(
+    HttpApiEndpoint.get("readOpenApi", "/api/openapi.json")
+      .addSuccess(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+      .annotate(OpenApi.Summary, "This document")
+      .pipe(reachedBy("viewer"))
+  ).annotate(OpenApi.Description, "What the service is and what it sees.")
+
+/** `/health` */
+export const health = HttpApiGroup.make("health").add(
+  HttpApiEndpoint.get("readHealth", "/health")
+    .addSuccess(Schema.Struct({ healthy: Schema.Literal(true) }))
+    .annotate(OpenApi.Summary, "Whether this process serves")
+    .pipe(reachedBy("public"))
+).annotate(OpenApi.Description, "For load balancers.")

@@ -1,0 +1,150 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { reachedBy } from "../Access.ts"
+import { refusals } from "../Refusals.ts"
+import { pageOf, paging, password } from "../schemas/Common.ts"
+import {
+  EnrolledSession,
+  HalfSession,
+  RecoveryCodes,
+  SecondFactor,
+  Session,
+  SessionRow,
+  Step,
+  TotpSecret
+} from "../schemas/Operators.ts"
+
+/* Signing in, the second factor, and the caller's own account (docs/decisions/admin.md, "Sign-in"). */
+
+const created = { status: 201 } as const
+
+const Code = Schema.Struct({
+  code: Schema.String.annotations({ description: "Of the authenticator, or a recovery code." })
+})
+
+/** `/api/session`: who is signed in. */
+export const session = HttpApiGroup.make("session").add(
+  HttpApiEndpoint.post("signIn", "/api/session")
+    .setPayload(Schema.Struct({ username: Schema.String, password: Schema.String }))
+    .addSuccess(Schema.Union(Session, HalfSession))
+    .addError(refusals("invalid_credentials"))
+    .annotate(OpenApi.Summary, "Sign in")
+    .pipe(reachedBy("public", { isWithoutCsrf: true }))
+)
+  .add(
+    HttpApiEndpoint.get("readSession", "/api/session")
+      .addSuccess(Session)
+      .annotate(OpenApi.Summary, "Who is signed in")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.del("signOut", "/api/session")
+      .setUrlParams(Schema.Struct({ all: Schema.optional(Schema.Literal("true", "false")) }))
+      .addSuccess(HttpApiSchema.NoContent)
+      .annotate(OpenApi.Summary, "Sign out of this session, or of all")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.get("readStep", "/api/session/mfa")
+      .addSuccess(Schema.Struct({ step: Step }))
+      .annotate(OpenApi.Summary, "What a session that is half signed in still needs")
+      .pipe(reachedBy("half"))
+  )
+  .add(
+    HttpApiEndpoint.post("verifyCode", "/api/session/mfa")
+      .setPayload(Code)
+      .addSuccess(Session)
+      .addError(refusals("invalid_code"))
+      .annotate(OpenApi.Summary, "Complete a sign-in with a code")
+      .pipe(reachedBy("half", { isWithoutCsrf: true }))
+  )
+  .add(
+    HttpApiEndpoint.del("abandonSignIn", "/api/session/mfa")
+      .addSuccess(HttpApiSchema.NoContent)
+      .annotate(OpenApi.Summary, "Give a sign-in up that is half done")
+      .pipe(reachedBy("half"))
+  )
+  .add(
+    HttpApiEndpoint.post("beginForcedEnrolment", "/api/session/mfa/totp")
+      .addSuccess(TotpSecret, created)
+      .annotate(OpenApi.Summary, "Begin the enrolment that this sign-in demands")
+      .pipe(reachedBy("half"))
+  )
+  .add(
+    HttpApiEndpoint.post("confirmForcedEnrolment", "/api/session/mfa/totp/confirm")
+      .setPayload(Code)
+      .addSuccess(EnrolledSession)
+      .addError(refusals("invalid_code", "mfa_not_pending"))
+      .annotate(OpenApi.Summary, "Complete that enrolment, and the sign-in with it")
+      .pipe(reachedBy("half"))
+  ).annotate(OpenApi.Description, "Signing in and out.")
+
+/** `/api/mfa` and `/api/account`: the caller's own account. */
+export const own = HttpApiGroup.make("own").add(
+  HttpApiEndpoint.get("readSecondFactor", "/api/mfa")
+    .addSuccess(SecondFactor)
+    .annotate(OpenApi.Summary, "The state of one's second factor")
+    .pipe(reachedBy("own"))
+)
+  .add(
+    HttpApiEndpoint.post("beginEnrolment", "/api/mfa/totp")
+      .setPayload(Schema.Struct({ password: Schema.optional(password) }))
+      .addSuccess(TotpSecret, created)
+      .addError(refusals("step_up_failed"))
+      .annotate(OpenApi.Summary, "Begin to enrol a second factor; the password is needed where one is in force")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.post("confirmEnrolment", "/api/mfa/totp/confirm")
+      .setPayload(Code)
+      .addSuccess(RecoveryCodes)
+      .addError(refusals("invalid_code", "mfa_not_pending"))
+      .annotate(OpenApi.Summary, "Complete the enrolment; answers new recovery codes, once")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.del("disableSecondFactor", "/api/mfa/totp")
+      .setPayload(Schema.Struct({ password: Schema.optional(password) }))
+      .addSuccess(HttpApiSchema.NoContent)
+      .addError(refusals("step_up_failed", "mfa_required", "mfa_not_enrolled"))
+      .annotate(OpenApi.Summary, "Turn one's second factor off")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.post("reissueRecoveryCodes", "/api/mfa/recovery-codes")
+      .setPayload(Schema.Struct({ password: Schema.optional(password) }))
+      .addSuccess(RecoveryCodes)
+      .addError(refusals("step_up_failed", "mfa_not_enrolled"))
+      .annotate(OpenApi.Summary, "New recovery codes, shown once; the old ones end")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.post("changeOwnPassword", "/api/account/password")
+      .setPayload(Schema.Struct({ currentPassword: Schema.String, newPassword: Schema.String }))
+      .addSuccess(HttpApiSchema.NoContent)
+      .addError(refusals("weak_password", "step_up_failed"))
+      .annotate(OpenApi.Summary, "Change one's password; every other session ends")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.post("changeOwnContact", "/api/account/contact")
+      .setPayload(Schema.Struct({ password, contact: Schema.optional(Schema.String) }))
+      .addSuccess(HttpApiSchema.NoContent)
+      .addError(refusals("step_up_failed"))
+      .annotate(OpenApi.Summary, "Change the address of one's notifications; absent clears it")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.get("listOwnSessions", "/api/account/sessions")
+      .setUrlParams(Schema.Struct(paging))
+      .addSuccess(pageOf(SessionRow))
+      .annotate(OpenApi.Summary, "One's sessions")
+      .pipe(reachedBy("own"))
+  )
+  .add(
+    HttpApiEndpoint.post("revokeOwnSession", "/api/account/sessions/:id/revoke")
+      .setPath(Schema.Struct({ id: Schema.String }))
+      .addSuccess(HttpApiSchema.NoContent)
+      .annotate(OpenApi.Summary, "End one of one's sessions")
+      .pipe(reachedBy("own"))
+  ).annotate(OpenApi.Description, "The caller's own account: password, contact, second factor, sessions.")

@@ -1,0 +1,55 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { currentSeconds } from "../../../kernel/Time.ts"
+import * as accounts from "../../../operations/AccountRecords.ts"
+import { accountsFile, mostOverApi } from "../../../operations/Exports.ts"
+import { accountFilters } from "../../../operations/Filters.ts"
+import { orderObject } from "../../../operations/Objects.ts"
+import { accountDetailObject, accountObject } from "../../../operations/objects/Accounts.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { Api } from "../Api.ts"
+import { answering } from "../Refusals.ts"
+import { operator } from "./Caller.ts"
+import { fileAnswer } from "./File.ts"
+import { paged, windowOf } from "./Paging.ts"
+
+/** Accounts of ACME clients. */
+export const accountsHandlers = (config: Config) => {
+  const most = config.admin.page_size_max
+  return HttpApiBuilder.group(Api, "accounts", (handlers) =>
+    handlers
+      .handle("listAccounts", ({ urlParams }) => {
+        const window = windowOf(urlParams, most)
+        return answering(Effect.map(
+          Effect.flatMap(accountFilters(urlParams), (filters) => accounts.list(filters, window)),
+          (found) => paged(found, accountObject, window)
+        ))
+      })
+      .handleRaw("exportAccounts", ({ urlParams: { format = "csv", ...given } }) =>
+        answering(Effect.gen(function*() {
+          const made = yield* accountsFile(yield* accountFilters(given), { format, most: mostOverApi })
+          return yield* fileAnswer("accounts", format, made)
+        })))
+      .handle("readAccount", ({ path: { id } }) => answering(Effect.map(accounts.detail(id), accountDetailObject)))
+      .handle("listOrdersOf", ({ path: { id }, urlParams }) => {
+        const window = windowOf(urlParams, most)
+        return answering(Effect.gen(function*() {
+          const now = yield* currentSeconds
+          return paged(yield* accounts.ordersOf(id, window), (order) => orderObject(config, order, now), window)
+        }))
+      })
+      .handle("updateAccount", ({ path: { id }, payload: { contact } }) =>
+        answering(Effect.map(
+          Effect.flatMap(operator, (by) => accounts.updateContact(by, id, contact)),
+          accountDetailObject
+        )))
+      .handle("deactivateAccount", ({ path: { id } }) =>
+        answering(Effect.map(
+          Effect.flatMap(operator, (by) => accounts.deactivate(by, id)),
+          accountDetailObject
+        )))
+      .handle(
+        "deleteAccount",
+        ({ path: { id } }) => answering(Effect.flatMap(operator, (by) => accounts.remove(by, id)))
+      ))
+}

@@ -1,0 +1,49 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { BadRequest } from "../../../domain/OperatorError.ts"
+import * as eab from "../../../operations/Eab.ts"
+import { eabFile, mostOverApi } from "../../../operations/Exports.ts"
+import { credentialObject } from "../../../operations/Objects.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { Api } from "../Api.ts"
+import { answering } from "../Refusals.ts"
+import { operator } from "./Caller.ts"
+import { fileAnswer } from "./File.ts"
+import { paged, windowOf } from "./Paging.ts"
+
+const longestLabel = 256
+
+/** Credentials of external account binding. */
+export const eabHandlers = ({ admin, profiles }: Config) =>
+  HttpApiBuilder.group(Api, "eab", (handlers) =>
+    handlers
+      .handle("listCredentials", ({ urlParams: { status, ...page } }) => {
+        const window = windowOf(page, admin.page_size_max)
+        return answering(Effect.map(eab.list({ status, ...window }), (found) => paged(found, credentialObject, window)))
+      })
+      .handleRaw("exportCredentials", ({ urlParams: { format = "csv", status } }) =>
+        answering(Effect.gen(function*() {
+          const made = yield* eabFile({ status }, { format, most: mostOverApi })
+          return yield* fileAnswer("eab", format, made)
+        })))
+      .handle("createCredential", ({ payload: { label, profile } }) =>
+        answering(Effect.gen(function*() {
+          if (label.trim() === "" || label.length > longestLabel) {
+            return yield* new BadRequest({ detail: `The member label takes 1 to ${longestLabel} characters.` })
+          }
+          if (profile !== undefined && !profiles.some(({ enabled, name }) => enabled && name === profile)) {
+            return yield* new BadRequest({ detail: "The member profile names no profile that is served." })
+          }
+          const { credential, secret } = yield* eab.create(yield* operator, { label, profile })
+          return { ...credentialObject(credential), hmacKey: Buffer.from(secret).toString("base64url") }
+        })))
+      .handle("readCredential", ({ path: { kid } }) => answering(Effect.map(eab.find(kid), credentialObject)))
+      .handle(
+        "revokeCredential",
+        ({ path: { kid } }) => answering(Effect.asVoid(Effect.flatMap(operator, (by) => eab.revoke(by, kid))))
+      )
+      .handle(
+        "deleteCredential",
+        ({ path: { kid }, urlParams: { accounts = "keep" } }) =>
+          answering(Effect.flatMap(operator, (by) => eab.remove(by, kid, accounts)))
+      ))

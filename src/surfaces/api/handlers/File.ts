@@ -1,0 +1,20 @@
+import { HttpServerResponse } from "@effect/platform"
+import { Effect, Stream } from "effect"
+import type { Database } from "../../../kernel/sql/Database.ts"
+import { emit } from "../../../kernel/telemetry/EventLog.ts"
+import type { Exported } from "../../../operations/Exports.ts"
+import { identity } from "./Caller.ts"
+
+/** A file that is sent while it is read. A record tells of it once it was sent whole. */
+export const fileAnswer = (list: string, format: string, { fileName, mediaType, text }: Exported) =>
+  Effect.gen(function*() {
+    const { username } = yield* identity
+    const context = yield* Effect.context<Database>()
+    let octets = 0
+    const counted = Stream.tap(Stream.encodeText(text), (chunk) => Effect.sync(() => void (octets += chunk.length)))
+    const told = Effect.suspend(() => emit("admin_export_completed", { username, list, format, body_bytes: octets }))
+    return HttpServerResponse.stream(Stream.provideContext(Stream.concat(counted, Stream.execute(told)), context), {
+      contentType: mediaType,
+      headers: { "content-disposition": `attachment; filename="${fileName}"` }
+    })
+  })

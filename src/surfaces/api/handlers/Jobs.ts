@@ -1,0 +1,41 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { isId, OrderId } from "../../../domain/Id.ts"
+import * as workers from "../../../kernel/queue/Workers.ts"
+import { currentSeconds } from "../../../kernel/Time.ts"
+import * as jobs from "../../../operations/Jobs.ts"
+import { jobObject, workerObject } from "../../../operations/Objects.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { Api } from "../Api.ts"
+import { answering } from "../Refusals.ts"
+import { operator } from "./Caller.ts"
+import { paged, windowOf } from "./Paging.ts"
+
+/** The queue and who works it off. */
+export const jobsHandlers = ({ admin }: Config) =>
+  HttpApiBuilder.group(Api, "jobs", (handlers) =>
+    handlers
+      .handle("listJobs", ({ urlParams: { kind, limit, offset, orderId, status } }) => {
+        const window = windowOf({ limit, offset }, admin.page_size_max)
+        if (orderId !== undefined && !isId(orderId)) return Effect.succeed({ items: [], total: 0, ...window })
+        const filters = { kind, status, orderId: orderId === undefined ? undefined : OrderId(orderId) }
+        return answering(Effect.map(jobs.list(filters, window), (found) => paged(found, jobObject, window)))
+      })
+      .handle("readJob", ({ path: { id } }) => answering(Effect.map(jobs.find(id), jobObject)))
+      .handle(
+        "cancelJob",
+        ({ path: { id } }) => answering(Effect.map(Effect.flatMap(operator, (by) => jobs.cancel(by, id)), jobObject))
+      )
+      .handle(
+        "runJob",
+        ({ path: { id } }) => answering(Effect.map(Effect.flatMap(operator, (by) => jobs.runNow(by, id)), jobObject))
+      )
+      .handle("readQueue", () =>
+        answering(Effect.map(jobs.queue, (kinds) => {
+          const sum = (of: "ready" | "running" | "failed") => kinds.reduce((all, kind) => all + kind[of], 0)
+          return { kinds, ready: sum("ready"), running: sum("running"), failed: sum("failed") }
+        })))
+      .handle("listWorkers", () =>
+        answering(Effect.zipWith(workers.list, currentSeconds, (items, now) => ({
+          items: items.map((worker) => workerObject(worker, now))
+        })))))

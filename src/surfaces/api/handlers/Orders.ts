@@ -1,0 +1,133 @@
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { Effect } from "effect"
+import { shown } from "../../../domain/JobFailure.ts"
+import { SignerRefused } from "../../../domain/OperatorError.ts"
+import { BadRequest } from "../../../domain/OperatorError.ts"
+import { settledJob } from "../../../kernel/queue/Waits.ts"
+import { currentSeconds } from "../../../kernel/Time.ts"
+import { expiringFile, mostOverApi, ordersFile } from "../../../operations/Exports.ts"
+import { orderFilters } from "../../../operations/Filters.ts"
+import {
+  expiringObject,
+  jobObject,
+  orderDetailObject,
+  orderObject,
+  upstreamOrderObject
+} from "../../../operations/Objects.ts"
+import { decodedChainObject } from "../../../operations/objects/Certificates.ts"
+import { decodedChain } from "../../../operations/order/CertificateView.ts"
+import * as expiring from "../../../operations/order/Expiring.ts"
+import * as orders from "../../../operations/order/OrderRecords.ts"
+import { remove } from "../../../operations/order/OrderRemoval.ts"
+import { isAcceptedReason } from "../../../operations/revocation/Revocation.ts"
+import * as upstreamOrders from "../../../operations/upstream/UpstreamOrders.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { Api } from "../Api.ts"
+import { answering } from "../Refusals.ts"
+import { operator } from "./Caller.ts"
+import { fileAnswer } from "./File.ts"
+import { paged, windowOf } from "./Paging.ts"
+
+/** A request is answered before its deadline, even where the signer is not. */
+const marginMillis = 1000
+
+/** Orders and their certificates. */
+export const ordersHandlers = (config: Config) => {
+  const most = config.admin.page_size_max
+  return HttpApiBuilder.group(Api, "orders", (handlers) =>
+    handlers
+      .handle("listOrders", ({ urlParams }) => {
+        const window = windowOf(urlParams, most)
+        return answering(Effect.gen(function*() {
+          const found = yield* orders.list(yield* orderFilters(urlParams), window)
+          const now = yield* currentSeconds
+          return {
+            ...paged(found, (order) => orderObject(config, order, now), window),
+            ...(found.truncated ? { truncated: true as const } : {})
+          }
+        }))
+      })
+      .handleRaw("exportOrders", ({ urlParams: { format = "csv", ...given } }) =>
+        answering(Effect.gen(function*() {
+          const made = yield* ordersFile(config, yield* orderFilters(given), { format, most: mostOverApi })
+          return yield* fileAnswer("orders", format, made)
+        })))
+      .handle("readOrder", ({ path: { id } }) =>
+        answering(Effect.zipWith(orders.detail(config, id), currentSeconds, (found, now) =>
+          orderDetailObject(config, found, now))))
+      .handle("readCertificate", ({ path: { id } }) =>
+        answering(Effect.map(decodedChain(config, id), decodedChainObject)))
+      .handle("revokeOrder", ({ path: { id }, payload: { reason } }) =>
+        answering(Effect.gen(function*() {
+          if (reason !== undefined && !isAcceptedReason(reason)) {
+            return yield* new BadRequest({ detail: "The member reason takes 0 to 6 and 8 to 10." })
+          }
+          const { isRevoked, job } = yield* orders.revoke(config, yield* operator, id, reason)
+          if (isRevoked) {
+            return HttpServerResponse.unsafeJson({ status: "revoked", job })
+          }
+          const ended = yield* settledJob(job, config.server.request_timeout_ms - marginMillis)
+          if (ended?.status === "failed" || ended?.status === "cancelled") {
+            return yield* new SignerRefused({
+              detail: ended.lastError === undefined ? `Job ${job} is ${ended.status}.` : shown(ended.lastError)
+            })
+          }
+          return ended?.status === "done"
+            ? HttpServerResponse.unsafeJson({ status: "revoked", job })
+            : HttpServerResponse.unsafeJson({ status: "queued", job }, { status: 202 })
+        })))
+      .handle("deleteOrder", ({ path: { id } }) =>
+        answering(Effect.flatMap(operator, (by) =>
+          remove(by, id)))))
+}
+
+const usualDays = 30
+
+/** Certificates that end soon. */
+export const expiringHandlers = ({ admin }: Config) => {
+  const wantedOf = (given: {
+    readonly profile?: string | undefined
+    readonly days?: number | undefined
+    readonly superseded?: "show" | "hide" | undefined
+  }) =>
+    given.days !== undefined && given.days < 1
+      ? new BadRequest({ detail: "The parameter days takes 1 or more." })
+      : Effect.succeed({
+        profile: given.profile,
+        days: given.days ?? usualDays,
+        hideSuperseded: given.superseded === "hide"
+      })
+  return HttpApiBuilder.group(Api, "expiring", (handlers) =>
+    handlers
+      .handle("listExpiring", ({ urlParams }) => {
+        const window = windowOf(urlParams, admin.page_size_max)
+        return answering(Effect.gen(function*() {
+          const wanted = yield* wantedOf(urlParams)
+          const found = yield* expiring.list(wanted, window)
+          return { ...paged(found, expiringObject, window), hidden: found.hidden, days: wanted.days }
+        }))
+      })
+      .handleRaw("exportExpiring", ({ urlParams: { format = "csv", ...given } }) =>
+        answering(Effect.gen(function*() {
+          const made = yield* expiringFile(yield* wantedOf(given), { format, most: mostOverApi })
+          return yield* fileAnswer("expiring", format, made)
+        }))))
+}
+
+/** Orders that an upstream fulfils. */
+export const upstreamOrdersHandlers = (config: Config) =>
+  HttpApiBuilder.group(Api, "upstreamOrders", (handlers) =>
+    handlers
+      .handle("listUpstreamOrders", ({ urlParams: { profile, status, ...page } }) => {
+        const window = windowOf(page, config.admin.page_size_max)
+        return answering(Effect.gen(function*() {
+          const found = yield* upstreamOrders.list({ profile, status }, window)
+          const now = yield* currentSeconds
+          return paged(found, (order) => upstreamOrderObject(config, order, now), window)
+        }))
+      })
+      .handle("readUpstreamOrder", ({ path: { orderId } }) =>
+        answering(Effect.zipWith(upstreamOrders.find(orderId), currentSeconds, ({ job, order }, now) => ({
+          ...upstreamOrderObject(config, order, now),
+          ...(job === undefined ? {} : { job: jobObject(job) })
+        })))))

@@ -1,0 +1,107 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { BadRequest, NoSuch } from "../../../domain/OperatorError.ts"
+import * as auditTrail from "../../../operations/AuditTrail.ts"
+import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
+import { auditFile, mostOverApi } from "../../../operations/Exports.ts"
+import { auditFilters } from "../../../operations/Filters.ts"
+import * as nonces from "../../../operations/NonceRecords.ts"
+import { crlObject } from "../../../operations/Objects.ts"
+import { auditObject, trendObject } from "../../../operations/objects/Audit.ts"
+import { configKeyObject, profileObjects } from "../../../operations/objects/Settings.ts"
+import * as operators from "../../../operations/operators/Operators.ts"
+import { search, searchObject } from "../../../operations/Search.ts"
+import { trend } from "../../../operations/Trends.ts"
+import { viewOf } from "../../../services/policy/View.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { effectiveKeys } from "../../../settings/Effective.ts"
+import type { Resolved } from "../../../settings/Resolve.ts"
+import { Api } from "../Api.ts"
+import { documentOf } from "../Document.ts"
+import { answering } from "../Refusals.ts"
+import { identity, operator } from "./Caller.ts"
+import { fileAnswer } from "./File.ts"
+import { paged, windowOf } from "./Paging.ts"
+
+/** The audit trail. */
+export const auditHandlers = ({ admin }: Config) =>
+  HttpApiBuilder.group(Api, "audit", (handlers) =>
+    handlers
+      .handle("listAudit", ({ urlParams }) => {
+        const window = windowOf(urlParams, admin.page_size_max)
+        return answering(Effect.gen(function*() {
+          const found = yield* auditTrail.list(yield* auditFilters(urlParams), window)
+          return { ...paged(found, auditObject, window), ...(found.truncated ? { truncated: true as const } : {}) }
+        }))
+      })
+      .handleRaw("exportAudit", ({ urlParams: { format = "csv", ...given } }) =>
+        answering(Effect.gen(function*() {
+          const made = yield* auditFile(yield* auditFilters(given), { format, most: mostOverApi })
+          return yield* fileAnswer("audit", format, made)
+        })))
+      .handle("readAuditRow", ({ path: { id } }) => answering(Effect.map(auditTrail.find(id), auditObject))))
+
+/** Replay nonces. */
+export const noncesHandlers = (config: Config) =>
+  HttpApiBuilder.group(Api, "nonces", (handlers) =>
+    handlers
+      .handle("readNonces", () => answering(nonces.count(config)))
+      .handle("cleanNonces", ({ payload: { ttlSeconds } }) =>
+        answering(Effect.gen(function*() {
+          if (ttlSeconds !== undefined && ttlSeconds < 0) {
+            return yield* new BadRequest({ detail: "The member ttlSeconds takes 0 or more." })
+          }
+          return yield* nonces.cleanup(config, yield* operator, ttlSeconds)
+        }))))
+
+const mostOperators = 1000
+
+/** Operators whose name has a text. */
+const operatorsNamed = (text: string, limit: number) =>
+  Effect.map(
+    operators.list({ role: undefined, status: undefined }, { limit: mostOperators, offset: 0 }),
+    ({ items }) => items.filter(({ username }) => username.includes(text.toLowerCase())).slice(0, limit)
+  )
+
+/** What the service is and what it sees. */
+export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, version: string) => {
+  const { config } = resolved
+  const mounted = config.profiles.filter(({ enabled }) => enabled)
+  return HttpApiBuilder.group(Api, "service", (handlers) =>
+    handlers
+      .handle("listProfiles", () => {
+        const items = profileObjects(config)
+        return Effect.succeed({ items, total: items.length, limit: items.length, offset: 0 })
+      })
+      .handle("readPolicy", ({ path: { name } }) => {
+        const profile = mounted.find((one) => one.name === name)
+        return answering(
+          profile === undefined ? new NoSuch({ noun: "profile", id: name }) : Effect.succeed(viewOf(profile))
+        )
+      })
+      .handle("listCas", () =>
+        answering(Effect.map(crlRecords.list(mounted.map(({ name }) => name)), (found) => ({
+          items: found.map(crlObject)
+        }))))
+      .handle("readConfig", ({ urlParams: { profile } }) => {
+        const keys = effectiveKeys(resolved, profile)
+        return answering(
+          keys === undefined
+            ? new NoSuch({ noun: "profile", id: profile ?? "" })
+            : Effect.succeed({ items: keys.map(configKeyObject) })
+        )
+      })
+      .handle("search", ({ urlParams: { q } }) =>
+        answering(Effect.gen(function*() {
+          const { role } = yield* identity
+          const found = yield* search(q, {
+            maySeeOperators: role === "admin",
+            operators: operatorsNamed
+          })
+          return searchObject(found)
+        })))
+      .handle("readTrends", ({ urlParams: { profile, range = "24h" } }) =>
+        answering(Effect.map(trend(profile, range), trendObject)))
+      .handle("readOpenApi", () =>
+        Effect.succeed(documentOf(version, config.admin.base_url))))
+}

@@ -1,0 +1,61 @@
+import { HttpApiBuilder, HttpApp, HttpServerResponse } from "@effect/platform"
+import { Effect, Redacted } from "effect"
+import * as mfaSignIn from "../../../operations/operators/MfaSignIn.ts"
+import { halfSessionBody, sessionBody } from "../../../operations/operators/OperatorObjects.ts"
+import * as sessions from "../../../operations/operators/Sessions.ts"
+import type { SessionToken } from "../../../operations/operators/Sessions.ts"
+import * as signIn from "../../../operations/operators/SignIn.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { Api } from "../Api.ts"
+import { clearSession, setSession } from "../Credentials.ts"
+import { answering } from "../Refusals.ts"
+import { half, requester, session } from "./Caller.ts"
+
+const withCookie = (cookie: string) =>
+  HttpApp.appendPreResponseHandler((_, response) =>
+    Effect.succeed(HttpServerResponse.setHeader(response, "set-cookie", cookie))
+  )
+
+/** Gives the browser its session. */
+const begun = (token: SessionToken) => withCookie(setSession(Redacted.value(token)))
+
+/** Takes it away from the browser again. */
+export const ended = withCookie(clearSession)
+
+/** Signing in and out. */
+export const sessionHandlers = ({ admin }: Config) =>
+  HttpApiBuilder.group(Api, "session", (handlers) =>
+    handlers
+      .handle("signIn", ({ payload: { password, username } }) =>
+        answering(Effect.gen(function*() {
+          const given = { username, password: Redacted.make(password) }
+          const signedIn = yield* signIn.signIn(admin, given, yield* requester)
+          yield* begun(signedIn.token)
+          return signedIn._tag === "Active" ? sessionBody(signedIn.identity) : halfSessionBody(signedIn.identity)
+        })))
+      .handle("readSession", () => Effect.map(session, sessionBody))
+      .handle("signOut", ({ urlParams: { all = "false" } }) =>
+        answering(Effect.gen(function*() {
+          yield* sessions.signOut(yield* session, { all: all === "true" })
+          yield* ended
+        })))
+      .handle("readStep", () => Effect.map(half, ({ step }) => ({ step })))
+      .handle("verifyCode", ({ payload: { code } }) =>
+        answering(Effect.gen(function*() {
+          const verified = yield* mfaSignIn.verify(admin, yield* half, code, yield* requester)
+          yield* begun(verified.token)
+          return sessionBody(verified.identity)
+        })))
+      .handle("abandonSignIn", () => answering(Effect.zipRight(Effect.flatMap(half, sessions.abandonHalf), ended)))
+      .handle("beginForcedEnrolment", () => answering(Effect.flatMap(half, mfaSignIn.beginEnrolment)))
+      .handle("confirmForcedEnrolment", ({ payload: { code } }) =>
+        answering(Effect.gen(function*() {
+          const { active, recoveryCodes } = yield* mfaSignIn.confirmEnrolment(
+            admin,
+            yield* half,
+            code,
+            yield* requester
+          )
+          yield* begun(active.token)
+          return { ...sessionBody(active.identity), recoveryCodes }
+        }))))

@@ -1,0 +1,55 @@
+import { Schema } from "effect"
+import { Id, Time } from "./Common.ts"
+
+/* Accounts of ACME clients and the credentials that bind them. */
+
+/** The status words of an account (RFC 8555 section 7.1.6). */
+export const AccountStatus = Schema.Literal("valid", "deactivated", "revoked")
+
+const account = {
+  id: Id,
+  profile: Schema.String,
+  status: AccountStatus,
+  contact: Schema.optional(Schema.Array(Schema.String)),
+  termsOfServiceAgreed: Schema.optional(Schema.Boolean),
+  pubkeyFingerprint: Schema.String.annotations({ description: "SHA-256 of the SubjectPublicKeyInfo, hexadecimal." }),
+  keyType: Schema.String.annotations({ examples: ["ecdsa-p256"] }),
+  eabKid: Schema.optional(Id),
+  createdAt: Time,
+  createdIp: Schema.optional(Schema.String),
+  createdPtr: Schema.optional(Schema.String),
+  lastSeenAt: Schema.optional(Time),
+  lastSeenIp: Schema.optional(Schema.String),
+  lastSeenPtr: Schema.optional(Schema.String)
+}
+
+/** An account as lists show it. */
+export const Account = Schema.Struct(account).annotations({ identifier: "Account" })
+
+/** An account with what it holds. */
+export const AccountDetail = Schema.Struct({
+  ...account,
+  orderCount: Schema.Int,
+  liveCertificates: Schema.Int.annotations({ description: "Certificates that are neither revoked nor ended." })
+}).annotations({ identifier: "AccountDetail" })
+
+/** The status words of a credential. */
+export const CredentialStatus = Schema.Literal("active", "revoked")
+
+const credential = {
+  kid: Id,
+  label: Schema.optional(Schema.String),
+  profile: Schema.optional(Schema.String.annotations({ description: "The only profile it is for." })),
+  status: CredentialStatus,
+  createdAt: Time,
+  accounts: Schema.Int.annotations({ description: "Accounts it has bound." })
+}
+
+/** A credential of external account binding (RFC 8555 section 7.3.4), without its secret. */
+export const Credential = Schema.Struct(credential).annotations({ identifier: "Credential" })
+
+/** A credential that was minted just now. */
+export const MintedCredential = Schema.Struct({
+  ...credential,
+  hmacKey: Schema.String.annotations({ description: "The secret, base64url. It is shown this once." })
+}).annotations({ identifier: "MintedCredential" })

@@ -1,0 +1,80 @@
+import { Schema } from "effect"
+
+/* Forms that many routes share (docs/decisions/admin.md, "Conventions"). */
+
+/** An id of a record, hyphenated and in lower case. What is no id names no record. */
+export const Id = Schema.String.annotations({ examples: ["01890a5d-ac96-774b-bcce-b302099a8057"] })
+
+/** RFC 3339, UTC, whole seconds. */
+export const Time = Schema.String.annotations({
+  jsonSchema: { type: "string", format: "date-time" },
+  examples: ["2026-01-31T12:00:00Z"]
+})
+
+/** An integer in a query. */
+export const Whole = Schema.transform(
+  Schema.String.pipe(Schema.pattern(/^-?[0-9]{1,15}$/, { message: () => "must be an integer" })),
+  Schema.Number,
+  { strict: true, decode: Number, encode: String }
+).annotations({ jsonSchema: { type: "integer" } })
+
+/** The window of a list. */
+export const paging = {
+  limit: Schema.optional(Whole.annotations({
+    jsonSchema: { type: "integer", default: 50 },
+    description: "Rows of the page. Less than 1 is 1; more than admin.page_size_max is that."
+  })),
+  offset: Schema.optional(Whole.annotations({
+    jsonSchema: { type: "integer", default: 0 },
+    description: "Rows that come before the page. A negative one is 0."
+  }))
+}
+
+/** A page of a list. */
+export const pageOf = <A, I>(item: Schema.Schema<A, I>) =>
+  Schema.Struct({
+    items: Schema.Array(item),
+    total: Schema.Int.annotations({ description: "Rows that match, unpaged." }),
+    limit: Schema.Int,
+    offset: Schema.Int
+  })
+
+/** A page of a list whose search may end early. */
+export const walkedPageOf = <A, I>(item: Schema.Schema<A, I>) =>
+  Schema.Struct({
+    ...pageOf(item).fields,
+    truncated: Schema.optional(
+      Schema.Boolean.annotations({
+        description: "The search ended early: items and total are what it had found by then."
+      })
+    )
+  })
+
+/** A name as ACME has it (RFC 8555 section 9.7.7). */
+export const Identifier = Schema.Struct({
+  type: Schema.String.annotations({ examples: ["dns"] }),
+  value: Schema.String.annotations({ examples: ["www.example.org"] })
+}).annotations({ identifier: "Identifier" })
+
+/** A problem document that the ACME client was sent (RFC 7807). */
+export const Problem = Schema.Struct({
+  type: Schema.optional(Schema.String.annotations({ examples: ["urn:ietf:params:acme:error:badCSR"] })),
+  status: Schema.Int,
+  detail: Schema.String,
+  identifier: Schema.optional(Identifier),
+  algorithms: Schema.optional(Schema.Array(Schema.String)),
+  subproblems: Schema.optional(
+    Schema.Array(Schema.Struct({ type: Schema.String, detail: Schema.String, identifier: Identifier }))
+  )
+}).annotations({ identifier: "Problem" })
+
+/** Times between which rows were written. */
+export const period = {
+  since: Schema.optional(Schema.String.annotations({
+    description: "Not before this: an RFC 3339 time, or a day as YYYY-MM-DD, which begins at midnight UTC."
+  })),
+  until: Schema.optional(Schema.String.annotations({ description: "Before this; written like since." }))
+}
+
+/** The caller's own password, which some changes ask for. */
+export const password = Schema.String.annotations({ description: "The caller's own password." })

@@ -1,0 +1,148 @@
+import { OpenApi } from "@effect/platform"
+import { Arbitrary, Effect, FastCheck, Schema } from "effect"
+import { assert, describe } from "vitest"
+import { operatorCodes } from "../../../src/domain/OperatorProblem.ts"
+import { Api } from "../../../src/surfaces/api/Api.ts"
+import type { Route } from "../../../src/surfaces/api/Routes.ts"
+import { routesOf } from "../../../src/surfaces/api/Routes.ts"
+import type { Ask, Told } from "../../support/Api.ts"
+import { signedIn, useApi } from "../../support/Api.ts"
+import { databases } from "../../support/Databases.ts"
+
+/*
+ * Bad input for every route of the declaration: each answer has a status and a body that the document knows, no request is
+ * answered 500, and none of what is told shows a stack, a statement or a file.
+ */
+
+const routes = routesOf(Api).filter(({ name }) => name !== "signOut" && name !== "revokeOwnSession")
+const spec = OpenApi.fromApi(Api)
+
+const documented = ({ method, pattern }: Route): ReadonlyArray<string> =>
+  Object.keys(spec.paths[pattern as "/"]?.[method.toLowerCase() as "get"]?.responses ?? {})
+
+const id = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+/** A path with something in place of each parameter. */
+const pathOf = ({ pattern }: Route, value: string): string => pattern.replaceAll(/\{\w+\}/g, value)
+
+const oddValues: ReadonlyArray<unknown> = [
+  null,
+  "",
+  " ",
+  0,
+  -1,
+  1.5,
+  1e300,
+  true,
+  [],
+  {},
+  "x".repeat(5000),
+  "а́dmin\u0000",
+  "' OR 1=1 --",
+  { a: { b: [null] } },
+  ["x", null]
+]
+
+const oddBodies: ReadonlyArray<unknown> = [
+  "",
+  "{",
+  "null",
+  "[]",
+  "\"x\"",
+  "1",
+  "{\"a\":1,\"a\":2}",
+  "{\"__proto__\":{\"role\":\"admin\"}}",
+  "[".repeat(5000),
+  Buffer.from([0xff, 0xfe, 0x00]),
+  "x".repeat(65_537)
+]
+
+const membersOf = (schema: Route["payload"]): ReadonlyArray<string> =>
+  schema !== undefined && schema.ast._tag === "TypeLiteral"
+    ? schema.ast.propertySignatures.map(({ name }) => String(name))
+    : []
+
+/** Something that fits a schema, if it can be made up. */
+const fitting = (schema: Route["payload"]): object =>
+  schema === undefined
+    ? {}
+    : FastCheck.sample(Arbitrary.make(Schema.encodedSchema(schema)), { numRuns: 1, seed: 7 })[0] as object
+
+const holds = (route: Route, asked: string, { headers, json, status, text }: Told): void => {
+  const what = `${route.method} ${asked}: ${status} ${text.slice(0, 300)}`
+  assert.notStrictEqual(status, 500, what)
+  assert.include(documented(route), String(status), what)
+  assert.strictEqual(headers["cache-control"], "no-store", what)
+  if (status < 400) return
+  assert.sameMembers(Object.keys(json ?? {}), ["error", "message"], what)
+  assert.isTrue(operatorCodes.some((row) => row.code === json.error && row.status === status), what)
+  assert.notMatch(text, /\bat .*\.(?:ts|js):|SELECT |INSERT |node_modules|\/src\//, what)
+}
+
+describe.each(databases)("bad input to the API, $name", (backend) => {
+  const { test } = useApi(backend)
+
+  test("is answered as the document says", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "anna", "admin")
+      for (const route of routes) {
+        const plain: Ask = { method: route.method, ...held }
+        const asks: Array<readonly [string, Ask]> = []
+        const body = route.payload === undefined ? {} : { body: fitting(route.payload) }
+        for (const value of [id, "0", "x".repeat(250), "ann", "a.b", "%2e%2e", "a%2fb", ".."]) {
+          asks.push([pathOf(route, value), { ...plain, ...body }])
+        }
+        for (const member of membersOf(route.payload)) {
+          for (const value of oddValues) {
+            asks.push([pathOf(route, id), { ...plain, body: { ...body.body, [member]: value } }])
+          }
+        }
+        for (const odd of route.payload === undefined ? [{}, "x"] : oddBodies) {
+          asks.push([pathOf(route, id), { ...plain, body: odd }])
+        }
+        if (route.payload !== undefined) {
+          asks.push([pathOf(route, id), { ...plain, body: { ...body.body, unknown: 1 } }])
+          for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/json5", ""]) {
+            asks.push([pathOf(route, id), { ...plain, body: "{}", headers: { "content-type": type } }])
+          }
+          asks.push([pathOf(route, id), { ...plain, ...body, headers: { "content-encoding": "gzip" } }])
+        }
+        for (const parameter of [...membersOf(route.query), "unknown", "__proto__"]) {
+          for (
+            const value of ["", "0", "-5", "1e3", "99999999999999999999", "%00", "%FF", "a&b", "x".repeat(3000), "ünï"]
+          ) {
+            asks.push([`${pathOf(route, id)}?${parameter}=${value}`, { ...plain, ...body }])
+          }
+          asks.push([`${pathOf(route, id)}?${parameter}=1&${parameter}=2`, { ...plain, ...body }])
+        }
+        for (const [target, asked] of asks) {
+          holds(route, target, yield* ask(target, asked))
+        }
+      }
+    }))
+
+  test("that names no route, or no method of one, is told so", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "anna", "admin")
+      for (
+        const path of [
+          "/api/",
+          "/api//orders",
+          "/api/orders/",
+          "/api/Orders",
+          "/api/orders%2f",
+          "/api/none",
+          "/none",
+          "//"
+        ]
+      ) {
+        const told = yield* ask(path, held)
+        assert.deepStrictEqual([path, told.status, told.json.error], [path, 404, "not_found"])
+      }
+      for (const method of ["OPTIONS", "TRACE", "PUT", "CONNECT"]) {
+        const told = yield* ask("/api/orders", { ...held, method })
+        assert.deepStrictEqual([told.status, told.headers["allow"]], [405, "HEAD, GET"])
+      }
+      assert.strictEqual((yield* ask("/api/orders", { ...held, method: "HEAD" })).status, 200)
+    }))
+})

@@ -1,0 +1,134 @@
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import { cookieOf, signedIn, useApi } from "../../support/Api.ts"
+import { sqlite } from "../../support/Databases.ts"
+import { codeOf, made, password, secretOf } from "../../support/Operators.ts"
+
+/* Sessions over the API: cookies, CSRF tokens, origins (docs/decisions/admin.md, "Sessions"). */
+
+const signIn = (username: string, given = password) =>
+  ({ method: "POST", body: { username, password: given } }) as const
+
+describe("a session over the API", () => {
+  const { config, test } = useApi(sqlite)
+
+  test("begins with a cookie that only this host can set and no script can read", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("ann", "admin")
+      const told = yield* ask("/api/session", signIn("ann"))
+      assert.strictEqual(told.status, 200, told.text)
+      assert.match(
+        told.headers["set-cookie"] ?? "",
+        /^__Host-acme_admin_session=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/
+      )
+      assert.strictEqual(told.headers["cache-control"], "no-store")
+      assert.strictEqual(told.json.user.username, "ann")
+      assert.strictEqual(told.json.user.role, "admin")
+    }))
+
+  test("is refused alike whatever was wrong", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("ann", "admin")
+      const wrong = yield* ask("/api/session", signIn("ann", "another password"))
+      const unknown = yield* ask("/api/session", { ...signIn("bob"), clientIp: "192.0.2.2" })
+      assert.strictEqual(wrong.status, 401)
+      assert.deepStrictEqual(wrong.json, unknown.json)
+      assert.strictEqual(wrong.json.error, "invalid_credentials")
+    }))
+
+  test("is limited by address, and says when to try again", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("ann", "admin")
+      for (let tries = 0; tries < config.admin.login_max_attempts; tries++) {
+        yield* ask("/api/session", signIn("ann", "wrong one"))
+      }
+      const refused = yield* ask("/api/session", signIn("ann"))
+      assert.strictEqual(refused.status, 429)
+      assert.strictEqual(refused.headers["retry-after"], String(config.admin.login_window_seconds))
+      assert.strictEqual((yield* ask("/api/session", { ...signIn("ann"), clientIp: "192.0.2.7" })).status, 200)
+    }))
+
+  test("changes nothing without its CSRF token, with another's, or from another origin", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "otto", "operator")
+      const other = yield* signedIn({ ask }, "olga", "operator")
+      const mint = { method: "POST", cookie: held.cookie, body: { label: "a" } } as const
+      for (
+        const refused of [
+          mint,
+          { ...mint, csrf: other.csrf },
+          { ...mint, csrf: "" },
+          { ...mint, csrf: held.csrf, headers: { origin: "https://evil.example" } },
+          { ...mint, csrf: held.csrf, headers: { origin: "null" } },
+          { ...mint, csrf: held.csrf, headers: { "sec-fetch-site": "cross-site" } }
+        ]
+      ) {
+        const told = yield* ask("/api/eab", refused)
+        assert.deepStrictEqual([told.status, told.json.error], [403, "csrf_failed"])
+      }
+      const headers = { origin: new URL(config.admin.base_url).origin, "sec-fetch-site": "same-origin" }
+      assert.strictEqual((yield* ask("/api/eab", { ...mint, csrf: held.csrf, headers })).status, 201)
+    }))
+
+  test("ends when it was idle, when its time is over, and when its operator signs out", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "vera", "viewer")
+      const gone = yield* ask("/api/session", { method: "DELETE", ...held })
+      assert.strictEqual(gone.status, 204)
+      assert.match(gone.headers["set-cookie"] ?? "", /Max-Age=0/)
+      assert.strictEqual((yield* ask("/api/session", held)).json.error, "session_invalid")
+      const idle = yield* ask("/api/session", signIn("vera"))
+      yield* TestClock.adjust(`${config.admin.session_idle_timeout_seconds + 1} seconds`)
+      assert.strictEqual((yield* ask("/api/session", { cookie: cookieOf(idle) })).json.error, "session_idle")
+      const long = cookieOf(yield* ask("/api/session", signIn("vera")))
+      for (let at = 0; at < config.admin.session_ttl_seconds; at += 1800) {
+        yield* ask("/api/session", { cookie: long })
+        yield* TestClock.adjust("1800 seconds")
+      }
+      assert.strictEqual((yield* ask("/api/session", { cookie: long })).json.error, "session_expired")
+    }))
+
+  test("with a second factor begins by half, reaches nothing else, and is whole with a code", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "ann", "admin")
+      const begun = yield* ask("/api/mfa/totp", { method: "POST", ...held, body: {} })
+      assert.strictEqual(begun.status, 201, begun.text)
+      const secret = secretOf(begun.json.secret)
+      const confirmed = yield* ask("/api/mfa/totp/confirm", {
+        method: "POST",
+        ...held,
+        body: { code: yield* codeOf(secret) }
+      })
+      assert.lengthOf(confirmed.json.recoveryCodes, 10)
+      yield* TestClock.adjust("1 minute")
+      const told = yield* ask("/api/session", signIn("ann"))
+      assert.deepInclude(told.json, { mfaRequired: true, step: "verify" })
+      assert.notProperty(told.json, "user")
+      const cookie = cookieOf(told)
+      assert.strictEqual((yield* ask("/api/orders", { cookie })).json.error, "mfa_pending")
+      assert.deepStrictEqual((yield* ask("/api/session/mfa", { cookie })).json, { step: "verify" })
+      const wrong = yield* ask("/api/session/mfa", { method: "POST", cookie, body: { code: "000000" } })
+      assert.strictEqual(wrong.json.error, "invalid_code")
+      const whole = yield* ask("/api/session/mfa", { method: "POST", cookie, body: { code: yield* codeOf(secret) } })
+      assert.strictEqual(whole.status, 200, whole.text)
+      assert.notStrictEqual(cookieOf(whole), cookie)
+      assert.strictEqual((yield* ask("/api/orders", { cookie: cookieOf(whole) })).status, 200)
+      assert.strictEqual((yield* ask("/api/orders", { cookie })).status, 401)
+    }))
+
+  test("and a token at once are refused; a token has no CSRF token and needs none", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "otto", "operator")
+      const minted = yield* ask("/api/tokens", {
+        method: "POST",
+        ...held,
+        body: { password, name: "ansible", role: "operator", expiresInDays: 30 }
+      })
+      assert.strictEqual(minted.status, 201, minted.text)
+      const headers = { authorization: `Bearer ${minted.json.token}` }
+      assert.strictEqual((yield* ask("/api/orders", { cookie: held.cookie, headers })).json.error, "bad_request")
+      const made = yield* ask("/api/eab", { method: "POST", headers, body: { label: "by a program" } })
+      assert.strictEqual(made.status, 201, made.text)
+      assert.strictEqual((yield* ask("/api/orders", { headers: { authorization: "Bearer acme_svc_x" } })).status, 401)
+    }))
+})
