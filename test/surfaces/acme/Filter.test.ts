@@ -215,7 +215,9 @@ filter.rule.no = { when = "evil", then = "deny", message = "ask <the> \\"owner\\
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       assert.strictEqual((yield* order("a.evil")).status, 201)
-      assert.deepStrictEqual(logged("filter_rule_warned"), [{ profile: "default", stage: "identifiers", rule: "no" }])
+      assert.deepStrictEqual(logged("filter_rule_warned"), [
+        { profile: "default", listener: undefined, stage: "identifiers", rule: "no" }
+      ])
     }), messages.replace("deny\"", "deny\", mode = \"warn\""))
 
   const lost = `filter.rules = ["r"]
@@ -231,7 +233,14 @@ filter.rule.r = { when = "gone", then = "allow" }
         assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
         assert.notInclude(String(answer.body), "ENOENT")
         assert.deepStrictEqual(logged("filter_undecided"), [
-          { profile: "default", stage: "identifiers", rule: "r", check: "gone", error: "could not be started: ENOENT" }
+          {
+            profile: "default",
+            listener: undefined,
+            stage: "identifiers",
+            rule: "r",
+            check: "gone",
+            error: "could not be started: ENOENT"
+          }
         ])
         assert.isString(headerOf(answer, "replay-nonce"))
       }),
