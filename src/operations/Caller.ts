@@ -2,7 +2,7 @@ import type { AccountId } from "../domain/Id.ts"
 import type { ClientFacts } from "../kernel/queue/Job.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
 
-/** Who asks, where: a profile, an account that has proved its key, and what the request said of its sender. */
+/** The sender of a request: the profile, an account that has proved its key, and the facts of the client. */
 export interface Caller {
   readonly profile: ProfileConfig
   readonly accountId: AccountId
@@ -13,10 +13,10 @@ export interface Caller {
   readonly client: ClientFacts
 }
 
-/** The caller as the scope of a record look-up: every one names the profile and the account. */
+/** The scope of a record look-up by the caller. Every look-up names the profile and the account. */
 export const scopeOf = (caller: Caller) => ({ profile: caller.profile.name, accountId: caller.accountId })
 
-/** What an audit row says of the request behind it. */
+/** What an audit row records about the request that caused it. */
 export const auditFacts = (profile: string, client: ClientFacts) => ({
   profile,
   clientIp: client.ip,

@@ -22,10 +22,11 @@ const scopeOf = (
 
 const secretSize = 32
 
-// In base64url it would begin with a hyphen, and clients take it on the command line, where that is an option.
+// Such a secret begins with a hyphen in base64url. Clients take it on the command line, where a hyphen begins an
+// option.
 const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
 
-/** Mints a credential; its secret is in the answer and is shown nowhere again. */
+/** Creates a credential. Only this answer holds its secret; no later answer shows the secret again. */
 export const create = Effect.fnUntraced(function*(
   operator: Operator,
   { label, profile }: { readonly label: string; readonly profile: string | undefined }
@@ -42,20 +43,23 @@ export const create = Effect.fnUntraced(function*(
   return { credential, secret }
 }, Effect.uninterruptible)
 
-/** One credential; never with its secret. */
+/** One credential, without its secret. */
 export const find = Effect.fnUntraced(function*(kid: string) {
   const credential = isId(kid) ? yield* eabKeys.find(kid) : undefined
   return credential ?? (yield* new NoSuch({ noun: "credential", id: kid }))
 })
 
-/** A page of credentials, newest first, and how many there are. */
+/** A page of credentials, newest first, and the number of all. */
 export const list = (page: {
   readonly status: EabStatus | undefined
   readonly limit: number
   readonly offset: number
 }) => aside(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
 
-/** Accepted at no newAccount from now on; the accounts it bound stay. A second time changes nothing. */
+/**
+ * Revokes a credential: newAccount no longer accepts it, and the accounts bound to it stay. A second call changes
+ * nothing.
+ */
 export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: string) {
   const { label, profile } = yield* find(kid)
   const detail = { kid, ...scopeOf({ label, profile }) }
@@ -63,7 +67,7 @@ export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: strin
   return yield* find(kid)
 }, Effect.uninterruptible)
 
-/** What a deletion would touch, for the question before it; refuses what the deletion would refuse. */
+/** Counts what a deletion would affect, to show in the confirmation. It refuses what the deletion would refuse. */
 export const preview = Effect.fnUntraced(function*(kid: string, mode: AccountsMode) {
   const credential = yield* find(kid)
   const accounts = yield* eabKeys.accountsOf(kid)
@@ -77,7 +81,7 @@ const refuseWhileLive = Effect.fnUntraced(function*(accounts: ReadonlyArray<Acco
   if (count > 0) return yield* new LiveCertificates({ count })
 })
 
-/** The rows of a deletion, and its numbers. */
+/** Writes the audit rows of a deletion, and returns its numbers. */
 const told = Effect.fnUntraced(function*(
   operator: Operator,
   kid: string,

@@ -5,12 +5,12 @@ import { Policies } from "../services/policy/Policies.ts"
 import type { Decision } from "../services/policy/Policy.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
 
-/** A request that need not have been made. */
+/** A hypothetical request. */
 export interface Supposed {
   readonly client: Comparable | undefined
   readonly method: string
   readonly path: string
-  /** Normalised names; none leaves the identifiers stage out. */
+  /** Normalised names. If there are none, the identifiers stage is not run. */
   readonly names: ReadonlyArray<string>
   readonly accountId: string
   readonly credential: IdentifiersQuestion["credential"]
@@ -18,7 +18,7 @@ export interface Supposed {
 
 const outcomes = { Allowed: "allowed", Denied: "refused", Undecided: "undecided" } as const
 
-/** Kinds of checks that look at more than the request. */
+/** Types of checks that use more than the request itself. */
 const looking: ReadonlyArray<string> = ["reverse_dns", "eab", "ipam", "custom"]
 
 const stageObject = (stage: "connection" | "identifiers", profile: ProfileConfig, decision: Decision) => {
@@ -39,7 +39,10 @@ const stageObject = (stage: "connection" | "identifiers", profile: ProfileConfig
   }
 }
 
-/** Asks the policy of a profile as a request would, scripts and look-ups included; a stage that refuses is the last. */
+/**
+ * Runs the policy of a profile as a request would, including scripts and look-ups. It ends after the first stage that
+ * refuses.
+ */
 export const explain = Effect.fnUntraced(function*(profile: ProfileConfig, supposed: Supposed) {
   const policies = yield* Policies
   const policy = policies.of(profile.name)
@@ -60,10 +63,10 @@ export const explain = Effect.fnUntraced(function*(profile: ProfileConfig, suppo
     profile: profile.name,
     outcome: stages.find(({ outcome }) => outcome !== "allowed")?.outcome ?? ("allowed" as const),
     stages,
-    /** What was really run or looked up. */
+    /** The checks that ran a script or looked something up. */
     ran: ran.map(({ check, type }) => ({ check, type }))
   }
 })
 
-/** What {@link explain} found. */
+/** The result of {@link explain}. */
 export type PolicyExplanation = Effect.Effect.Success<ReturnType<typeof explain>>

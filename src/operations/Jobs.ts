@@ -25,17 +25,17 @@ export const find = Effect.fnUntraced(function*(id: string) {
   return job ?? (yield* new NoSuch({ noun: "job", id }))
 })
 
-/** A page of jobs, newest first, and how many match. */
+/** A page of jobs, newest first, and the number of matches. */
 export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
   aside(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
 
-/** Kinds whose job ends an order with it when it is given up while it waits. */
+/** Whether cancelling this job also ends its order: so for a waiting job of one of these kinds. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
   status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
 
 const byOperator = new Cancelled()
 
-/** The abandon step of a waiting job's kind, as for one that is given up by the queue. */
+/** Runs the abandon step of a waiting job's kind, as the queue does when it gives a job up. */
 const abandon = (job: JobRecord, operator: Operator) => {
   if (job.kind === "signer_issue") {
     const payload = decodePayload(job.kind, job.payload)
@@ -62,8 +62,9 @@ const changed = (event: "job_cancelled" | "job_advanced", operator: Operator, { 
 const tries = 5
 
 /**
- * Cancels a job that waits or has failed. One that waits is given up as its kind prescribes: an order it was about ends
- * `invalid`. What a failed one was about has ended already and is left alone (docs/decisions/job-outcomes.md, "Giving up").
+ * Cancels a job that waits or has failed. A waiting job is given up as its kind prescribes: its order, if any, ends
+ * `invalid`. The order of a failed job has already ended and is not changed (docs/decisions/job-outcomes.md, "Giving
+ * up").
  */
 export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string) {
   for (let left = tries;; left--) {
@@ -72,7 +73,8 @@ export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string
       return yield* new JobNotCancellable({ id, status: job.status })
     }
     const now = yield* currentSeconds
-    // The job comes last, as everywhere; taken up meanwhile, it undoes what was written before it.
+    // The job row is written last, as everywhere. If a worker has claimed the job meanwhile, the earlier writes roll
+    // back.
     const cancelled = yield* transaction(Effect.gen(function*() {
       if (job.status === "ready") yield* abandon(job, operator)
       yield* Effect.filterOrFail(
@@ -89,7 +91,7 @@ export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string
 
 class TakenUp extends Data.TaggedError("TakenUp") {}
 
-/** Has a waiting job run at once, and gives a failed one a single attempt more. */
+/** Makes a waiting job run at once, and gives a failed job one more attempt. */
 export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string) {
   const job = yield* find(id)
   const now = yield* currentSeconds
@@ -104,7 +106,7 @@ export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string
   return yield* find(id)
 })
 
-/** The queue by kind: rows that wait, run or have failed, and the age in seconds of the oldest that is due. */
+/** The queue by kind: the numbers of waiting, running and failed rows, and the age in seconds of the oldest due row. */
 export const queue = aside(Effect.gen(function*() {
   const now = yield* currentSeconds
   const counts = yield* queueState.counts

@@ -9,19 +9,19 @@ import type { ProfileConfig } from "../settings/AppConfig.ts"
 import * as limits from "../store/Limits.ts"
 import type { Caller } from "./Caller.ts"
 
-/** A limit that is reached, and when there is room again. */
+/** A limit that is reached, and the seconds until there is room again. */
 export interface Reached {
   readonly limit: LimitName
   readonly retryAfter: number
 }
 
-/** Seconds after which whoever has too much pending may look again: when it ends is the client's own doing. */
+/** Retry-After in seconds for too many pending authorizations. The client itself decides when they end. */
 const pendingRetrySeconds = 60
 
-/** What `created_network` of an account holds. */
+/** The value of `created_network` for a new account. */
 export const networkOf = ({ ip }: ClientFacts): string | undefined => ip === undefined ? undefined : peerOf(ip).network
 
-/** The limit a new account reaches, if any. */
+/** The limit a new account would exceed, if any. */
 export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, client: ClientFacts, now: number) {
   const { accounts_per_network: most, window_seconds } = profile.limits
   const network = networkOf(client)
@@ -32,7 +32,9 @@ export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, 
     : { limit: "accounts_per_network", retryAfter: oldest + window_seconds - now } satisfies Reached
 })
 
-/** The first limit a new order of so many names reaches, if any. Its transaction has locked the account. */
+/**
+ * The first limit a new order with this number of names would exceed, if any. The transaction has locked the account.
+ */
 export const ofNewOrder = Effect.fnUntraced(function*({ accountId, profile }: Caller, names: number, now: number) {
   const { names_per_account, orders_per_account, pending_authorizations_per_account, window_seconds } = profile.limits
   const since = now - window_seconds
@@ -53,18 +55,18 @@ export const ofNewOrder = Effect.fnUntraced(function*({ accountId, profile }: Ca
     : { limit: "pending_authorizations_per_account", retryAfter: pendingRetrySeconds } satisfies Reached
 })
 
-/** Names one order may ask for: more than a limit holds would be refused however long a client waits. */
+/** The most names one order may have. A limit would refuse a larger order however long the client waits. */
 export const mostNames = ({ limits, order }: ProfileConfig): number =>
   [limits.names_per_account, limits.pending_authorizations_per_account].reduce(
     (least, limit) => limit === 0 ? least : Math.min(least, limit),
     order.max_identifiers
   )
 
-/** Whether `[limits]` bounds anything about an account's orders. */
+/** Whether `[limits]` sets any limit on the orders of an account. */
 export const boundsOrders = ({ limits }: ProfileConfig): boolean =>
   limits.orders_per_account > 0 || limits.names_per_account > 0 || limits.pending_authorizations_per_account > 0
 
-/** Refuses what reaches a limit: counted, logged and answered. */
+/** Refuses a request that exceeds a limit: counts it, logs it and answers it. */
 export const refuse = (
   profile: string,
   { limit, retryAfter }: Reached,

@@ -58,7 +58,7 @@ export const orderObject = (config: Config, order: OrderRecord, now: number) => 
   }
 }
 
-/** A certificate that ends soon, and the one that has taken its place. */
+/** A certificate that expires soon, and the certificate that replaced it. */
 export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }: Expiring) => ({
   orderId: order.id,
   profile: order.profile,
@@ -105,7 +105,7 @@ export const jobObject = (job: JobRecord) => ({
   updatedAt: rfc3339(job.updatedAt)
 })
 
-/** A relayed order: what it is at the upstream, and here. Remote text is as it came. */
+/** A relayed order: its state at the upstream and its state here. Text from the upstream is not changed. */
 export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, now: number) => {
   const { localCreatedAt: createdAt, localStatus: status, profile } = order
   const validity = validityOf(config, profile)
@@ -132,7 +132,7 @@ export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, 
 
 const staleAfterSeconds = 30
 
-/** A process that serves or served; `stale` when it was not seen for half a minute. */
+/** A process that serves or has served. It is `stale` when it was not seen for half a minute. */
 export const workerObject = (
   worker: Effect.Effect.Success<typeof workers.list>[number],
   now: number
@@ -170,7 +170,7 @@ const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validi
 
 type OrderDetail = Effect.Effect.Success<ReturnType<typeof detail>>
 
-/** An order with everything that belongs to it. */
+/** An order with all its related records. */
 export const orderDetailObject = (config: Config, found: OrderDetail, now: number) => ({
   ...orderObject(config, found.order, now),
   ...member("certificatePem", found.order.certificate),

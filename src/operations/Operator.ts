@@ -20,7 +20,7 @@ export interface AtKeyboard extends Operator {
   readonly kind: "cli"
 }
 
-/** The operator as an audit row names it. */
+/** The operator as recorded in an audit row. */
 export type Actor = ReturnType<typeof actorOf<Operator>>
 
 /** See {@link Actor}. Without a request nothing is said of one: what else is known of the row stays. */

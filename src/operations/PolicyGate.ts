@@ -44,7 +44,7 @@ const told = (
   return Effect.as(Effect.zipRight(warnings, record), decision)
 }
 
-/** The connection stage: every request under a profile's prefix. */
+/** The connection stage: it judges every request under a profile's prefix. */
 export const admitConnection = (
   profile: string,
   connection: NonNullable<Policy["connection"]>,
@@ -104,10 +104,16 @@ export const judgeNames = Effect.fnUntraced(function*(
 
 const confusing = /[,\p{Cc}\u2028\u2029]/u
 
-/** Octets of names that reach a script: the system starts no program with a longer variable (128 KiB, its name included). */
+/**
+ * The most octets of names that reach a script: the system starts no program with a longer variable (128 KiB, its name
+ * included).
+ */
 const mostOctets = 130_000
 
-/** Whether a name would read as two, or as none, to a script of this profile, or all of them keep it from starting. */
+/**
+ * Whether the names would mislead a script of this profile: a script would read one name as two or as none, or all
+ * names together are too long for a script to start.
+ */
 export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =>
   Effect.map(
     Policies,
@@ -116,7 +122,9 @@ export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =
       (names.some((name) => confusing.test(name)) || Buffer.byteLength(names.join()) > mostOctets)
   )
 
-/** What newOrder answers to a refusal: each name a check refused has a problem of its own when there are several. */
+/**
+ * The problem that newOrder returns for a refusal. If a check refused several names, each name has its own subproblem.
+ */
 export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
   if (refusal._tag === "Undecided") return new ServerInternal({})
   const { detail, detailOf, identifiers } = refusal

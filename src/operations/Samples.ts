@@ -16,7 +16,7 @@ type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>
 
 const statuses = ["ready", "running", "failed"] as const
 
-/** Rows of the queue; a kind this process knows and that has none is told of as 0. */
+/** Counts the rows of the queue. A kind that this process knows and that has no rows is reported as 0. */
 const jobs = (kinds: ReadonlyArray<JobKind>): Sampling =>
   Effect.map(queueState.counts, (rows) => {
     const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
@@ -60,7 +60,7 @@ const nextUpdates: Sampling = Effect.gen(function*() {
 })
 
 /**
- * What a worker tells of the database at a scrape: counted at most once in ten seconds. A sample that fails or takes
+ * The database metrics a worker reports at a scrape, counted at most once in ten seconds. A sample that fails or takes
  * longer than two seconds is left out, and logged (docs/decisions/log-and-metrics.md, "Metrics").
  */
 export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly profiles: ReadonlyArray<string> }) =>
@@ -72,7 +72,8 @@ export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly p
       acme_svc_crl_next_update_seconds: nextUpdates
     }
     const sampled = Effect.fnUntraced(function*(series: SampledName, sampling: Sampling) {
-      // The engine ends the reading itself; who waits for a connection, or for an engine that does not, goes on without.
+      // The engine ends the reading itself. A sample that waits for a connection, or for an engine that does not end
+      // it, is abandoned.
       const outcome = yield* Effect.either(Effect.timeoutFail(Effect.disconnect(aside(sampling, patienceMillis)), {
         duration: patienceMillis,
         onTimeout: () => ({ message: "took longer than two seconds" })
@@ -81,7 +82,7 @@ export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly p
       yield* emit("metrics_sample_failed", { series, error: outcome.left.message })
       return []
     })
-    // Who scrapes meanwhile is told the same.
+    // Concurrent scrapes get the same samples.
     const turns = Effect.unsafeMakeSemaphore(1)
     return turns.withPermits(1)(Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
@@ -98,5 +99,5 @@ export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly p
     }))
   })
 
-/** Samples by the gauge they are of. */
+/** The samples of each gauge. */
 export type Samples = ReadonlyMap<SampledName, ReadonlyArray<Sample>>

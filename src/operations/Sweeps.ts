@@ -31,7 +31,7 @@ export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFail
     yield* emit("nonce_reaper_swept", { rows_removed })
   })
 
-/** Deletes tokens of the relay that nobody took away. */
+/** Deletes expired tokens of the relay that were not removed. */
 export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = Effect.gen(function*() {
   const now = yield* currentSeconds
   const rows_removed = yield* inBatches(1000, (limit) => http01Tokens.sweep(now, limit))
@@ -39,12 +39,12 @@ export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = E
 })
 
 const pageOfOrders = 500
-/** Orders whose authorizations go in one transaction: each may have a hundred, with three challenges each. */
+/** Orders whose authorizations are deleted in one transaction. Each may have a hundred, with three challenges each. */
 const strippedAtOnce = 20
 
 /**
- * Orders that came to nothing keep their row for the retention, and nothing else a day after their expiry: by then nobody
- * asks any more what became of a name.
+ * Orders that ended without a certificate keep their row for the retention time. Everything else of them is deleted a
+ * day after their expiry: by then nobody asks any more about the state of a name.
  */
 const stripOrders = Effect.fnUntraced(function*(profile: string, createdBefore: number) {
   yield* inBatches(
@@ -80,8 +80,9 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
   })
 
 /**
- * The daily order sweep: `expired` is stored, orders that expired a day ago keep nothing but their row, and unfinished and failed orders go once their retention is over. A
- * profile that is no longer mounted goes by the process-wide settings.
+ * The daily order sweep. It stores `expired`, deletes everything but the row of orders that expired a day ago, and
+ * deletes unfinished and failed orders after their retention time. A profile that is no longer mounted uses the
+ * process-wide settings.
  */
 export const sweepOrders = (
   config: Pick<Config, "order" | "profiles">
@@ -122,7 +123,7 @@ export const sweepJobs = (retentionDays: number): Effect.Effect<void, StorageFai
 const youngSeconds = 60
 const jobGone = "its signing job is gone"
 
-/** A `processing` order to `invalid`, and what is known of it at an upstream with it. */
+/** Moves a `processing` order to `invalid`, and with it the record of its upstream order. */
 const failStuck = (orderId: OrderId, now: number) =>
   Effect.tap(
     orders.failIssuance(orderId, problemOf(new IssuanceAbandoned())),
@@ -133,9 +134,9 @@ const failStuck = (orderId: OrderId, now: number) =>
   )
 
 /**
- * What a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). Challenges under validation without a
- * job get one, with the account's current key; processing orders whose job is gone end `invalid`. Rows younger than a
- * minute are left.
+ * Repairs what a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). A challenge under validation
+ * without a job gets one, with the account's current key. A processing order whose job is gone ends `invalid`. Rows
+ * younger than a minute are left.
  */
 export const recover = (
   config: Pick<Config, "order" | "profiles">

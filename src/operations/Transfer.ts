@@ -9,10 +9,13 @@ import type { Counted } from "../store/transfer/Transfer.ts"
 import * as Transfer from "../store/transfer/Transfer.ts"
 import type { AtKeyboard } from "./Operator.ts"
 
-/** Processes that were seen a moment ago may be writing to the source. */
+/** Processes were seen a moment ago; they may be writing to the source. */
 export class StillServed extends Data.TaggedError("StillServed")<{ readonly owners: ReadonlyArray<string> }> {}
 
-/** The schemas are not the same, or one of them has what this build does not know; the names of the last migrations. */
+/**
+ * The schemas differ, or one of them has a migration that this build does not know. Holds the name of each one's last
+ * migration.
+ */
 export class SchemasDiffer extends Data.TaggedError("SchemasDiffer")<{
   readonly source: string
   readonly target: string
@@ -29,7 +32,7 @@ const refuseServed = Effect.gen(function*() {
 
 const lastOf = (names: ReadonlyArray<string>): string => names.at(-1) ?? "no migration"
 
-/** Both have to have exactly what this build knows: of a column it does not know it would copy nothing. */
+/** Requires both to have exactly the migrations this build knows. It would not copy a column that it does not know. */
 const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {
   const source = yield* Migrations.appliedNames
   const there = yield* Effect.provideService(Migrations.appliedNames, Database, target)
@@ -45,13 +48,13 @@ const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: Readonl
 const refuseUnfit = (target: Driver, known: ReadonlyArray<string>) =>
   Effect.zipRight(refuseSchemas(target, known), refuseServed)
 
-/** Counts the rows there are to copy; fails where {@link run} would not begin. `known` are this build's migrations. */
+/** Counts the rows to copy. It fails where {@link run} would refuse to begin. `known` are this build's migrations. */
 export const plan = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {
   yield* refuseUnfit(target, known)
   return yield* Transfer.plan(yield* Database, target)
 })
 
-/** Copies every row of every table to the target, and says so in its audit trail. */
+/** Copies every row of every table to the target, and records the copy in the target's audit trail. */
 export const run = Effect.fnUntraced(function*(
   operator: AtKeyboard,
   target: Driver,

@@ -369,7 +369,7 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     assert.instanceOf(outcome, Error)
     return outcome.message
   }
-  const unaccepted = "The external account binding is not one of an accepted credential."
+  const unaccepted = "The external account binding does not match an accepted credential."
 
   beforeAll(async () => {
     await builtServer()

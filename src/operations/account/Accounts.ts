@@ -28,7 +28,7 @@ export interface Registration {
   readonly contact: ReadonlyArray<string>
   readonly termsOfServiceAgreed: boolean
   readonly onlyReturnExisting: boolean
-  /** The `externalAccountBinding` as posted; looked at where `eab.enabled` is on. */
+  /** The `externalAccountBinding` as posted; it is checked only if `eab.enabled` is on. */
   readonly binding: unknown
   /** The URL of newAccount, which a binding must name. */
   readonly url: string
@@ -60,9 +60,9 @@ const foundBound = (registration: Registration, account: Account, kid: string | 
   )
 
 /**
- * newAccount (RFC 8555 section 7.3): find or create by key. Order of checks: existing key, onlyReturnExisting, terms of
- * service, contacts, external account binding, key, insert; a lost race answers the winner. A known key needs the binding
- * too, but stays bound as it was.
+ * newAccount (RFC 8555 section 7.3): finds or creates the account by its key. Order of checks: existing key,
+ * onlyReturnExisting, terms of service, contacts, external account binding, key, insert. If another request inserts
+ * first, the answer is its account. A known key also needs the binding, but the account keeps the binding it has.
  */
 export const register = Effect.fnUntraced(function*(registration: Registration) {
   const { contact, key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
@@ -91,7 +91,7 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   return { account: yield* foundBound(registration, winner, kid), created: false }
 })
 
-// Not interrupted: a client that hangs up after the insert must not take its record with it.
+// Uninterruptible: if a client hangs up after the insert, the insert must still be logged.
 const create = Effect.fnUntraced(function*(registration: Registration, eabKid: string | undefined) {
   const { client, contact, key, profile, termsOfServiceAgreed } = registration
   const entropy = yield* Entropy
@@ -132,7 +132,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
 
 const gone = new Unauthorized({ detail: "The account is no longer valid." })
 
-/** Replaces the contacts; `[]` clears them. */
+/** Replaces the contacts; `[]` removes them all. */
 export const updateContact = Effect.fnUntraced(function*(
   caller: Caller,
   account: Account,
@@ -156,7 +156,7 @@ export const updateContact = Effect.fnUntraced(function*(
   return updated
 }, Effect.uninterruptible)
 
-/** Deactivates for good (RFC 8555 section 7.3.6); orders stay, so certificates remain revocable. */
+/** Deactivates the account permanently (RFC 8555 section 7.3.6). Its orders stay, so certificates remain revocable. */
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: Account) {
   const row = audit.insert({
     event: "account_deactivated",

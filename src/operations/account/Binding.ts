@@ -12,11 +12,11 @@ import * as eabKeys from "../../store/eab/EabKeys.ts"
 /** The `reason` of `eab_rejected`. */
 type Reason = "missing" | "unknown_kid" | "revoked" | "other_profile" | "mac_mismatch" | "malformed"
 
-// Text that cannot be one of our kids may be anything, a secret entered in its place included.
+// A text that cannot be one of our kids may be anything, even a secret entered by mistake. It is not logged.
 const rejected = (reason: Reason, kid: string | undefined) =>
   emit("eab_rejected", { kid: kid !== undefined && isId(kid) ? kid : undefined, reason })
 
-/** What is wrong with the form of a binding, or its kid. */
+/** The binding with its kid, or the fault in its form. */
 const readBinding = (
   binding: unknown,
   key: AccountKey,
@@ -29,7 +29,9 @@ const readBinding = (
     if (header.alg !== "HS256") return yield* refuse("the alg must be HS256.")
     if (header.hasCrit) return yield* refuse("no crit header extension is implemented.")
     if (header.nonce !== undefined) return yield* refuse("there must be no nonce.")
-    if (header.jwk !== undefined || header.kid === undefined) return yield* refuse("the header has a kid and no jwk.")
+    if (header.jwk !== undefined || header.kid === undefined) {
+      return yield* refuse("the header must have a kid and no jwk.")
+    }
     if (header.url !== url) return yield* refuse("the url is not the one of the request.")
     const stated = importJwk(parseObject(payload) ?? {})
     return Either.isRight(stated) && stated.right.thumbprint === key.thumbprint
@@ -37,12 +39,12 @@ const readBinding = (
       : yield* refuse("the payload is not the account key.")
   })
 
-// An unknown kid costs what a known one does.
+// The check of an unknown kid takes as long as that of a known one.
 const nobodysSecret = Buffer.alloc(32)
 
 /**
- * The kid of the credential an account is bound by (RFC 8555 section 7.3.4). Credentials are read from the database each
- * time. Whatever is wrong with kid or MAC has one answer; the log tells them apart.
+ * Returns the kid of the credential that binds the account (RFC 8555 section 7.3.4). Credentials are read from the
+ * database each time. Every fault of kid or MAC gets the same answer; the log tells them apart.
  */
 export const verifyBinding = Effect.fnUntraced(function*(
   { binding, key, profile, url }: {
@@ -77,5 +79,5 @@ export const verifyBinding = Effect.fnUntraced(function*(
     : undefined
   if (reason === undefined) return kid
   yield* rejected(reason, kid)
-  return yield* new Unauthorized({ detail: "The external account binding is not one of an accepted credential." })
+  return yield* new Unauthorized({ detail: "The external account binding does not match an accepted credential." })
 })

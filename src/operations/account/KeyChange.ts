@@ -44,16 +44,16 @@ const Payload = Schema.decodeUnknownOption(Schema.Struct({
   oldKey: Schema.Record({ key: Schema.String, value: Schema.Unknown })
 }))
 
-/** The new key, once the inner JWS proves that its holder wants it for this account (RFC 8555 section 7.3.5). */
+/** Returns the new key if the inner JWS proves that its holder wants it for this account (RFC 8555 section 7.3.5). */
 const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Either.Either<AccountKey, Refusal> => {
   const parsed = parseJws(inner)
   if (Either.isLeft(parsed)) return Either.left(["bad_inner_jws", parsed.left])
   const { header, payload } = parsed.right
   if (header.hasCrit) return malformed("bad_inner_jws", "No crit header extension is implemented.")
   if (header.jwk === undefined || header.kid !== undefined) {
-    return malformed("bad_inner_jws", "The inner JWS has the new key as jwk, and no kid.")
+    return malformed("bad_inner_jws", "The inner JWS must have the new key as jwk, and no kid.")
   }
-  if (header.nonce !== undefined) return malformed("bad_inner_jws", "The inner JWS has no nonce.")
+  if (header.nonce !== undefined) return malformed("bad_inner_jws", "The inner JWS must have no nonce.")
   if (header.url !== url) return malformed("url_mismatch", "The inner url is not the outer one.")
   const known = checkAlgorithm(header.alg)
   if (Either.isLeft(known)) return Either.left(["bad_key", known.left])
@@ -68,7 +68,7 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
   }
   const stated = Payload(parseObject(payload))
   if (stated._tag === "None") {
-    return malformed("bad_inner_jws", "The inner payload must have account, a text, and oldKey, an object.")
+    return malformed("bad_inner_jws", "The inner payload must have account (a string) and oldKey (an object).")
   }
   const { account, oldKey } = stated.value
   if (account !== accountUrl) return malformed("account_mismatch", "The inner account is not the outer kid.")
@@ -78,7 +78,10 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
     : malformed("old_key_mismatch", "oldKey is not the key of the account.")
 }
 
-/** Replaces the account's key; the write is guarded on the old one, so of two rollovers at once one happens. */
+/**
+ * Replaces the account's key. The write applies only while the old key is stored, so only one of two concurrent
+ * rollovers succeeds.
+ */
 export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Account, request: KeyChange) {
   const refused = ([reason, error]: Refusal) =>
     Effect.zipRight(emit("key_change_rejected", { account_id: account.id, reason }), Effect.fail(error))
@@ -101,7 +104,7 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
     accounts.changeKey({ id: account.id, profile: account.profile, oldKey: account.pubkey, newKey: key.spki }),
     row
   ).pipe(
-    // Another account took the key between the look and the write, or the write was done and its answer lost.
+    // Another account took the key between the look-up and the write, or the write succeeded and its answer was lost.
     Effect.catchTag("StorageFailed", (error) =>
       Effect.flatMap(owner, (taken) => {
         if (taken === undefined) return error
@@ -114,7 +117,10 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
     if (taken !== undefined) return yield* refused(["key_in_use", new KeyInUse({ accountId: taken.id })])
     const current = yield* accounts.find(account.profile, account.id)
     if (current !== undefined) yield* refuseUnlessValid(current)
-    return yield* refused(["old_key_mismatch", new Malformed({ detail: "The account has another key by now." })])
+    return yield* refused([
+      "old_key_mismatch",
+      new Malformed({ detail: "The account key has changed in the meantime." })
+    ])
   }
   const keys = yield* AccountKeys
   yield* keys.keep(key)

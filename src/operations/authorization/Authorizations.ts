@@ -13,7 +13,7 @@ import * as orders from "../../store/orders/Orders.ts"
 import type { Caller } from "../Caller.ts"
 import { scopeOf } from "../Caller.ts"
 
-/** An authorization with its challenges in the order offered; `status` is what clients are shown. */
+/** An authorization with its challenges in the order offered; `status` is the one shown to clients. */
 export interface AuthorizationView {
   readonly id: AuthorizationId
   readonly orderId: OrderId
@@ -24,7 +24,7 @@ export interface AuthorizationView {
   readonly challenges: ReadonlyArray<Challenge>
 }
 
-/** The caller's authorization; absent and foreign ones are one answer. */
+/** Finds the caller's authorization. An absent one and another account's get the same answer. */
 export const find = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
   const rows = yield* authorizations.find(id, scopeOf(caller))
   const [first] = rows
@@ -50,8 +50,8 @@ const mayBeDeactivated = (view: AuthorizationView): boolean =>
   view.orderStatus !== "valid" && authorizationMoves.deactivate.from.some((status) => status === view.status)
 
 /**
- * Deactivation (RFC 8555 section 7.5.2): also while the order is `processing`, never once it is `valid`. A `ready` order
- * goes back to `pending`. Deactivating twice changes nothing.
+ * Deactivates an authorization (RFC 8555 section 7.5.2), even while the order is `processing`, but never once it is
+ * `valid`. A `ready` order goes back to `pending`. A second deactivation changes nothing.
  */
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
   const view = yield* find(caller, id)

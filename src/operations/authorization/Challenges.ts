@@ -17,13 +17,16 @@ import { commitAccepted } from "./Verdicts.ts"
 
 const retryAfterSeconds = 5
 
-/** The caller's challenge with its authorization and order; absent and foreign ones are one answer. */
+/**
+ * Finds the caller's challenge with its authorization and order. An absent one and another account's get the same
+ * answer.
+ */
 export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* authorizations.findChallenge(id, scopeOf(caller))
   return challenge === undefined ? yield* new NotFound() : challenge
 })
 
-// Explains a claim that changed no row, from what is true now.
+// Finds out from the current state why a claim changed no row.
 const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)
   if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
@@ -41,7 +44,7 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
   return yield* new RateLimited({ retryAfter: retryAfterSeconds })
 })
 
-/** Claims the challenge and queues its validation, or accepts it where the profile bypasses that. */
+/** Claims the challenge and queues its validation. If the profile bypasses validation, accepts it at once. */
 const claimAndEnqueue = Effect.fnUntraced(function*(
   caller: Caller,
   challenge: Effect.Effect.Success<ReturnType<typeof find>>,
@@ -49,7 +52,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
 ) {
   const { profile } = caller
   const { id } = challenge
-  // The cap is counted, and the order judged, only once these rows are ours.
+  // Lock these rows before the cap is counted and the order is judged.
   yield* accounts.lock(caller.accountId)
   yield* orders.lock(challenge.orderId)
   const row = yield* authorizations.claim({
@@ -87,15 +90,15 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
     (error) =>
       Effect.zipRight(
         afterTransaction(emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message })),
-        Effect.fail(error.transient ? error : new ChallengeEnqueueFailed()) // the transaction tries the former again
+        Effect.fail(error.transient ? error : new ChallengeEnqueueFailed()) // the transaction retries a transient error
       )
   )
   return row
 })
 
 /**
- * The trigger (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its validation. A challenge that
- * is already under way or decided, or whose authorization is valid, is answered as it stands.
+ * The trigger (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its validation. A challenge
+ * that is already processing or decided, or whose authorization is valid, is returned unchanged.
  */
 export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)

@@ -30,17 +30,18 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as authorizations from "../../store/Authorizations.ts"
 import * as orders from "../../store/orders/Orders.ts"
 
-/** The records one verdict moves. */
+/** The records that one verdict changes. */
 export interface Subject {
   readonly id: ChallengeId
   readonly authzId: AuthorizationId
   readonly orderId: OrderId
 }
 
-/** The challenge had left `processing`: another verdict was first. */
+/** The challenge is no longer `processing`: another verdict came first. */
 class Superseded extends Data.TaggedError("Superseded") {}
 
-// The order row is locked first: two verdicts for two names of one order would each see the other as pending.
+// The order row is locked first. Otherwise two verdicts for two names of one order would each see the other name as
+// pending.
 const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, StorageFailed | Superseded, R>) =>
   transaction(Effect.zipRight(orders.lock(subject.orderId), writes)).pipe(
     Effect.catchTag(
@@ -49,7 +50,10 @@ const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, Stora
     )
   )
 
-/** Proof accepted: challenge and authorization `valid`, the order `ready` when this was its last authorization. */
+/**
+ * The proof is accepted: challenge and authorization become `valid`, and the order `ready` if this was its last
+ * authorization.
+ */
 export const commitAccepted = (
   subject: Subject,
   now: number,
@@ -64,7 +68,10 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
   }
 })
 
-/** Proof refused or given up: challenge, authorization and order `invalid`, unless another challenge decided first. */
+/**
+ * The proof is refused or given up: challenge, authorization and order become `invalid`, unless another challenge
+ * decided first.
+ */
 const commitRefused = (
   subject: Subject,
   error: ChallengeFailed,
@@ -79,7 +86,7 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
   }
 })
 
-/** What a client may know of a refusal; the log has the rest. */
+/** The part of a refusal that a client may see; the log has the rest. */
 const shownToClient = (
   { name, port }: { readonly name: string; readonly port: number },
   { answers, error }: ChallengeRefused
@@ -98,12 +105,12 @@ const shownToClient = (
   }
 }
 
-/** Not counted as attempts: until the order expires, the check is run once the host can. */
+/** These waits do not count as attempts: until the order expires, the check runs as soon as the host can run it. */
 const postponedSeconds = 5
 
 /**
- * One validation attempt. A check that ran has a verdict, whichever it is; only what kept it from running is retried.
- * The verdict commits with the settlement of the job.
+ * One validation attempt. A check that ran gives a final verdict, good or bad. Only a check that could not run is
+ * retried. The verdict commits in the same transaction as the settlement of the job.
  */
 export const validate = Effect.fnUntraced(function*(
   profiles: ReadonlyMap<string, ProfileConfig>,
@@ -144,7 +151,7 @@ export const validate = Effect.fnUntraced(function*(
   return Done({ commit: commitRefused(challenge, shown, told) })
 })
 
-/** The queue gave the validation up: challenge, authorization and order `invalid`. */
+/** The queue gave the validation up: challenge, authorization and order become `invalid`. */
 export const abandon = (payload: PayloadOf<"challenge_validate">, failure: JobFailure) =>
   Effect.gen(function*() {
     const id = makeChallengeId(payload.challenge_id)

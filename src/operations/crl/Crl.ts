@@ -18,7 +18,7 @@ import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import { exportList } from "./CrlExport.ts"
 
-/* The revocation lists of the local CAs (docs/decisions/revocation-lists.md): only a worker comes here. */
+/* The revocation lists of the local CAs (docs/decisions/revocation-lists.md). Only workers use this module. */
 
 class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
   override get message(): string {
@@ -51,7 +51,7 @@ const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entri
   return { issuer: crl.id, number, ...dates, der: yield* crl.sign({ number, entries, ...dates }) }
 })
 
-/** One pass: the number is read before the rows, so a list never has a number it lacks the rows for. */
+/** One pass. The number is read before the rows, so a list never lacks rows that belong to its number. */
 const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) {
   const encoded: Array<Uint8Array> = []
   let entries = 0
@@ -69,7 +69,7 @@ const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) 
   return true
 })
 
-/** The first list of an issuer, with what an old ledger says. */
+/** Publishes the first list of an issuer, with the entries of an old ledger. */
 const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const ledger = yield* readLedger(ledgerPathOf(crl.path))
   const rows = new Map<string, CrlEntry>()
@@ -109,7 +109,7 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
   return true
 })
 
-/** Signs and stores the list after `head`; `false` when another worker stored one first. */
+/** Signs and stores the list after `head`. It returns `false` if another worker stored one first. */
 const publish = (crl: CrlIssuer, head: Effect.Effect.Success<ReturnType<typeof crls.findHead>>) =>
   Effect.mapError(
     head === undefined ? publishFirst(crl) : publishNext(crl, head.crlNumber),
@@ -126,8 +126,8 @@ const enqueue = (crl: CrlIssuer) =>
 const passes = 5
 
 /**
- * Signs until a list is stored. A revocation that found this job running is left for a successor, which the settlement
- * enqueues: the list may or may not name it.
+ * Signs until a list is stored. The list may lack a revocation that joined this job while it was running; the
+ * settlement then enqueues a successor job.
  */
 export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer: string }) {
   const { issuer } = payload
@@ -150,7 +150,10 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
   return Retry(new ListsOvertaken())
 })
 
-/** Whether the stored list is past half of its validity, lacks a revocation that is recorded, or is of a time to come. */
+/**
+ * Whether the stored list is past half of its validity, lacks a recorded revocation, or has a `thisUpdate` in the
+ * future.
+ */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const stored = yield* crls.find(crl.id)
   if (stored === undefined) return true
@@ -161,15 +164,18 @@ const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   return Option.isSome(yield* Stream.runHead(Stream.filter(revocationsOf(crl.id), isLacking)))
 })
 
-/** The database has no list of a CA that has published one: it is another database than before. `path` is the list. */
+/**
+ * The database has no list of a CA that has published one, so it is not the database of before. `path` is the list's
+ * file.
+ */
 export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
   readonly path: string
   readonly number: number
 }> {}
 
 /**
- * Fails where a list was published that the database knows nothing of: what was revoked would come off the list, and
- * whatever else was promised is gone as well. An old ledger says that these are the lists of another service.
+ * Fails if a CA has a published list that the database does not know. A new list would omit the old revocations, and
+ * all other data of the old database is missing too. An old ledger shows that the lists come from another service.
  */
 export const refuseEmptied = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
@@ -178,15 +184,15 @@ export const refuseEmptied = Effect.gen(function*() {
     if (number === undefined || (yield* crls.findHead(crl.id)) !== undefined) continue
     const hasLedger = Either.getOrElse(
       Either.map(yield* Effect.either(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
-      () => true // it is there, and told of when it is imported
+      () => true // the ledger exists; its fault is reported when it is imported
     )
     if (!hasLedger) return yield* new DatabaseEmptied({ path: crl.path, number })
   }
 })
 
 /**
- * Before a worker's first claim: a CA met for the first time gets its list at once, so that a correct empty one exists
- * from the start; a list that is due is queued. Failing does not keep the worker from starting.
+ * Runs before a worker's first claim. A CA that is new to the database gets its list at once, so that a correct empty
+ * one exists from the start. A list that is due is queued. A failure does not keep the worker from starting.
  */
 export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | Signers | Entropy> = Effect.gen(
   function*() {
@@ -195,18 +201,19 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
       const exported = yield* exportedNumber(crl)
       const head = yield* crls.findHead(crl.id)
       if (head === undefined) {
-        // Not read again: the list of a worker that was quicker must not be followed by a second one.
+        // The head is not read again: a second list must not follow the one of a worker that was faster.
         const first = yield* Effect.either(publish(crl, head))
         if (Either.isRight(first)) continue
         if (first.left._tag === "StorageFailed") return yield* first.left
         yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.left.message })
         yield* enqueue(crl)
       } else if (exported !== undefined && exported > head.crlNumber) {
-        // The database is older than the list: clients have seen this number, and the next one is above it.
+        // The database is older than the published list. Clients have seen this number, so the next one must be above
+        // it.
         yield* crls.raise(crl.id, { before: head.crlNumber, number: exported, nextUpdate: head.thisUpdate })
         yield* enqueue(crl)
       } else if (yield* isDue(crl)) yield* enqueue(crl)
-      else yield* exportList(crl) // whoever stored it may have died before it wrote the file
+      else yield* exportList(crl) // the worker that stored it may have died before it wrote the file
     }
     const served = new Set(crlIssuers.map(({ id }) => id))
     for (const { issuer } of yield* revocations.issuers(yield* currentSeconds)) {
@@ -220,8 +227,8 @@ const skewSeconds = 3600
 const pruneBatch = 1000
 
 /**
- * Deletes what ended an hour ago, once a list that was signed after it had ended names it: a certificate may be revoked
- * when it has ended already. Unknown expiries stay.
+ * Deletes the revocations of certificates that expired an hour ago, once a list signed after the expiry names them: a
+ * certificate may be revoked after it has expired. Rows without a known expiry stay.
  */
 const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const head = yield* crls.findHead(crl.id)
@@ -235,7 +242,7 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
 })
 
-/** The daily sweep: lists that are due are queued, then ended entries pruned. */
+/** The daily sweep: queues the lists that are due, then deletes the entries of expired certificates. */
 export const sweep: Effect.Effect<void, StorageFailed, Database | Queue | Signers> = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {

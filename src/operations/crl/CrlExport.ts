@@ -10,7 +10,7 @@ import type { CrlIssuer } from "../../services/signing/Signer.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 
-/* The file that shows a CA's list to others: a copy of what is stored, made again whenever it is not that. */
+/* The file that publishes a CA's list: a copy of the stored list, written again whenever it differs. */
 
 type Stored = NonNullable<Effect.Effect.Success<ReturnType<typeof crls.find>>>
 
@@ -26,7 +26,8 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
     const stored = yield* crls.find(crl.id)
     if (stored === undefined) return
     yield* replaceFile({ path: crl.path, content: pemOf(stored), mode: 0o644, suffix: yield* entropy.token })
-    // Whoever wrote last looks last: if another list was stored meanwhile, and even written, this one is not left in its place.
+    // The last writer checks last: if another list was stored meanwhile, and perhaps even written, this one must not
+    // stay in its place.
     const head = yield* crls.findHead(crl.id)
     if (head?.crlNumber === stored.crlNumber && head.thisUpdate === stored.thisUpdate) return
   }
@@ -35,20 +36,23 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
 const exported = (crl: CrlIssuer) =>
   Effect.mapError(
     withLockFile(`${crl.path}.lock`, write(crl)),
-    ({ message }) => `${message}; the list is served all the same, and the file is tried again every ${roundSeconds} s`
+    ({ message }) => `${message}; the list is still served, and writing the file is tried again every ${roundSeconds} s`
   )
 
-/** Writes the stored list to its file; what the file lacks afterwards is logged, and left to {@link keepExported}. */
+/** Writes the stored list to its file. A failure is logged, and {@link keepExported} tries again. */
 export const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy> =>
   Effect.catchAll(exported(crl), (error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error }))
 
-/** What is known of the files: as what each was met, and what was told of it. */
+/** Per file: the state in which it was last found in order, and the last fault that was logged. */
 interface Known {
   readonly inOrder: Map<string, string>
   readonly told: Map<string, { readonly error: string; readonly at: number }>
 }
 
-/** Whether the file is the stored list. It is read only when either of them is not what it was the last time. */
+/**
+ * Whether the file equals the stored list. The file is read only if the file or the list has changed since the last
+ * check.
+ */
 const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known) {
   const head = yield* crls.findHead(crl.id)
   if (head === undefined) return true
@@ -62,7 +66,7 @@ const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known
   return true
 })
 
-/** Brings the files up to date that are not. */
+/** Updates the files that differ from the stored lists. */
 const round = Effect.fnUntraced(function*(known: Known) {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
@@ -82,8 +86,9 @@ const round = Effect.fnUntraced(function*(known: Known) {
 })
 
 /**
- * Sees to it for ever that the exported files are the stored lists, within half a minute of their being writable: a worker may
- * have died before it wrote one, the disk may have been full, or another host may have signed. `signers` are those of now.
+ * Keeps the exported files equal to the stored lists, for ever: at most half a minute after a file becomes writable. A
+ * worker may have died before it wrote one, the disk may have been full, or another host may have signed. `signers` are
+ * the current ones.
  */
 export const keepExported = (
   signers: Effect.Effect<Context.Context<Signers> | undefined>
@@ -94,7 +99,7 @@ export const keepExported = (
       signers,
       (now) => now === undefined ? Effect.void : Effect.provide(round(known), now)
     )
-    // A database that is away is told of where it is asked; the next round asks again.
+    // A database that cannot be reached is logged by the code that queries it; the next round tries again.
     return Effect.zipRight(
       Effect.repeat(Effect.delay(Effect.ignore(once), `${roundSeconds} seconds`), Schedule.forever),
       Effect.never

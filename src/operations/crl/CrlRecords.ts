@@ -16,14 +16,14 @@ import { actorOf } from "../Operator.ts"
 /** A CA with the state of its list. Times are epoch seconds. */
 export interface CrlView {
   readonly issuer: string
-  /** Absent once no served profile signs with it. */
+  /** Absent if no served profile signs with it any more. */
   readonly ca: Issuer | undefined
   readonly profiles: ReadonlyArray<string>
-  /** Absent while no worker has met the CA. */
+  /** Absent until a worker has seen the CA. */
   readonly stored: Effect.Effect.Success<ReturnType<typeof crls.findHead>>
   /** Certificates on the stored list. */
   readonly entries: number
-  /** Revocations it lacks. */
+  /** Recorded revocations that are not on the list. */
   readonly unlisted: number
   readonly state: "ok" | "due" | "expired" | "missing"
 }
@@ -55,7 +55,7 @@ const view = Effect.fnUntraced(function*(
   return { ...known, entries: listed.size, unlisted, state }
 })
 
-/** The lists of the CAs these profiles sign with, then those of CAs no profile has any more. */
+/** The lists of the CAs these profiles sign with, then those of CAs that no profile uses any more. */
 export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
   const issuers = yield* Issuers
   const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()
@@ -77,13 +77,13 @@ export const find = Effect.fnUntraced(function*(issuer: string) {
 })
 
 /**
- * After a restore: the stored number becomes `above`, so that the next list is numbered higher than any that clients
- * have seen; the list is due at once.
+ * Used after a restore. It sets the stored number to `above`, so that the next list has a higher number than any that
+ * clients have seen. The list is due at once.
  */
 export const raise = Effect.fnUntraced(
   function*(operator: AtKeyboard, issuer: string, above: number) {
     const { crlNumber: before, nextUpdate: end } = yield* find(issuer)
-    // Due, and no more than that: the list that is stored is as good as it was.
+    // The list becomes due, but not expired: the stored list is as good as before.
     const nextUpdate = Math.min(end, (yield* currentSeconds) + halfValidity - 1)
     const queue = yield* Queue
     const raised = yield* transaction(Effect.gen(function*() {

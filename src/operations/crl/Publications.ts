@@ -6,7 +6,7 @@ import { readLedger } from "../../services/signing/Ledger.ts"
 import { PublishedCrls } from "../../services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../services/signing/ReadHooks.ts"
 
-/** A part of the profile's own CA. */
+/** Returns a part of the profile's own CA. */
 const ofIssuer = <A>(profile: string, part: (issuer: Issuer) => A): Effect.Effect<A, NotPublished, Issuers> =>
   Effect.flatMap(Issuers, (issuers) => {
     const issuer = issuers.of(profile)
@@ -16,12 +16,12 @@ const ofIssuer = <A>(profile: string, part: (issuer: Issuer) => A): Effect.Effec
 /** The trust anchor of a profile, PEM. */
 export const anchor = (profile: string) => ofIssuer(profile, ({ anchorPem }) => anchorPem)
 
-/** The certificate a profile's leaves are signed with, DER: what `caIssuers` leads to (RFC 5280 section 4.2.2.1). */
+/** The certificate that signs a profile's leaves, DER: the target of `caIssuers` (RFC 5280 section 4.2.2.1). */
 export const issuerCertificate = (profile: string) => ofIssuer(profile, ({ certificate }) => certificate)
 
 /**
  * The DER revocation list of a profile's CA, as it is stored (docs/decisions/revocation-lists.md, "Serving"). Without a
- * local CA it is the one the operator's script has, if any.
+ * local CA it is the list that the operator's script returns, if any.
  */
 export const revocationList = Effect.fnUntraced(function*(profile: string) {
   const issuer = (yield* Issuers).of(profile)

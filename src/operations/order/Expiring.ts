@@ -7,10 +7,12 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf, serialPart } from "../../pki/x509/CertId.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
 
-/** How a certificate was followed by another: its order named it, or it has all its names. */
+/**
+ * How a certificate was replaced: the other certificate's order named it, or the other certificate has all its names.
+ */
 export type Via = "replaces" | "identifiers"
 
-/** A certificate that ends soon, and the one that has taken its place. */
+/** A certificate that expires soon, and the certificate that replaced it. */
 export interface Expiring {
   readonly order: expiring.Living
   /** Epoch seconds. */
@@ -40,8 +42,8 @@ const replacementOf = Effect.fnUntraced(
 )
 
 /**
- * Which of these have been followed by another certificate: one with all their names, or one ordered in their place. What
- * certIDs of the profile begin with is read once; no chain is parsed, since there may be very many.
+ * Which of these have been replaced by another certificate: one with all their names, or one ordered in their place.
+ * The authority part of the profile's certIDs is read once. No chain is parsed, since there may be very many.
  */
 const followed = Effect.fnUntraced(
   function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
@@ -95,7 +97,7 @@ const walk = Effect.fnUntraced(function*(
   )
 })
 
-/** How many certificates of a profile end within each of these numbers of days and have not been replaced. */
+/** How many certificates of a profile expire within each of these numbers of days and have not been replaced. */
 export const countOpen = Effect.fnUntraced(function*(profile: string, days: ReadonlyArray<number>) {
   const now = yield* currentSeconds
   const window = { profile, now, until: now + Math.max(...days) * daySeconds }
@@ -127,8 +129,9 @@ const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.
 })
 
 /**
- * Issued, unrevoked, unexpired certificates that end within so many days, soonest first (docs/decisions/expiring.md).
- * `total` counts the window; with `hideSuperseded` the ones that were replaced are left out, and `hidden` counts them.
+ * Issued, unrevoked, unexpired certificates that expire within so many days, soonest first
+ * (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left out,
+ * and `hidden` counts them.
  */
 export const list = (
   wanted: Wanted,

@@ -22,7 +22,7 @@ import { confusesScripts, judgeNames } from "../PolicyGate.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
 
-// RFC 8555 wants base64url; padding is tolerated here alone, because some clients send it.
+// RFC 8555 requires base64url without padding. Only here is padding tolerated, because some clients send it.
 const decodeCsr = (text: string): Either.Either<Csr, CsrRefused> => {
   const unpadded = text.replace(/={1,2}$/, "")
   const der = decodeBase64url(unpadded)
@@ -74,7 +74,10 @@ const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, er
   return yield* new BadCsr({ detail: error.detail })
 })
 
-/** The policy of the profile over the names of a CSR, which are the order's by now; the order stays as it is. */
+/**
+ * Applies the profile's policy to the names of a CSR, which by now equal the order's names. A refusal does not change
+ * the order.
+ */
 const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { subjectNames }: Csr) {
   const refusal = yield* judgeNames(caller, "CSR", [
     ...namesOf(order).map((value) => ({ type: "dns" as const, value })),
@@ -90,7 +93,7 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
   return yield* new BadCsr({ detail: refusal.detail })
 })
 
-/** Claims the order and queues its signing, or says that somebody else has. */
+/** Claims the order and queues its signing. It fails if another request has claimed the order. */
 const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: OrderView, csr: Csr, now: number) {
   const { profile } = caller
   const { id } = order
@@ -116,7 +119,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
 
 /**
  * Finalize (RFC 8555 section 7.4): the CSR is judged in full, then one transaction claims the order and queues its
- * signing. Whoever loses the claim is told the order is not ready.
+ * signing. A request that loses the claim gets orderNotReady.
  */
 export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId, csrText: string) {
   const { profile } = caller

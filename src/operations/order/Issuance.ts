@@ -52,7 +52,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       }
     }
   }
-  // The order ended meanwhile: what it would have had is nobody's.
+  // The order ended meanwhile: the new certificate is discarded.
   const now = yield* Clock.currentTimeMillis
   const { discarded = Effect.void, serial } = signed.right
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
@@ -63,7 +63,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     stored(payload, job, order, csr.right, signed.right),
     (isStored) => isStored ? Effect.void : afterCommit(discarded)
   )
-  // An answer to COMMIT that was lost looks the same: what is stored is not discarded.
+  // A lost answer to COMMIT looks like a failure too, so a certificate that is stored is not discarded.
   const isStored = Effect.map(
     certificates.findBySerial(payload.profile, serial),
     (found) => found.some(({ orderId }) => orderId === id)
@@ -75,5 +75,5 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   return Done({ commit, discarded: unlessStored })
 })
 
-/** The signing is given up, by the queue or an operator. */
+/** Ends a signing that the queue or an operator gave up. */
 export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) => abandoned(payload, failure, by)

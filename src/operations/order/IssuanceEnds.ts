@@ -17,9 +17,9 @@ import * as orders from "../../store/orders/Orders.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
 
-/* How an issuance ends, whichever way it was gone about: with a certificate, refused, or given up. */
+/* The ends of an issuance, local or relayed: with a certificate, refused, or given up. */
 
-/** What the job of an issuance knows of the request behind it. */
+/** What the job of an issuance knows about the request that caused it. */
 export interface Issuance {
   readonly order_id: string
   readonly profile: string
@@ -41,7 +41,7 @@ const rowOf = (of: Issuance, order: Found | undefined, error: IssuanceFailed) =>
     ...auditFacts(of.profile, of.client)
   }) as const
 
-/** `processing` to `invalid`, with the row that says why. */
+/** Moves the order from `processing` to `invalid`, with the audit row that states why. */
 const fail = (
   of: Issuance,
   order: Found,
@@ -65,7 +65,7 @@ export const withdrawn = (of: Issuance, order: Found) =>
     emit("order_finalize_authority_withdrawn", { order_id: order.id })
   )
 
-/** The CSR is at fault. */
+/** The CSR was refused. */
 export const rejected = (of: Issuance, order: Found, detail: string) =>
   fail(
     of,
@@ -76,7 +76,8 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
   )
 
 /**
- * `processing` to `valid` with the certificate, and the row that tells of it. Answers whether it was stored: an order whose authority was withdrawn meanwhile ends `invalid` instead.
+ * Moves the order from `processing` to `valid` with the certificate, and writes the audit row. Returns whether the
+ * certificate was stored: an order whose authority was withdrawn meanwhile ends `invalid` instead.
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
@@ -116,7 +117,7 @@ export const stored = Effect.fnUntraced(
     )
 )
 
-/** What the audit trail calls the end of a job that is given up. */
+/** The cause that the audit trail records for a job that is given up. */
 const causeOf = (failure: JobFailure): IssueFailureCause => {
   switch (failure._tag) {
     case "Cancelled":
@@ -130,7 +131,10 @@ const causeOf = (failure: JobFailure): IssueFailureCause => {
   }
 }
 
-/** Given up, by the queue, or `by` an operator: the order ends `invalid`, with its audit row, in one transaction. */
+/**
+ * The issuance was given up by the queue, or `by` an operator: the order ends `invalid`, with its audit row, in one
+ * transaction.
+ */
 export const abandoned = (
   of: Issuance,
   failure: JobFailure,

@@ -20,7 +20,7 @@ import type { Operator } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
 import * as revocation from "../revocation/Revocation.ts"
 
-/** Lifetime of an order: its profile's, or the process-wide one once the profile is gone. */
+/** Lifetime of an order: its profile's, or the process-wide one if the profile no longer exists. */
 export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
   (profiles.find(({ name }) => name === profile)?.order ?? order).validity_seconds
 
@@ -32,7 +32,7 @@ const find = Effect.fnUntraced(function*(id: string) {
 
 const everyJob = { limit: 1000, offset: 0 }
 
-/** An order with all that belongs to it, and why it failed, as far as that is still kept. */
+/** An order with all its related records, and the reason it failed, as far as that is still kept. */
 export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" | "profiles">, id: string) {
   const order = yield* find(id)
   const now = yield* currentSeconds
@@ -88,7 +88,10 @@ const searchContaining = Effect.fnUntraced(function*(
   }
 })
 
-/** A page of orders, newest first, and how many match; `truncated` says that a search for a part ended early. */
+/**
+ * A page of orders, newest first, and the number of matches. `truncated` means that a search for a part of a name ended
+ * early.
+ */
 export const list = (
   filters: OrderFilters & { readonly identifierContains?: string | undefined },
   page: { readonly limit: number; readonly offset: number }

@@ -42,7 +42,7 @@ export interface OrderRequest {
   readonly replaces?: string | undefined
 }
 
-/** An order and its authorizations' ids, in the order of the identifiers. */
+/** An order and the ids of its authorizations, in the order of the identifiers. */
 export interface OrderView extends Order {
   readonly authorizationIds: ReadonlyArray<AuthorizationId>
 }
@@ -70,10 +70,10 @@ const accept = (
     : Either.right(name.right)
 }
 
-/** Refusals one answer lists: whoever has more of them reads these first. */
+/** The most refusals one answer lists; a client with more must correct these first. */
 const mostRefusals = 10
 
-/** Identifiers are judged until so many are refused; one refusal is answered as it is, several as a compound. */
+/** Judges identifiers until so many are refused. A single refusal is returned as it is, several as a compound. */
 const acceptAll = (
   profile: ProfileConfig,
   identifiers: OrderRequest["identifiers"]
@@ -104,11 +104,11 @@ const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number
   return acceptAll(profile, identifiers)
 }
 
-// A wildcard is proved in the DNS alone (RFC 8555 section 8.4): no host stands for every name below its base.
+// A wildcard can be proved only in the DNS (RFC 8555 section 8.4): no host stands for every name below its base.
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
   isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
 
-// Whose a certificate is that is not the caller's, or whether there is one, is told to nobody.
+// No client learns whether another account's certificate exists, or whose it is.
 const nobodys = "names no certificate of this account"
 const replacesFaults = {
   malformed: "is no certID: two base64url texts with a dot between them",
@@ -118,7 +118,7 @@ const replacesFaults = {
   no_shared_identifier: "names a certificate that shares no name with the order"
 }
 
-/** The certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
+/** Finds the certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
 const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
   const found = yield* locate(caller.profile.name, certId)
   const reason = typeof found === "string"
@@ -133,7 +133,7 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
   return yield* new Malformed({ detail: `The member replaces ${replacesFaults[reason ?? "unknown"]}.` })
 })
 
-/** Inserts the order; false when another one has the claim to the certificate it is to replace. */
+/** Inserts the order. It returns false if another order has the claim to the certificate to be replaced. */
 const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validitySeconds: number) {
   const { accountId, now, profile, replaces } = row
   if (replaces !== undefined) {
@@ -192,7 +192,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
       ? Effect.void
       : afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
   ], { discard: true })
-  // A claim that is taken is no failure of the transaction: its neighbours would have to run again.
+  // A claim that is already taken does not fail the transaction: the others in its group commit would have to run
+  // again.
   const outcome = yield* transaction(Effect.flatMap(
     limits.boundsOrders(profile)
       ? Effect.zipRight(accounts.lock(caller.accountId), limits.ofNewOrder(caller, names.length, now))
@@ -223,7 +224,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   return view
 })
 
-/** The caller's order; absent, another account's and another profile's are one answer. */
+/** Finds the caller's order. An absent one, another account's and another profile's get the same answer. */
 export const find = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
   const order = yield* orders.find({ id, ...scopeOf(caller) })
   if (order === undefined) return yield* new NotFound()
@@ -235,7 +236,7 @@ const longestWalk = 500
 const beforeAll = makeOrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
 
 /**
- * One page of the caller's orders, newest first, and the cursor of the next one when there may be more. A page is short,
+ * One page of the caller's orders, newest first, and the cursor of the next page if there may be more. A page is short,
  * or even empty, where many orders have failed.
  */
 export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId | undefined) {

@@ -35,7 +35,7 @@ const issuanceOf = ({ order_id, profile }: Payload, row: Row | undefined): Issua
   client: { ip: row?.clientIp, ptr: row?.clientPtr, user_agent: row?.userAgent, request_id: row?.requestId }
 })
 
-/** A writer with the database put in. */
+/** Runs a write with the database provided. */
 const through = <A, E>(database: Database["Type"], write: (now: number) => Effect.Effect<A, E, Database>) =>
   Effect.provideService(Effect.flatMap(currentSeconds, write), Database, database)
 
@@ -76,10 +76,10 @@ const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<Storag
 })
 
 /**
- * One attempt to have an order fulfilled by the upstream (docs/decisions/relays.md). The account and every authorization
- * must be valid before it begins and in the write that stores the certificate, as for any signing
- * (docs/decisions/job-outcomes.md, "Signing"). An order the upstream has opened is continued. What counts as its time is
- * what attempts take and the waits between them, not what passes while no process has the job.
+ * One attempt to have an order fulfilled by the upstream (docs/decisions/relays.md). The account and every
+ * authorization must be valid before it begins and in the write that stores the certificate, as for any signing
+ * (docs/decisions/job-outcomes.md, "Signing"). An order that is already open at the upstream is continued. Its time
+ * limit counts the attempts and the waits between them, not the time when no process has the job.
  */
 export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
@@ -117,7 +117,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
   if (relayed._tag === "Right") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
-    // The order ended meanwhile: what it would have had is nobody's.
+    // The order ended meanwhile: the new certificate is discarded.
     const millis = yield* Clock.currentTimeMillis
     if (job.deadline !== undefined && millis >= job.deadline * 1000) {
       return Failed(new DeadlinePassed())
@@ -146,7 +146,9 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   }
 })
 
-/** The problem an order ends with. What kept the upstream is the operator's to know. */
+/**
+ * The problem an order ends with. The client does not learn why the upstream was unavailable; only the operator does.
+ */
 const problemBy = (failure: JobFailure) => {
   if (failure._tag !== "SignerFailed") return new IssuanceAbandoned()
   const { cause, detail, isOfName } = failure
@@ -155,7 +157,7 @@ const problemBy = (failure: JobFailure) => {
   return isOfName ? new UpstreamRefusedName({ detail }) : new UpstreamRefusedOrder({ detail })
 }
 
-/** The relaying is given up, by the queue or an operator: the order and what is known of the upstream's end `invalid`. */
+/** The queue or an operator gave the relaying up: the order and the record of the upstream's order end `invalid`. */
 export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
   Effect.gen(function*() {
     const orderId = OrderId(payload.order_id)

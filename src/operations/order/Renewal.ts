@@ -8,16 +8,19 @@ import { readStoredChain } from "../../pki/x509/Chain.ts"
 import { ReadHooks } from "../../services/signing/ReadHooks.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
 
-/** When to renew a certificate, in epoch seconds; `isRevoked` asks for haste. */
+/** When to renew a certificate, in epoch seconds. `isRevoked` means that the renewal is urgent. */
 export interface RenewalWindow {
   readonly start: number
   readonly end: number
   readonly isRevoked: boolean
-  /** Why then, for people: an `http` or `https` URL. */
+  /** The reason for this window, for people: an `http` or `https` URL. */
   readonly explanationUrl?: string | undefined
 }
 
-/** The certificate a certID names at a profile; `undefined` when there is none, "malformed" when it is no certID. */
+/**
+ * Finds the certificate a certID names at a profile. It returns a text if there is none: "malformed" if the text is not
+ * a certID.
+ */
 export const locate = Effect.fnUntraced(function*(profile: string, text: string) {
   const certId = parseCertId(text)
   if (certId === undefined) return "malformed" as const
@@ -56,8 +59,8 @@ const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string)
 })
 
 /**
- * Renewal information (RFC 9773): a window that is over for a revoked certificate, else what the signer suggests, else
- * the estimate.
+ * Renewal information (RFC 9773). A revoked certificate gets a window in the past. Any other gets the window the signer
+ * suggests, or else the estimate.
  */
 export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
   const found = yield* locate(profile, certId)

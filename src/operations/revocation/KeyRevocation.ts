@@ -15,8 +15,8 @@ import { keyCompromise, revoke } from "./Revocation.ts"
 const pageSize = 100
 
 /**
- * Revokes every live certificate of a key that was burnt for everybody, each as its own backend does it
- * (docs/decisions/keys-and-chains.md, "Who may burn a key"). An attempt that is repeated finds those that are left.
+ * Revokes every live certificate of a key that was burnt for everybody, each by its own backend
+ * (docs/decisions/keys-and-chains.md, "Who may burn a key"). A repeated attempt finds the remaining ones.
  */
 export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: PayloadOf<"key_revoke">, job: Job) {
   const key = Buffer.from(pubkey, "base64url")
@@ -39,7 +39,7 @@ export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: Payload
   })
   const revoked = yield* live.pipe(
     Stream.mapConcat((page) => page),
-    // No CA of this service: the signer of its profile is asked, which one that is now the asking will find out.
+    // The signer is not known here: if no CA of this service signed it, the job asks the profile's signer of that time.
     Stream.mapEffect((found) =>
       revoke(found, undefined, keyCompromise, by).pipe(
         Effect.as(1),

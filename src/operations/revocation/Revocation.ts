@@ -17,16 +17,16 @@ import * as burntKeys from "../../store/revocation/BurntKeys.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 
-/** Codes of RFC 5280 section 5.3.1 a revocation may state: 7 is unused, 10 the last. */
+/** Reason codes of RFC 5280 section 5.3.1 that a revocation may state: 7 is unused, 10 the last. */
 export const isAcceptedReason = (code: number): boolean => code >= 0 && code <= 10 && code !== 7
 
 /** The certificate was revoked before; by whoever came first. */
 class WasRevoked extends Data.TaggedError("WasRevoked") {}
 
-/** No worker has met the CA that signed the certificate, so no list would ever name it. */
+/** No worker has seen the CA that signed the certificate, so no list would ever name the certificate. */
 class IssuerUnknown extends Data.TaggedError("IssuerUnknown")<{ readonly issuer: string | undefined }> {}
 
-/** A certificate that is stored here, as far as revoking it goes. */
+/** A certificate that is stored here, with the fields that its revocation needs. */
 export interface Revocable {
   readonly orderId: OrderId
   readonly accountId: AccountId
@@ -39,22 +39,25 @@ export interface Revocable {
   readonly certPubkey: Uint8Array | undefined
 }
 
-/** Who has it revoked, as the audit row names them. */
+/** The actor of the revocation, as recorded in the audit row. */
 export type RevokedBy = Pick<
   AuditRow<"certificate_revoked">,
   "actorKind" | "actorId" | "clientIp" | "clientPtr" | "userAgent" | "requestId" | "detail"
 >
 
-/** The reason that a key is known to others (RFC 5280 section 5.3.1). */
+/** The reason code for a key that others know (RFC 5280 section 5.3.1). */
 export const keyCompromise = 1
 
-/** Writes that belong to a revocation: they commit with it, or with what says that there was one before. */
+/**
+ * Writes that belong to a revocation: they commit with the revocation, or with the answer that there was one before.
+ */
 type During = Effect.Effect<void, StorageFailed, Database | Queue>
 
 /**
- * What a revocation for keyCompromise makes of the key: nobody gets it certified any more, and the key's holder, who has
- * proven that he knows it, has every other certificate of it revoked too. An account alone can say so of itself only, lest
- * one account end what another one uses.
+ * Burns the key of a certificate revoked for keyCompromise: nobody gets the key certified any more. If the request was
+ * signed by the key itself, its holder has proven possession, and every other certificate of the key is revoked too. A
+ * request signed by an account burns the key for that account only, so that one account cannot end what another one
+ * uses.
  */
 export const burn = Effect.fnUntraced(function*(
   { accountId, certPubkey: pubkey, orderId }: Pick<Revocable, "accountId" | "certPubkey" | "orderId">,
@@ -80,9 +83,9 @@ export const burn = Effect.fnUntraced(function*(
 })
 
 /**
- * Revokes a certificate of a local CA: the order's stamp, the row of the list, that of the trail, the job that signs it and
- * what is made of the key are one transaction. The first revocation wins, whatever reason another one brings. Answers the id
- * of the signing job.
+ * Revokes a certificate of a local CA. One transaction holds the stamp on the order, the row of the list, the audit
+ * row, the signing job, and the burning of the key. The first revocation wins, whatever reason a later one states.
+ * Returns the id of the signing job.
  */
 const revokeLocally = Effect.fnUntraced(function*(
   found: Revocable,
@@ -104,7 +107,7 @@ const revokeLocally = Effect.fnUntraced(function*(
     ...by
   })
   const queue = yield* Queue
-  // Losing is no failure of the transaction: its neighbours would have to run again.
+  // Losing the race does not fail the transaction: the others in its group commit would have to run again.
   const job = yield* transaction(Effect.gen(function*() {
     yield* orders.lock(orderId)
     yield* during
@@ -120,7 +123,10 @@ const revokeLocally = Effect.fnUntraced(function*(
   return job ?? (yield* new WasRevoked())
 })
 
-/** Queues the question to the signer; one that is queued already, or under way, is joined with the reason it has. */
+/**
+ * Queues a job that asks the signer. If one is queued or running already, the request joins it, and that job keeps its
+ * reason.
+ */
 const queueRevocation = Effect.fnUntraced(function*(
   found: Revocable,
   reason: number | undefined,
@@ -148,9 +154,10 @@ const queueRevocation = Effect.fnUntraced(function*(
 })
 
 /**
- * Revokes a certificate, or has it revoked. One that a CA of this service signed is listed by that CA, whatever signs for
- * the profile today, and reads revoked at once: `job` signs the list. Any other is for the profile's signer to revoke:
- * `job` asks it, and the order reads revoked when it has said yes; so too where `backend` is not known.
+ * Revokes a certificate, or queues its revocation. If a CA of this service signed it, that CA lists it, whatever signs
+ * for the profile today. The order is revoked at once, and `job` signs the list. Any other certificate is revoked by
+ * the profile's signer: `job` asks it, and the order is revoked once the signer has confirmed. The same holds if
+ * `backend` is not known.
  */
 export const revoke = Effect.fnUntraced(function*(
   found: Revocable,

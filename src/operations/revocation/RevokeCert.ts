@@ -33,13 +33,13 @@ import { burn, isAcceptedReason, revoke } from "./Revocation.ts"
 /** A revokeCert request whose signature and nonce have been checked. */
 export interface RevocationRequest {
   readonly profile: string
-  /** What signs for the profile. */
+  /** The profile's signing backend. */
   readonly backend: ProfileConfig["signer"]["backend"]
   /** The account that signed, whatever its status, or the key the request carries. */
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   /** base64url DER. */
   readonly certificate: string
-  /** An RFC 5280 code; absent is stored as none. */
+  /** An RFC 5280 reason code; an absent one is stored as none. */
   readonly reason: number | undefined
   readonly client: ClientFacts
 }
@@ -62,7 +62,7 @@ const refused = Effect.fnUntraced(function*(
 ) {
   yield* emit("certificate_revoke_rejected", { cert_serial: certSerial, reason: problemType(error) })
   const account = accountOf(request)
-  // Anybody can make a key and name a certificate, be it one that a server showed: such rows are rationed.
+  // Anybody can generate a key and name a certificate, even one that a server presented, so such rows are rationed.
   const isOutsider = account === undefined && (found === undefined || !isAuthorized(request, found))
   if (isOutsider && !(yield* (yield* AuditAllowance).take)) return yield* error
   yield* audit.record({
@@ -81,9 +81,10 @@ const refused = Effect.fnUntraced(function*(
 }, Effect.uninterruptible)
 
 /**
- * revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf must be the submitted one, octet for
- * octet. Authorization is judged before anything that would tell whether the certificate is revoked. Where somebody else
- * has to revoke it, the request waits for that. A compromise burns the key even where its certificate was revoked before.
+ * revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf must equal the submitted one,
+ * octet for octet. Authorization is checked before any answer that would show whether the certificate is revoked. If
+ * another party has to revoke it, the request waits for that. A key compromise burns the key even if the certificate
+ * was revoked before.
  */
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
   const { client, profile, reason, signer } = request

@@ -21,7 +21,7 @@ import * as revocations from "../../store/revocation/Revocations.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
 
-/* Revocation by a signer that is somebody else: the script or the upstream is asked first, the order is stamped after. */
+/* Revocation by an external signer: the script or the upstream is asked first, then the order is stamped. */
 
 type Payload = PayloadOf<"signer_revoke">
 
@@ -68,7 +68,10 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     signers.of(payload.profile),
     ({ revoke }) =>
       revoke?.(leaf, payload.reason) ??
-        new SigningFailed({ cause: "signer_failed", detail: "the profile's signer now is not the one that issued" })
+        new SigningFailed({
+          cause: "signer_failed",
+          detail: "the profile's current signer is not the one that issued the certificate"
+        })
   ))
   if (asked._tag === "Right") return Done({ commit: stamp(payload, order) })
   if (asked.left._tag === "ProfileNotMounted") {
@@ -84,7 +87,9 @@ const causeOf = (failure: JobFailure): RevokeFailureCause => {
   return failure._tag === "SignerFailed" && failure.cause === "script_failed" ? "script_failed" : "signer_failed"
 }
 
-/** The revocation is given up, by the queue, or `by` an operator: the order stays as it is, and a row says so. */
+/**
+ * The revocation was given up by the queue, or `by` an operator: the order stays as it is, and an audit row records it.
+ */
 export const abandon = (payload: Payload, failure: JobFailure, jobId: JobId, by?: Actor) =>
   Effect.gen(function*() {
     const order = yield* orderSearch.findRecord(OrderId(payload.order_id))

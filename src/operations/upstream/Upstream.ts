@@ -13,12 +13,15 @@ import {
 } from "../../services/signing/relay/UpstreamAccount.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
-/* A relay's account at its upstream, in the operator's hands. */
+/* A relay's account at its upstream, as the operator manages it. */
 
 /** The profile does not relay. */
 export class NotRelaying extends Data.TaggedError("NotRelaying")<{ readonly profile: string }> {}
 
-/** There is an account already, the upstream refuses it and makes none of its key again; `detail` is what it says. */
+/**
+ * There is an account already, but the upstream refuses it and creates no new one for its key. `detail` is the
+ * upstream's answer.
+ */
 export class AccountRefused extends Data.TaggedError("AccountRefused")<{
   readonly url: string
   readonly keyPath: string
@@ -29,7 +32,7 @@ export class AccountRefused extends Data.TaggedError("AccountRefused")<{
 const relayOf = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
   signer.backend === "relay" ? Effect.succeed(signer.relay) : new NotRelaying({ profile: name })
 
-/** What is known here of the account, without asking anybody. */
+/** What this service knows about the account, without a request to the upstream. */
 export const show = (profile: Pick<ProfileConfig, "name" | "signer">) =>
   Effect.gen(function*() {
     const { account_key_path, directory_url } = yield* relayOf(profile)
@@ -44,8 +47,8 @@ export const show = (profile: Pick<ProfileConfig, "name" | "signer">) =>
   })
 
 /**
- * Makes the account, with a credential of the upstream's that is written nowhere. Where there is one, the upstream is asked
- * whether it still is, and its key is registered again where it is not.
+ * Creates the account, with a credential of the upstream that is never stored. If there is an account, the upstream is
+ * asked whether it still exists; if not, its key is registered again.
  */
 export const registerAt = (
   profile: Pick<ProfileConfig, "name" | "signer">,
@@ -79,7 +82,10 @@ export const registerAt = (
     return { accountUrl, was: "lost" } as const
   })
 
-/** Makes the account where there is none; answers the files that were made, if any. Nobody is asked about one that exists. */
+/**
+ * Creates the account if there is none, and returns the files that were created. The upstream is not asked about an
+ * account that exists.
+ */
 export const createIfAbsent = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
   Effect.gen(function*() {
     if (signer.backend !== "relay") return []

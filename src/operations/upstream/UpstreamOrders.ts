@@ -16,7 +16,7 @@ export const list = (
     total: upstreamOrderRecords.countMatches(filters)
   }))
 
-/** One relayed order, with the job that has it fulfilled while the queue still knows that. */
+/** One relayed order, with its relay job while the queue still has that. */
 export const find = Effect.fnUntraced(function*(id: string) {
   const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
   if (order === undefined) return yield* new NoSuch({ noun: "upstream order", id })

@@ -998,7 +998,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* number, 1)
         const path = join(directory, "absent", "ca.crl")
         assert.deepStrictEqual(said("local_ca_crl_export_failed").map(({ error }) => error), [
-          `${path}.lock: no such file or directory; the list is served all the same, and the file is tried again every 30 s`
+          `${path}.lock: no such file or directory; the list is still served, and writing the file is tried again every 30 s`
         ])
         mkdirSync(join(directory, "absent"))
         yield* crl.initialize

@@ -40,7 +40,7 @@ terms_of_service = "https://terms.example/"
 const surface = surfaceOf(config)
 const newAccountAt = (profile: string): string => `/profile/${profile}/newAccount`
 const operator = { kind: "cli", id: "tester" } as const
-const oneText = "The external account binding is not one of an accepted credential."
+const oneText = "The external account binding does not match an accepted credential."
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
 
 describe.each(databases)("external account binding on $name", (backend) => {
