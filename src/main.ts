@@ -14,13 +14,13 @@ const versionIn = (file: string): string | undefined => {
   }
 }
 
-// Nothing else may be loaded before this: what is judged here ends the process without a word.
+// Load nothing else before this check: what is found unfit here would end the process without a message.
 const fault = unfit(process.versions.node, versionIn("better-sqlite3/package.json"))
 if (fault !== undefined) {
   process.stderr.write(`${fault}\n`)
   process.exit(1)
 }
-// Beside the program, and not in a folder for everybody's files: what lies there is run.
+// The cache is beside the program, not in a folder that others can write: files in it are executed.
 Module.enableCompileCache(fileURLToPath(new URL("dist/compiled", root)))
 const { start } = await import("./app/Program.ts")
 start(versionIn("../package.json") ?? "", fileURLToPath(new URL("migrations", root)))

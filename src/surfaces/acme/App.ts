@@ -26,7 +26,7 @@ import type { Endpoint } from "./Endpoint.ts"
 import type { Needs } from "./Routes.ts"
 import { match } from "./Routes.ts"
 
-/** A failure as an answer: one table for every error, one content type for every client. */
+/** Turns a failure into an answer: one table for every error, one content type for every client. */
 const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
   const problem: ProblemDocument = problemOf(error)
   const seconds = retryAfter(error)
@@ -45,7 +45,7 @@ const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
 
 const prefix = "/profile/"
 
-/** A path of a profile: what stands behind `/profile/<name>`, and the route it matches, if any. */
+/** A path of a profile: the part behind `/profile/<name>`, and the route it matches, if any. */
 interface Place {
   readonly endpoint: Endpoint
   readonly rest: string
@@ -65,12 +65,12 @@ const placeOf = (endpoints: ReadonlyMap<string, Endpoint>, path: string): Place 
 
 const joseType = /^application\/jose\+json\s*(?:;|$)/i
 
-/** Before a byte of the body is read. */
+/** Checks the headers before any byte of the body is read. */
 const checkMediaType = (request: Request): Effect.Effect<void, UnsupportedMediaType> => {
   if (!joseType.test(header(request, "content-type") ?? "")) {
     return Effect.zipRight(
       emit("jws_rejected", { reason: "content_type" }),
-      new UnsupportedMediaType({ detail: "A signed request has the content type application/jose+json." })
+      new UnsupportedMediaType({ detail: "A signed request must have the content type application/jose+json." })
     )
   }
   const encoding = request.headers["content-encoding"]
@@ -88,9 +88,9 @@ export const make = (
   { admission, policies, proxies, respondsForRelay = false }: {
     readonly admission: Admission
     readonly policies: Policies["Type"]
-    /** Whether tokens of the relay's http01 strategy are answered for. */
+    /** Whether this process answers for tokens of the relay's http01 strategy. */
     readonly respondsForRelay?: boolean
-    /** For requests outside every profile. */
+    /** The proxy settings for requests outside every profile. */
     readonly proxies: ProxySettings
   }
 ): App<Needs | Nonces> => {
@@ -135,7 +135,7 @@ export const make = (
     const admitted = (body: Buffer | undefined) => admission.admit(Effect.suspend(() => routed(request, at, body)))
     if (request.method !== "POST") return admitted(undefined)
     const read = Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body))
-    // A name server that does not answer is waited for before the slot is taken, and not in it.
+    // A slow name server is waited for before the request takes a slot, not while it holds one.
     const known = at === undefined ? read : Effect.zipLeft(read, named(request))
     return Effect.flatMap(known, admitted)
   }
@@ -152,7 +152,7 @@ export const make = (
     if (request.method !== "POST" && !isNewNonce) return Effect.succeed(linked)
     return Effect.map(Effect.flatMap(Nonces, (nonces) => nonces.issue), (nonce) => {
       if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
-      // Where the nonce is all that was asked for, going without it is no success.
+      // If only a nonce was requested, an answer without one is not a success.
       return isNewNonce && answer.status < 300
         ? withHeaders(problemAnswer(new ServerInternal({})), { link: links })
         : linked
@@ -173,7 +173,7 @@ export const make = (
       Effect.flatMap((answer) => dressed(request, at, answer))
     )
 
-  /** Where the path leads outside every profile. */
+  /** The route of a path outside every profile. */
   const elsewhere = (path: string): Pick<Routed<Needs | Nonces>, "pattern" | "handle"> => {
     const root = rootRoutes.get(path)
     if (root !== undefined) return { pattern: path, handle: (request) => Effect.succeed(root(request)) }
@@ -226,7 +226,9 @@ const onlyRead = <R>(
 
 const tokenPrefix = "/.well-known/acme-challenge/"
 
-/** What an upstream is answered that looks for a token of the relay's (RFC 8555 section 8.3), plain in every case. */
+/**
+ * The answer to an upstream that asks for a token of the relay (RFC 8555 section 8.3). It is plain text in every case.
+ */
 const tokenAnswer = (token: string, admission: Admission): Effect.Effect<Answer, never, Database> =>
   Effect.match(admission.admit(keyAuthorization(token)), {
     onSuccess: (found): Answer =>
@@ -236,7 +238,7 @@ const tokenAnswer = (token: string, admission: Admission): Effect.Effect<Answer,
     onFailure: ({ _tag }): Answer => ({
       status: _tag === "Shed" ? 503 : 500,
       headers: { "content-type": "text/plain" },
-      body: "It cannot be looked up.\n"
+      body: "The token cannot be looked up.\n"
     })
   })
 

@@ -1,7 +1,7 @@
 import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
-/** A profile as it is reached: every URL a client sees is made here, from `server.base_url`. */
+/** A profile as clients reach it. Every URL a client sees is made here, from `server.base_url`. */
 export class Endpoint {
   readonly profile: ProfileConfig
   /** `<base_url>/profile/<name>` */
@@ -10,7 +10,7 @@ export class Endpoint {
   readonly indexLink: string
   /** The directory object (RFC 8555 section 7.1.1), rendered once. */
   readonly directory: string
-  /** Who sent a request for this profile. */
+  /** The address of the client that sent a request for this profile. */
   readonly clientAddress: ReturnType<typeof clientAddress>
   /** Whether a request for this profile came through one of its proxies. */
   readonly isProxied: ReturnType<typeof fromTrusted>

@@ -1,6 +1,6 @@
 import type { ParseResult, SchemaAST } from "effect"
 
-/** How JSON writes what a schema wants. */
+/** The JSON form that a schema requires. */
 const wanted = (ast: SchemaAST.AST): string => {
   switch (ast._tag) {
     case "StringKeyword":
@@ -27,8 +27,8 @@ const written = (path: ReadonlyArray<PropertyKey>): string =>
   path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")
 
 /**
- * What is wrong with the first member of a payload that does not fit its schema. Names the member and what it should be,
- * and never quotes what was sent.
+ * Describes the fault of the first member of a payload that does not fit its schema. It names the member and the
+ * required form, and never quotes the request.
  */
 export const misfit = (
   issue: ParseResult.ParseIssue,

@@ -13,22 +13,22 @@ import { byEither, byJwk, byKid, optional, postAsGet, raw, typed } from "./Signe
 
 type Failure = AcmeError | StorageFailed
 
-/** Where an unsigned request has arrived. */
+/** The target of an unsigned request. */
 interface Reached {
   readonly endpoint: Endpoint
-  /** As in the path. */
+  /** As received in the path. */
   readonly id: string
 }
 
-/** What a path answers to each method. */
+/** The handlers of a path, by method. */
 export interface Route<R> {
   readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
-  /** Where it differs from a GET without its body. */
+  /** Only if it differs from a GET without its body. */
   readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
   readonly post?: (posted: Posted) => Effect.Effect<Answer, Failure, R>
 }
 
-/** Who asks is made out, and what he asks for is done. */
+/** Authenticates a request, then handles it. */
 const operated = <S, E, E2, R, R2>(
   signed: Effect.Effect<S, E, R>,
   handle: (signed: S) => Effect.Effect<Answer, E2, R2>
@@ -81,14 +81,14 @@ type NeedsOf<T> = {
   [M in keyof T]: T[M] extends (request: never) => Effect.Effect<Answer, Failure, infer R> ? R : never
 }[keyof T]
 
-/** Everything the resources ask of their surroundings. */
+/** All services the resources need. */
 export type Needs = {
   [P in keyof typeof table]: NeedsOf<(typeof table)[P]>
 }[keyof typeof table]
 
 const routes = new Map<string, Route<Needs>>(Object.entries(table))
 
-/** The route of a path below `/profile/<name>`, exactly as received, its pattern and the id it carries. */
+/** The route of a path below `/profile/<name>`, exactly as received, with its pattern and the id in the path. */
 export const match = (
   path: string
 ): { readonly route: Route<Needs>; readonly pattern: string; readonly id: string } | undefined => {

@@ -26,25 +26,25 @@ export interface Posted {
   readonly endpoint: Endpoint
   readonly request: Request
   readonly body: Buffer
-  /** The record id of the path, when the route has one; not yet known to be a UUID. */
+  /** The record id of the path, if the route has one. It is not yet known to be a UUID. */
   readonly id: string
 }
 
-/** What a handler of an account's request is given. */
+/** The input of a handler for requests signed by an account. */
 export interface BySomeAccount<P> extends Posted {
   readonly caller: Caller
   readonly account: Account
   readonly payload: P
 }
 
-/** What newAccount is given. */
+/** The input of newAccount. */
 export interface BySomeKey<P> extends Posted {
   readonly key: AccountKey
   readonly client: ClientFacts
   readonly payload: P
 }
 
-/** What revokeCert is given. */
+/** The input of revokeCert. */
 export interface BySomeone<P> extends Posted {
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   readonly client: ClientFacts
@@ -56,9 +56,10 @@ const rejected = (reason: string, error: AcmeError) =>
 
 const malformed = (reason: string, detail: string) => rejected(reason, new Malformed({ detail }))
 
-// The rows of docs/decisions/acme-surface.md, "Order of the checks". Row 1, the media type, comes before the body is read.
+// The numbers are rows of docs/decisions/acme-surface.md, "Order of the checks". Row 1, the media type, is checked
+// before the body is read.
 
-/** 2: flattened JWS and protected header decode. */
+/** 2: the flattened JWS and its protected header can be decoded. */
 const decodes = (posted: Posted) => {
   const jws = parseJws(posted.body)
   return Either.isRight(jws) ? Effect.succeed(jws.right) : rejected("undecodable", jws.left)
@@ -68,11 +69,11 @@ const decodes = (posted: Posted) => {
 const hasNoCrit = ({ header }: Jws) =>
   header.hasCrit ? malformed("crit_present", "No crit header extension is implemented.") : Effect.void
 
-/** The URL a request reached: what `url` has to say. */
+/** The URL a request was sent to; the `url` header must equal it. */
 export const urlOf = ({ endpoint, request }: Pick<Posted, "endpoint" | "request">): string =>
   endpoint.base.slice(0, -`/profile/${endpoint.profile.name}`.length) + request.target
 
-/** 4: `url` equals the route reached, as a string. */
+/** 4: `url` equals the URL of the request, as a string. */
 const namesThisUrl = ({ header }: Jws, posted: Posted) => {
   const url = urlOf(posted)
   return header.url === url
@@ -80,7 +81,7 @@ const namesThisUrl = ({ header }: Jws, posted: Posted) => {
     : malformed("url_mismatch", `The url header is not the URL this request was sent to, ${url}.`)
 }
 
-/** 5: exactly one of `jwk` and `kid`, and the one this endpoint takes. */
+/** 5: exactly one of `jwk` and `kid`, and the one that this endpoint requires. */
 const hasOneKey = ({ header }: Jws, wanted: "jwk" | "kid") => {
   if (header.jwk !== undefined && header.kid !== undefined) {
     return malformed("key_and_kid", "The header has both jwk and kid.")
@@ -93,7 +94,7 @@ const hasOneKey = ({ header }: Jws, wanted: "jwk" | "kid") => {
     : Effect.void
 }
 
-/** 6, before the key: the `alg` is one that is verified here. */
+/** 6, before the key is read: `alg` is supported. */
 const algorithmKnown = ({ header }: Jws) => {
   const checked = checkAlgorithm(header.alg)
   return Either.isRight(checked) ? Effect.void : rejected("algorithm_unsupported", checked.left)
@@ -134,7 +135,7 @@ const signatureVerifies = (jws: Jws, key: AccountKey, account: Account | undefin
       new Unauthorized({ detail: "The signature does not verify." })
     )
 
-/** 8: the nonce is fresh and unused. Only what passed everything above spends one. */
+/** 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
 const nonceIsFresh = Effect.fnUntraced(function*({ header: { nonce } }: Jws) {
   if (nonce === undefined) {
     yield* emit("nonce_rejected", { reason: "missing", nonce_fp: undefined })
@@ -144,7 +145,7 @@ const nonceIsFresh = Effect.fnUntraced(function*({ header: { nonce } }: Jws) {
   const verdict = yield* nonces.spend(nonce)
   if (verdict === "fresh") return
   const nonce_fp = fingerprint(nonce)
-  // A value of our own form that is gone was spent before, or swept.
+  // An unknown value of our own form was used before, or swept.
   yield* nonce.length === ourNonceLength && verdict === "unknown"
     ? emit("nonce_replayed", { nonce_fp })
     : emit("nonce_rejected", { reason: verdict, nonce_fp })
@@ -153,7 +154,10 @@ const nonceIsFresh = Effect.fnUntraced(function*({ header: { nonce } }: Jws) {
 
 const ourNonceLength = 43
 
-/** Who asks; by name where something may be written, which a request without a payload does not. */
+/**
+ * The facts of the client. Its reverse name is looked up only if the request may write something: a request without a
+ * payload does not.
+ */
 const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFacts, never, ReverseNames> => {
   const { clientIp: ip, id: request_id, userAgent: user_agent } = request
   const facts = { ip, user_agent, request_id }
@@ -166,7 +170,7 @@ const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFac
 
 const seenEverySeconds = 60
 
-/** Who asks, with the last authenticated request stamped at most once a minute. */
+/** The facts of the client. The account's last authenticated request is recorded at most once a minute. */
 const seen = Effect.fnUntraced(function*(posted: Posted, jws: Jws, account: Account) {
   const now = yield* currentSeconds
   const isDue = account.lastSeenAt === undefined || now - account.lastSeenAt >= seenEverySeconds
@@ -175,15 +179,17 @@ const seen = Effect.fnUntraced(function*(posted: Posted, jws: Jws, account: Acco
   return client
 })
 
-/** How a payload is read: an empty one is POST-as-GET (RFC 8555 section 6.3). */
+/** A reader of a payload; an empty payload is a POST-as-GET (RFC 8555 section 6.3). */
 export type Payload<P> = (bytes: Buffer) => Effect.Effect<P, AcmeError>
 
-/** The bytes as they are, for whoever reads them. */
+/** The bytes as they are, for an operation that reads them itself. */
 export const raw: Payload<Buffer> = Effect.succeed
 
-/** Nothing may be sent. */
+/** The payload must be empty. */
 export const postAsGet: Payload<undefined> = (bytes) =>
-  bytes.length === 0 ? Effect.succeed(undefined) : malformed("payload_not_empty", "A POST-as-GET has an empty payload.")
+  bytes.length === 0
+    ? Effect.succeed(undefined)
+    : malformed("payload_not_empty", "A POST-as-GET must have an empty payload.")
 
 const decodePayload = <A, I>(schema: Schema.Schema<A, I>): (bytes: Buffer) => Effect.Effect<A, AcmeError> => {
   const decode = Schema.decodeUnknownEither(schema)
@@ -198,21 +204,21 @@ const decodePayload = <A, I>(schema: Schema.Schema<A, I>): (bytes: Buffer) => Ef
   }
 }
 
-const noPayload = new Malformed({ detail: "The payload is empty, where this resource takes a JSON object." })
+const noPayload = new Malformed({ detail: "The payload is empty; this resource requires a JSON object." })
 
-/** A JSON object of this shape must be sent. */
+/** The payload must be a JSON object of this shape. */
 export const typed = <A, I>(schema: Schema.Schema<A, I>): Payload<A> => {
   const decode = decodePayload(schema)
   return (bytes) => bytes.length === 0 ? Effect.fail(noPayload) : decode(bytes)
 }
 
-/** Nothing, or a JSON object of this shape. */
+/** The payload must be empty or a JSON object of this shape. */
 export const optional = <A, I>(schema: Schema.Schema<A, I>): Payload<A | undefined> => {
   const decode = decodePayload(schema)
   return (bytes) => bytes.length === 0 ? Effect.succeed(undefined) : decode(bytes)
 }
 
-/** Checks 2 to 4, whoever signs. */
+/** Checks 2 to 4, for every kind of signer. */
 const opened = Effect.fnUntraced(function*(posted: Posted) {
   const jws = yield* decodes(posted)
   yield* hasNoCrit(jws)
@@ -270,7 +276,7 @@ export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
   return signed
 })
 
-/** A request signed by an account of this profile, of whatever status, or by the key it carries: revokeCert alone. */
+/** A request signed by an account of this profile, of any status, or by the key it carries. Only revokeCert uses it. */
 export const byEither = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
   const jws = yield* opened(posted)
   yield* hasOneKey(jws, jws.header.jwk === undefined ? "kid" : "jwk")

@@ -50,13 +50,13 @@ export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "
   ...member("error", challenge.error)
 })
 
-/** Once an authorization is decided, the challenge that decided it; what was not tried is of no more use. */
+/** Once an authorization is decided, only the challenge that decided it is shown; untried ones are of no more use. */
 const challengesShown = ({ challenges, status }: AuthorizationView): AuthorizationView["challenges"] =>
   status === "valid" || status === "invalid"
     ? challenges.filter((challenge) => challenge.status === status)
     : challenges
 
-/** RFC 8555 section 7.1.4; a wildcard's identifier is its base name. */
+/** RFC 8555 section 7.1.4. The identifier of a wildcard is its base name. */
 export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView) => {
   const name = DnsName.make(view.identifier.value, { disableValidation: true })
   return {

@@ -31,7 +31,7 @@ export const renderDetail = (members: { readonly [name: string]: Shown | undefin
   )
 }
 
-/** A page of a list as the API and `--json` answer it. */
+/** A page of a list as the API and `--json` return it. */
 export interface Page<A> {
   readonly items: ReadonlyArray<A>
   readonly total: number

@@ -4,7 +4,9 @@ import type { Flag } from "./CommandTree.ts"
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const
 const colours = ["auto", "always", "never"] as const
 
-/** Flags that may stand anywhere on the command line (docs/decisions/command-line.md, "What every command keeps to"). */
+/**
+ * Flags that are allowed anywhere on the command line (docs/decisions/command-line.md, "What every command keeps to").
+ */
 export class Globals extends Context.Tag("acme/surfaces/cli/Globals")<Globals, {
   readonly logLevel: (typeof levels)[number] | undefined
   readonly color: (typeof colours)[number]
@@ -51,7 +53,7 @@ const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, value: 
   return word === undefined ? Either.left(`${flag} takes one of ${words.join(", ")}.`) : Either.right(word)
 }
 
-/** Takes the global flags out of the arguments; the sentence says which one is wrong. */
+/** Takes the global flags out of the arguments. A fault is a sentence that names the wrong flag. */
 export const readGlobals = (argv: ReadonlyArray<string>): Either.Either<Globals["Type"], string> =>
   Either.gen(function*() {
     let logLevel: Globals["Type"]["logLevel"]

@@ -36,7 +36,7 @@ const stageLines = ({ asked, detail, outcome, rule, stage, warned }: PolicyExpla
   ...warned === undefined ? [] : [`  would have matched: ${warned.join(", ")}`]
 ]
 
-/** `filter explain`: every stage, what was asked there, and what was really run. */
+/** `filter explain`: every stage, the checks asked there, and the scripts and look-ups that ran. */
 export const renderExplanation = ({ outcome, profile, ran, stages }: PolicyExplanation): string =>
   [
     `Profile ${profile}: ${outcome}.`,

@@ -22,7 +22,10 @@ import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 
-/** What the handlers ask of the process; what belongs to a configuration they have from where they are made. */
+/**
+ * The services the handlers get from the process. Services that depend on a configuration are provided when the
+ * handlers are made.
+ */
 type Needs = Database | Entropy | Queue
 
 const daySeconds = 86_400
@@ -43,16 +46,16 @@ interface Sweep {
     | "job_retention_sweep"
     | "local_ca_crl_sweep"
   readonly everySeconds: number
-  /** What tells of a pass that failed, where the operation does not know more itself. */
+  /** The event for a failed pass, unless the operation emits a more precise one itself. */
   readonly failure?: ReaperFailed
-  /** Nothing to sweep: the job ends without another, and none is enqueued. */
+  /** There is nothing to sweep: the job ends without a successor, and none is enqueued. */
   readonly idle?: boolean
   readonly run: Effect.Effect<void, StorageFailed, Database | Queue>
 }
 
 /**
- * A sweep at a cadence. An error is logged, kept on the row, and never ends the schedule: it is tried again after backoff, or
- * at the cadence if that is sooner.
+ * A sweep at a fixed interval. An error is logged, kept on the row, and never ends the schedule: the sweep is tried
+ * again after backoff, or at the interval if that is sooner.
  */
 const sweep = (
   budgetSeconds: number,
@@ -76,17 +79,17 @@ const sweep = (
 const usesHttp01 = ({ backend, relay }: ProfileConfig["signer"]): boolean =>
   backend === "relay" && relay.challenge_strategy === "http01"
 
-/** Milliseconds for one question to the signer of a profile. */
+/** Milliseconds for one request to the signer of a profile. */
 const signingBudget = (profile: ProfileConfig | undefined): number =>
   profile?.signer.backend === "custom" ? profile.signer.custom.timeout_ms + scriptMarginMillis : localCaBudgetMillis
 
-/** Milliseconds for one attempt at an upstream; that ends by itself a little earlier. */
+/** Milliseconds for one attempt at an upstream; the attempt itself ends a little earlier. */
 const relayBudget = (profile: ProfileConfig | undefined): number =>
   (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
 
-/** Every kind this build runs: kind → operation, with the signers and the validator of its configuration. */
+/** Every kind this build runs, with its operation. The signers and the validator come from its configuration. */
 export const handlers = Effect.fnUntraced(function*(config: Config) {
-  // These alone: an attempt has everything else from the runner.
+  // Only these two: the runner provides everything else to an attempt.
   const services = Context.make(Signers, yield* Signers).pipe(Context.add(Validator, yield* Validator))
   const within = Effect.provide(services)
   const profiles = new Map(config.profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
@@ -166,7 +169,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       periodic: false,
       budgetMillis: () => config.jobs.lease_seconds * 1000,
       run: keyRevocation.revokeAll,
-      abandon: () => Effect.void // the key stays burnt; `order revoke` is left for what is listed of it
+      abandon: () => Effect.void // the key stays burnt; the remaining certificates need `order revoke`
     }),
     handler<"local_ca_crl_regenerate", Needs, JobFailure>({
       kind: "local_ca_crl_regenerate",

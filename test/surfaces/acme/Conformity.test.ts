@@ -32,7 +32,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
         const refused = yield* post(kid, { status, contact: [] })
         assert.deepStrictEqual([refused.status, bodyOf(refused).detail], [
           400,
-          "status: the only one an account can be set to is deactivated."
+          "The status of an account can only be set to deactivated."
         ])
       }
       assert.deepInclude(objectOf(yield* post(kid)), { status: "valid", contact })
@@ -63,7 +63,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       const identifiers = [{ type: "dns", value: "a.example" }]
       const { authorizations: [authz = ""] } = objectOf<OrderBody>(yield* post(newOrder, { identifiers }))
       const cases: ReadonlyArray<readonly [url: string, payload: object | string, detail: string]> = [
-        [newOrder, "", "The payload is empty, where this resource takes a JSON object."],
+        [newOrder, "", "The payload is empty; this resource requires a JSON object."],
         [newOrder, "[]", "The payload is not a JSON object in UTF-8."],
         [newOrder, {}, "The member identifiers is missing."],
         [newOrder, { identifiers: "a.example" }, "The member identifiers must be an array."],

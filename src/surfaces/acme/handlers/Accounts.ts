@@ -44,16 +44,16 @@ export const AccountUpdate = Schema.Struct({
 })
 
 /**
- * RFC 8555 sections 7.3.2 and 7.3.6: an empty payload reads; the status an account has is ignored; `deactivated` with
- * `contact` only deactivates.
+ * RFC 8555 sections 7.3.2 and 7.3.6. An empty payload only reads the account. A status equal to the account's own is
+ * ignored. With `deactivated`, `contact` is ignored.
  */
 export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof AccountUpdate.Type | undefined>) {
   const { caller, endpoint, id, payload } = signed
   if (id !== caller.accountId) return yield* notTheSigner
   const status = payload?.status
-  // Only valid accounts get this far; clients send the whole object back, status and all.
+  // Only valid accounts get this far. Clients send the whole object back, with its status.
   if (status !== undefined && status !== "valid" && status !== "deactivated") {
-    return yield* new Malformed({ detail: "status: the only one an account can be set to is deactivated." })
+    return yield* new Malformed({ detail: "The status of an account can only be set to deactivated." })
   }
   const after = status === "deactivated"
     ? yield* accounts.deactivate(caller, signed.account)
@@ -65,12 +65,12 @@ export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof 
 
 const notTheSigner = new Unauthorized({ detail: "This is not the URL of the signing account." })
 
-/** RFC 8555 section 7.1.2.1: `cursor` in the query goes on behind an order. */
+/** RFC 8555 section 7.1.2.1: with `cursor` in the query, the list continues behind that order. */
 export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
   const { caller, endpoint, id, request } = signed
   if (id !== caller.accountId) return yield* notTheSigner
   const cursor = new URLSearchParams(request.target.slice(request.path.length)).get("cursor")
-  if (cursor !== null && !isId(cursor)) return yield* new Malformed({ detail: "The cursor is not one of this list's." })
+  if (cursor !== null && !isId(cursor)) return yield* new Malformed({ detail: "The cursor is not from this list." })
   const { ids, next } = yield* orders.list(caller, cursor === null ? undefined : OrderId(cursor))
   const more = next === undefined ? {} : { link: `<${endpoint.orders(id)}?cursor=${next}>;rel="next"` }
   return json(200, { orders: ids.map(endpoint.order) }, more)

@@ -11,7 +11,7 @@ const pendingRetryAfter = "1"
 
 export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deactivated") })
 
-/** RFC 8555 sections 7.5 and 7.5.2, told apart by whether a payload arrived. */
+/** RFC 8555 sections 7.5 and 7.5.2; only the latter has a payload. */
 export const authorization = Effect.fnUntraced(function*(
   { caller, endpoint, id, payload }: BySomeAccount<typeof AuthorizationUpdate.Type | undefined>
 ) {
@@ -26,10 +26,10 @@ export const authorization = Effect.fnUntraced(function*(
   )
 })
 
-/** Any JSON object triggers. */
+/** Any JSON object triggers the validation. */
 export const Trigger = Schema.Struct({})
 
-/** RFC 8555 section 7.5.1: an empty payload polls. */
+/** RFC 8555 section 7.5.1. An empty payload only polls. */
 export const challenge = Effect.fnUntraced(function*(
   { caller, endpoint, id, payload }: BySomeAccount<typeof Trigger.Type | undefined>
 ) {

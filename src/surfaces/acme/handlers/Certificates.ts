@@ -8,9 +8,9 @@ import { revokeCert } from "../../../operations/revocation/RevokeCert.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { BySomeone } from "../Signed.ts"
 
-/* Certificates that are out: their revocation, their renewal, and what their issuer publishes. */
+/* Issued certificates: their revocation, their renewal, and the objects their issuer publishes. */
 
-// Any whole number is a code, if mostly a bad one.
+// Any whole number is decoded here; the operation refuses invalid codes.
 const Code = Schema.Number.pipe(Schema.filter((code) => Number.isInteger(code) || "not a whole number"))
 
 export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optional(Code) })
@@ -36,14 +36,14 @@ export const crl = ({ endpoint }: { readonly endpoint: Endpoint }) =>
     (body): Answer => ({ status: 200, headers: { "content-type": "application/pkix-crl" }, body })
   )
 
-/** What the profile's clients are to trust, PEM. */
+/** The trust anchor for the profile's clients, PEM. */
 export const caPem = ({ endpoint }: { readonly endpoint: Endpoint }) =>
   Effect.map(
     anchor(endpoint.profile.name),
     (body): Answer => ({ status: 200, headers: { "content-type": "application/x-pem-file" }, body })
   )
 
-/** The certificate of the profile's CA, DER: for those who look for the issuer of a leaf. */
+/** The certificate of the profile's CA, DER, for programs that look for the issuer of a leaf. */
 export const issuerCertificate = ({ endpoint }: { readonly endpoint: Endpoint }) =>
   Effect.map(
     issuerOf(endpoint.profile.name),
@@ -52,7 +52,7 @@ export const issuerCertificate = ({ endpoint }: { readonly endpoint: Endpoint })
 
 const retryAfterSeconds = { usual: "21600", revoked: "60" }
 
-/** RFC 9773 section 4: public, for whoever knows the certificate. */
+/** RFC 9773 section 4: public, for anyone who knows the certificate. */
 export const renewalInformation = ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) =>
   Effect.map(
     renewalInfo(endpoint.profile.name, id),

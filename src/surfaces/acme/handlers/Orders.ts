@@ -12,7 +12,7 @@ import type { BySomeAccount } from "../Signed.ts"
 import { orderObject } from "../Wire.ts"
 import { recordId } from "./RecordId.ts"
 
-/** A local CA signs in milliseconds; whoever else signs takes longer. */
+/** A local CA signs in milliseconds; every other signer takes longer. */
 const processingRetryAfter = ({ profile }: Endpoint): string => profile.signer.backend === "local_ca" ? "1" : "5"
 
 const Timestamp = Schema.transformOrFail(Schema.String, Schema.Int, {
@@ -67,7 +67,7 @@ export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<t
   return yield* orderAnswer(200, endpoint, yield* finalize(caller, yield* recordId(OrderId, id), payload.csr))
 })
 
-/** RFC 8555 section 7.4.2: one chain, whatever is accepted. */
+/** RFC 8555 section 7.4.2. There is only one chain, whatever the client accepts. */
 export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAccount<undefined>) {
   const body = yield* orders.certificate(caller, yield* recordId(OrderId, id))
   return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer

@@ -2,6 +2,6 @@ import { Effect } from "effect"
 import { NotFound } from "../../../domain/AcmeError.ts"
 import { isId } from "../../../domain/Id.ts"
 
-/** The id of the path as an id of this service; anything else is a record that does not exist. */
+/** The id of the path as an id of this service. Any other text is answered as a record that does not exist. */
 export const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, NotFound> =>
   isId(id) ? Effect.succeed(make(id)) : new NotFound()
