@@ -7,7 +7,7 @@ import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-/** Whether a socket at one address keeps another from the same port. `::` takes the IPv4 addresses too. */
+/** Whether sockets at these two addresses cannot share a port. `::` covers the IPv4 addresses too. */
 const overlap = (one: Comparable, other: Comparable): boolean => {
   const takes = (wide: Comparable, narrow: Comparable) =>
     wide.value === 0n && (wide.width === 128 || narrow.width === wide.width)
@@ -33,8 +33,8 @@ const listenersOf = ({ admin, metrics, server }: Pick<Config, "admin" | "metrics
 ]
 
 /**
- * Refuses a configuration whose listeners want the same address, however it is written: nothing but another configuration
- * would help, so it is not left to the binding, which a service manager would try for ever.
+ * Refuses a configuration whose listeners want the same address, in any notation. Only another configuration would
+ * help, so the check comes before binding: a service manager would retry a failed binding for ever.
  */
 export const checkAddresses = (
   config: Pick<Config, "admin" | "metrics" | "server">,

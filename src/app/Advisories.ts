@@ -8,7 +8,9 @@ import type { Config } from "../settings/AppConfig.ts"
 import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
 
-/** What an operator should see at start, and at each reload: nothing failed, but it may not be what was meant. */
+/**
+ * Events an operator should see at start and at each reload. Nothing has failed, but the setting may not be intended.
+ */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })

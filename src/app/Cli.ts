@@ -21,7 +21,7 @@ import { Progress } from "./Progress.ts"
 import { Settings } from "./Settings.ts"
 import { viewOn } from "./View.ts"
 
-/** The commands by their word, each loaded only when it is meant: what a command does not need costs its start. */
+/** The commands by name. Each is loaded only when it is used, so that it does not slow down the start of the others. */
 const commands = {
   serve: async () => (await import("./commands/Serve.ts")).serveCommand,
   init: async () => (await import("./commands/Init.ts")).initCommand,
@@ -61,7 +61,7 @@ type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
 const isWord = (word: string): word is keyof typeof commands => Object.hasOwn(commands, word)
 const words = Object.keys(commands).filter(isWord)
 
-/** The command that the first word names, or every one where none is: help and completions tell of all. */
+/** The command that the first word names. Without one, all commands: help and completions list them all. */
 const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>> =>
   Effect.promise(async () =>
     isWord(word)
@@ -72,7 +72,7 @@ const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>
       ]
   )
 
-/** The command tree, as far as this command line needs it. */
+/** The command tree, with only the commands this command line needs. */
 const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   const serve = Effect.flatMap(
     Effect.promise(() => import("./commands/Serve.ts")),
@@ -137,9 +137,9 @@ const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E
     return yield* Effect.withConsole(self, { ...console, log: print(stdout), error: print(stderr) })
   })
 
-const configured = CliConfig.layer({ showBuiltIns: false }) // the tree names the flags there are
+const configured = CliConfig.layer({ showBuiltIns: false }) // the tree itself describes these flags
 
-/** What the flags themselves have against their values; the library alone would tell it in its own way. */
+/** The fault a flag finds in its own value. The library alone would report it in its own style. */
 const wrongValue = (command: CommandDescriptor.Command<unknown>, words: ReadonlyArray<string>) =>
   Effect.flatMap(
     CliConfig.CliConfig,
@@ -153,7 +153,7 @@ const wrongValue = (command: CommandDescriptor.Command<unknown>, words: Readonly
       })
   )
 
-/** What commands ask for beside the host, for one command line. */
+/** The services of commands besides the host, for one command line. */
 const services = (globals: Globals["Type"]) =>
   Layer.mergeAll(Settings.layer, Operator.layer, Confirmation.layer, Progress.layer).pipe(
     Layer.provideMerge(Layer.succeed(Globals, globals))

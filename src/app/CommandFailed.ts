@@ -11,7 +11,10 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly message: string
 }> {}
 
-/** What is wrong is refused; what the host or an upstream did not let be done may be tried again. */
+/**
+ * Code 3 if the configuration or a file is wrong. Code 1 if the host or an upstream failed, so that a later try may
+ * succeed.
+ */
 export const filesFailed = (error: { readonly message: string; readonly mayPass?: boolean }): CommandFailed =>
   new CommandFailed({ code: error.mayPass === true ? 1 : 3, message: error.message })
 

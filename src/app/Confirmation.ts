@@ -4,12 +4,12 @@ import { Globals } from "../surfaces/cli/Globals.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
 
-/** Asks before something goes. */
+/** Asks for confirmation before a change that cannot be undone. */
 export class Confirmation extends Context.Tag("acme/app/Confirmation")<Confirmation, {
   /** Fails unless the answer is yes. */
   readonly ask: (question: string) => Effect.Effect<void, CommandFailed>
 }>() {
-  /** Asks whoever is at the terminal; `--yes` answers for them. */
+  /** Asks the person at the terminal; `--yes` answers instead. */
   static readonly layer: Layer.Layer<Confirmation, never, Host | Globals> = Layer.effect(
     this,
     Effect.gen(function*() {
@@ -18,7 +18,10 @@ export class Confirmation extends Context.Tag("acme/app/Confirmation")<Confirmat
       const ask = (question: string) => {
         if (yes) return Effect.void
         if (!stdin.isTerminal) {
-          return new CommandFailed({ code: 2, message: "Nobody can be asked here: say --yes to go ahead." })
+          return new CommandFailed({
+            code: 2,
+            message: "There is no terminal to ask for confirmation: pass --yes to go ahead."
+          })
         }
         return Effect.sync(() => stderr.write(`${escapedLines(question)} [y/N] `)).pipe(
           Effect.zipRight(stdin.readLine),
@@ -33,7 +36,7 @@ export class Confirmation extends Context.Tag("acme/app/Confirmation")<Confirmat
     })
   )
 
-  /** Goes on when the answer to a question is yes. */
+  /** Continues only if the answer to the question is yes. */
   static readonly ask = (question: string): Effect.Effect<void, CommandFailed, Confirmation> =>
     Effect.flatMap(this, ({ ask }) => ask(question))
 }

@@ -27,34 +27,34 @@ import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 
-/** What a process is, beside its configuration. */
+/** The properties of a process that are not in its configuration. */
 export interface Build {
   readonly roles: Roles
   readonly version: string
 }
 
 /**
- * One configuration made ready to be served, and everything that is built from it. What outlives it (database, queue,
- * nonces, sockets, metrics) is put in, and is no part of it.
+ * One configuration that is ready to be served, with everything built from it. Services that outlive it (database,
+ * queue, nonces, sockets, metrics) are passed in, and are no part of it.
  */
 export interface Generation {
   readonly config: Config
-  /** What is served, and where. */
+  /** The surfaces to serve, with their addresses. */
   readonly surfaces: ReadonlyArray<Surface>
-  /** The jobs of this process; none without the worker role. */
+  /** The job handlers of this process; none without the worker role. */
   readonly handlers: ReadonlyArray<AnyHandler<Graph.Kept, JobFailure>>
-  /** Work before the first claim that needs the signers. */
+  /** The signers, for work that must be done before the first claim. */
   readonly signers: Context.Context<Signers> | undefined
   readonly before: Graph.Before
-  /** Closes what it opened. */
+  /** Closes everything the generation opened. */
   readonly close: Effect.Effect<void>
-  /** The same, once no request and no attempt that began with it is left. */
+  /** Closes it when no request and no attempt that began with it is left. */
   readonly retire: Effect.Effect<void>
 }
 
 const maxConnections = 4096
 
-/** Counts what is still at work with a generation. */
+/** Counts the requests and attempts that still use a generation. */
 const makeUses = () => {
   const over = Deferred.unsafeMake<void>(FiberId.none)
   let [uses, isRetired] = [0, false]
@@ -68,7 +68,7 @@ const makeUses = () => {
         uses++
         return Effect.ensuring(self, leave)
       }),
-    /** Waits for the last one. */
+    /** Waits until the last use has ended. */
     ended: Effect.suspend(() => {
       isRetired = true
       return uses === 0 ? Effect.void : Deferred.await(over)
@@ -76,7 +76,9 @@ const makeUses = () => {
   }
 }
 
-/** Handlers whose attempts count as uses of their generation: it stays open until the last has ended. */
+/**
+ * Handlers whose attempts count as uses of their generation, so that it stays open until the last attempt has ended.
+ */
 const counting = <R>(
   known: ReadonlyArray<AnyHandler<R, JobFailure>>,
   counted: ReturnType<typeof makeUses>["counted"]
@@ -148,7 +150,7 @@ const acmeSurface = Effect.fnUntraced(function*(
 const metricsConnections = 16
 const metricsTimeoutMillis = 10_000
 
-/** The metrics of the process, and of the database where the process is a worker; on a socket of their own. */
+/** The metrics of the process, on a socket of their own. A worker adds those of the database. */
 const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boolean) {
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
@@ -180,13 +182,15 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
   return [surface]
 })
 
-/** Begins the counters of every profile that is served. */
+/** Creates the counters of every profile that is served. */
 export const mounted = ({ profiles }: Config): Effect.Effect<void> =>
   count((metrics) => {
     for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name, Object.keys(limitSentences))
   })
 
-/** Tells which endpoints have come and gone, in a process that serves any; at the start none was there before. */
+/**
+ * Logs which endpoints were mounted or unmounted, in a process with the acme role. At the start there were none before.
+ */
 export const told = (roles: Roles, before: Config | undefined, after: Config): Effect.Effect<void> => {
   if (!roles.has("acme")) return Effect.void
   const mountedOf = (config: Config | undefined) => config?.profiles.filter(({ enabled }) => enabled) ?? []
@@ -200,7 +204,7 @@ export const told = (roles: Roles, before: Config | undefined, after: Config): E
   ], { discard: true })
 }
 
-/** Builds a generation; whatever it opened is closed again when it cannot be. */
+/** Builds a generation. If that fails, everything it has opened is closed again. */
 export const build = (
   resolved: Pick<Resolved, "config" | "sources">,
   process: Build,
@@ -212,7 +216,7 @@ export const build = (
     const close = Scope.close(scope, Exit.void)
     const uses = makeUses()
     const built = Effect.gen(function*() {
-      // The worker first: it makes the CA whose certificate the ACME side reads.
+      // The worker comes first: it creates the CA whose certificate the ACME side reads.
       const working = process.roles.has("worker")
         ? yield* Layer.build(Graph.worker(config, process.version, before))
         : undefined

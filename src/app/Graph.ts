@@ -42,7 +42,7 @@ export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
     no_proxy: proxy.no_proxy
   }, proxyVariables)
 
-/** Requests to services of the operator's choice. */
+/** HTTP requests to services that the operator configures. */
 export const web = (config: Config, version: string): Layer.Layer<Web, never, Resolver> =>
   Web.layer(version, proxiesOf(config).outbound)
 
@@ -56,7 +56,9 @@ export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, ver
   )
 }
 
-/** What outlives every generation of the configuration, over an open database whose schema is current. */
+/**
+ * The services that outlive every generation of the configuration. They need an open database with a current schema.
+ */
 export const kept = (roles: Roles) =>
   Layer.unwrapEffect(Effect.map(InForce, ({ config }) =>
     Layer.mergeAll(
@@ -72,7 +74,7 @@ export const kept = (roles: Roles) =>
 /** The services of {@link kept}. */
 export type Kept = Layer.Layer.Success<ReturnType<typeof kept>> | Database
 
-/** What a generation goes on using of the one before. */
+/** The parts a generation keeps from the one before. */
 export interface Before {
   readonly signers?: Signers["Type"]["bySection"] | undefined
   readonly issuers?: Issuers["Type"]["bySection"] | undefined
@@ -80,7 +82,10 @@ export interface Before {
 
 const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => enabled)
 
-/** What the ACME surface asks of one configuration: certificates of CAs and the hooks that only read, never a key. */
+/**
+ * The services the ACME surface needs from one configuration: certificates of CAs and the hooks that only read, never a
+ * key.
+ */
 export const acme = (config: Config, version: string, before: Before) => {
   const mounted = mountedOf(config)
   return Layer.mergeAll(
@@ -93,7 +98,10 @@ export const acme = (config: Config, version: string, before: Before) => {
   )
 }
 
-/** What the jobs ask of one configuration. The only place that opens keys; a CA that does not exist yet is made. */
+/**
+ * The services the jobs need from one configuration. Only this layer opens keys; it creates a CA that does not exist
+ * yet.
+ */
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.merge(
     Layer.unwrapEffect(Effect.map(throughProxies(proxiesOf(config).validation), (dialer) =>

@@ -47,7 +47,7 @@ const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
       (seen) => Effect.provide(seen, Layer.fresh(database(config)))
     )
 
-/** `health`: silent; fails with exit 1 when the role does not answer in time. */
+/** `health`: prints nothing, and fails with exit 1 if the role does not answer in time. */
 export const health = (
   config: Config,
   version: string,

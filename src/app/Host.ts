@@ -9,14 +9,14 @@ export interface Output {
   readonly write: (text: string) => void
 }
 
-/** Where the process writes, and the variables that say how. */
+/** The output streams of the process, and the variables that configure its output. */
 export interface Streams {
   readonly stdout: Output
   readonly stderr: Output
   readonly env: { readonly [name: string]: string | undefined }
 }
 
-/** What the process is, beside its configuration. */
+/** The properties of the process that are not in its configuration. */
 export interface Process {
   readonly version: string
   /** Folder that holds `sqlite/` and `postgres/`. */
@@ -24,13 +24,13 @@ export interface Process {
   readonly pid: number
   /** Completes with the signal that asks the process to stop. */
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
-  /** Completes when the process is asked to reload; requests that come before anybody waits are one. */
+  /** Completes when the process is asked to reload. Requests that arrive while nobody waits count as one. */
   readonly reloadSignal: Effect.Effect<void>
-  /** Dies of an exception that reached nobody. */
+  /** Dies of an exception that nothing caught. */
   readonly uncaught: Effect.Effect<never>
 }
 
-/** The surroundings of a command line: the process that runs it, or what a test puts in its place. */
+/** The environment of a command line: the process that runs it, or a test's replacement. */
 export class Host extends Context.Tag("acme/app/Host")<
   Host,
   Streams & {

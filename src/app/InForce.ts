@@ -2,11 +2,11 @@ import { Context, Effect, Layer } from "effect"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Log } from "./Logging.ts"
 
-/** The configuration that is served: that of the start, until a reload goes over to another one. */
+/** The configuration in force: that of the start, until a reload replaces it. */
 export class InForce extends Context.Tag("acme/app/InForce")<InForce, {
-  /** As it is now; whatever outlives a generation asks each time. */
+  /** The current configuration. Code that outlives a generation must call this each time. */
   readonly config: () => Config
-  /** Goes over to another one, and the log with it. */
+  /** Replaces the configuration, and applies it to the log. */
   readonly change: (next: Config) => Effect.Effect<void>
 }>() {
   static readonly layer = (first: Config, log: Log): Layer.Layer<InForce> =>

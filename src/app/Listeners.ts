@@ -6,7 +6,7 @@ import { emit } from "../kernel/telemetry/EventLog.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Kept } from "./Graph.ts"
 
-/** What a generation wants served, and where. */
+/** An app that a generation serves, and its address. */
 export interface Surface {
   readonly name: SocketOptions["name"]
   readonly bindAddress: string
@@ -14,24 +14,24 @@ export interface Surface {
   readonly key: string
   readonly maxConnections: number
   readonly serving: Serving<Kept>
-  /** Tells of a socket that is served for the first time. */
+  /** Logs that a new socket is served. */
   readonly listening: (address: string) => Effect.Effect<void>
 }
 
-/** A bound socket of the process, and the address it was asked for. */
+/** A bound socket of the process, and the configured address it was bound for. */
 interface Held {
   readonly listener: Listener
   readonly bindAddress: string
   readonly scope: Scope.CloseableScope
 }
 
-/** Sockets as a generation wants them, bound and silent so far. */
+/** The sockets a generation needs, bound but not yet served. */
 export interface Prepared {
-  /** How many that were served before have moved. */
+  /** The number of existing listeners that got a new address. */
   readonly rebound: number
-  /** Serves the generation; sockets no longer wanted finish what they have and close behind it. */
+  /** Serves the generation. Sockets that are no longer needed finish their requests, then close in the background. */
   readonly publish: Effect.Effect<void, never, Kept>
-  /** Closes what was bound for nothing. */
+  /** Closes the sockets that were bound but will not be used. */
   readonly abandon: Effect.Effect<void>
 }
 
@@ -58,9 +58,9 @@ const bound = Effect.fnUntraced(function*({ bindAddress, key, maxConnections, na
 const release = ({ scope }: Held) => Scope.close(scope, Exit.void)
 
 /**
- * The sockets of a process, for as long as the scope lives. They belong to it and not to a generation: an address that
- * has not changed is not bound again; a changed one is bound before the new generation is published, and the old one is
- * closed after that (docs/decisions/process.md, "Reload").
+ * The sockets of a process, for the lifetime of the scope. They belong to the scope and not to a generation. An
+ * unchanged address is not bound again. A changed one is bound before the new generation is published, and the old one
+ * is closed after that (docs/decisions/process.md, "Reload").
  */
 export const make = Effect.gen(function*() {
   const held = new Map<Surface["name"], Held>()
@@ -70,7 +70,7 @@ export const make = Effect.gen(function*() {
   const closeBehind = (old: Held, told: Effect.Effect<void>) =>
     Effect.forkIn(old.listener.drain.pipe(Effect.zipRight(release(old)), Effect.zipRight(told)), scope)
 
-  /** Binds what is wanted and not there yet; with one of them failing nothing has changed. */
+  /** Binds the missing sockets. If one of them fails, nothing has changed. */
   const prepare = (surfaces: ReadonlyArray<Surface>): Effect.Effect<Prepared, CommandFailed> =>
     Effect.gen(function*() {
       const fresh = new Map<Surface["name"], Held>()
@@ -100,7 +100,7 @@ export const make = Effect.gen(function*() {
       return { rebound: [...fresh.keys()].filter((name) => held.has(name)).length, publish, abandon }
     })
 
-  /** Requests in flight finish within their deadline; answers how many were cut. */
+  /** Lets requests in flight finish within their deadline; returns the number that were cut. */
   const drain = Effect.suspend(() =>
     Effect.map(
       Effect.forEach([...held.values()], ({ listener }) => listener.drain, { concurrency: "unbounded" }),

@@ -9,13 +9,13 @@ import { Globals } from "../surfaces/cli/Globals.ts"
 import type { Output, Streams } from "./Host.ts"
 import { Host } from "./Host.ts"
 
-/** Whether to colour: an explicit flag wins; `auto` asks for a terminal and honours NO_COLOR. */
+/** Whether to colour the output. An explicit flag wins; `auto` requires a terminal and honours NO_COLOR. */
 export const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
   flag === "always" || (flag === "auto" && output.isTerminal && (env["NO_COLOR"] ?? "") === "")
 
 type Flags = { readonly logLevel: LevelWord | undefined; readonly color: "auto" | "always" | "never" }
 
-/** Where the filter in force comes from. `--log-level` beats RUST_LOG, which beats `logging.filter`. */
+/** The filter in force and its source. `--log-level` beats RUST_LOG, which beats `logging.filter`. */
 const filterOf = ({ filter }: Config["logging"], env: Streams["env"], { logLevel }: Flags) => {
   if (logLevel !== undefined) return { text: `acme_svc=${logLevel}`, source: "flag" } as const // our own target alone
   const variable = env["RUST_LOG"] ?? ""
@@ -34,15 +34,15 @@ const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): 
   }
 }
 
-/** The process's log, which goes by `logging.*` as last told. */
+/** The process's log. It follows the `logging.*` settings last applied. */
 export interface Log {
-  /** Effect's own logger is silenced: every record goes through the vocabulary. */
+  /** Effect's own logger is removed: every record must be one of the defined events. */
   readonly layer: Layer.Layer<EventLog>
-  /** Goes by other settings from the next record on. */
+  /** Applies other settings from the next record on. */
   readonly enforce: (config: Pick<Config, "logging">) => Effect.Effect<void>
 }
 
-/** A log to the streams of a host, by the settings and flags it begins with. */
+/** A log to the streams of a host, with its initial settings and flags. */
 export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, flags: Flags): Log => {
   let known = logging
   const sink = Sink.make(optionsOf(logging, streams, flags))
@@ -62,7 +62,7 @@ export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, fla
   }
 }
 
-/** The log of a command: silent unless a level is asked for, and then on stderr. */
+/** The log of a command. It is silent unless a level is given, and then writes to stderr. */
 export const quiet = (
   { config }: { readonly config: Pick<Config, "logging"> }
 ): Layer.Layer<EventLog, never, Host | Globals> =>
@@ -73,7 +73,7 @@ export const quiet = (
     return make({ logging: { ...config.logging, target: "stderr" } }, host, { ...globals, logLevel }).layer
   }))
 
-/** What there is to say about the logging keys themselves. */
+/** Logs advisories about the logging keys themselves. */
 export const advisories = ({ logging }: Pick<Config, "logging">): Effect.Effect<void> =>
   logging.flatten_event && !logging.json_format
     ? emit("server_logging_key_unused", { key: "logging.flatten_event" })

@@ -10,15 +10,15 @@ import type { Host } from "./Host.ts"
 
 const sqlitePrefix = "sqlite://"
 
-/** Whether a URL is that of a SQLite file. */
+/** Whether a URL names a SQLite file. */
 export const isSqlite = (url: string): boolean => url.startsWith(sqlitePrefix)
 
-// More would only read the same pages of one disk, and each is a process.
+// More readers would only read the same pages of one disk, and each is a process.
 const mostReaders = 2
 
 /**
- * The database of a URL, by default `database.url`: the scheme alone picks the engine, and only that one is loaded. `name` is
- * what gave the URL; `serving` says that requests and jobs are not to be held up by listings.
+ * The database of a URL, by default `database.url`. The scheme alone selects the engine, and only that engine is
+ * loaded. `name` is the setting that holds the URL. `serving` means that listings must not delay requests and jobs.
  */
 export const database = (
   { database: settings }: Pick<Config, "database">,

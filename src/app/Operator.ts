@@ -4,7 +4,7 @@ import { Host } from "./Host.ts"
 
 const longestName = 64
 
-/** Who is at the keyboard, as the environment says. */
+/** The person at the keyboard, as named by the environment. */
 export class Operator extends Context.Tag("acme/app/Operator")<Operator, AtKeyboard>() {
   static readonly layer: Layer.Layer<Operator, never, Host> = Layer.effect(
     this,

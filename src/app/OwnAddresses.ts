@@ -7,8 +7,8 @@ import type { Config } from "../settings/AppConfig.ts"
 const everything: ReadonlyArray<string> = ["0.0.0.0", "::"]
 
 /**
- * The addresses a configuration listens on: the one that is written, or, where that is every one, those this host has now.
- * What a host name stands for is not asked.
+ * The addresses a configuration listens on. For a wildcard address, they are the current addresses of this host. Host
+ * names are not resolved.
  */
 export const ownAddresses = (
   { admin, metrics, server }: Pick<Config, "admin" | "metrics" | "server">,

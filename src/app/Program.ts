@@ -16,7 +16,7 @@ const output = (stream: NodeJS.WriteStream): Output => {
   }
 }
 
-/** The first signal asks for an orderly end, the second one ends the process at once. */
+/** The first signal stops the process in order; the second one ends it at once. */
 const stopSignal = Effect.async<"SIGINT" | "SIGTERM">((resume) => {
   let stopping = false
   const listen = (signal: "SIGINT" | "SIGTERM", code: number) =>
@@ -29,7 +29,7 @@ const stopSignal = Effect.async<"SIGINT" | "SIGTERM">((resume) => {
   listen("SIGTERM", 143)
 })
 
-/** Signals that come while nobody waits are one. */
+/** Signals that arrive while nobody waits count as one. */
 const reloadSignal = (() => {
   let [asked, resume]: [boolean, (() => void) | undefined] = [false, undefined]
   process.on("SIGHUP", () => {
@@ -55,7 +55,7 @@ const readLine = Effect.async<string>((resume) => {
   const lines = createInterface({ input: process.stdin })
   lines.once("line", (line) => {
     resume(Effect.succeed(line))
-    lines.close() // says so at once, and the first answer stands
+    lines.close() // emits `close` at once; the first resume counts
   })
   lines.once("close", () => resume(Effect.succeed("")))
 })

@@ -28,10 +28,10 @@ const checked = Effect.gen(function*() {
   )
 )
 
-/** What a command over stored records needs of the command line. */
+/** The services that a command over stored records needs. */
 type Surroundings = Host | Globals | Settings
 
-/** The configured database, whose schema must be current, and what operations over it ask for. */
+/** The configured database, whose schema must be current, and the services of operations over it. */
 const layer: Layer.Layer<Database | Entropy | Queue | EventLog, CommandFailed, Surroundings> = Layer.unwrapEffect(
   Effect.map(Settings.loaded, (loaded) => {
     const { config } = loaded

@@ -17,12 +17,12 @@ import { InForce } from "./InForce.ts"
 import type * as Listeners from "./Listeners.ts"
 import { Settings } from "./Settings.ts"
 
-/** What there is of the process beside its generations. */
+/** The parts of the process that outlive its generations. */
 export interface Surroundings extends Build {
   readonly listeners: Effect.Effect.Success<typeof Listeners.make>
-  /** Of the process: what an old generation still does ends with it. */
+  /** The scope of the process: work of an old generation ends with it. */
   readonly scope: Scope.Scope
-  /** Of a process with the worker role. */
+  /** Only in a process with the worker role. */
   readonly runner: Running<Kept, JobFailure> | undefined
 }
 
@@ -35,7 +35,7 @@ const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFai
 
 const room = 440 // of the 500 characters a record keeps
 
-/** A refusal of several lines as one; how many faults a record has no room for is said. */
+/** Joins a refusal of several lines into one. It states how many faults did not fit into the record. */
 const lineOf = (message: string): string => {
   const [head = "", ...faults] = message.split(/\n\s*/)
   const kept: Array<string> = []
@@ -56,8 +56,8 @@ const refused = (error: CommandFailed | StorageFailed): Effect.Effect<void> =>
     : emit("server_config_reload_failed", { error: lineOf(error.message) })
 
 /**
- * Reads the configuration anew and goes over to it as a whole, or not at all: everything is built and bound beside what
- * is served, then published at once. The old generation is closed when its last request is done
+ * Reads the configuration again and applies it as a whole, or not at all. Everything is built and bound while the old
+ * generation is served, then published at once. The old generation is closed when its last request is done
  * (docs/decisions/process.md, "Reload").
  */
 export const reload = (
@@ -88,7 +88,7 @@ export const reload = (
       yield* emit("server_config_reloaded", { generation, listeners_rebound: sockets.rebound })
       yield* Effect.forkIn(before.retire, scope)
       if (next.signers === undefined) return
-      // A CA met for the first time has its list made; what fails is logged, and made at the next revocation or sweep.
+      // A CA that is new gets its first list. A failure is logged; the next revocation or sweep makes the list.
       yield* Effect.forkIn(Effect.ignore(Effect.provide(crl.initialize, next.signers)), scope)
     }).pipe(
       Effect.catchAll(refused),

@@ -3,7 +3,7 @@ import type { Database } from "../kernel/sql/Database.ts"
 import * as Migrations from "../kernel/sql/Migrations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-/** Where migrations lie: a folder with one for each database. */
+/** The folder of the migrations, with one subfolder for each database. */
 interface Files {
   readonly migrations: string
 }
@@ -11,7 +11,7 @@ interface Files {
 const failed = (error: { readonly message: string; readonly detail?: string }) =>
   new CommandFailed({ code: 1, message: error.detail ?? error.message })
 
-/** Refuses a schema that is behind: only a process with the worker role may bring it up to date. */
+/** Refuses a schema that is behind: only a process with the worker role may migrate it. */
 export const checkSchema = (
   files: Files,
   dialect: "sqlite" | "postgres"
@@ -20,7 +20,7 @@ export const checkSchema = (
     Effect.mapError(failed)
   )
 
-/** Brings the schema up to date, as a process with the worker role does at start. */
+/** Migrates the schema, as a process with the worker role does at start. */
 export const migrate = (
   files: Files,
   dialect: "sqlite" | "postgres"

@@ -27,7 +27,7 @@ import { Settings } from "./Settings.ts"
 
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
 
-/** Fails when the database is no longer the file it was: what is answered from then on would be lost. */
+/** Fails if the database file was replaced or removed: everything written from then on would be lost. */
 const replaced = Effect.flatMap(
   Database,
   ({ lost }) =>
@@ -40,19 +40,19 @@ const emptied = ({ number, path }: crl.DatabaseEmptied) =>
   new CommandFailed({
     code: 3,
     message:
-      `The database knows no revocation list of this CA, and ${path} is its list number ${number}: the database was lost, or database.url names another one. Put it back from a backup; or, if it is gone for good, begin anew with serve --accept-empty-database: accounts, orders and revocations start from nothing, and the next list has a higher number.`
+      `The database has no revocation list of this CA, but ${path} is its list number ${number}: the database was lost, or database.url names another one. Restore the database from a backup. If it is lost for good, start with an empty one by serve --accept-empty-database: accounts, orders and revocations start from nothing, and the next list has a higher number.`
   })
 
-/** What one run of `serve` is asked to be. */
+/** The options of one run of `serve`. */
 export interface Run {
   readonly roles: Roles
-  /** Begins anew where the files tell of a database that is gone. */
+  /** Starts with an empty database even if a published revocation list shows that there was another one. */
   readonly acceptsEmptyDatabase: boolean
-  /** Tells people, once everything serves. */
+  /** Prints the welcome text, once everything serves. */
   readonly announce: Effect.Effect<void>
 }
 
-/** Where spans go, if anywhere: loaded only then. */
+/** The exporter of spans; it is loaded only if it is configured. */
 const traces = Layer.unwrapEffect(Effect.gen(function*() {
   const config = (yield* InForce).config()
   const { version } = (yield* Host).process
@@ -87,7 +87,7 @@ const startRunner = Effect.fnUntraced(function*(
   return yield* start({ ...config.jobs, ...as }, generation.handlers)
 })
 
-/** Everything bound, begun and told of, and how it is ended. */
+/** Binds, starts and announces everything; returns what the shutdown needs. */
 const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, roles }: Run) {
   const config = (yield* InForce).config()
   const { process } = yield* Host
@@ -107,7 +107,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
   const machine = Owner.here()
   const owner = Owner.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
   yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
-  // Heard from the first job on: what has begun is ended in order, however early.
+  // Listen from the first job on: jobs that have begun are ended in order, however early the signal comes.
   const stopped = yield* Effect.forkScoped(process.stopSignal)
   yield* Effect.yieldNow()
   const runner = yield* startRunner(config, { owner, isGone: Owner.isGone(machine) }, first)
@@ -125,9 +125,10 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
 })
 
 /**
- * Serves until the stop signal. Every socket is bound before anything serves; presence and recovery come before the first
- * claim; at the end requests and jobs finish side by side before presence and database go (docs/decisions/process.md).
- * SIGHUP reloads. An exception that reached nobody ends the process in the same order, as what it died of.
+ * Serves until the stop signal. Every socket is bound before anything serves. Presence and recovery come before the
+ * first claim. At the end, requests and jobs finish in parallel, then presence and database are closed
+ * (docs/decisions/process.md). SIGHUP reloads. An uncaught exception ends the process in the same order, with that
+ * exception as the failure.
  */
 export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept | Host | InForce | Settings> =>
   Effect.scoped(Effect.gen(function*() {

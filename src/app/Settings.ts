@@ -4,15 +4,15 @@ import { loadConfig } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
 
-/** Reads the configuration of a host; every fault at once, exit 3. */
+/** Reads the configuration of a host. It reports every fault at once, with exit code 3. */
 const read = ({ cwd, env }: Host["Type"]): Effect.Effect<Loaded, CommandFailed> =>
   Effect.mapError(loadConfig({ env, cwd }), ({ message }) => new CommandFailed({ code: 3, message }))
 
-/** The configuration, as the file and the variables of the host have it. */
+/** The configuration, from the file and the variables of the host. */
 export class Settings extends Context.Tag("acme/app/Settings")<Settings, {
-  /** Read when first asked for, and not again: a command goes by one configuration. */
+  /** Read on first use and cached: a command uses one configuration. */
   readonly loaded: Effect.Effect<Loaded, CommandFailed>
-  /** Read anew, as a reload does. */
+  /** Read again, as a reload does. */
   readonly fresh: Effect.Effect<Loaded, CommandFailed>
 }>() {
   static readonly layer: Layer.Layer<Settings, never, Host> = Layer.effect(
@@ -23,6 +23,6 @@ export class Settings extends Context.Tag("acme/app/Settings")<Settings, {
     })
   )
 
-  /** The configuration a command goes by. */
+  /** The configuration a command uses. */
   static readonly loaded: Effect.Effect<Loaded, CommandFailed, Settings> = Effect.flatMap(this, ({ loaded }) => loaded)
 }

@@ -19,8 +19,8 @@ import { tlsOf } from "./ListenerTls.ts"
 import { Settings } from "./Settings.ts"
 
 /**
- * Reads the configuration for `init`: where no profile is configured and no file exists, a first one is written, for its
- * owner alone, since passwords may be put into it. Answers its path when it was.
+ * Reads the configuration for `init`. If no profile is configured and no file exists, it writes a first one. Only the
+ * owner can read that file, since passwords may be put into it. Returns its path if it was written.
  */
 export const loadOrCreate: Effect.Effect<
   { readonly loaded: Loaded; readonly created: string | undefined },
@@ -71,8 +71,8 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
   }).pipe(Effect.mapError(filesFailed))
 
 /**
- * Makes the accounts relays have at their upstreams, where they have none; answers a line for each. Comes last: an upstream may
- * not answer, or want a credential first.
+ * Creates the missing accounts of relays at their upstreams; returns a line for each. It comes last: an upstream may
+ * not answer, or may require a credential first.
  */
 export const createAccounts = (
   config: Config

@@ -210,7 +210,7 @@ describe("eab", () => {
         what: "with nobody to ask",
         around: {},
         code: 2,
-        says: /^Nobody can be asked here: say --yes to go ahead\.\n$/
+        says: /^There is no terminal to ask for confirmation: pass --yes to go ahead\.\n$/
       },
       { what: "answered by --yes", around: {}, flags: ["--yes"], code: 0, says: /^$/ }
     ]

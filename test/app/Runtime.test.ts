@@ -15,10 +15,10 @@ describe("the runtime", () => {
   })
 
   it.each([
-    ["18.20.8", "13.2.0", "Node.js 22 or newer, and this is 18.20.8"],
-    ["20.20.2", undefined, "Node.js 22 or newer, and this is 20.20.2"],
+    ["18.20.8", "13.2.0", "Node.js 22 or newer, but this is 18.20.8"],
+    ["20.20.2", undefined, "Node.js 22 or newer, but this is 20.20.2"],
     ["21.7.3", "12.11.1", "Node.js 22 or newer"],
-    ["24.19.0", "12.11.1", "better-sqlite3 13 or newer on Node.js 24.19.0, and 12.11.1 is installed"],
+    ["24.19.0", "12.11.1", "better-sqlite3 13 or newer on Node.js 24.19.0, but 12.11.1 is installed"],
     ["24.21.0", "11.0.0", "better-sqlite3 13 or newer"],
     ["25.0.0", "12.11.1", "better-sqlite3 13 or newer"]
   ])("is refused in a sentence: Node.js %s with better-sqlite3 %s", (node, sqlite, sentence) => {

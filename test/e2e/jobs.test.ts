@@ -110,6 +110,6 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     await server.stop()
     const none = await ends(0, "worker", "list")
     assert.include(none, "0 of 0 row(s).")
-    assert.include(none, "No process serves this database")
+    assert.include(none, "No process has served this database")
   })
 })

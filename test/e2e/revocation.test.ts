@@ -310,7 +310,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       const text = await ends(0, "order", "list", "--expiring-in", "400", "--hide-superseded", "--limit", "10000")
       assert.match(text, new RegExp(`^${id} .*shop\\.commands\\.example`, "m"))
       assert.match(await ends(0, "order", "list", "--expiring-in", "1"), /^0 of 0 row\(s\)\.$/m)
-      assert.include(await ends(2, "order", "list", "--hide-superseded"), "goes with --expiring-in")
+      assert.include(await ends(2, "order", "list", "--hide-superseded"), "requires --expiring-in")
       for (const days of ["0", "9007199254740991"]) {
         assert.include(await ends(2, "order", "list", "--expiring-in", days), "takes a number of days from 1 to")
       }
@@ -359,7 +359,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       await ends(3, "order", "revoke", absent)
       assert.isUndefined((await json<OrderObject>("order", "show", id, "--json")).revokedAt)
       const said = await ends(0, "order", "revoke", id, "--reason", "5", "--wait", "20")
-      assert.match(said, /^Revoked\. The list is signed by job [0-9a-f-]{36}\.\nThe list is signed\.\n$/)
+      assert.match(said, /^Revoked\. Job [0-9a-f-]{36} signs the list\.\nThe list is signed\.\n$/)
       assert.include(check(chain, await fetchList()), "certificate revoked")
       const shown = await json<OrderObject>("order", "show", id, "--json")
       assert.strictEqual(shown.revocationReason, 5)

@@ -39,7 +39,7 @@ const listCommand = Command.withDescription(
   "List the local CAs and the state of their revocation lists. Example: acme-svc crl list --json. Exit codes: 0, 1, 3."
 )
 
-const largestNumber = 2 ** 52 // half of what can be counted exactly: there is always a next number
+const largestNumber = 2 ** 52 // half of the exact integers, so there is always a next number
 
 const raiseCommand = Command.withDescription(
   Command.make("raise", {

@@ -22,8 +22,8 @@ const longestLabel = 200
 
 const create = Command.withDescription(
   Command.make("create", {
-    label: textFlag("label", longestLabel).pipe(Options.withDescription("What it is for; policies match it.")),
-    profile: optionalText("profile", "The one profile it is for."),
+    label: textFlag("label", longestLabel).pipe(Options.withDescription("Its purpose; policies can match this text.")),
+    profile: optionalText("profile", "The only profile that accepts it."),
     json: jsonOption
   }, ({ json, label, profile }) =>
     withRecords(Effect.gen(function*() {
@@ -38,7 +38,7 @@ const create = Command.withDescription(
       }
       yield* print(json, object, () => stacked([renderDetail(object), "", "The HMAC key is shown this once."], "\n"))
     }))),
-  "Mint a credential; its HMAC key is printed once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
+  "Create a credential; its HMAC key is printed once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
 )
 
 const list = Command.withDescription(
@@ -132,7 +132,7 @@ export const eabCommand = Command.withDescription(
     one("show", "Show a credential without its secret. Example: acme-svc eab show KID. Exit codes: 0, 1, 3."),
     one(
       "revoke",
-      "Revoke a credential: it binds no new accounts, those it bound stay. Example: acme-svc eab revoke KID. Exit codes: 0, 1, 3."
+      "Revoke a credential: it binds no new accounts; the accounts it bound stay. Example: acme-svc eab revoke KID. Exit codes: 0, 1, 3."
     ),
     remove
   ])),

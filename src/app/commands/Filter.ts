@@ -19,9 +19,9 @@ import { Settings } from "../Settings.ts"
 import { flag, jsonOption, optional, optionalText, refusal } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const profileOption = optionalText("profile", "Whose policy. Not needed where there is one profile.")
+const profileOption = optionalText("profile", "The profile of the policy; not needed if there is only one.")
 
-/** The profile that is named, or the only one. */
+/** The named profile, or the only one. */
 const profileOf = (config: Config, given: string | undefined): Effect.Effect<ProfileConfig, CommandFailed> => {
   const [only, second] = config.profiles
   const found = given === undefined
@@ -63,7 +63,7 @@ const namesFlag = Options.text("identifier").pipe(
         ({ detail }) => refusal(`--identifier ${JSON.stringify(name)}: ${detail}`)
       ))
   ),
-  Options.withDescription("A name that is ordered; may be given several times.")
+  Options.withDescription("A name in the order; may be given several times.")
 )
 
 const refusals = {
@@ -85,14 +85,14 @@ const show = Command.withDescription(
 const explainCommand = Command.withDescription(
   Command.make("explain", {
     profile: profileOption,
-    client: optional(clientFlag, "Where the request comes from; unknown without it."),
+    client: optional(clientFlag, "The address of the client; unknown without it."),
     names: namesFlag,
     method: methodFlag.pipe(Options.withDefault("POST"), Options.withDescription("HTTP method.")),
     path: pathFlag.pipe(
       Options.withDefault("/newOrder"),
       Options.withDescription("Path without /profile/<name>.")
     ),
-    account: optional(accountFlag, "The account that asks; its credential is what eab checks look at."),
+    account: optional(accountFlag, "The account that sends the request; eab checks use its credential."),
     json: jsonOption
   }, (options) =>
     Effect.gen(function*() {
@@ -112,7 +112,7 @@ const explainCommand = Command.withDescription(
           }),
           Graph.policiesOf(loaded.config, [profile], process.version)
         )
-      // Only the credential of an account is in the database.
+      // The database is needed only for the credential of an account.
       const asksForCredentials = viewOf(profile).checks.some(({ type }) => type === "eab")
       const explanation = account !== undefined && asksForCredentials
         ? yield* withRecords(
@@ -124,10 +124,10 @@ const explainCommand = Command.withDescription(
         renderExplanation(explanation))
       yield* refusals[explanation.outcome]
     })),
-  "Ask a profile's policy about a request that need not exist. Scripts and look-ups are really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused."
+  "Test a profile's policy with a hypothetical request. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused."
 )
 
-/** `filter`: the policies on disk, before a running server has them. */
+/** `filter`: the policies on disk, before a running server has loaded them. */
 export const filterCommand = Command.withDescription(
   Command.make("filter").pipe(Command.withSubcommands([show, explainCommand])),
   "Filter policies, as configured on disk."

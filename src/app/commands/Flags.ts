@@ -5,20 +5,20 @@ import { formats } from "../../operations/ExportText.ts"
 import { parseSerial } from "../../pki/x509/Serial.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 
-/** What a flag's value may be. `read` answers nothing for what it does not take. */
+/** The values a flag accepts. `read` returns undefined for any other. */
 interface Values<A> {
-  /** What stands for the value in the help. */
+  /** The placeholder of the value in the help. */
   readonly shown: string
   /** The rest of the sentence that begins with the flag and "takes". */
   readonly takes: string
   readonly read: (text: string) => A | undefined
 }
 
-/** What a value is refused with: a sentence that names the flag. */
+/** The refusal of a value: a sentence that names the flag. */
 export const refusal = (sentence: string): ValidationError.ValidationError =>
   ValidationError.invalidValue(HelpDoc.p(sentence))
 
-/** A flag with a value, refused by its name. */
+/** A flag with a value; a refusal names the flag. */
 export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Options.Options<A> =>
   Options.text(name).pipe(
     Options.withPseudoName(shown),
@@ -30,7 +30,7 @@ export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Option
     })
   )
 
-/** A flag that may be left out. */
+/** An optional flag. */
 export const optional = <A>(self: Options.Options<A>, text: string): Options.Options<A | undefined> =>
   self.pipe(Options.optional, Options.withDescription(text), Options.map(Option.getOrUndefined))
 
@@ -50,7 +50,7 @@ export const numberFlag = (
     }
   })
 
-/** A whole number that is brought within bounds rather than refused. */
+/** A whole number that is clamped to its bounds, not refused. */
 const clampedFlag = (
   name: string,
   { least, most }: { readonly least: number; readonly most: number }
@@ -61,7 +61,7 @@ const clampedFlag = (
     read: (text) => whole.test(text) ? Math.min(Math.max(Number(text), least), most) : undefined
   })
 
-/** Text for people or for a comparison: one line, and not nothing. */
+/** A text of one line that is not blank. */
 export const textFlag = (name: string, longest = 1000): Options.Options<string> =>
   flag(name, {
     shown: "text",
@@ -69,7 +69,7 @@ export const textFlag = (name: string, longest = 1000): Options.Options<string> 
     read: (text) => text.trim() === "" || text.length > longest || /\p{Cc}/u.test(text) ? undefined : text
   })
 
-/** {@link textFlag} that may be left out. */
+/** An optional {@link textFlag}. */
 export const optionalText = (name: string, text: string): Options.Options<string | undefined> =>
   optional(textFlag(name), text)
 
@@ -124,7 +124,7 @@ export const jsonOption = Options.boolean("json").pipe(Options.withDescription("
 
 const largestPage = 10_000
 
-/** `--limit` and `--offset`, clamped rather than refused. */
+/** `--limit` and `--offset`, clamped to their bounds, not refused. */
 export const pageOptions = {
   limit: clampedFlag("limit", { least: 1, most: largestPage }).pipe(
     Options.withDefault(50),

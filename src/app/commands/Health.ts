@@ -7,14 +7,14 @@ import * as Logging from "../Logging.ts"
 import { Settings } from "../Settings.ts"
 import { numberFlag } from "./Flags.ts"
 
-/** `health`: whether a running service is well. */
+/** `health`: whether a running service is healthy. */
 export const healthCommand = Command.withDescription(
   Command.make(
     "health",
     {
       role: Options.choice("role", everyRole).pipe(
         Options.withDefault("acme" as const),
-        Options.withDescription("Whose health.")
+        Options.withDescription("The role to check.")
       ),
       timeout: numberFlag("timeout-ms", { least: 1, most: 600_000, of: "a number of milliseconds" }).pipe(
         Options.withDefault(3000),
@@ -28,5 +28,5 @@ export const healthCommand = Command.withDescription(
         yield* Effect.provide(health(loaded.config, process.version, role, timeout), Logging.quiet(loaded))
       })
   ),
-  "Ask a running service whether it is well. Silent. Example: acme-svc health --role worker. Exit codes: 0 well, 1 not."
+  "Check whether a running service is healthy. Prints nothing. Example: acme-svc health --role worker. Exit codes: 0 healthy, 1 not."
 )

@@ -35,7 +35,7 @@ const initProgram = Effect.gen(function*() {
   yield* program.pipe(Effect.provide(database(config)), Effect.provide(Logging.quiet(loaded)))
 }).pipe(Effect.provide(Entropy.layer))
 
-/** `init`: everything a first start needs. */
+/** `init`: creates everything a first start needs. */
 export const initCommand = Command.withDescription(
   Command.make("init", {}, () => initProgram),
   "Migrate the database and create what is missing: a first config.toml, the CA, the TLS pair. Nothing that exists is touched. Example: acme-svc init. Exit codes: 0, 1, 3."

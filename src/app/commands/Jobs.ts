@@ -139,7 +139,7 @@ const workerListCommand = Command.withDescription(
             ]),
             items.length
           ))
-        if (items.length === 0) yield* Console.error("No process serves this database, or has for ten minutes.")
+        if (items.length === 0) yield* Console.error("No process has served this database in the last ten minutes.")
       })
     )),
   "List the processes that serve this database. Example: acme-svc worker list --json. Exit codes: 0, 1, 3."

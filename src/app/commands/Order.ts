@@ -38,15 +38,15 @@ const chainCommand = Command.withDescription(
   "Print the certificate chain of an order, PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
 )
 
-/** What is said of the two ways a revocation goes, and how many seconds are waited for unless said otherwise. */
+/** The messages for the two ways of revocation, and the seconds to wait by default. */
 const saidOf = {
   list: {
-    begun: (job: string) => `Revoked. The list is signed by job ${job}.`,
+    begun: (job: string) => `Revoked. Job ${job} signs the list.`,
     ended: "The list is signed.",
     usualWait: 0
   },
   signer: {
-    begun: (job: string) => `The signer is asked to revoke it by job ${job}.`,
+    begun: (job: string) => `Job ${job} asks the signer to revoke it.`,
     ended: "Revoked.",
     usualWait: 30
   }
@@ -67,7 +67,7 @@ const revokeCommand = Command.withDescription(
     reason: optional(reasonFlag, "RFC 5280 code, 0 to 6 and 8 to 10."),
     wait: optional(
       numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
-      "Seconds to wait for the list to be signed (by default 0), or for the signer that is asked (30)."
+      "Seconds to wait until the list is signed (default 0), or until the signer answers (default 30)."
     )
   }, (options) =>
     withRecords(Effect.gen(function*() {

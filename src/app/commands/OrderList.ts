@@ -128,13 +128,13 @@ const printExpiring = Effect.fnUntraced(function*(
   if (hidden > 0) yield* Console.error(`${hidden} of ${total} left out: they have been replaced.`)
 })
 
-/** `order list`: orders by any of their properties, or the certificates that end soon. */
+/** `order list`: orders by any of their properties, or the certificates that expire soon. */
 export const listCommand = Command.withDescription(
   Command.make("list", {
     filters: orderFlags,
     days: optional(
       numberFlag("expiring-in", { least: 1, most: mostDays, of: "a number of days" }),
-      "Certificates that end within so many days, soonest first; beside it only --profile."
+      "Certificates that expire within so many days, soonest first; the only other filter is --profile."
     ),
     hideSuperseded: Options.boolean("hide-superseded").pipe(
       Options.withDescription("With --expiring-in: without those that have been replaced.")
@@ -145,12 +145,12 @@ export const listCommand = Command.withDescription(
     const { profile, ...others } = filters
     if (days === undefined) {
       return hideSuperseded
-        ? wrong("--hide-superseded goes with --expiring-in.")
+        ? wrong("--hide-superseded requires --expiring-in.")
         : Effect.flatMap(searchOf(filters), (search) => withRecords(printOrders(search, paging)))
     }
     return Object.values(others).every((one) => one === undefined)
       ? withRecords(printExpiring({ profile, days, hideSuperseded }, paging))
-      : wrong("Beside --expiring-in only --profile, --hide-superseded and paging are taken.")
+      : wrong("With --expiring-in, only --profile, --hide-superseded and paging are allowed.")
   }),
   "List orders, newest first. Example: acme-svc order list --identifier-suffix example.com. Exit codes: 0, 1, 2, 3."
 )

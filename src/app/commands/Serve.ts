@@ -19,7 +19,7 @@ import { checkSchema, migrate } from "../Schema.ts"
 import { serve } from "../Serve.ts"
 import { Settings } from "../Settings.ts"
 
-// The lines of the start are written at the end of the turn of the event loop, and what is for people comes after them.
+// The log lines of the start are written at the end of the event loop's turn. The text for people must come after them.
 const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
@@ -28,7 +28,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     const loaded = yield* Settings.loaded
     const { config } = loaded
     const log = Logging.make(config, host, yield* Globals)
-    // Heard all the time: what happens between two steps of the start is met at the next.
+    // Listen all the time: an exception between two steps of the start is raised at the next step.
     const process: Process = { ...host.process, uncaught: Fiber.join(yield* Effect.fork(host.process.uncaught)) }
     const program = Effect.gen(function*() {
       if (loaded.fileNamedButAbsent) yield* emit("server_config_file_absent", { path: loaded.path })
@@ -66,16 +66,16 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
 /** Serves with every role, as the command line without a command does. */
 export const serveEverything = serveProgram(new Set(everyRole))
 
-/** `serve`: the service itself. */
+/** `serve`: runs the service. */
 export const serveCommand = Command.withDescription(
   Command.make("serve", {
     role: Options.text("role").pipe(
       Options.withPseudoName(everyRole.join()),
       Options.repeated,
-      Options.withDescription(`Of ${everyRole.join(", ")}; repeated or comma-separated. Every role without it.`)
+      Options.withDescription(`Any of ${everyRole.join(", ")}; repeated or comma-separated. Without it, every role.`)
     ),
     acceptsEmptyDatabase: Options.boolean("accept-empty-database").pipe(
-      Options.withDescription("Begin anew where a revocation list tells of a database that is gone.")
+      Options.withDescription("Start with an empty database even if a revocation list shows that another one was lost.")
     )
   }, ({ acceptsEmptyDatabase, role }) =>
     Either.match(parseRoles(role), {

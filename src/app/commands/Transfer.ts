@@ -33,7 +33,7 @@ const refused = {
       message: `The schemas differ: the source is at ${source}, the target at ${target}. ${
         isBehind
           ? "Run `acme-svc migrate` with database.url set to the target."
-          : "Use the version of the service that knows both."
+          : "Use a version of the service that knows both schemas."
       }`
     }),
   SchemaUnusable: ({ detail }: Migrations.SchemaUnusable) => new CommandFailed({ code: 1, message: detail }),
@@ -51,7 +51,7 @@ const summed = (report: Report) => {
 }
 
 interface Target {
-  /** The option that named it. */
+  /** The option that gave the URL. */
   readonly name: string
   readonly url: Redacted.Redacted<string>
 }
@@ -91,7 +91,10 @@ const program = ({ name, url }: Target, json: boolean) =>
 
 const cannot = (message: string) => new CommandFailed({ code: 2, message })
 
-/** A URL without password, or a file whose first line is a URL. Arguments are in the list of processes, for everybody. */
+/**
+ * The target: a URL without a password, or a file whose first line is a URL. Every user can see arguments in the list
+ * of processes.
+ */
 const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Option.Option<string>) {
   if (Option.isSome(to) === Option.isSome(file)) {
     return yield* cannot("Either --to or --to-file is needed, and not both.")
@@ -109,19 +112,19 @@ const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Op
   if (fault !== undefined) return yield* cannot(`${name} ${fault}.`)
   if (Option.isSome(to) && URL.canParse(text) && new URL(text).password !== "") {
     return yield* cannot(
-      "--to must hold no password, which others on this host could read: put the URL into a file for --to-file, or the password into PGPASSWORD."
+      "--to must hold no password, because others on this host could read it: put the URL into a file for --to-file, or the password into PGPASSWORD."
     )
   }
   return { name, url: Redacted.make(text) }
 })
 
-/** `transfer`: every row into another database. */
+/** `transfer`: copies every row to another database. */
 export const transferCommand = Command.withDescription(
   Command.make("transfer", {
     to: Options.text("to").pipe(
       Options.optional,
       Options.withDescription(
-        "URL of a database that is migrated and empty; without a password, which PGPASSWORD has."
+        "URL of a migrated and empty database, without a password; set PGPASSWORD for that."
       )
     ),
     file: Options.text("to-file").pipe(

@@ -27,8 +27,8 @@ const refused = {
     cannot(
       `The upstream refuses the account ${url} of ${kidPath}: ${
         withoutStop(detail)
-      }. Ask whoever runs it why; to make ` +
-        `another account, take ${keyPath} and ${kidPath} away, and run this again.`
+      }. Ask its operator why; to create ` +
+        `another account, move ${keyPath} and ${kidPath} away and run this command again.`
     ),
   AccountUnusable: ({ detail, mayPass }: { readonly detail: string; readonly mayPass: boolean }) =>
     new CommandFailed({ code: mayPass ? 1 : 3, message: detail }),
@@ -37,7 +37,7 @@ const refused = {
     new CommandFailed({ code: 1, message: `The upstream does not answer: ${withoutStop(detail)}.` })
 }
 
-const profileOption = optionalText("profile", "The profile; needed where there are several.")
+const profileOption = optionalText("profile", "The profile; needed if there are several.")
 const told = {
   absent: (url: string) => `Registered: ${url}`,
   known: (url: string) => `Registered already, and the upstream knows it: ${url}`,
@@ -55,7 +55,7 @@ const chosen = ({ profiles }: Config, name: string | undefined) => {
     : Effect.succeed(found)
 }
 
-/** The secret of a credential: from a file, else a line of standard input; never from an argument. */
+/** The secret of a credential, from a file or from a line of standard input; never from an argument. */
 const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed, Host> =>
   Effect.map(
     file !== undefined
@@ -86,7 +86,7 @@ const show = Command.withDescription(
 const register = Command.withDescription(
   Command.make("register", {
     profile: profileOption,
-    kid: optionalText("eab-kid", "Credential of the upstream's."),
+    kid: optionalText("eab-kid", "Key identifier of the upstream's credential."),
     file: optionalText("eab-hmac-key-file", "File with its key; without it the key is read from standard input.")
   }, ({ file, kid, profile }) =>
     Effect.gen(function*() {
@@ -94,7 +94,7 @@ const register = Command.withDescription(
       const loaded = yield* Settings.loaded
       const { config } = loaded
       if (kid === undefined && file !== undefined) {
-        return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file goes with --eab-kid." })
+        return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file requires --eab-kid." })
       }
       const found = yield* chosen(config, profile)
       const credential = kid === undefined
@@ -111,7 +111,7 @@ const register = Command.withDescription(
       )
       yield* Console.log(told[was](accountUrl))
     })),
-  "Make a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
+  "Create a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
 )
 
 /** `upstream`: a relay's account at its upstream. */

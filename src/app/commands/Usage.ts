@@ -71,8 +71,8 @@ const meantBy = (
 }
 
 /**
- * What is wrong with a command line, in a sentence that names the word; undefined when it can be read. The library says
- * less: a flag without its value is an unknown argument to it, and a value of the wrong kind has no flag.
+ * The fault of a command line, in a sentence that names the word; undefined if there is none. The library is less
+ * precise: it calls a flag without its value an unknown argument, and does not name the flag of a wrong value.
  */
 export const wrongWords = (root: CommandNode, words: ReadonlyArray<string>): string | undefined => {
   const meant = meantBy(root, words)
