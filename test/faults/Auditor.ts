@@ -12,9 +12,9 @@ import type { AccountEntry, Ledger, OrderEntry } from "./Ledger.ts"
 import { patienceMs } from "./Load.ts"
 import type { Site } from "./Site.ts"
 
-/** What is wrong after a fault, each in words. */
+/** The findings after a fault, each in words. */
 export interface Findings {
-  /** Acknowledged, and not there any more. */
+  /** Acknowledged, but no longer stored. */
   readonly lost: ReadonlyArray<string>
   /** Done more than once. */
   readonly twice: ReadonlyArray<string>
@@ -22,7 +22,7 @@ export interface Findings {
 
 const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 
-/** Waits until nothing is left of the queue but what comes round, whatever a dead process had among it. */
+/** Waits until the queue holds only periodic jobs; this includes the jobs a dead process held. */
 const awaitQuiet = async ({ databaseUrl }: Site): Promise<void> => {
   const alive = "SELECT kind, dedup_key, status FROM jobs WHERE status IN ('ready', 'running') AND dedup_key <> 'all'"
   for (const end = Date.now() + patienceMs;; await delay(200)) {
@@ -50,13 +50,13 @@ const each = async <A>(items: ReadonlyArray<A>, work: (item: A) => Promise<void>
   }))
 }
 
-/** Every value that is there more than once. */
+/** Every value that occurs more than once. */
 const repeated = (values: ReadonlyArray<string>): ReadonlyArray<string> => {
   const seen = new Set<string>()
   return values.filter((value) => seen.has(value) || !seen.add(value))
 }
 
-/** What is wrong with an account, as its client sees it. */
+/** The faults of an account, as its client sees it. */
 const askAccount = async (entry: AccountEntry, lost: Array<string>, twice: Array<string>): Promise<void> => {
   const { session, url } = entry
   const answer = await session.post(url)
@@ -82,7 +82,7 @@ const isReasoned = async ({ account: { session } }: OrderEntry, order: OrderBody
   return false
 }
 
-/** What is wrong with an order, as its client sees it. */
+/** The faults of an order, as its client sees it. */
 const askOrder = async (entry: OrderEntry, lost: Array<string>): Promise<void> => {
   const { account: { isDeactivated, session }, chain, isFinalized, name, url } = entry
   if (isDeactivated) return
@@ -103,7 +103,7 @@ const askOrder = async (entry: OrderEntry, lost: Array<string>): Promise<void> =
   if (chain !== undefined && now !== chain) lost.push(`the certificate of ${url} is another one now`)
 }
 
-/** What the database says, whoever may ask for it. */
+/** The faults found in the database itself, which shows the records of every client. */
 const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<string>, twice: Array<string>) => {
   const { databaseUrl } = site
   const read = async (text: string) => await sqlAt(databaseUrl, text)
@@ -165,7 +165,7 @@ const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<st
   for (const [id] of certified) if (!withRow.has(id)) lost.push(`the audit row of the certificate of order ${id}`)
 }
 
-/** What the logs tell of things that may happen but once. */
+/** The faults found in the logs: things that may happen only once. */
 const readLogs = ({ processes }: Site, twice: Array<string>): void => {
   const records = processes.flatMap((server) => server.records())
   const told = (event: string, ...fields: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -175,7 +175,7 @@ const readLogs = ({ processes }: Site, twice: Array<string>): void => {
   for (const id of repeated(told("order_finalized", "order_id"))) twice.push(`the certificate of order ${id}`)
 }
 
-/** Holds the service against the ledger, once its queue is quiet: over ACME, in the database and in the logs. */
+/** Compares the service with the ledger once its queue is quiet: over ACME, in the database and in the logs. */
 export const audit = async (site: Site, ledger: Ledger): Promise<Findings> => {
   await awaitQuiet(site)
   const [lost, twice]: [Array<string>, Array<string>] = [[], []]

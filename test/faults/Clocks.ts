@@ -34,7 +34,7 @@ class Clocks {
   }
 }
 
-/** Seconds until every client has been answered something more that counts. */
+/** Seconds until every client has received another acknowledging answer. */
 const goesOn = async ({ load, means: { clients } }: Stage): Promise<number> => {
   const begun = performance.now()
   await load.ledger.acknowledged.more(clients)
@@ -71,7 +71,7 @@ export const clockJumps: Fault = {
           heldTo(stage, "went on after", await goesOn(stage))
           await load.ledger.acknowledged.more(2 * clients)
         }
-        // A job that waits for what the wrong clock said is found by the audit, which waits for a quiet queue.
+        // A job that waits for a time from the wrong clock is found by the audit, which waits for a quiet queue.
         return 2 * rounds
       })
     )

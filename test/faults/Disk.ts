@@ -52,7 +52,7 @@ const onPostgres = async (means: Means): Promise<Outcome> => {
     return await under(
       means,
       { databaseUrl: await createDatabase() },
-      // A server that could not write its log has ended itself, and has to be started again.
+      // A server that could not write its log has ended, and must be started again.
       filling(disk, 65_536, async () => {
         if (isGone()) means.say("PostgreSQL has ended itself")
         await resume()

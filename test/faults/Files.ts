@@ -10,7 +10,7 @@ import { NotPossible, siteOn, under } from "./Stage.ts"
 
 const fileOf = (databaseUrl: string): string => databaseUrl.slice("sqlite://".length)
 
-/** The file of the database is taken away under a running service, which has to notice, and is brought back. */
+/** The file of the database is removed under a running service, which must notice it; then it is put back. */
 export const databaseFileGone: Fault = {
   name: "file of the database taken away",
   databases: ["SQLite"],
@@ -20,7 +20,7 @@ export const databaseFileGone: Fault = {
       const file = fileOf(site.databaseUrl)
       for (let round = 0; round < rounds; round++) {
         await load.ledger.acknowledged.more(clients)
-        // What was begun ends in the files that are open, and these come back.
+        // Work that has begun ends in the open files, and these are put back.
         for (const suffix of ["", "-wal", "-shm"]) {
           if (existsSync(file + suffix)) renameSync(file + suffix, `${file}.away${suffix}`)
         }
@@ -68,7 +68,7 @@ export const staleLock: Fault = {
       for (let round = 0; round < rounds; round++) {
         const lock = join(acme.directory, "ca.crl.lock")
         writeFileSync(lock, "")
-        // As young as it can be: nothing but its holder tells that it is nobody's.
+        // The lock is as young as possible: only its holder shows that its process is dead.
         utimesSync(lock, new Date(), new Date())
         await load.ledger.acknowledged.more(6 * clients)
         measured(`brought up to date after ${(await exported(acme)).toFixed(1)} s`)
@@ -87,7 +87,7 @@ const limit = (pid: number, files: number): void => {
 
 const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** No file and no socket can be opened for a while; nobody's order may be the worse for it. */
+/** No file and no socket can be opened for a while; no order may suffer from that. */
 export const descriptorsGone: Fault = {
   name: "descriptors used up",
   databases: ["SQLite", "PostgreSQL"],
@@ -99,7 +99,7 @@ export const descriptorsGone: Fault = {
         const pid = acme.pid()
         const answers = load.answers.value
         limit(pid, openFiles(pid))
-        // Clients that have a connection go on asking; none of their names can be looked at.
+        // Clients with an open connection go on with requests; none of their names can be validated.
         await load.answers.more(4 * clients)
         await delay(2000)
         limit(pid, 4096)

@@ -8,10 +8,10 @@ import { patienceMs } from "./Load.ts"
 import type { Fault, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** Each wave is accepted before the next one: what overflows the kernel's queue is closed by nobody. */
+/** Each wave is accepted before the next one, since nothing closes connections that overflow the kernel's queue. */
 const waveSize = 100
 
-/** One of five stays after a first request, as a client that may have another; the rest never say a word. */
+/** One of five sends one request and stays open, as a client with a further request may. The others send nothing. */
 const isKept = (index: number): boolean => index % 5 === 0
 
 const fillUp = async ({ load, means: { clients, rounds }, site: { acme } }: Stage): Promise<number> => {
@@ -28,9 +28,9 @@ const fillUp = async ({ load, means: { clients, rounds }, site: { acme } }: Stag
     }
   }
   await Promise.all([flood(), load.ledger.acknowledged.more(2 * clients)])
-  // The silent ones alone are more than may be open before their first request.
+  // The silent connections alone exceed the limit for connections before their first request.
   if (rounds >= 1000) await acme.waitForEvent("server_connection_refused")
-  // The silent ones are cut off; those that have asked something may stay, up to the bound, and are told goodbye here.
+  // The silent connections are cut off. Those that sent a request may stay, up to the limit, and are closed here.
   await Promise.all(idle.flatMap(({ ended }, index) => isKept(index) ? [] : [ended]))
   const fresh = await AcmeSession.open(acme.directoryUrl, { patienceMs })
   await fresh.register()
@@ -78,13 +78,13 @@ const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Sta
   const stored = async () =>
     Number((await sqlAt(databaseUrl, `SELECT count(*) AS n FROM nonces WHERE created_at <= ${lastAt}`))[0]?.["n"])
   const rows = await stored()
-  // No more than were asked for, by the flood and by everybody else, and batches ahead: one is given up, however much of it
-  // is left, when a tenth of its life is over.
+  // No more nonces than the flood and all others requested, and the batches made ahead. A batch is discarded when a
+  // tenth of its life is over, whatever is left of it.
   const batches = 2 + Math.floor((performance.now() - begun) / (ttlSeconds * 100))
   const most = seen.size + load.answers.value + batches * largestBatch
   if (rows > most) throw new Error(`${rows} nonces are stored, where ${most} were asked for`)
   say(`${seen.size} nonces handed out, ${rows} stored`)
-  // And they go: the sweep is due now instead of in half a minute.
+  // They must be deleted: the sweep is due now instead of in half a minute.
   await (await load.another()).poll(
     async () => {
       await sqlAt(databaseUrl, "UPDATE jobs SET run_at = 0 WHERE kind = 'nonce_sweep' AND status = 'ready'")
@@ -96,7 +96,7 @@ const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Sta
   return asked
 }
 
-/** Many ask for nonces and use none. */
+/** Many requests for nonces that are never used. */
 export const nonceFlood: Fault = {
   name: "flood of newNonce",
   databases: ["SQLite", "PostgreSQL"],

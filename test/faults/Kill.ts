@@ -2,7 +2,9 @@ import { setTimeout as delay } from "node:timers/promises"
 import type { Fault, Means } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** Kills one of the processes and starts it again, at moments counted in answers, so that they fall into the work. */
+/**
+ * Kills one of the processes and starts it again. The moments are counted in answers, so that they fall into the work.
+ */
 const killing = (workers: number | undefined) => async (means: Means) =>
   under(
     means,
@@ -15,7 +17,7 @@ const killing = (workers: number | undefined) => async (means: Means) =>
         await victim.kill9()
         await victim.restart()
       }
-      // What was acknowledged is in the database, not in the processes.
+      // Acknowledged facts are in the database, not in the processes.
       for (const server of site.processes) await server.restart()
       return rounds
     }

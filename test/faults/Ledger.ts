@@ -1,18 +1,18 @@
 import type { AcmeSession } from "../support/AcmeSession.ts"
 import { Tally } from "./Tally.ts"
 
-/** What a client was told about its account. Each fact is there from the answer on that told it. */
+/** The facts a client was told about its account. A fact is set when the answer with it arrives. */
 export interface AccountEntry {
   readonly url: string
   /** The session with the key the account has now. */
   session: AcmeSession
   keyChanges: number
   isDeactivated: boolean
-  /** Something of this account was done by a request whose own answer never came. */
+  /** A request whose own answer never came has changed this account. */
   isHearsay: boolean
 }
 
-/** What a client was told about one order. */
+/** The facts a client was told about one order. */
 export interface OrderEntry {
   readonly url: string
   readonly name: string
@@ -26,8 +26,8 @@ export interface OrderEntry {
 }
 
 /**
- * Everything clients were answered, written down as the answers arrive. What is in here the service may not lose; what
- * is not, it may have done or not.
+ * Everything clients were answered, recorded as the answers arrive. The service must not lose any recorded fact. It may
+ * or may not have done what is not recorded.
  */
 export class Ledger {
   readonly accounts: Array<AccountEntry> = []

@@ -8,19 +8,19 @@ import type { AccountEntry, OrderEntry } from "./Ledger.ts"
 import { Ledger } from "./Ledger.ts"
 import { Tally } from "./Tally.ts"
 
-/** How long one thing may take, faults and the leases they leave behind included. */
+/** How long one step may take, including faults and the leases they leave behind. */
 export const patienceMs = 480_000
 
-/** Where honest clients go, and how many. */
+/** The target and the number of honest clients. */
 export interface LoadOptions {
   readonly directoryUrl: string
   readonly responder: Http01Responder
   readonly clients: number
-  /** The port they go through in place of the service's own. */
+  /** The port they use in place of the service's own. */
   readonly port?: number
 }
 
-/** Honest clients at work: everything is repeated until it is answered, and then believed. */
+/** Honest clients at work: every request is repeated until it is answered, and that answer is trusted. */
 export interface Load {
   readonly ledger: Ledger
   /** Answers of any kind. */
@@ -31,7 +31,7 @@ export interface Load {
   readonly broken: Tally
   /** Orders that ended without a certificate. */
   readonly refused: Tally
-  /** What was answered otherwise than it is documented. */
+  /** Answers that differ from the documentation. */
   readonly oddities: ReadonlyArray<string>
   /** Runs `work` unless a client gives up meanwhile, which fails it. */
   readonly beside: <A>(work: Promise<A>) => Promise<A>
@@ -94,7 +94,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
       return entry
     }
     const finalized = await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
-    // A finalize whose answer was lost has taken the order out of `ready`: the repetition is told so.
+    // A finalize whose answer was lost has moved the order out of `ready`, so the repetition gets that answer.
     if (finalized.status !== 200 && problemType(finalized) !== "orderNotReady") {
       throw new UnexpectedAnswer("finalize", finalized)
     }
@@ -122,7 +122,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     const session = await account.session.another(key)
     session.kid = account.url
     const isHearsay = answer.status !== 200
-    // The old key no longer signs when the answer to the change was lost; the new one tells.
+    // If the answer to the change was lost, the old key no longer signs; the new key shows whether it was done.
     if (isHearsay) {
       const told = await session.post(account.url)
       if (told.status !== 200) throw new UnexpectedAnswer(`keyChange, then ${told.status}`, answer)
@@ -156,7 +156,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
   }
   const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
   const gaveUp = new Promise<never>((_, reject) => working.catch(reject))
-  gaveUp.catch(() => undefined) // heard by whoever waits beside it
+  gaveUp.catch(() => undefined) // handled by the caller that waits beside it
 
   return {
     ledger,

@@ -8,13 +8,13 @@ import { siteOn, under } from "./Stage.ts"
 /** One of ten is not due yet. */
 const dueOf = (rounds: number): number => rounds - Math.floor(rounds / 10)
 
-/** No longer than this kind may ask to wait: what is due later was stamped by a clock that was wrong. */
+/** At most the time this kind may ask to wait: a later due time would come from a wrong clock. */
 const laterSeconds = 1800
 
 /** They came in at this rate. */
 const perSecond = 25
 
-/** Validations of challenges that are not there: a worker has to claim each, looks, and is done. */
+/** Validations of challenges that do not exist: a worker claims each, looks it up, and is done. */
 const queueUp = async (databaseUrl: string, directory: string, rounds: number): Promise<void> => {
   const migrated = await runToEnd(["init"], { directory, env: { ACME_SVC_DATABASE__URL: databaseUrl } })
   if (migrated.code !== 0) throw new Error(`init: ${migrated.stderr}`)
@@ -39,7 +39,7 @@ const queueUp = async (databaseUrl: string, directory: string, rounds: number): 
        ${now} + CASE WHEN n > ${dueOf(rounds)} THEN ${laterSeconds} ELSE -n / ${perSecond} END, 0, 5, ${now}, ${now}
      FROM numbers`
   )
-  // As autovacuum does within a minute; a plan made before it knows of no backlog.
+  // As autovacuum does within a minute. A plan made before does not know of the backlog.
   if (!isSqlite) await sqlAt(databaseUrl, "ANALYZE jobs")
 }
 
@@ -60,7 +60,7 @@ const drain = async ({ load, means: { rounds, say }, site: { acme, databaseUrl }
   const patience = patienceMs * Math.max(1, rounds / 20_000)
   await poll.poll(() => count("status = 'done'"), (done) => done >= dueOf(rounds), patience)
   poll.close()
-  // Nobody ran one twice, and none before its time.
+  // No job ran twice, and none before its time.
   const again = await count("attempts > 1")
   if (again > 0) throw new Error(`${again} jobs were begun more than once`)
   const early = await count("status <> 'ready'") - dueOf(rounds)
@@ -70,7 +70,7 @@ const drain = async ({ load, means: { rounds, say }, site: { acme, databaseUrl }
   return rounds
 }
 
-/** A queue that has grown long while no worker ran. */
+/** A queue that became long while no worker ran. */
 export const longQueue: Fault = {
   name: "queued jobs",
   databases: ["SQLite", "PostgreSQL"],

@@ -4,11 +4,11 @@ import type { Fault } from "./Stage.ts"
 
 /** The words of `npm run faults`. */
 export interface Options {
-  /** In place of what a fault that is repeated has for itself. */
+  /** The number of repetitions, instead of the fault's own. */
   readonly rounds: number | undefined
-  /** The part of their size that floods and waves have. */
+  /** The fraction of their size that floods and waves have. */
   readonly share: number
-  /** Parts of names of faults; all of them when there is none. */
+  /** Parts of names of faults; all faults if there is none. */
   readonly only: ReadonlyArray<string>
   readonly json: boolean
   readonly seed: string

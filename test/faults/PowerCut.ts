@@ -18,8 +18,8 @@ const mounted = (): LoopDisk => {
 }
 
 /**
- * Cuts the power under load: whoever writes is stopped, what the disk has is kept, and everything is started on that.
- * `around` ends and starts what else has files on the disk.
+ * Cuts the power under load: the writing processes are stopped, the disk's content is kept, and everything is started
+ * on that content. `around` ends and starts other programs with files on the disk.
  */
 const cutting = (disk: LoopDisk, end: () => Promise<void>, begin: () => Promise<void>) =>
 async (
@@ -45,7 +45,7 @@ const onSqlite = (means: Means, disk: LoopDisk): Promise<Outcome> => {
   const home = join(disk.directory, "home")
   mkdirSync(home)
   writeFileSync(join(home, "config.toml"), minimalConfig)
-  disk.sync() // what an operator wrote long ago; everything from here on is the service's to care for
+  disk.sync() // files written by an operator before; from here on the service must sync its own
   const options: SiteOptions = { home, config: null }
   return under(means, options, cutting(disk, nothing, nothing))
 }
@@ -61,7 +61,7 @@ const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
   }
 }
 
-/** The power goes: what was not synced to the disk is gone, everything that was acknowledged is there. */
+/** The power is cut: unsynced data is lost, and everything that was acknowledged must still be there. */
 export const powerCut: Fault = {
   name: "power cut",
   databases: ["SQLite", "PostgreSQL"],

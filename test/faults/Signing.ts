@@ -13,7 +13,7 @@ import { siteOn, under } from "./Stage.ts"
 
 const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
-/** How long an order may need to go on once its worker is dead, taken over by whoever takes it. */
+/** How long it may take until another worker continues the order of a dead worker. */
 const promisedSeconds = 20
 
 /** An order of a profile that validates nothing, up to its finalize. */
@@ -39,10 +39,10 @@ const holderOf = async ({ databaseUrl, workers }: Site, orderId: string): Promis
   return holder
 }
 
-/** Who takes the order over: the process that is started again, or its neighbour alone. */
+/** Which process takes the order over: the restarted one, or only its neighbour. */
 type Heir = "itself" | "neighbour"
 
-/** Kills the worker that has the order, has it go on, and answers how long that took. */
+/** Kills the worker that has the order, waits until the order continues, and returns the time that took. */
 const killed = async (
   { load, measured, site }: Stage,
   order: Awaited<ReturnType<typeof finalized>>,
@@ -109,7 +109,7 @@ export const killWhileRelaying: Fault = {
     const home = mkdtempSync(join(tmpdir(), "acme-faults-"))
     const at = join(home, "upstream")
     mkdirSync(at)
-    // One CA for both, so that everything that is stored is held to it.
+    // One CA for both, so that every stored certificate is checked against it.
     const made = await runToEnd(["init"], { directory: home })
     if (made.code !== 0) throw new Error(`init: ${made.stderr}`)
     for (const file of ["ca.pem", "ca.key"]) copyFileSync(join(home, file), join(at, file))

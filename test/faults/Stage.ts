@@ -6,7 +6,7 @@ import { startLoad } from "./Load.ts"
 import type { DatabaseName, Site, SiteOptions } from "./Site.ts"
 import { startSite } from "./Site.ts"
 
-/** What a run of one fault is given. */
+/** The input of a run of one fault. */
 export interface Means {
   readonly database: DatabaseName
   /** How often it is injected: so many kills, resets, connections of a wave, jobs. */
@@ -16,11 +16,11 @@ export interface Means {
   readonly clients: number
   /** A PostgreSQL database nobody else uses. */
   readonly freshPostgresUrl: () => Promise<string>
-  /** Tells how it goes. */
+  /** Reports the progress. */
   readonly say: (text: string) => void
 }
 
-/** How a fault went. */
+/** The result of a fault. */
 export interface Outcome extends Findings {
   readonly injected: number
   readonly acknowledged: number
@@ -28,22 +28,22 @@ export interface Outcome extends Findings {
   readonly figures?: string
 }
 
-/** A fault: what it is called, where it can be, and how it is done. */
+/** A fault: its name, where it can be injected, and how. */
 export interface Fault {
   readonly name: string
   readonly databases: ReadonlyArray<DatabaseName>
   /** How often it is injected in a whole run. */
   readonly rounds: number
-  /** What is counted is the size of one injection, such as the connections of a flood. */
+  /** Whether the count is the size of one injection, such as the connections of a flood. */
   readonly isSize?: true
-  /** Fails when the service did not do as it is documented, apart from what it lost or did twice. */
+  /** Fails if the service differs from its documentation, apart from losses and duplicates. */
   readonly run: (means: Means) => Promise<Outcome>
 }
 
 /** The fault cannot be injected on this machine, for the reason given. */
 export class NotPossible extends Error {}
 
-/** A running service under load, and what a fault needs to be done to it. */
+/** A running service under load, and the tools of a fault. */
 export interface Stage {
   readonly site: Site
   readonly load: Load
@@ -54,7 +54,7 @@ export interface Stage {
   readonly measured: (figure: string) => void
 }
 
-/** Draws that are the same for the same seed. */
+/** Random draws that are the same for the same seed. */
 const chanceOf = (seed: string): (below: number) => number => {
   let drawn = 0
   return (below) => createHash("sha256").update(`${seed} ${drawn++}`).digest().readUInt32BE(0) % below

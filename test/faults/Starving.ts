@@ -13,11 +13,11 @@ import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * One caller takes all it can get, and an honest client comes beside it, again and again, each time over a connection of its
- * own. What it needs is held against what it needs alone.
+ * One caller takes all it can get. Again and again an honest client arrives beside it, each time over a connection of
+ * its own. The time it needs is compared with the time it needs alone.
  */
 
-/** How many times as long it may take. Twice is what is aimed at; the rest is the noise of two cores that do all of it. */
+/** How many times as long it may take. The goal is twice; the rest is the noise of two cores that do everything. */
 const [aimedAt, mostTimes] = [2, 4]
 const mostLooks = 3
 
@@ -42,7 +42,7 @@ const issuance = async ({ site: { acme, world: { responder } } }: Stage, name: s
   }
 }
 
-/** So many at least: one by itself says nothing. */
+/** The least number of samples: a single one has no meaning. */
 const fewest = 5
 
 const several = async (stage: Stage, label: string): Promise<number> => {
@@ -53,7 +53,7 @@ const several = async (stage: Stage, label: string): Promise<number> => {
   return median(times)
 }
 
-/** Tells once all is taken, and keeps it until it is told to stop; never faster than its service answers. */
+/** Reports when everything is taken, and keeps it until it is stopped; it is never faster than its service answers. */
 type Attack = (stage: Stage, isOver: () => boolean, taken: () => void) => Promise<void>
 
 const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
@@ -69,7 +69,7 @@ const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
   try {
     await full
     let beside = Number.POSITIVE_INFINITY
-    // An attack that starves does so each time; what else the machine had to do is over by the next.
+    // A successful attack starves the newcomer each time; other load on the machine is over by the next round.
     for (let time = 0; time < mostLooks && beside > aimedAt * alone; time++) {
       beside = Math.min(beside, await several(stage, `beside${time}`))
     }
@@ -98,7 +98,7 @@ const starved = (
 
 const mostInFlight = 32
 
-/** Accounts that have nothing but names whose server is silent looked at. */
+/** Accounts that only order names whose server never answers. */
 const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, taken) => {
   const accounts = 6
   let [at, ready] = [0, 0]
@@ -112,7 +112,7 @@ const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, t
       const { challenges } = await session.authorization(body.authorizations[0] ?? "")
       const answer = await session.post(challenges[0]?.url ?? "", {})
       if (answer.status !== 200 && answer.status !== 429) throw new Error(`a trigger: ${answer.status}`)
-      // As many as an account may have under way; then what keeps it so.
+      // First as many as an account may have in progress, then enough to keep it at that.
       if (round < mostInFlight) continue
       if (round === mostInFlight && ++ready === accounts) taken()
       await delay(3750)
@@ -144,7 +144,7 @@ const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, 
 const upload =
   "POST /profile/default/newOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\nContent-Length: 100000\r\n\r\n{"
 
-/** Orders of a hundred names, each of as many labels as it can have that cost the most to read. */
+/** Orders of a hundred names, each with the most labels of the kind that costs the most to read. */
 const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
   const one = async () => {
     const session = await AcmeSession.open(acme.directoryUrl, { patienceMs })
@@ -157,7 +157,7 @@ const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
       }))
       await session.post(session.directory.newOrder, { identifiers })
       taken()
-      await delay(250) // what an order costs is tried here, and not how many there may be
+      await delay(250) // the test is about the cost of an order, not about the number of orders
     }
     session.close()
   }
@@ -221,7 +221,7 @@ const measured = async ({ database }: Means): Promise<Partial<SiteOptions>> => {
   }
 }
 
-/** Every way to take all there is that is tried. */
+/** Every way of taking all resources that is tested. */
 export const starving: ReadonlyArray<Fault> = [
   starved("scrapes over a large account", ["SQLite", "PostgreSQL"], scrapes, measured),
   starved("names nobody answers for", ["SQLite", "PostgreSQL"], silentNames),

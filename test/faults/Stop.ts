@@ -6,7 +6,7 @@ import type { Site } from "./Site.ts"
 import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** Requests for these hosts wait at the responder, and with them the worker that made them. */
+/** Requests for these hosts wait at the responder, and so do the workers that sent them. */
 const isHeld = (host: string): boolean => host.startsWith("held")
 
 /** The worker that has this challenge's validation. */
@@ -21,7 +21,7 @@ const holderOf = async ({ databaseUrl, workers }: Site, challengeId: string): Pr
   return holder
 }
 
-/** Stops it; on SQLite not while it writes, which would stop everybody who writes for as long. */
+/** Stops it. On SQLite this is not done while it writes, because that would stop every other writer as long. */
 const stopIt = async (worker: Server, { databaseUrl }: Site): Promise<void> => {
   for (;;) {
     worker.signal("SIGSTOP")
@@ -58,7 +58,7 @@ const round = async ({ load, site }: Stage, host: string, gate: Gate): Promise<v
   const settled = await session.awaitOrder(placed.url, ["ready", "invalid"], patienceMs)
   if (settled.status !== "ready") throw new Error(`${host} is ${settled.status}`)
   stopped.signal("SIGCONT")
-  // What it found out meanwhile is nobody's: it has to notice.
+  // Its result does not count any more, and it must notice that.
   const [row] = await sqlAt(site.databaseUrl, `SELECT id FROM jobs WHERE dedup_key = '${challengeId}'`)
   const jobId = idText(row?.["id"])
   await stopped.waitForEvent("job_lease_lost", {

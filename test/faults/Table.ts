@@ -7,13 +7,13 @@ export interface Row {
   readonly database: DatabaseName
   readonly seconds: number
   readonly outcome?: Outcome
-  /** What the service did otherwise than it should, apart from what it lost or did twice. */
+  /** Where the service differed from its documentation, apart from losses and duplicates. */
   readonly error?: string
   /** Why it could not be tried here. */
   readonly notRun?: string
 }
 
-/** Tried, and everything was there once. */
+/** Tested, and every fact was there exactly once. */
 export const hasPassed = ({ error, outcome }: Row): boolean =>
   error === undefined && outcome !== undefined && outcome.lost.length === 0 && outcome.twice.length === 0
 

@@ -12,11 +12,11 @@ import type { Row } from "./Table.ts"
 import { hasPassed, tableOf } from "./Table.ts"
 
 /*
- * `npm run faults`: processes of the built server are killed, stopped, cut off and overloaded while clients issue; what
- * those were answered is looked for afterwards. See docs/faults.md.
+ * `npm run faults`: processes of the built server are killed, stopped, cut off and overloaded while clients issue. Then
+ * everything the clients were answered is looked up. See docs/faults.md.
  */
 
-/** So many at a time: most of what they do is waiting. */
+/** So many run at a time: most of their time is waiting. */
 const width = 2
 
 const say = (text: string): void => {
@@ -76,13 +76,13 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   }
 }
 
-// What is running and what is mounted ends with this process.
+// Running programs and mounted disks end with this process.
 for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
   process.once(signal, () => process.exit(code))
 }
 
 main(process.argv.slice(2)).then(
-  // Clients of a fault that has failed may still be asking.
+  // Clients of a failed fault may still send requests.
   (passed) => process.stdout.write("", () => process.exit(passed ? 0 : 1)),
   (error: unknown) => {
     say(error instanceof Error ? error.message : String(error))

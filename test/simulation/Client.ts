@@ -9,7 +9,7 @@ import { idOf, jsonOf, pathOf, patience, Session } from "./Session.ts"
 const hosts = ["a", "b", "c", "d", "e"].map((letter) => `${letter}.example.org`)
 const serialOf = (certificate: X509Certificate): string => certificate.serialNumber.toLowerCase().replace(/^0+/, "")
 
-/** A client that orders, proves, finalizes, revokes, and does now and then what it should not. */
+/** A client that orders, proves, finalizes, revokes, and now and then does what it must not do. */
 export class Client extends Session {
   readonly #certificates: Array<{ readonly order: string; readonly der: Buffer; readonly key: AcmeKey }> = []
 
@@ -76,7 +76,7 @@ export class Client extends Session {
         }
       )
     const asking = random.chance(mischief * 2) ? keys : keys.slice(0, 1)
-    // What proved the names may be withdrawn while the certificate is being signed.
+    // An authorization of the names may be withdrawn while the certificate is being signed.
     const withdrawing = random.chance(mischief)
       ? Effect.zipRight(this.pause(0, 20), this.post(pathOf(random.pick(authorizations)), { status: "deactivated" }))
       : Effect.void
@@ -126,7 +126,7 @@ export class Client extends Session {
     const path = this.target("/keyChange")
     const inner = signed(after, { jwk: after.jwk, url: urlOf(path) }, { account: this.kid, oldKey: before.jwk })
     const answer = yield* this.post(path, JSON.parse(inner) as object)
-    // Whoever was not told may have either key: the new one is tried, and stays when it is the account's.
+    // Without an answer either key may be valid: the new one is tried, and kept if it is the account's.
     const probe = yield* this.post(this.target("/newAccount"), { onlyReturnExisting: true }, {
       key: after,
       kid: undefined
@@ -151,7 +151,7 @@ export class Client extends Session {
     yield* this.post(pathOf(kid), undefined)
   })
 
-  /** Its whole life: some orders and what comes to its mind between them. */
+  /** Its whole life: some orders, with random other requests between them. */
   readonly life: Effect.Effect<void> = Effect.gen(this, function*() {
     const { random } = this.at
     if (!(yield* this.register)) return

@@ -1,16 +1,16 @@
 import type { Store } from "./Store.ts"
 
 /*
- * What nobody's job may wait for. No account's waits behind those of another: whoever has nothing running of a kind gets
- * the next slot of it, and slots are left for such, so that a job that is due and alone of its account begins within a
- * poll and what a claim takes. And no job waits for a time that only a wrong clock has said.
+ * Limits on waiting. No account's job waits behind those of another. An account without a running job of a kind gets
+ * the next slot of it, and slots are reserved for such accounts. So a due job that is alone in its account begins
+ * within a poll and the time of a claim. And no job waits for a time that only a wrong clock has set.
  */
 
 /** Milliseconds either may last while nothing else is wrong: the longest poll, and as much again. */
 const longestWait = 12_000
 const lookEvery = 500
 
-// Those of one account wait for one another: it is the account that has waited.
+// Jobs of one account wait for one another, so the account's wait is measured.
 const behindOthers = (second: number) => `
   SELECT DISTINCT kind || ' of ' || share || ' waits behind those of others' AS what FROM jobs
   WHERE status = 'ready' AND share <> '' AND run_at <= ${second} AND NOT EXISTS (SELECT 1 FROM jobs AS own
@@ -19,7 +19,7 @@ const ahead = (second: number) => `
   SELECT kind || ' ' || lower(hex(id)) || ' waits for a time that a wrong clock has said' AS what FROM jobs
   WHERE status = 'ready' AND run_at > ${second} AND updated_at > ${second}`
 
-/** See above: what waits is looked at as time passes. */
+/** See above. The waiting jobs are checked as time passes. */
 export class Delays {
   readonly #store: Store
   readonly #violated: (what: string) => void
@@ -31,9 +31,12 @@ export class Delays {
     this.#violated = violated
   }
 
-  /** Looks, if it is time. `calmClock` is the time by everybody's clock; while there is none, every wait begins anew. */
+  /**
+   * Checks, if it is time. `calmClock` is the time that all clocks agree on. While there is none, every wait is
+   * measured anew.
+   */
   look(now: number, calmClock: () => number | undefined): void {
-    // What somebody has not committed yet is nothing to judge.
+    // Uncommitted rows are not judged.
     if (now - this.#lookedAt < lookEvery || this.#store.isInTransaction()) return
     this.#lookedAt = now
     const clock = calmClock()

@@ -8,9 +8,8 @@ import type { SqliteOptions } from "../../src/kernel/sql/Sqlite.ts"
 import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
 
 /*
- * What a power cut leaves of the database. A commit that is synced is there, and whatever was committed before it; of
- * commits that are not, the last ones are gone. Whether they are synced is not decided here: the service's own layer is
- * asked, over a file.
+ * The database after a power cut. A synced commit is there, and every commit before it; of unsynced commits, the last
+ * ones are lost. This file does not decide which commits are synced: it asks the service's own layer, over a file.
  */
 
 /** Commits between two checkpoints, which sync: more than these are never lost. */
@@ -64,7 +63,7 @@ export class Disk {
     if (this.#states.length > mostUnsynced) this.#states.shift()
   }
 
-  /** The power is cut: takes back some of the last commits, none that was synced; answers how many. */
+  /** Cuts the power: takes back some of the last commits, but no synced one; returns their number. */
   cut(below: (limit: number) => number): number {
     const unsynced = this.#states.length - 1
     if (unsynced < 1) return 0
@@ -82,7 +81,7 @@ export class Disk {
     }) as ReadonlyArray<{ readonly [column: string]: unknown }>
   }
 
-  // Row by row into the connection everybody has; triggers that keep rows as they are stand aside meanwhile.
+  // Restores row by row into the shared connection. Triggers that protect rows are dropped meanwhile.
   #restore(state: Uint8Array): void {
     inFolder((folder) => {
       const path = join(folder, "past.db")

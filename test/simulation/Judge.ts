@@ -7,18 +7,18 @@ import type { Known } from "./Tables.ts"
 import { authorizationMoves, bare, challengeMoves, id, orderMoves, queries, uuid } from "./Tables.ts"
 
 /*
- * What must hold whatever happens. After each commit the tables are compared with what they were before it; at the end,
- * when all is at rest, with what clients were told.
+ * The invariants. After each commit the tables are compared with their state before it. At the end, when nothing is
+ * left to do, they are compared with the clients' answers.
  */
 
-/** What a commit changed that an audit row tells of. */
+/** A change by a commit that an audit row must record. */
 interface Fact {
   readonly event: string
   /** The order, or the account. */
   readonly subject: string
 }
 
-/** See above; `violated` is told of each thing that is wrong. */
+/** See above. `violated` is called with each violation. */
 export class Judge {
   readonly #store: () => Store
   readonly #ledger: Ledger
@@ -68,7 +68,7 @@ export class Judge {
     }
   }
 
-  /** Compares what a transaction that wrote to these tables left with what was before. */
+  /** Compares the tables a transaction wrote to with their state before it. */
   committed(written: ReadonlySet<string>): void {
     const fact = (event: string, subject: unknown) => this.#facts.push({ event, subject: String(subject) })
     if (written.has("accounts")) {
@@ -99,13 +99,13 @@ export class Judge {
     if (["revocations", "crls", "jobs"].some((table) => written.has(table))) this.#checkLists()
   }
 
-  /** Holds the database to what clients were told, over a power cut that `cut` makes. */
+  /** Compares the database with the clients' answers, across a power cut that `cut` makes. */
   outlives(cut: () => void): void {
     const before = snapshotOf(this.#store())
     cut()
     const after = snapshotOf(this.#store())
     for (const lost of lostIn(before, after, this.#ledger)) this.#violated(lost)
-    // What is gone is not known of any more; what was swept before has been there.
+    // A lost row is no longer known; a swept row has existed.
     for (const table of ["orders", "challenges", "authorizations", "accounts", "crls"] as const) {
       for (const key of before[table].keys()) {
         const row = after[table].get(key)
@@ -129,7 +129,7 @@ export class Judge {
       }
       if (row["has_certificate"] !== 1) this.#violated(`the order ${name} is valid without a certificate`)
     }
-    // An order that nobody finished lapses by the sweep, and has nothing to say but its age.
+    // An unfinished order lapses by the sweep; only its age is the cause.
     const isLapsed = (before?.["status"] === "pending" || before?.["status"] === "ready") &&
       Number(row["created_at"]) <= this.#lapsedBefore()
     if (row["status"] === "invalid" && before?.["status"] !== "invalid" && row["has_error"] !== 1 && !isLapsed) {
@@ -146,7 +146,7 @@ export class Judge {
     ) this.#violated(`the revocation of the order ${name} changed`)
   }
 
-  /** Whatever waits for work has a job that will do it. */
+  /** Every record that waits for work has a job that will do it. */
   #checkWork(): void {
     const lost = this.#store().rows(`
       SELECT 'order' AS what, ${
@@ -166,7 +166,7 @@ export class Judge {
     }
   }
 
-  /** A revocation that no list names has a job that will sign one, or one that failed and left it to the daily sweep. */
+  /** A revocation that is on no list has a job that will sign one, or a failed job that left it to the daily sweep. */
   #checkLists(): void {
     const unlisted = this.#unlisted()
     if (unlisted.length === 0) return
@@ -200,7 +200,7 @@ export class Judge {
     return serials
   }
 
-  /** Whether nothing is left to be done but what is done again and again. */
+  /** Whether only periodic jobs are left. */
   isAtRest(): boolean {
     return this.unfinished().length === 0
   }
@@ -225,7 +225,7 @@ export class Judge {
     ).map((row) => Object.values(row).join(" "))
   }
 
-  /** Holds the database to what clients were told. */
+  /** Compares the database with the clients' answers. */
   atRest(): void {
     this.#holdsAnswers()
     this.#holdsAudit()

@@ -1,4 +1,4 @@
-/** What the service has told its clients, and so must hold. Ids are as in the URLs. */
+/** The facts the service has told its clients, and so must keep. Ids are as in the URLs. */
 export class Ledger {
   /** Accounts whose making was answered. */
   readonly accounts = new Set<string>()
@@ -17,7 +17,7 @@ export class Ledger {
   /** Nonces a request was accepted with. */
   readonly spent = new Set<string>()
 
-  /** How many answers there are to be held to. */
+  /** The number of answers the service must keep. */
   get acknowledged(): number {
     return this.accounts.size + this.deactivated.size + this.orders.size + this.finalized.size +
       this.certificates.size + this.revoked.size

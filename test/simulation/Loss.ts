@@ -3,7 +3,7 @@ import type { Row, Store } from "./Store.ts"
 import type { Known } from "./Tables.ts"
 import { bare, queries } from "./Tables.ts"
 
-/* What a power cut took away of what clients were told. */
+/* The facts told to clients that a power cut destroyed. */
 
 /** The tables that are judged, and the nonces that are good still. */
 export type Snapshot = { readonly [table in keyof typeof queries]: Known } & { readonly nonces: ReadonlySet<string> }
@@ -23,7 +23,7 @@ export const snapshotOf = ({ rows }: Store): Snapshot => ({
 const hex = (one: string) => one.replaceAll("-", "").toLowerCase()
 const decided = ["processing", "valid", "invalid"]
 
-/** Answers that the database was true to before a cut and is no longer; each in a sentence. */
+/** Answers that matched the database before a cut and no longer do, each as a sentence. */
 export const lostIn = (before: Snapshot, after: Snapshot, ledger: Ledger): ReadonlyArray<string> => {
   const held = (is: (of: Snapshot) => boolean) => !is(before) || is(after)
   const lost: Array<string> = []
@@ -54,7 +54,7 @@ export const lostIn = (before: Snapshot, after: Snapshot, ledger: Ledger): Reado
         [...orders.values()].some((row) => row["revoked_at"] !== null && bare(row["cert_serial"]) === serial)
     )
   }
-  // A nonce that was taken is good for nothing any more.
+  // A used nonce must not be valid again.
   for (const nonce of ledger.spent) {
     if (!before.nonces.has(nonce) && after.nonces.has(nonce)) lost.push(`the nonce ${nonce} is good once more`)
   }

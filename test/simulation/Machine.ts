@@ -6,9 +6,9 @@ import { countNative, native } from "./Native.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * One computer on which several processes run by turns, a few operations at a time, in an order that a seed decides.
- * Everything the processes wait for is a task or a timer of this machine, so that nothing depends on how fast the real
- * one is: only time, chance, the outside and the order of events are simulated, the code of the service is its own.
+ * One computer on which several processes run in turn, a few operations at a time, in an order that a seed decides.
+ * Everything the processes wait for is a task or a timer of this machine, so nothing depends on the speed of the real
+ * one. Only time, chance, the outside and the order of events are simulated. The code is the service's own.
  */
 
 const realImmediate = globalThis.setImmediate
@@ -31,7 +31,7 @@ export class Process {
   /** Until when, by the machine's clock, it is stopped. */
   stoppedUntil = 0
   readonly tasks: Array<() => void> = []
-  /** Told when it is killed. */
+  /** Called when it is killed. */
   readonly onKilled = new Set<() => void>()
   readonly #machine: Machine
   readonly #scheduler: Scheduler.Scheduler
@@ -53,11 +53,11 @@ export class Process {
     this.clock = {
       [Clock.ClockTypeId]: Clock.ClockTypeId,
       unsafeCurrentTimeMillis: millis,
-      // What has passed is measured: it does not go back, whatever the clock says.
+      // Elapsed time is measured: it never goes back, whatever the clock says.
       unsafeCurrentTimeNanos: nanos,
       currentTimeMillis: Effect.sync(millis),
       currentTimeNanos: Effect.sync(nanos),
-      // A clock that is set does not change how long a wait is.
+      // Setting a clock does not change the length of a wait.
       sleep: (duration) =>
         Effect.async((resume) =>
           machine.after(Duration.toMillis(duration) + this.lateness(), () => resume(Effect.void))
@@ -80,7 +80,7 @@ export class Process {
   }
 }
 
-/** See above. `trace` is told of everything that happens, in order. */
+/** See above. `trace` receives every event, in order. */
 export class Machine {
   /** Epoch milliseconds. */
   now: number
@@ -115,7 +115,7 @@ export class Machine {
     this.#trace?.(`${String(this.steps).padStart(7)} ${new Date(this.now).toISOString()} ${line}`)
   }
 
-  /** What happened so far, as one value. */
+  /** A digest of all events so far. */
   digest(): string {
     return this.#digest.copy().digest("hex")
   }
@@ -130,7 +130,7 @@ export class Machine {
     })
   }
 
-  /** Lets time pass; what was due meanwhile happens late. */
+  /** Lets time pass; timers that became due meanwhile fire late. */
   pass(millis: number): void {
     this.now += millis
   }
@@ -158,8 +158,8 @@ export class Machine {
   }
 
   /**
-   * Runs until `isOver`, asked between any two steps; false when nothing is left to do or to wait for. `between` is
-   * called there too: it may kill, stop and jump as it likes.
+   * Runs until `isOver`, which is checked between any two steps; false if nothing is left to do or to wait for.
+   * `between` is called there too: it may kill, stop and change clocks.
    */
   async run(isOver: () => boolean, between: () => void): Promise<boolean> {
     const immediate = (task: (...args: ReadonlyArray<unknown>) => void, ...args: ReadonlyArray<unknown>) => {

@@ -45,13 +45,13 @@ export interface Installation {
   readonly logged: (process: Process, record: Record) => void
 }
 
-/** A process of the service: the layers `serve` builds, but for the sockets and the outside. */
+/** A process of the service: the layers `serve` builds, without the sockets and the outside. */
 export interface Member {
   readonly process: Process
   readonly roles: Roles
   /** Whether it answers requests by now. */
   readonly serves: () => boolean
-  /** Answers, or nothing when the process is gone before it has. Interruption is a client that hangs up. */
+  /** Answers a request; nothing if the process ends before. Interruption is a client that hangs up. */
   readonly request: (request: Request) => Effect.Effect<Answer | undefined>
   /** As SIGTERM. */
   readonly terminate: () => void
@@ -123,7 +123,7 @@ export const startMember = (installation: Installation, process: Process, roles:
       if (roles.has("acme")) serve = yield* serving
       yield* Deferred.await(stopping)
       serve = undefined
-      // As listeners do: what was asked before is answered before anything it needs goes away.
+      // As listeners do: earlier requests are answered before the services they need are closed.
       const answered = Effect.timeoutOption(Effect.forEach([...asked], Fiber.await, { discard: true }), drainMillis)
       yield* Effect.all([answered, runner?.stop ?? Effect.void], { concurrency: 2 })
     }).pipe(

@@ -3,8 +3,8 @@ import fs from "node:fs/promises"
 import { syncBuiltinESMExports } from "node:module"
 
 /*
- * What the runtime does elsewhere while a program goes on: files, and signatures on its threads. How long that takes is
- * not repeatable, so a simulation has to know whether any is under way.
+ * Work that the runtime does outside the event loop: files, and signatures on its threads. Its duration is not
+ * repeatable, so a simulation has to know whether any is in progress.
  */
 
 type Anything = (...args: ReadonlyArray<unknown>) => unknown

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-/* Bugs to be found: each takes one guard away that something of the service rests on. */
+/* Planted bugs that the simulation must find: each removes one guard that the service relies on. */
 
 /** A guard, as the source has it, and the source without it. */
 export interface PlantedBug {
@@ -111,7 +111,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** How often a guard stands where it is to be taken away: once, or the bug cannot be planted. */
+/** How often the guard occurs in its file. It must occur exactly once, or the bug cannot be planted. */
 export const guardsOf = ({ file, guard }: PlantedBug): number =>
   readFileSync(join(root, file), "utf8").split(guard).length - 1
 

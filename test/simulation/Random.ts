@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 
-/** Chance that repeats itself: the same seed and stream give the same values, whatever other streams are asked. */
+/** Reproducible random values: the same seed and stream give the same values, however other streams are used. */
 export class Random {
   readonly #state: Uint32Array
 

@@ -7,7 +7,7 @@ import type { Ledger } from "./Ledger.ts"
 import type { Random } from "./Random.ts"
 import type { World } from "./World.ts"
 
-/** What a client has around it. */
+/** The environment of a client. */
 export interface Surroundings {
   readonly name: string
   readonly random: Random
@@ -23,7 +23,7 @@ export interface Surroundings {
   readonly ca: string
 }
 
-/** How often whatever is not answered is asked again. */
+/** How often an unanswered request is sent again. */
 export const patience = 60
 /** The id at the end of a URL. */
 export const idOf = (url: string): string => url.split("/").at(-1) ?? ""
@@ -61,7 +61,7 @@ export class Session {
   protected readonly pause = (least: number, most: number) =>
     Effect.suspend(() => Effect.sleep(this.at.random.between(least, most)))
 
-  /** What an answer says of nonces, whoever it is for. */
+  /** Reads the nonce of an answer, for any request. */
   #heard(answer: Answer | undefined): void {
     const { ledger, violated } = this.at
     const nonce = answer?.headers["replay-nonce"]
@@ -82,7 +82,7 @@ export class Session {
     return undefined
   })
 
-  /** One request, by whom it says; nothing when nobody answered. */
+  /** One request with the given signer; nothing if no answer came. */
   #once(request: Request, nonce: string) {
     const { ledger, mischief, note, random, send, violated } = this.at
     const judged = Effect.map(send(request), (answer) => {
@@ -98,7 +98,7 @@ export class Session {
       return answer
     })
     if (random.chance(mischief)) {
-      // The same bytes twice: whatever the second is told, it is not the first over again.
+      // The same bytes twice: whatever the second answer is, the request must not be done twice.
       return Effect.map(Effect.all([judged, judged], { concurrency: 2 }), ([one, other]) => {
         const isGood = (answer: Answer | undefined) => answer !== undefined && answer.status < 300
         return isGood(one) ? one : isGood(other) ? other : one ?? other

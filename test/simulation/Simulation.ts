@@ -24,7 +24,7 @@ import { World } from "./World.ts"
 
 /* One seed, from the first process started to the last job done. */
 
-/** What a run came to. */
+/** The result of a run. */
 export interface Outcome {
   readonly seed: string
   /** The same for the same seed and the same code. */
@@ -46,7 +46,7 @@ const topologies: ReadonlyArray<ReadonlyArray<string>> = [
 const mostSteps = 2_000_000
 const restMillis = 6 * 3_600_000
 const daySeconds = 86_400
-/** At the end the service is looked at for so long at least. */
+/** The least time the service is checked at the end. */
 const calmMillis = 50_000
 /** Validations of a flood for each worker, which has sixteen slots then. */
 const floodOf = 20
@@ -223,7 +223,7 @@ ttl_seconds = ${settings.pick([30, 300])}
     if (machine.now >= restUntil) return true
     if (!judge.isAtRest()) return false
     if (!judge.isLeftToSweep()) return true
-    // Then the sweep has a day, and no more.
+    // The sweep then has a day, and no more.
     const dueAt = judge.sweepIsDueAt()
     if (dueAt === undefined) return false
     if (sweptAt === undefined) {

@@ -19,13 +19,16 @@ import type { Process } from "./Machine.ts"
 /** A row as SQLite has it. */
 export type Row = { readonly [column: string]: unknown }
 
-/** What may go wrong; asked before each statement and each commit of a process. */
+/** The faults of the database; called before each statement and each commit of a process. */
 export interface Mishaps {
   /** The statement never arrives. */
   readonly statement: (process: Process) => boolean
-  /** `undone`: nothing was committed, and the process is told so. `unheard`: all was, and the process is told otherwise. */
+  /**
+   * `undone`: nothing was committed, and the process is told so. `unheard`: everything was committed, but the process
+   * is told that it was not.
+   */
   readonly commit: (process: Process) => "undone" | "unheard" | undefined
-  /** The order in which rows come that no statement asked for in any. */
+  /** The order of rows for statements without ORDER BY. */
   readonly arrange: <A>(rows: ReadonlyArray<A>) => ReadonlyArray<A>
 }
 
@@ -48,24 +51,24 @@ const tablesWritten = (text: string): ReadonlyArray<string> => {
   return found
 }
 
-// What a write returns comes in no order, whatever order it found its rows in.
+// RETURNING gives rows in no fixed order, whatever order the write found them in.
 const isOrdered = (text: string): boolean => /\bORDER BY\b/.test(text) && !/\bRETURNING\b/.test(text)
 
 /** The database, migrated. */
 export interface Store {
-  /** Whether somebody has written what is not committed yet. */
+  /** Whether there are uncommitted writes. */
   readonly isInTransaction: () => boolean
-  /** Cuts the power under it, once nobody is left who has a connection; answers how many transactions that took back. */
+  /** Cuts the power, when no process has a connection; returns how many transactions that took back. */
   readonly cut: (below: (limit: number) => number) => number
-  /** Rows, as nobody's statement. */
+  /** Reads rows outside of any process. */
   readonly rows: (text: string) => ReadonlyArray<Row>
-  /** What a process reaches the database by. */
+  /** The driver a process uses. */
   readonly driverOf: (process: Process) => Effect.Effect<Driver, never, Scope.Scope>
 }
 
 /**
- * Opens one. `committed` is told of each transaction that was, before the next statement of anybody, and which tables it
- * wrote to.
+ * Opens one. `committed` is called for each committed transaction, before the next statement of any process, with the
+ * tables it wrote to.
  */
 export const openStore = (
   synchronous: Sqlite.SqliteOptions["synchronous"],

@@ -2,12 +2,12 @@ import type { Machine, Process } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 import type { Mishaps } from "./Store.ts"
 
-/* What goes wrong, when, and what that excuses. */
+/* The faults, their times, and the failures they excuse. */
 
 const daySeconds = 86_400
 const hourSeconds = 3600
 
-/** After a fault: what was under way is found, taken back and begun again. */
+/** After a fault: the time to find, take back and restart interrupted work. */
 const recoveryMillis = 30_000
 /** The first processes are ready. */
 const startMillis = 3000
@@ -16,7 +16,7 @@ const drainMillis = 35_000
 /** The longest a wait is late. */
 const latestMillis = 2000
 
-/** What a seed's weather is like: how often each thing goes wrong. */
+/** The weather of a seed: how often each fault occurs. */
 export const climateOf = (random: Random) => {
   const rate = (worst: number) => random.chance(0.4) ? 0 : worst * random.fraction()
   const climate = {
@@ -33,12 +33,12 @@ export const climateOf = (random: Random) => {
     isUnordered: random.chance(0.5),
     late: random.chance(0.7) ? 0 : 0.3 * random.fraction()
   }
-  // What delays everybody tells nothing of who waits for whom.
+  // A delay of all shows nothing about who waits for whom.
   const isCalm = climate.isFlooded && random.chance(0.6)
   return isCalm ? { ...climate, statement: 0, undone: 0, unheard: 0, event: 0 } : climate
 }
 
-/** A process that may be struck. */
+/** A process that faults may hit. */
 interface Struck {
   readonly process: Process
   readonly terminate: () => void
@@ -56,7 +56,7 @@ export class Weather implements Mishaps {
   readonly #members: () => ReadonlyArray<Struck>
   readonly #cutPower: () => void
   readonly #lastMishap = new Map<Process, number>()
-  // Whoever stands still, or waits for somebody who does with the database in his hands, runs out of time.
+  // A process runs out of time if it is stopped, or waits for a stopped one that holds the database lock.
   #stalledUntil = 0
   #troubledUntil: number
 
@@ -64,7 +64,7 @@ export class Weather implements Mishaps {
     readonly climate: ReturnType<typeof climateOf>
     readonly machine: Machine
     readonly random: Random
-    /** Who lives. */
+    /** The live processes. */
     readonly members: () => ReadonlyArray<Struck>
     readonly cutPower: () => void
   }) {
@@ -120,19 +120,19 @@ export class Weather implements Mishaps {
     return this.#random.between(1, latestMillis)
   }
 
-  /** What all clocks say, in milliseconds; undefined while they differ, or something was wrong that may delay whatever there is. */
+  /** The time of all clocks, in milliseconds; undefined while they differ, or while a fault may still delay work. */
   calmClock(): number | undefined {
     if (this.#machine.now < this.#troubledUntil) return undefined
     const isOne = this.#members().every(({ process }) => process.skew === this.hostSkew)
     return isOne ? this.#machine.now + this.hostSkew : undefined
   }
 
-  /** What the clock says that is furthest ahead, in milliseconds. */
+  /** The time of the clock that is furthest ahead, in milliseconds. */
   latestClock(): number {
     return this.#machine.now + Math.max(this.hostSkew, ...this.#members().map(({ process }) => process.skew))
   }
 
-  /** Whether a failure may have been caused; one that nothing caused is the service's own. */
+  /** Whether a fault may have caused a failure; otherwise the failure is the service's own. */
   excuses(process: Process, begun: number): boolean {
     return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 2000
   }
@@ -156,7 +156,7 @@ export class Weather implements Mishaps {
     }
   }
 
-  /** Between two steps: now and then something happens to somebody. */
+  /** Between two steps: causes a fault now and then. */
   readonly between = (): void => {
     if (!this.#strikes(this.#climate.event)) return
     const living = this.#members()
@@ -184,7 +184,7 @@ export class Weather implements Mishaps {
         return this.#jump(process)
       case "cut":
         this.#struck("power cut", undefined)
-        // Then nobody sees the clock being set: what is started finds it right.
+        // Then no process sees the clock being set: processes that start later find it right.
         if (this.#random.chance(0.5)) this.hostSkew = 0
         return this.#cutPower()
       case "leap":

@@ -8,7 +8,10 @@ import { ResolveFailed, Resolver } from "../../src/kernel/net/Resolver.ts"
 import type { Machine } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 
-/* What the service sees of its clients' hosts: a DNS that is slow or lies, web servers that show what clients put there. */
+/*
+ * The clients' hosts as the service sees them: a DNS that is slow or lies, and web servers that show what clients
+ * publish.
+ */
 
 /** What a client is able to prove. */
 interface Proof {
@@ -18,7 +21,7 @@ interface Proof {
   readonly isRight: boolean
 }
 
-/** Names under it are asked for in vain: their servers are silent for longer than anybody waits. */
+/** Names under it never validate: their servers do not answer within any time limit. */
 export const stuckZone = "flood.example.org"
 const stuckMillis = 120_000
 

@@ -150,7 +150,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
 const words = process.argv.slice(2)
 if (words[0] === shardOption) await shard()
 else {
-  // What the simulated processes wait for would keep this one alive.
+  // The waits of the simulated processes would keep this one alive.
   const end = (code: number) => process.stdout.write("", () => process.exit(code))
   try {
     end(await main(words) ? 0 : 1)

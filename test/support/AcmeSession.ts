@@ -10,8 +10,8 @@ import { newEcKey, newRsaKey } from "./Keys.ts"
 import { patienceMs } from "./Patience.ts"
 
 /*
- * An ACME client made for tests: it shares no code with the server, every byte of a request can be chosen, and by
- * itself it repeats nothing and forgives nothing.
+ * An ACME client for tests. It shares no code with the server, can send any bytes, and by itself it repeats nothing and
+ * tolerates no fault.
  */
 
 /** A key that signs requests. */
@@ -57,7 +57,7 @@ export const signJws = (
   return { protected: encodedHeader, payload: encodedPayload, signature: base64url.encode(signature) }
 }
 
-/** What one request does differently from a correct one. */
+/** The deviations of one request from a correct one. */
 export interface Deviation {
   /** The nonce to use; `null` leaves the member out. */
   readonly nonce?: string | null
@@ -127,7 +127,7 @@ export interface DirectoryBody {
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
-/** An order and where it lives. */
+/** An order and its URL. */
 export interface PlacedOrder {
   readonly url: string
   readonly body: OrderBody
@@ -222,7 +222,7 @@ export class AcmeSession {
     return new AcmeSession(directoryUrl, answer.json as DirectoryBody, key, http, options)
   }
 
-  /** A session of another key with the same directory and connections. */
+  /** A session with another key, the same directory and the same connections. */
   async another(key?: AcmeKey): Promise<AcmeSession> {
     const { http, patienceMs, pollMs } = this
     return new AcmeSession(this.directoryUrl, this.directory, key ?? await makeAcmeKey(), http, {
@@ -269,7 +269,7 @@ export class AcmeSession {
     return JSON.stringify(deviation.jws === undefined ? good : deviation.jws(good))
   }
 
-  /** Sends one signed request and answers whatever comes back. */
+  /** Sends one signed request and returns any answer. */
   async postOnce(url: string, payload?: object, deviation: Deviation = {}): Promise<HttpAnswer> {
     const good = await this.sign(url, payload, deviation)
     const contentType = deviation.contentType === undefined ? "application/jose+json" : deviation.contentType
@@ -317,7 +317,7 @@ export class AcmeSession {
     return this.expect([200], this.kid, { status: "deactivated" })
   }
 
-  /** Asks for another key in place of the session's; what comes after a 200 is for a session of the new one. */
+  /** Asks to replace the session's key; after a 200, requests need a session with the new key. */
   rollOver(next: AcmeKey): Promise<HttpAnswer> {
     const url = this.directory.keyChange ?? ""
     const header = JSON.stringify({ alg: next.alg, jwk: next.jwk, url })

@@ -11,7 +11,7 @@ import { pending } from "./Pending.ts"
 
 export const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 
-/** What acmeIdentifier holds for a key authorization (RFC 8737 section 3). */
+/** The value of acmeIdentifier for a key authorization (RFC 8737 section 3). */
 export const digestOf = (keyAuthorization: string): Buffer => der(0x04, hash("sha256", keyAuthorization, "buffer"))
 
 /** The one critical acmeIdentifier extension. */
@@ -22,7 +22,7 @@ export interface ValidationCertificateParts {
   readonly name: string
   readonly keyAuthorization: string
   readonly key?: KeyObject
-  /** Whose signature it carries; `key` without it. */
+  /** The key that signs it; `key` by default. */
   readonly signer?: KeyObject
   readonly subject?: Uint8Array
   readonly issuer?: Uint8Array
@@ -67,7 +67,7 @@ export interface Shown {
   readonly key: KeyObject
 }
 
-/** A handshake that came to its end. */
+/** A completed handshake. */
 export interface Handshake {
   readonly serverName: string | false
   readonly protocol: string | false
@@ -83,7 +83,7 @@ export interface AlpnResponder {
   readonly handshakes: Array<Handshake>
   /** The extensions of each first message, by number. */
   readonly offers: Array<ReadonlyArray<number>>
-  /** What handshakes failed of. */
+  /** The errors of failed handshakes. */
   readonly failures: Array<string>
   /** Octets each connection sent after its handshake. */
   readonly received: Array<number>

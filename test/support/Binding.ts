@@ -9,7 +9,7 @@ export interface Credential {
   readonly secret: Uint8Array
 }
 
-/** What one binding does differently from a correct one. */
+/** The deviations of one binding from a correct one. */
 export interface BindingDeviation {
   /** Protected header members to set; `undefined` removes one. */
   readonly header?: Readonly<Record<string, unknown>>

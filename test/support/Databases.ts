@@ -41,18 +41,18 @@ export interface Backend {
   readonly freshUrl: () => Promise<string>
 }
 
-/** SQLite, for what is about it. */
+/** SQLite, for tests that concern only SQLite. */
 export const sqlite: Backend = { name: "SQLite", dialect: "sqlite", freshUrl: freshSqliteUrl }
 
-/** PostgreSQL, for what is about it. */
+/** PostgreSQL, for tests that concern only PostgreSQL. */
 export const postgres: Backend = { name: "PostgreSQL", dialect: "postgres", freshUrl: freshPostgresUrl }
 
-/** Both backends, in every run, for what is about what is between them. */
+/** Both backends, in every run, for tests that involve both at once. */
 export const bothDatabases: ReadonlyArray<Backend> = [sqlite, postgres]
 
 /**
- * The backends to run on, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`: both where statements are
- * what is tested and in the gate, else SQLite.
+ * The backends to run on, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`: both for tests of
+ * statements and in the gate, else SQLite.
  */
 export const databases: ReadonlyArray<Backend> = inject("everyDatabase") ? bothDatabases : [sqlite]
 

@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
 import type { Resolver } from "../../src/kernel/net/Resolver.ts"
 
-/** What one name answers. A name with an entry but no records of the type asked for answers "no data". */
+/** The answers for one name. A name with an entry but no records of the type asked for answers "no data". */
 export interface Entry {
   readonly A?: ReadonlyArray<string>
   /** Names of the address, at the entry of its `in-addr.arpa` or `ip6.arpa` name. */
@@ -190,7 +190,7 @@ export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promis
 
 const never = () => Effect.die("not asked for")
 
-/** A resolver nobody is to ask, for the parts of a double that do not matter. */
+/** A resolver that must not be called, for the irrelevant parts of a test double. */
 export const unasked: Resolver["Type"] = {
   addresses: never,
   timedAddresses: never,

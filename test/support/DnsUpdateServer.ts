@@ -6,11 +6,11 @@ import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
 
 /*
- * An own answerer of updates (RFC 2136) that verifies and signs (RFC 8945), written apart from the service's client: its
- * judge. What an update holds is read by dns-packet.
+ * A server for updates (RFC 2136) that verifies and signs (RFC 8945). It is written independently of the service's
+ * client, to judge it. dns-packet reads the content of an update.
  */
 
-/** What is wrong with the answers to updates. */
+/** The faults that answers to updates can have. */
 export type UpdateFault =
   | "unsigned"
   | "badkey"
@@ -48,7 +48,7 @@ export interface DnsUpdateServer {
     readonly name: string
     readonly value: string
   }>
-  /** Set while answers are to be wrong; the zone is changed all the same. */
+  /** Set while answers must be wrong; the zone is changed anyway. */
   fault: UpdateFault | undefined
   /** The RCODE updates are refused with, 0 for none. */
   refuse: number
@@ -227,7 +227,7 @@ export const startDnsUpdateServer = async (
       case "trailing":
         return Buffer.concat([withSignature(answer, key, request.mac, now, id), Buffer.of(0)])
       case "replayed": {
-        // The answer to the update before, under the id of this one.
+        // The answer to the previous update, under the id of this one.
         const copy = Buffer.from(earlier ?? withSignature(answer, key, Buffer.alloc(32), now, id))
         id.copy(copy)
         return copy

@@ -4,7 +4,7 @@ import { Deferred, Effect } from "effect"
 import type { Database, Driver } from "../../src/kernel/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
-/* What happens to a database and to those who use it: writes that fail, processes that are gone between two statements. */
+/* Faults of a database and its users: writes that fail, processes that die between two statements. */
 
 /** A write a trigger can refuse. */
 export interface Write {
@@ -33,8 +33,8 @@ export const mend = (dialect: Driver["dialect"]): Effect.Effect<void, never, Dat
 const dead = new SqlError({ cause: new Error("killed"), message: "killed" })
 
 /**
- * The driver of a process that is killed after so many statements: from then on none of its statements arrives, and
- * what it had begun is rolled back. `killed` is done once a statement was wanted that the process did not live to send.
+ * The driver of a process that is killed after so many statements. From then on none of its statements arrives, and its
+ * open transaction is rolled back. `killed` completes at the first statement that the process could not send.
  */
 export const killedAfter = (driver: Driver, statements: number) =>
   Effect.map(Deferred.make<void>(), (killed): { readonly driver: Driver; readonly killed: Deferred.Deferred<void> } => {
@@ -57,8 +57,8 @@ export const killedAfter = (driver: Driver, statements: number) =>
   })
 
 /**
- * A driver whose first look-up of this text sees nothing, as it would while a winner is about to commit; whether that
- * has been.
+ * A driver whose first look-up of this text sees nothing, as if a winner were about to commit; and whether that has
+ * happened.
  */
 export const blindOnce = (driver: Driver, text: string) => {
   let blind = true

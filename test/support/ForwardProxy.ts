@@ -11,7 +11,7 @@ export interface Proxied {
   readonly authorization: string | undefined
 }
 
-/** A forward proxy on loopback that takes every name for 127.0.0.1. */
+/** A forward proxy on loopback that resolves every name to 127.0.0.1. */
 export interface ForwardProxy {
   readonly port: number
   readonly url: string
@@ -19,7 +19,7 @@ export interface ForwardProxy {
   readonly stop: () => Promise<void>
 }
 
-/** Starts one; `refuse` answers a status instead of doing what it is asked. */
+/** Starts one. With `refuse`, it answers that status to every request. */
 export const startForwardProxy = async (
   options: { readonly refuse?: number; readonly early?: string } = {}
 ): Promise<ForwardProxy> => {

@@ -3,7 +3,7 @@ import type { Socket } from "node:net"
 import { connect, createServer } from "node:net"
 import { freePort } from "./Ports.ts"
 
-/** What becomes of some octets on their way: passed on, or both sides of their connection reset before or after them. */
+/** The fate of some octets: passed on, or both sides of their connection reset before or after them. */
 export type Fate = "pass" | "reset before" | "reset after"
 
 /** A TCP relay on loopback that can break what goes through it, and be pointed elsewhere. */
@@ -11,7 +11,7 @@ export interface Forwarder {
   readonly port: number
   /** Where connections made from now on go. */
   target: number
-  /** Asked of whatever a client sends; everything passes when it is not set. */
+  /** Called for each piece a client sends; without it everything passes. */
   judge: ((sent: Buffer) => Fate) | undefined
   /** Connections that stand. */
   readonly open: () => number
@@ -48,7 +48,7 @@ export const startForwarder = async (target: number): Promise<Forwarder> => {
       }
     })
     outer.on("data", (said: Buffer) => {
-      // The answer is here, so that what was asked has been done; who asked does not learn of it.
+      // The answer has arrived here, so the request was done; the client does not learn of it.
       if (isDoomed) return reset(inner, outer)
       if (!inner.write(said)) {
         outer.pause()

@@ -2,8 +2,8 @@ import type { FastCheck as fc } from "effect"
 import { isFull } from "./Full.ts"
 
 /*
- * How far random attacks go. In every run they are the same: the first few of those of a full run. `FUZZ_RUNS` asks for
- * any number of them, `FUZZ_SEED` for others.
+ * The number of random attacks. In every run they are the same: the first few of those of a full run. `FUZZ_RUNS` asks
+ * for any number of them, `FUZZ_SEED` for others.
  */
 
 const asked = process.env["FUZZ_RUNS"]

@@ -42,8 +42,8 @@ import { sql } from "./OpenDatabase.ts"
 export { openDriver, sql } from "./OpenDatabase.ts"
 
 /*
- * The service's own layers over databases of a test's own: everything real but the outside world, which is scripted,
- * and chance, which is seeded.
+ * The service's own layers over a test's own databases. Everything is real except the outside world, which is scripted,
+ * and randomness, which is seeded.
  */
 
 /** Where the migrations are. */
@@ -99,14 +99,14 @@ const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
     Layer.provide(Resolver.layerStatic({}))
   )
 
-/** The certificate of {@link signsAtOnce}; nothing of the service reads it back. */
+/** The certificate of {@link signsAtOnce}; no code of the service reads it back. */
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
 
 /** Signs everything with a handmade chain. */
 export const signsAtOnce: DirectSigner["issue"] = () =>
   Effect.succeed({ chain: handmadeChain, serial: "0badcafe", notAfter: 7_776_000 })
 
-/** What a {@link world} does in place of the outside. */
+/** The scripted outside of a {@link world}. */
 export interface Script {
   readonly validate?: Parameters<(typeof Validator)["layerScripted"]>[0]
   readonly issue?: DirectSigner["issue"]
@@ -115,7 +115,7 @@ export interface Script {
   readonly profiles?: ReadonlyArray<SigningProfile>
   /** PTR names of addresses; without them nothing is looked up. */
   readonly names?: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed }
-  /** What the operator's signer says while clients wait; nothing without it. */
+  /** The answers of the operator's signer while clients wait; none by default. */
   readonly hooks?: Partial<ReadHooks["Type"]>
   readonly maxAttempts?: number
   readonly server?: Parameters<(typeof Waits)["layer"]>[0]
@@ -123,13 +123,13 @@ export interface Script {
   /** Takes every log record. */
   readonly records?: Array<Record>
   readonly seed?: string
-  /** Files of keys that nobody may use. */
+  /** Files of blocked keys. */
   readonly blocklists?: ReadonlyArray<string>
-  /** What filters requests; nothing without it. */
+  /** The filter policies; none by default. */
   readonly policies?: Layer.Layer<Policies>
 }
 
-/** Everything requests and jobs ask for, over a database. */
+/** All services that requests and jobs need, over a database. */
 export const world = (script: Script = {}) =>
   Layer.mergeAll(
     Queue.layer({ maxAttempts: () => script.maxAttempts ?? 3 }),

@@ -40,7 +40,7 @@ export interface Ground extends Pick<World, "dns" | "responder"> {
   readonly dispose: () => Promise<void>
 }
 
-/** The database a server was told of, seen from anywhere. */
+/** The database of a server, read from outside the service. */
 const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
   const url = databaseUrl ?? env?.["ACME_SVC_DATABASE__URL"] ?? "sqlite://sqlite.db"
   return url.startsWith("sqlite://") ? `sqlite://${resolve(directory, url.slice("sqlite://".length))}` : url

@@ -3,8 +3,8 @@ import { Database } from "../../src/kernel/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
 /*
- * A database as one large client leaves it: nearly everything is of one profile and one account, a name is on every
- * certificate, and next to nothing is unfinished. What a planner that counts on evenness goes wrong about.
+ * A database as one large client leaves it: nearly all rows belong to one profile and one account, one name is on every
+ * certificate, and next to nothing is unfinished. A planner that assumes even distributions goes wrong here.
  */
 
 const orders = 2000

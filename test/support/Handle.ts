@@ -100,7 +100,7 @@ export const register = <R>(surface: Asked<R>, key: AcmeKey): Effect.Effect<stri
     return headerOf(answer, "location")
   })
 
-/** A request of an account that is right in everything. */
+/** A request of an account that is correct in every part. */
 export const byAccount = (
   key: AcmeKey,
   kid: string,
@@ -109,7 +109,7 @@ export const byAccount = (
 ): Effect.Effect<Request, never, Nonces> =>
   Effect.map(freshNonce, (nonce) => posted(target, signed(key, { kid, url: urlOf(target), nonce }, payload)))
 
-/** A new account, and what answers its requests; `more` is what each of them has besides. */
+/** A new account, and a function that answers its requests; `more` is added to each of them. */
 export const newClient = <R>(app: Asked<R>, more: Partial<Request> = {}) =>
   Effect.gen(function*() {
     const key = acmeKey()

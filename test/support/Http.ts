@@ -71,7 +71,7 @@ export const makeHttpClient = (): HttpClient => {
         ...path === undefined ? {} : { path }
       }
       const outgoing = tls ? httpsRequest(url, options) : httpRequest(url, options)
-      // An answer may come before the body has gone out; what then befalls the sending side does not matter.
+      // An answer may come before the body is sent; a later fault of the sending side does not matter.
       let answered = false
       outgoing.on("error", (error) => {
         if (!answered) fail(error)
@@ -86,12 +86,12 @@ export const makeHttpClient = (): HttpClient => {
           clearTimeout(timer)
           const text = Buffer.concat(chunks).toString("utf8")
           const answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parseJson(text) }
-          // Only then is the connection free for the next request, which else would open another one.
+          // Only then is the connection free for the next request; otherwise that would open another one.
           outgoing.once("close", () => resolve(answer))
           if (!outgoing.writableEnded) outgoing.destroy()
         })
       })
-      // Piece by piece and no further than the answer, as an attentive client sends.
+      // Sends piece by piece until the answer comes, as a client that watches for it does.
       const sendFrom = (index: number): void => {
         if (answered) return
         const next = pieces[index]

@@ -8,14 +8,14 @@ export interface Http01Responder {
   readonly port: number
   /** Token to body; a token that is not in here answers 404. */
   readonly tokens: Map<string, string>
-  /** Every request met, in order. */
+  /** Every request received, in order. */
   readonly requests: Array<{ readonly host: string; readonly path: string }>
   readonly stop: () => Promise<void>
 }
 
 const prefix = "/.well-known/acme-challenge/"
 
-/** Where a responder listens and what it serves beside its map. */
+/** The options of a responder: its port and further content. */
 export interface Http01ResponderOptions {
   /** Files in here are served by token. */
   readonly directory?: string

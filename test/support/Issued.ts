@@ -23,7 +23,7 @@ import type { Making } from "./UseTests.ts"
 import { useStore } from "./UseTests.ts"
 import { useWorld } from "./UseWorld.ts"
 
-/* Certificates the service itself has signed and stored, and the jobs that follow them. */
+/* Certificates that the service itself signed and stored, and the jobs that follow. */
 
 /** The profiles `default` and `other`, signing with one CA in a directory. */
 export const profilesIn = (
@@ -62,7 +62,7 @@ export const useOwnCa = (backend: Backend) =>
     script: () => ({ profiles: profilesIn(freshDirectory()) })
   })
 
-/** Tests in a world whose signer is somebody else: a CA that no worker has met, revoking as `revoke` does. */
+/** Tests in a world with an external signer: no worker has seen its CA, and it revokes as `revoke` does. */
 export const useForeignSigner = (
   backend: Backend,
   { first, revoke = () => Effect.void }: {

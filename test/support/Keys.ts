@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, generateKeyPairSync } from "node:crypto"
 
-/* Keys of the tests. One that is used as it was generated can hang its export as JWK for good, so each is read back. */
+/* Keys of the tests. A JWK export of a freshly generated key can hang for ever, so each key is read back first. */
 
 /** A P-256 key. */
 export const newEcKey = (): KeyObject =>

@@ -4,22 +4,25 @@ import { makeCsr } from "./Csr.ts"
 import { sqlAt } from "./OpenDatabase.ts"
 import type { Server } from "./Server.ts"
 
-/** A relaying service that is to be killed at moments nobody chooses. */
+/** A relaying service that is killed at random moments. */
 export interface KilledRelays {
   readonly server: Server
   readonly databaseUrl: string
-  /** Its challenges are met without being looked for, and it relays. */
+  /** It bypasses its challenges, and it relays. */
   readonly profile: string
   /** The name of each order. */
   readonly nameOf: (index: number) => string
-  /** How many orders are made, and after how many of them the service is killed. */
+  /** The number of orders, and the number of them between two kills. */
   readonly orders: number
   readonly between: number
   /** Every kill comes within so many milliseconds of the last finalize before it. */
   readonly withinMillis: number
 }
 
-/** Has orders relayed while the service is killed; fails unless all end with a certificate and no row is left under way. */
+/**
+ * Relays orders while the service is killed. It fails unless all orders end with a certificate and no row stays in
+ * progress.
+ */
 export const relayWhileKilled = async (run: KilledRelays): Promise<void> => {
   const { between, databaseUrl, nameOf, orders, profile, server, withinMillis } = run
   const session = await AcmeSession.open(server.profileUrl(profile))

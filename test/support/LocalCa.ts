@@ -57,7 +57,7 @@ export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {
   ...more
 })
 
-/** What a backend is asked for names, under a key of the test. */
+/** A request to a backend for names, under a key of the test. */
 export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRequest> = {}): IssueRequest => ({
   orderId: "order",
   csr: Either.getOrThrow(parseCsr(csrOf({ extensions: [sanOf(...names.map((name) => dns(name)))] }))),
@@ -78,7 +78,7 @@ const identifierOf = (key: KeyObject): Buffer => createHash("sha1").update(spkiO
 const dateOf = (epochSeconds: number): Buffer =>
   der(0x17, Buffer.from(`${new Date(epochSeconds * 1000).toISOString().replaceAll(/[-:T]/g, "").slice(2, 14)}Z`))
 
-/** A CA somebody else made. */
+/** A CA that the service did not create. */
 export interface ForeignCa {
   readonly name: string
   readonly key: KeyObject

@@ -7,11 +7,11 @@ import { NotMountable } from "./SmallDisk.ts"
 /** A disk of its own, in a file, that can lose its power. */
 export interface LoopDisk {
   readonly directory: string
-  /** Has the disk take everything that was written so far. */
+  /** Syncs everything written so far to the disk. */
   readonly sync: () => void
-  /** Keeps what the disk itself has by now; whatever is still in the system's memory alone is not in it. */
+  /** Copies the current content of the disk itself, without data that is only in the system's memory. */
   readonly keep: () => void
-  /** Puts what was kept in the disk's place, as after the power came back. Nobody may have a file of it open. */
+  /** Replaces the disk by the copy, as after the power came back. No process may have a file of it open. */
   readonly cut: () => void
   readonly remove: () => void
 }
@@ -24,7 +24,7 @@ const run = (command: string, ...words: ReadonlyArray<string>): void => {
 export const makeLoopDisk = (megabytes: number): LoopDisk => {
   const home = mkdtempSync(join(tmpdir(), "acme-loop-"))
   const [image, kept, directory] = [join(home, "image"), join(home, "kept"), mkdtempSync(join(home, "disk-"))]
-  // Only what is asked for is written: the journal's own turn comes every five minutes.
+  // Only synced data is written: the journal commits by itself every five minutes.
   const mount = () => run("mount", "-o", "loop,commit=300", image, directory)
   try {
     writeFileSync(image, "")

@@ -6,7 +6,7 @@ import { Database } from "../../src/kernel/sql/Database.ts"
 import * as Postgres from "../../src/kernel/sql/Postgres.ts"
 import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
 
-/* A database looked at from outside the service, by tests and by programs that are no tests. */
+/* A database read from outside the service, by tests and by other programs. */
 
 /** A database as the service opens it. */
 const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000, readers = 0): Layer.Layer<Database, SqlError> =>

@@ -1,5 +1,5 @@
 /**
- * How long anything waits for a program that answers nothing. How long a program takes says how busy the machine is,
- * so only one that hangs may ever meet this.
+ * How long to wait for a program that does not answer. The run time of a program depends on the load of the machine, so
+ * only a program that hangs may reach this limit.
  */
 export const patienceMs = 300_000

@@ -3,14 +3,14 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { freePort } from "./Ports.ts"
 
-/** What Pebble, Let's Encrypt's test server, is started with. */
+/** The settings of Pebble, Let's Encrypt's test server. */
 export interface PebbleFiles {
   /** Of `-config`. */
   readonly config: string
   readonly directoryUrl: string
-  /** Where its root and the state of certificates can be asked for. */
+  /** The URL of its root and of the state of certificates. */
   readonly managementUrl: string
-  /** The certificate it shows, signed by itself. */
+  /** Its TLS certificate, self-signed. */
   readonly certificate: string
   readonly privateKey: string
 }

@@ -13,8 +13,8 @@ process.once("exit", () => {
 })
 
 /**
- * Takes a port for this process, as long as it lives: between the moment a port is found free and the one somebody
- * listens on it, and while a server restarts, other test processes must not find it free too.
+ * Reserves a port for this process, as long as it lives. Other test processes must not take it between the moment it is
+ * found free and the moment a program listens on it, nor while a server restarts.
  */
 const isOurs = (port: number): boolean => {
   mkdirSync(registry, { recursive: true })
@@ -24,7 +24,7 @@ const isOurs = (port: number): boolean => {
   } catch {
     const left = statSync(file, { throwIfNoEntry: false })
     if (left === undefined || Date.now() - left.mtimeMs < forgottenMillis) return false
-    rmSync(file, { force: true }) // by a process that was killed; free from the next attempt on
+    rmSync(file, { force: true }) // left by a killed process; the next attempt finds it free
     return false
   }
   own.add(file)
@@ -39,8 +39,8 @@ const isFree = (port: number): Promise<boolean> =>
   })
 
 /**
- * A TCP port of 127.0.0.1 nobody listens on or will be given, below the range the kernel hands to outgoing connections: while a server
- * is down for a restart, none of its own clients can be given its port.
+ * A TCP port of 127.0.0.1 that no process listens on or will get. It is below the range the kernel gives to outgoing
+ * connections: while a server is down for a restart, none of its own clients can be given its port.
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {

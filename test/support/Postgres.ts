@@ -30,15 +30,17 @@ export interface PostgresCluster {
   readonly url: (database: string) => string
   /** Creates an empty database, randomly named when no name is given, and answers its URL. */
   readonly createDatabase: (name?: string) => Promise<string>
-  /** Takes the server away, connections and all; the data stays for {@link resume}. `immediate` is a crash, the default. */
+  /**
+   * Stops the server with all its connections; the data stays for {@link resume}. `immediate`, the default, is a crash.
+   */
   readonly halt: (mode?: "immediate" | "fast") => Promise<void>
   /** Brings a halted server back on the same port with the same data. */
   readonly resume: () => Promise<void>
-  /** There is no server, by whatever cause. */
+  /** Whether there is no server, for any reason. */
   readonly isGone: () => boolean
   /**
-   * Starts a second server, which follows this one; from then on no commit is answered here that it does not hold too.
-   * It has to be stopped first.
+   * Starts a second server that follows this one. From then on a commit is answered only when the follower holds it
+   * too. The follower has to be stopped first.
    */
   readonly follower: () => Promise<PostgresFollower>
   /** Ends the server and removes its data. */
@@ -48,7 +50,7 @@ export interface PostgresCluster {
 /** A server that follows another one and can take its place. */
 export interface PostgresFollower {
   readonly port: number
-  /** Makes it the server to write to; what it follows has to be gone. */
+  /** Promotes it to the server that takes writes; the server it follows must be gone. */
   readonly promote: () => Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -57,7 +59,7 @@ export interface PostgresFollower {
 export interface PostgresOptions {
   /** Keep fsync and synchronous commits on: slower, what a production server does. */
   readonly durable?: boolean
-  /** Can be followed, see {@link PostgresCluster.follower}. */
+  /** Allows a follower, see {@link PostgresCluster.follower}. */
   readonly followed?: boolean
   /** Where its data goes, in place of the system's directory for temporary files; kept as small as it can be. */
   readonly within?: string
@@ -184,14 +186,14 @@ const within = (milliseconds: number, event: Promise<void>): Promise<boolean> =>
 const hasEnded = ({ supervisor: { exitCode, signalCode } }: Running): boolean =>
   exitCode !== null || signalCode !== null
 
-/** Ends exactly the process we started, ever less politely. */
+/** Ends exactly the process we started, with ever stronger signals. */
 const end = async (running: Running, first: "SIGINT" | "SIGQUIT"): Promise<void> => {
   for (const signal of [first, "SIGQUIT", "SIGKILL"] as const) {
     if (hasEnded(running)) return
     try {
       process.kill(running.pid, signal)
     } catch {
-      // gone in the meantime: the exit is on its way
+      // it is already gone; its exit event follows
     }
     if (await within(10_000, running.exited)) return
   }
@@ -212,13 +214,13 @@ const settings = [
   "log_checkpoints=off"
 ]
 
-// Shapes that can be followed, by a server whose log is not kept for it for ever.
+// Settings that allow a follower that does not keep the log for ever.
 const followedSettings = ["wal_level=replica", "max_wal_senders=4", "wal_keep_size=256MB", "hot_standby=on"]
 
-// A log as short as it can be.
+// Keep the log as short as possible.
 const smallSettings = ["min_wal_size=2MB", "max_wal_size=4MB", "shared_buffers=8MB"]
 
-/** Does something on a connection of its own. */
+/** Runs an effect on a connection of its own. */
 const connected = async <A>(url: string, use: (client: Client) => Promise<A>): Promise<A> => {
   const client = new Client({ connectionString: url })
   client.on("error", () => undefined)
@@ -255,7 +257,7 @@ const copyData = (url: string, from: string, to: string): Promise<void> =>
     writeFileSync(join(to, "standby.signal"), "")
   })
 
-/** Waits until the one who follows has everything, and has the server wait for it at every commit from now on. */
+/** Waits until the follower has everything. From now on the server waits for it at every commit. */
 const awaitFollower = (url: string): Promise<void> =>
   connected(url, async (client) => {
     await client.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -281,7 +283,7 @@ export const createPostgresDatabase = async (adminUrl: string, name?: string): P
   return withDatabase(adminUrl, database)
 }
 
-/** Drops the database `url` names, whoever is still connected to it. */
+/** Drops the database `url` names, even if clients are still connected to it. */
 export const dropPostgresDatabase = async (adminUrl: string, url: string): Promise<void> => {
   const database = new URL(url).pathname.slice(1)
   await execute(adminUrl, `DROP DATABASE IF EXISTS ${escapeIdentifier(database)} WITH (FORCE)`)

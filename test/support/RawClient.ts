@@ -1,7 +1,7 @@
 import type { Socket } from "node:net"
 import { connect } from "node:net"
 
-/** A connection that goes on as it likes; `ended` has everything the server said once it has closed. */
+/** A connection with any content; `ended` has everything the server sent, once it has closed. */
 export interface Raw {
   readonly socket: Socket
   readonly ended: Promise<string>

@@ -14,7 +14,7 @@ import type { World } from "./Graph.ts"
 import { callerAt, column, configOf, orderOf, profileOf, signsAtOnce, sql, world } from "./Graph.ts"
 import { work } from "./Issued.ts"
 
-/* Orders that are relayed, at an upstream that is played by a function. */
+/* Relayed orders, at an upstream that a function plays. */
 
 /** Every profile relays. */
 export const relaying: Config = configOf(`
@@ -25,13 +25,13 @@ backend = "relay"
 relay.directory_url = "https://ca.example/directory"
 `)
 
-/** What a relay is asked: for which profile, and what it is told of attempts before. */
+/** The input of a relay: the profile, and the record of earlier attempts. */
 export interface Asked<E> extends Relaying<E> {
   readonly profile: string
   readonly request: IssueRequest
 }
 
-/** How an upstream takes an order. */
+/** The reaction of an upstream to an order. */
 export type Upstream = <E>(asked: Asked<E>) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
 
 /** Relays orders of these profiles as a function says. */
@@ -48,7 +48,7 @@ export const relaysBy = (upstream: Upstream, profiles = ["default", "other"]): L
         : new ProfileNotMounted({ profile })
   })
 
-/** An order whose certificate is asked for: only its validation is left out. */
+/** A finalized order; only its validation is left out. */
 export const finalized = Effect.fnUntraced(
   function*(profile = "default", names: ReadonlyArray<string> = ["a.example"]) {
     const caller = yield* callerAt(profileOf(relaying, profile))
@@ -61,13 +61,13 @@ export const finalized = Effect.fnUntraced(
   }
 )
 
-/** Runs whatever relaying is due. */
+/** Runs the relay jobs that are due. */
 export const relay = work("signer_relay_issue")
 
 /** The jobs of relaying, oldest first. */
 export const relayJobs = column("SELECT status FROM jobs WHERE kind = 'signer_relay_issue' ORDER BY id")
 
-/** What is known of the upstream's orders: where they are, and why. */
+/** The records of the upstream's orders: their state and their errors. */
 export const upstreamRows = Effect.map(
   sql("SELECT status, error FROM upstream_orders ORDER BY order_id"),
   (found) => found.map(({ error, status }) => [status, error])
@@ -79,7 +79,7 @@ export const trail = Effect.map(
   (found) => found.map(({ detail, event, reason }) => ({ event, reason, detail: JSON.parse(String(detail)) as object }))
 )
 
-/** A describe block's database, and an upstream that signs at once until a test has it do something else. */
+/** A describe block's database, with an upstream that signs at once unless a test changes that. */
 export const useRelays = (backend: Backend) => {
   const database = useDatabase(backend)
   const records: Array<Record> = []
@@ -96,9 +96,9 @@ export const useRelays = (backend: Backend) => {
     database,
     /** Takes every log record of the test. */
     records,
-    /** What the upstream was asked in the test. */
+    /** The requests the upstream got in the test. */
     asked,
-    /** How the upstream goes on. */
+    /** The reaction of the upstream from now on. */
     play: (next: Upstream) => {
       upstream = next
     },

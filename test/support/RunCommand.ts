@@ -9,18 +9,18 @@ import { freshDirectory } from "./Databases.ts"
 import { migrationsFolder } from "./Graph.ts"
 import { minimalConfig } from "./Server.ts"
 
-/** How a command line ended, and what it said. */
+/** The exit code and output of a command line. */
 export interface Ended {
   readonly code: number
   readonly out: string
   readonly err: string
 }
 
-/** What a command line finds around it, where that is not what {@link freshPlace} says. */
+/** The environment of a command line, where it differs from {@link freshPlace}. */
 export interface Around {
   /** Variables of the environment on top of the place's. */
   readonly env?: Host["Type"]["env"]
-  /** What is typed at the terminal; without it nobody can be asked. */
+  /** The input typed at the terminal; without it there is no terminal. */
   readonly typed?: string
   /** How wide the terminal is that both streams go to; without it they go to a program. */
   readonly columns?: number
@@ -29,7 +29,7 @@ export interface Around {
   /** What happens while somebody is asked. */
   readonly whileAsked?: Effect.Effect<unknown>
   readonly process?: Partial<Process>
-  /** Is given what is written to standard output, as it is. */
+  /** Receives standard output as it is written. */
   readonly heard?: (text: string) => void
 }
 

@@ -13,8 +13,9 @@ const buildServer = async (): Promise<void> => {
 }
 
 /**
- * What one test run owns and starts at most once, on the first request of a test file (test files are processes of
- * their own): `POST /postgres` answers the admin URL of the cluster, `POST /build` answers once the server is built.
+ * The services one test run owns. Each is started at most once, on the first request of a test file (test files are
+ * processes of their own): `POST /postgres` answers the admin URL of the cluster, `POST /build` answers once the server
+ * is built.
  */
 export const startRunServices = async (): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> => {
   let cluster: Promise<PostgresCluster> | undefined

@@ -13,7 +13,7 @@ import { ca, upstreamWith } from "./ScriptedUpstream.ts"
 
 /* A relay as a worker makes it, at an upstream that is played. */
 
-/** What paths of the upstream answer in turn. */
+/** The answers of the upstream's paths, in turn. */
 export type Paths = { readonly [path: string]: ReadonlyArray<Said> }
 
 /** `signer.relay`, with an account key that is not there yet. */
@@ -24,12 +24,12 @@ export const relaySettings = (more: Partial<RelaySettings> = {}): RelaySettings 
   ...more
 })
 
-/** Nothing is to be done in the DNS. */
+/** A DNS that must not be updated. */
 export const noUpdates: Layer.Layer<DnsUpdate> = Layer.succeed(DnsUpdate, { update: () => Effect.die("updated") })
 
 const registering: Paths = { "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }] }
 
-/** A relay, or why there is none, and what is asked and logged of it from its start on. */
+/** A relay, or the reason there is none, and its requests and log records from its start on. */
 export const relayOf = (paths: Paths = {}, settings = relaySettings()) =>
   Effect.gen(function*() {
     const records: Array<LogRecord> = []

@@ -25,7 +25,7 @@ export const privateKey = newEcKey()
 
 const base64url = (content: string | Uint8Array): string => Buffer.from(content).toString("base64url")
 
-/** The same for the service, but that it signs at once: where time is played, it must not go on while a thread signs. */
+/** The same key for the service, but it signs synchronously: simulated time must not advance while a thread signs. */
 export const accountKey: Effect.Effect<RequestKey> = Effect.map(
   Effect.orDie(readRequestKey(privateKeyPem(privateKey))),
   (key) => ({
@@ -42,11 +42,11 @@ export const accountKey: Effect.Effect<RequestKey> = Effect.map(
 /** A body. */
 export type Json = { readonly [member: string]: unknown }
 
-/** How one path answers: a status with a body and headers. */
+/** One answer of a path: a status with a body and headers. */
 export interface Said {
-  /** What is asked is done, and the answer never arrives. */
+  /** The request is done, and the answer never arrives. */
   readonly lost?: boolean
-  /** What is asked never arrives. */
+  /** The request never arrives. */
   readonly unsent?: boolean
   readonly status?: number
   readonly json?: Json
@@ -124,7 +124,7 @@ export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Sai
   return { asked, web }
 }
 
-/** What is known of an order at the upstream: all of it, when its URL is, else nothing but how often it was asked for. */
+/** The record of an order at the upstream: everything if its URL is known, else only how often it was requested. */
 export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: number): StoredUpstreamOrder => ({
   orderUrl,
   finalizeUrl: orderUrl === undefined ? undefined : `${ca}/finalize`,
@@ -137,7 +137,7 @@ export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: numbe
 export const postsOf = (asked: ReadonlyArray<WebRequest>): ReadonlyArray<string> =>
   asked.filter(({ method }) => method === "POST").map(({ url }) => url.href.replace(ca, ""))
 
-/** What a run against an upstream comes to. */
+/** The result of a run against an upstream. */
 export const play = (
   paths: { readonly [path: string]: ReadonlyArray<Said> },
   more: Partial<Wanted> & { readonly claimed?: ReadonlyArray<string>; readonly strategy?: Strategy } = {}
@@ -177,7 +177,7 @@ export const play = (
     return { ended, asked, kept, posts: postsOf(asked), records, endedAt: yield* TestClock.currentTimeMillis }
   })
 
-/** As {@link play}, of what is not fulfilled. */
+/** As {@link play}, for a run that must fail. */
 export const failureOf = (...parameters: Parameters<typeof play>) =>
   Effect.map(play(...parameters), (played) => {
     const { ended } = played

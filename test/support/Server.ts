@@ -65,7 +65,7 @@ export interface Finished extends Exit {
   readonly directory: string
 }
 
-/** One line of stdout; the record it stands for when it is one of the log. */
+/** One line of stdout, with the record if it is a line of the log. */
 interface Line {
   readonly text: string
   readonly record: LogRecord | undefined
@@ -80,7 +80,7 @@ interface Waiter {
 const isRecord = (value: unknown): value is LogRecord =>
   typeof value === "object" && value !== null && "fields" in value && "level" in value
 
-/** Of a line in the form for people only time, level and event are kept. */
+/** Of a line in the human-readable form only time, level and event are kept. */
 const parseRecord = (line: string): LogRecord | undefined => {
   const [, timestamp, level, event] = /^(\d{4}-\S+Z) (DEBUG|INFO|WARN|ERROR) +(\w+)/.exec(line) ?? []
   if (timestamp !== undefined && level !== undefined) {
@@ -203,8 +203,8 @@ const prepare = (options: ProcessOptions): { readonly directory: string; readonl
 }
 
 /**
- * Runs one command of the service to its end, at most `timeoutMs`, and answers how it ended and what it said. The
- * temporary directory is removed, so `directory` has to be given by those who look at the files it left.
+ * Runs one command of the service to its end, at most `timeoutMs`, and returns its exit and output. The temporary
+ * directory is removed, so callers that read its files must give `directory`.
  */
 export const runToEnd = async (
   words: ReadonlyArray<string>,
@@ -235,17 +235,17 @@ export interface Server {
   readonly pid: () => number
   /** Every log record since the first start, over restarts. */
   readonly records: () => ReadonlyArray<LogRecord>
-  /** What the process now running has written. */
+  /** The output of the current process. */
   readonly stdout: () => string
   readonly stderr: () => string
-  /** When the process now running ends. */
+  /** Completes when the current process ends. */
   readonly exited: () => Promise<Exit>
-  /** The first record of this event the process now running wrote or will write. */
+  /** The first record of this event that the current process wrote or will write. */
   readonly waitForEvent: (
     event: string,
     options?: { readonly where?: (record: LogRecord) => boolean; readonly timeoutMs?: number }
   ) => Promise<LogRecord>
-  /** The first line of stdout that matches and that the process now running wrote or will write. */
+  /** The first matching line of stdout that the current process wrote or will write. */
   readonly waitForLine: (pattern: RegExp) => Promise<string>
   readonly signal: (signal: NodeJS.Signals) => void
   /** Ends the process and answers how it ended; SIGKILL follows when that takes too long. Files stay until {@link dispose}. */

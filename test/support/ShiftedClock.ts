@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs"
 
 /*
- * Loaded into a process of the service before everything else (`--import`): its clock is ahead of the machine's by the
- * milliseconds a file says, ACME_TEST_CLOCK, which may change while it runs. What measures how long something takes goes on.
+ * Loaded into a process of the service before everything else (`--import`). Its clock is ahead of the machine's by the
+ * milliseconds in a file, ACME_TEST_CLOCK, which may change while it runs. The monotonic clock is not shifted.
  */
 
 const file = process.env["ACME_TEST_CLOCK"]

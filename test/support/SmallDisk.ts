@@ -6,15 +6,15 @@ import { join } from "node:path"
 /** A file system of a few megabytes. */
 export interface SmallDisk {
   readonly directory: string
-  /** Takes all that is free but these octets, at least a block. */
+  /** Fills the free space except for these octets, at least a block. */
   readonly fill: (but: number) => void
-  /** Gives back what {@link fill} took. */
+  /** Frees the space that {@link fill} took. */
   readonly clear: () => void
   readonly free: () => number
   readonly remove: () => void
 }
 
-/** Nothing can be mounted here, for the reason given. */
+/** No file system can be mounted here, for the reason given. */
 export class NotMountable extends Error {}
 
 /** Mounts one, which takes root; fails with {@link NotMountable}. */
@@ -36,7 +36,7 @@ export const makeSmallDisk = (megabytes: number): SmallDisk => {
     if (!isMounted) return
     isMounted = false
     process.off("exit", remove)
-    // Lazily: whoever was killed may not be gone altogether.
+    // Lazily: a killed process may not have ended yet.
     execFileSync("umount", ["--lazy", directory], { stdio: "pipe" })
     rmSync(directory, { recursive: true, force: true })
   }

@@ -5,7 +5,7 @@ import { Database } from "../../src/kernel/sql/Database.ts"
 import { openDriver, sql } from "./OpenDatabase.ts"
 import { certificatesOf } from "./Openssl.ts"
 
-/** What a row says of its order, and what its certificate says for itself. */
+/** The order's data in a row, and the data in its certificate. */
 const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyArray<X509Certificate>) => {
   const [leaf, ...issuers] = certificatesOf(String(row["certificate"]))
   const issuer = issuers[0]
@@ -30,8 +30,8 @@ const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyA
 }
 
 /**
- * Checks every certificate a database holds against its order and the CA that signed it, as somebody would who trusts
- * none of what the service did; fails with the first that is bad.
+ * Checks every certificate in a database against its order and the CA that signed it, without trusting anything the
+ * service did. It fails with the first bad one.
  */
 export const checkStoredCertificates = (databaseUrl: string, caFile: string): Promise<void> => {
   const anchors = certificatesOf(readFileSync(caFile, "utf8"))

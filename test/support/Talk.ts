@@ -3,16 +3,16 @@ import type { Scope } from "effect"
 import type { Socket } from "node:net"
 import { connect } from "node:net"
 
-/** A client that sends exactly what it is told, byte by byte, and waits for what it hears. */
+/** A client that sends exactly the given text, byte by byte, and waits for answers. */
 export interface Talk {
   readonly socket: Socket
-  /** Ends when the text has been handed to the kernel, or the connection is gone. */
+  /** Completes when the text was handed to the kernel, or the connection is gone. */
   readonly send: (text: string) => Effect.Effect<void>
-  /** Everything heard, once it matches. */
+  /** Everything received, once it matches. */
   readonly heard: (pattern: RegExp) => Effect.Effect<string>
-  /** Everything heard, once the connection has closed. */
+  /** Everything received, once the connection has closed. */
   readonly ended: Effect.Effect<string>
-  /** Goes away without a word. */
+  /** Closes the connection without sending anything. */
   readonly leave: Effect.Effect<void>
 }
 

@@ -8,29 +8,29 @@ import { Entropy } from "../../src/pki/Entropy.ts"
 import type { Backend, TestDatabase } from "./Databases.ts"
 import { useDatabase } from "./Databases.ts"
 
-/* The one way tests that are effects are written: every file has its own services, and all run them alike. */
+/* The one way to write tests that are effects: every file has its own services, and all files run them alike. */
 
-/** What every test has: chance that its name seeds, and a log that keeps its records. */
+/** The services every test has: randomness seeded by its name, and a log that keeps its records. */
 export type Given = Entropy | EventLog | Scope.Scope
 
-/** What the services of a test are made from. */
+/** The input from which the services of a test are made. */
 export interface Making<S> {
   readonly name: string
   /** Takes every log record. */
   readonly records: Array<Record>
-  /** What this test does differently. */
+  /** The script of this test. */
   readonly script: S | undefined
 }
 
-/** How the tests of a block are run; `O` is what they find there without services of their own. */
+/** How the tests of a block run; `O` are the services outside the test's own. */
 export interface Manner<A, R, S, O> {
-  /** Services beside those every test has. */
+  /** Services besides those that every test has. */
   readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy | EventLog>
   /** Where the test's clock begins, in epoch seconds. */
   readonly startsAt?: number
-  /** Comes first in every test; what it gives is what the body is given. */
+  /** Runs first in every test; its result is passed to the body. */
   readonly first?: (script: S | undefined) => Effect.Effect<A, unknown, NoInfer<R | O> | Given>
-  /** Runs a whole test, with the making of its services. */
+  /** Runs a whole test, including the making of its services. */
   readonly around?: (
     whole: Effect.Effect<void, unknown, O | Scope.Scope>,
     script: S | undefined
@@ -41,11 +41,11 @@ export interface Manner<A, R, S, O> {
 export interface Tests<A, R, S> {
   /** Every log record of the test that runs. */
   readonly records: Array<Record>
-  /** A test by the name that seeds its chance; `script` is what it does differently. */
+  /** A test; its name seeds its randomness, and `script` configures it. */
   readonly test: (name: string, body: (given: A) => Effect.Effect<void, unknown, R | Given>, script?: S) => void
 }
 
-/** Has a test run on the system's clock, for what waits outside its process. */
+/** Runs a test on the system's clock, for waits outside its process. */
 export const onSystemClock = <A, E, R>(whole: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withClock(whole, Clock.make())
 
@@ -54,7 +54,7 @@ const testsIn = <A, R, S, O>(
   { around = (whole) => whole, first, layer, startsAt = 0 }: Manner<A, R, S, O>
 ): Tests<A, R | O, S> => {
   const records: Array<Record> = []
-  // Who leaves these out has no type for them either: R is then never, and A void.
+  // If these are left out, there is no type for them either: R is then never, and A void.
   const own = layer ?? ((): Layer.Layer<R> => Layer.empty as unknown as Layer.Layer<R>)
   const before: (script: S | undefined) => Effect.Effect<A, unknown, R | O | Given> = first ??
     ((): Effect.Effect<A> => Effect.void as unknown as Effect.Effect<A>)

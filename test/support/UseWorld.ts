@@ -8,7 +8,7 @@ import { useStore } from "./UseTests.ts"
 /** What {@link useWorld} gives a describe block. */
 export type TestWorld<A, S> = Tests<A, World | Database, S> & { readonly database: TestDatabase }
 
-/** Tests over a database, in worlds of their own; `script` is what a world does that the test's own script does not say. */
+/** Tests over a database, each in its own world; `script` holds the defaults for a test's own script. */
 export const useWorld = <A = void>(
   backend: Backend,
   { script, ...manner }: Omit<Manner<A, World, Script, Database>, "layer"> & {

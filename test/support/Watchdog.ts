@@ -3,8 +3,8 @@ import { spawn } from "node:child_process"
 import type { Writable } from "node:stream"
 
 /*
- * No program outlives the process that started it, however that ends. Who is killed cannot end anybody, so a shell in a
- * session of its own is told of every program, and ends those that are left when the pipe it is told by closes.
+ * No program outlives the process that started it, however that process ends. A killed process cannot end its programs.
+ * So a shell in a session of its own is told of every program, and ends the remaining ones when its input pipe closes.
  */
 
 const script = `

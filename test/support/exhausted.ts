@@ -10,8 +10,8 @@ import { Resolver } from "../../src/kernel/net/Resolver.ts"
 import { Validator } from "../../src/services/validation/Validator.ts"
 
 /*
- * A process that has used up its descriptors, and what it then makes of validations and of whatever else opens one. Started
- * by a test under a low `ulimit -n`; prints one line of JSON.
+ * A process that has used up its descriptors, and the effect on validations and on other code that opens one. A test
+ * starts it under a low `ulimit -n`; it prints one line of JSON.
  */
 
 const identifier = Effect.runSync(normalizeIdentifier("a.example", { dns01Enabled: true }))

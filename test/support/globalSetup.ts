@@ -3,7 +3,7 @@ import { startRunServices } from "./RunServices.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Where test files ask for what the whole run shares; see {@link startRunServices}. */
+    /** The URL of the services that the whole run shares; see {@link startRunServices}. */
     readonly runServices: string
     /** Whether both databases are to be run on; see `databases`. */
     readonly everyDatabase: boolean
