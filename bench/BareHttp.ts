@@ -3,9 +3,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Exchange } from "./Load.ts"
 
-/*
- * A `node:http` server that knows its answers by heart: what HTTP itself costs the process of a server.
- */
+/* A `node:http` server with recorded answers: it shows what HTTP itself costs a server process. */
 
 // Node writes these by itself.
 const own = new Set(["connection", "date", "keep-alive", "transfer-encoding"])
@@ -22,7 +20,7 @@ const headersOf = (head: string): OutgoingHttpHeaders => {
   )
 }
 
-/** What the bare server's process does for the bench. */
+/** The functions the bare server's process offers to the bench. */
 export const bareHttp = {
   /** Begins to serve the recorded answers, each at its path; answers the port. */
   serve: (exchanges: ReadonlyArray<Exchange>): Promise<number> => {

@@ -16,8 +16,8 @@ import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
 /*
- * What dividing the service costs and brings: one process of all roles, then two acme and two worker processes, with the
- * same load from the same two load generators on a PostgreSQL of its own each.
+ * The cost and the gain of dividing the service: one process of all roles, then two acme and two worker processes. Each
+ * division gets the same load from the same two load generators and a PostgreSQL of its own.
  */
 
 const warmUpSeconds = 10
@@ -27,17 +27,17 @@ export interface Division {
   readonly name: string
   readonly issuances: number
   readonly perSecond: number
-  /** Of the processes that serve clients, of those that only work, and of the PostgreSQL server. */
+  /** Of the processes that serve clients, of the processes that only work, and of the PostgreSQL server. */
   readonly acmeCpu: number
   readonly workerCpu: number | undefined
   readonly databaseCpu: number
-  /** The most there were at once, those of the bench left out. */
+  /** The largest number at one time, without those of the bench. */
   readonly connections: number
   /** Certificates issued by each process that works. */
   readonly jobs: ReadonlyArray<number>
-  /** Milliseconds: 99th percentile of a request, as the load generator that fared worse saw it. */
+  /** Milliseconds: 99th percentile of a request, from the slower of the two load generators. */
   readonly p99: Percentiles["p99"]
-  /** Of the whole machine, whoever used it. */
+  /** Of the whole machine, for all processes. */
   readonly machineShare: number
 }
 
@@ -46,7 +46,7 @@ export interface ClusterCost {
   readonly concurrency: number
   readonly processors: number
   readonly divisions: ReadonlyArray<Division>
-  /** Issuances a second of the second division in those of the first. */
+  /** Issuances per second of the second division, divided by those of the first. */
   readonly scaling: number
 }
 
@@ -60,7 +60,7 @@ const issuedBy = ({ logFile }: Service): number => readFileSync(logFile, "utf8")
 
 const sum = (values: ReadonlyArray<number>): number => values.reduce((total, one) => total + one, 0)
 
-/** Looks at the server's sessions until it is told to stop. */
+/** Samples the server's sessions until it is stopped. */
 const watchConnections = async (databaseUrl: string) => {
   const client = new Client({ connectionString: databaseUrl })
   await client.connect()
@@ -180,7 +180,7 @@ export const measureCluster = async (options: Options, progress: Progress): Prom
       cluster,
       async (databaseUrl) => {
         const first = await startService({ databaseUrl, synchronous, nodeWords, role: "worker" })
-        // The others find the schema and the CA where the first worker has made them.
+        // The first worker makes the schema and the CA; the others find them.
         const { directory } = first
         const more = (role: "acme" | "worker") => startService({ databaseUrl, synchronous, nodeWords, role, directory })
         const workers = [first, await more("worker")]

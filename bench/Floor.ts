@@ -15,8 +15,8 @@ import type { CompiledStep, Dialect } from "./Statements.ts"
 import { compile, insertNonces, noncesPerBatch, noncesPerIssuance } from "./Statements.ts"
 
 /*
- * The floor: what one issuance costs when nothing is done but the work it cannot avoid, each piece by itself in a loop.
- * Its inputs are those of an issuance the server has just made.
+ * The floor: the cost of one issuance if only the unavoidable work is done, each piece by itself in a loop. Its inputs
+ * are those of an issuance the server has just made.
  */
 
 /** CPU of each piece, in microseconds per issuance. */
@@ -150,7 +150,7 @@ type Values = { [name: string]: unknown }
 
 const reversed = (name: string): string => [...name].toReversed().join("")
 
-/** The values of one issuance, as the engine takes them; `now` in epoch seconds. */
+/** The values of one issuance, in the form the engine takes; `now` in epoch seconds. */
 const makeValues = (dialect: Dialect, { chain, csr, names }: Material, now: number): Values => {
   const id = (): unknown => {
     const text = randomUUID()
@@ -259,7 +259,7 @@ const connectPostgres = async (url: string, count: number): Promise<ReadonlyArra
   return clients
 }
 
-/** What a bout on PostgreSQL came to. */
+/** The result of one run on PostgreSQL. */
 export interface Bout {
   readonly issuances: number
   /** CPU of the client's side, in microseconds per issuance. */
@@ -297,7 +297,7 @@ const openPostgres = async (material: Material, url: string) => {
     )
     const queue = [...batches]
     const cpu = process.cpuUsage()
-    // One batch after another, so that the nonces of a batch are stored before anyone spends them.
+    // One batch after another, so that the nonces of a batch are stored before they are spent.
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const { batch, nonces, now } = next
       await chosen[0]?.query({ name: "nonces", text: insertNonces.postgres, values: [now, nonces] })
@@ -322,7 +322,7 @@ const known = <A>(value: A | undefined): A => {
   return value
 }
 
-/** What the process that measures the floor does for the bench. */
+/** The functions the measuring process offers to the bench. */
 export const floor = {
   /** Takes its inputs from an issuance of a server whose CA is in `caDirectory`. */
   lay: async (

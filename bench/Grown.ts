@@ -13,16 +13,17 @@ import { migrate, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * What years of records cost: the same load on a server with an empty database and on one with a grown one, by turns.
+ * The cost of years of records: the same load in turn on a server with an empty database and on one with a grown
+ * database.
  */
 
-/** The size the service is to stay quick at. */
+/** The size at which the service must still be fast. */
 const full: Population = { accounts: 1_000_000, orders: 10_000_000, revocations: 100_000 }
 
 const rounds = 5
 
 interface Side {
-  /** CPU milliseconds per issuance: the server's process, and the database server's where there is one. */
+  /** CPU milliseconds per issuance: the server's process, and the database server's if there is one. */
   readonly cpu: number
   readonly databaseCpu: number
   /** Milliseconds of a request. */
@@ -38,7 +39,7 @@ export interface GrownCost {
   readonly issuances: number
   readonly empty: Side
   readonly grown: Side
-  /** Milliseconds of GET /crl and of a revocation list signed anew, grown side alone. */
+  /** Milliseconds of GET /crl and of signing a new revocation list, only on the grown side. */
   readonly crlBytes: number
   readonly crlMs: number
   /** Medians of the rounds' ratios: both sides of one were measured within seconds of each other. */
@@ -123,7 +124,7 @@ const measureOne = async (
     const begun = performance.now()
     await populate(name, large.where, population, progress)
     const builtSeconds = (performance.now() - begun) / 1000
-    // A first start makes the CA that the revocations are of.
+    // A first start makes the CA that the revocations belong to.
     await (await start(large)).stop()
     await revoke(name, large.where, population)
     const services = { empty: await start(small), grown: await start(large) }

@@ -33,7 +33,7 @@ interface Credentials {
 const encode = (text: string): string => Buffer.from(text).toString("base64url")
 
 /**
- * A key pair by way of its encodings. Node 20 locks itself up when it exports a generated KeyObject while the garbage
+ * A key pair, encoded and read back. Node 20 deadlocks when it exports a generated KeyObject while the garbage
  * collector takes the job that generated it: both want the lock of the one key.
  */
 const p256 = () => {
@@ -93,7 +93,7 @@ interface Challenge {
   readonly status: string
 }
 
-/** How often a thing happened in a window. */
+/** The counts of events in a window. */
 interface Counts {
   issuances: number
   requests: number
@@ -106,7 +106,7 @@ const emptyObject = encode("{}")
 const pollDelays = [0, 1, 2, 3, 5]
 const patienceMs = 90_000
 
-/** Milliseconds an answer asks to be left alone for. */
+/** The milliseconds of an answer's Retry-After. */
 const retryAfterOf = (answer: Answer): number => Number(field(answer.head, "retry-after") ?? 0) * 1000
 
 const expect = (status: number, what: string, answer: Answer): Answer => {
@@ -130,9 +130,9 @@ class Client {
   readonly counts: Counts = { issuances: 0, requests: 0, polls: 0, retries: 0 }
   /** Milliseconds from finalize to the answer that names the certificate. */
   readonly waits: Array<number> = []
-  /** Exchanges are kept here while it is set. */
+  /** Exchanges are recorded here while it is set. */
   record: Array<Exchange> | undefined
-  /** Polls no sooner than Retry-After says. */
+  /** Waits at least Retry-After between polls. */
   isPatient = false
 
   private readonly connection: Connection
@@ -191,7 +191,7 @@ class Client {
     }
   }
 
-  /** From an account that does not exist yet to the chain. */
+  /** A whole issuance: from a new account to the chain. */
   async issue(): Promise<void> {
     const { csr, jwk, key, name } = takeCredentials()
     this.key = key
@@ -207,7 +207,7 @@ class Client {
     const challenge = challenges.find(({ type }) => type === "http-01")
     if (challenge === undefined) throw new Error(`no http-01 in ${authz.body}`)
     const triggered = expect(200, "challenge", await this.post("challenge", challenge.url, emptyObject))
-    // A server that validates afterwards is asked as soon as it may have: nothing but a retry costs it a request.
+    // A server that validates later is polled as early as allowed: only a retry costs it a request.
     if ((JSON.parse(triggered.body) as Challenge).status !== "valid") await delay(1)
     const begun = performance.now()
     const certificateUrl = await this.await(orderUrl, await this.finalize(order.finalize, csr))
@@ -227,7 +227,10 @@ class Client {
     }
   }
 
-  /** Asks at once, then after one, two, three and then every five milliseconds; a patient one when it is told to. */
+  /**
+   * Polls at once, then after one, two, three and then every five milliseconds; a patient client polls as Retry-After
+   * says.
+   */
   private async await(orderUrl: string, finalized: Answer): Promise<string> {
     let last = finalized
     const end = performance.now() + patienceMs
@@ -260,20 +263,20 @@ export const percentilesOf = (values: ReadonlyArray<number>): Percentiles => {
   return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }
 
-/** How long to go on: until this many issuances, or for this many seconds. */
+/** The length of a window: this many issuances, or this many seconds. */
 export interface Extent {
   readonly issuances?: number
   readonly seconds?: number
 }
 
-/** What a window came to, as its clients saw it. */
+/** The result of a window, as its clients saw it. */
 export interface Window extends Readonly<Counts> {
   readonly elapsedMs: number
   readonly latencies: { readonly [K in Kind]: Percentiles }
   readonly everyRequest: Percentiles
   /** CPU of the load generator itself. */
   readonly clientCpuMs: number
-  /** Keys that had to be made within the window, because the pool was empty. */
+  /** Keys that were made within the window, because the pool was empty. */
   readonly madeInWindow: number
 }
 
@@ -289,9 +292,9 @@ const ready = async (count: number): Promise<ReadonlyArray<Client>> => {
   return chosen
 }
 
-/** What the load process does for the bench. */
+/** The functions the load process offers to the bench. */
 export const load = {
-  /** Turns to another server. */
+  /** Switches to another server. */
   target: async (directoryUrl: string): Promise<void> => {
     for (const client of clients) client.close()
     clients = []
@@ -323,7 +326,7 @@ export const load = {
     return record
   },
 
-  /** Issues from `concurrency` clients at once; each finishes what it has begun. Patient ones heed Retry-After. */
+  /** Issues from `concurrency` clients at once; each finishes its current issuance. Patient ones heed Retry-After. */
   run: async (
     { concurrency, isPatient = false, issuances, seconds }: Extent & {
       readonly concurrency: number
@@ -365,7 +368,7 @@ export const load = {
   /** Milliseconds from finalize to the answer that names the certificate, of each issuance of the last window. */
   waits: (): ReadonlyArray<number> => clients.flatMap(({ waits }) => waits),
 
-  /** Sends the requests of a recorded issuance over and over to a server that answers them by heart. */
+  /** Sends the requests of a recorded issuance repeatedly to a server with recorded answers. */
   replay: async (parameter: {
     readonly port: number
     readonly requests: ReadonlyArray<string>

@@ -20,7 +20,7 @@ import type { Dialect } from "./Statements.ts"
 export interface Floor extends Cryptography {
   readonly http: number
   readonly statements: number
-  /** What the database server spent on the statements; it runs within the process on SQLite. */
+  /** The cost of the statements in the database server; on SQLite it is part of the process. */
   readonly databaseServer: number
   /** The process's own part: everything but `databaseServer`. */
   readonly total: number
@@ -44,7 +44,7 @@ export interface Cell {
   readonly floor: Floor | undefined
 }
 
-/** What the service sends to its database for one issuance. */
+/** The statements the service sends to its database for one issuance. */
 export interface Statements {
   readonly perIssuance: number
   readonly writingTransactions: number
@@ -59,7 +59,7 @@ export interface Measured {
 
 export type Progress = (text: string) => void
 
-// The compiler of the runtime works in the background for so long before the code settles; for a few issuances less does.
+// The runtime's compiler works in the background for this long before the code is stable. A few issuances need less.
 const warmUpSeconds = ({ seconds }: Options["extent"]): number =>
   seconds === undefined ? 4 : 4 + 2 * Math.min(seconds, 6)
 // One round; there is one before and one after each window.
@@ -67,7 +67,7 @@ const floorMillis = { cryptography: 100, sqlite: 300, http: 600 }
 const floorIssuances = 108
 const countedIssuances = 240
 
-/** Enough for the window, going by how fast the one before was. */
+/** Enough for the window, estimated from the rate of the one before. */
 const credentialsFor = ({ issuances, seconds }: Options["extent"], perSecond: number, concurrency: number): number =>
   concurrency + (issuances ?? Math.ceil((seconds ?? 0) * perSecond * 1.5))
 
@@ -104,7 +104,7 @@ interface Watched {
   readonly logged?: () => number
 }
 
-/** Runs one window and reads what every process was charged for it. */
+/** Runs one window, and reads the CPU time of every process. */
 const measureCell = async (
   watched: Watched,
   loader: Peer<typeof load>,
@@ -206,7 +206,7 @@ const layFloor = async (
     }
   }
 
-  // The first rounds only make the code hot.
+  // The first rounds only warm the code up.
   await worker.call("cryptography", 200)
   await measureStatements(8, 3)
   await measureHttp(8, 2000)
@@ -325,7 +325,7 @@ const measureService = async (
 const pebbleAttempts = 6
 const pebbleWarmUp = 100
 
-/** A new Pebble for every window: each order makes the next one dearer for it. */
+/** A new Pebble for every window: each order makes the next one more expensive. */
 const measurePebbleCell = async (
   { extent }: Options,
   concurrency: number,
@@ -344,7 +344,7 @@ const measurePebbleCell = async (
   }
 }
 
-/** Pebble 2.4 locks itself up now and then when orders are made at once; another one is started then. */
+/** Pebble 2.4 sometimes deadlocks when orders are made at once; another one is started then. */
 const measurePebble = async (options: Options, loader: Peer<typeof load>, progress: Progress): Promise<Measured> => {
   const cells: Array<Cell> = []
   for (const concurrency of options.concurrency) {

@@ -13,9 +13,9 @@ export interface Options {
   readonly listStatements: boolean
   readonly serviceOnly: boolean
   readonly pebble: boolean
-  /** The part of the full size a grown database is built with; undefined for none. */
+  /** The fraction of the full size for a grown database; undefined for none. */
   readonly grown: number | undefined
-  /** The part of a full size that history is built with. */
+  /** The fraction of the full size for the history. */
   readonly part: number
   readonly policy: boolean
   readonly queue: boolean

@@ -3,8 +3,8 @@ import { fork } from "node:child_process"
 import { onEnd } from "./Cleanup.ts"
 
 /*
- * Work in a process of its own, called over the channel Node gives a forked child: nothing the bench itself does is to
- * be charged to what it measures, nor to stand in its way.
+ * Work in a process of its own, called over the channel Node gives a forked child. So the bench's own work is not
+ * charged to the measured process, and does not delay it.
  */
 
 /** The functions a process offers to the one that forked it. */

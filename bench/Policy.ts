@@ -6,9 +6,7 @@ import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
-/*
- * What a policy costs: the same load on two servers, one of them with fifty rules, by turns.
- */
+/* The cost of a policy: the same load in turn on two servers, one of them with fifty rules. */
 
 const rules = 50
 
@@ -19,7 +17,7 @@ const kinds = [
     `type = "identifiers"\nallow_wildcards = true\nallow = ["closed-${n}.example", "*.closed-${n}.example", "*.*.closed-${n}.example"]`
 ]
 
-/** Rules that every request is judged by, since none of them is ever true. */
+/** Rules that every request is checked against; none of them ever matches. */
 const policy = (): string => {
   const names = Array.from({ length: rules }, (_, index) => index + 1)
   return [
@@ -31,7 +29,7 @@ const policy = (): string => {
 
 const rounds = 7
 
-/** Until the compiler of the runtime has settled on both sides. */
+/** Warms up until the runtime's compiler is done on both sides. */
 const warmUp: Options["extent"] = { seconds: 10 }
 
 /** CPU milliseconds per request in one window. */
@@ -59,7 +57,7 @@ export interface PolicyCost {
   readonly without: number
   readonly with: number
   readonly ratio: number
-  /** Standard error of the ratio: where it is not small beside the goal's five per cent, the machine was too busy. */
+  /** Standard error of the ratio. If it is not small beside the goal's five per cent, the machine was too busy. */
   readonly error: number
 }
 

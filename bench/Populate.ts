@@ -14,7 +14,9 @@ export interface Population {
   readonly revocations: number
 }
 
-/** Where the bulk goes. Ids run with time, as version 7 does; every figure comes from a row's number. */
+/**
+ * The target of the bulk rows. Ids increase with time, as in version 7; every value is computed from a row's number.
+ */
 interface Engine {
   /** Runs statements as they are. */
   readonly run: (sql: string) => Promise<void>
@@ -131,7 +133,7 @@ const inserts = (engine: Engine, { accounts, orders }: Population, until: number
 const open = (dialect: Dialect, where: string) =>
   dialect === "sqlite" ? Promise.resolve(sqlite(where)) : postgres(where)
 
-/** Fills a migrated, empty database that nobody serves. `where` is a file or a URL. */
+/** Fills a migrated, empty database that no process serves. `where` is a file or a URL. */
 export const populate = async (
   dialect: Dialect,
   where: string,
@@ -140,7 +142,7 @@ export const populate = async (
 ): Promise<void> => {
   const engine = await open(dialect, where)
   const indexes = (await engine.column(engine.indexes)).map((one) => one.split("|") as [string, string])
-  // An index that is made at the end is sorted once; one that grows row by row is not.
+  // An index created at the end is sorted once, which is faster than one that grows row by row.
   for (const [name] of indexes) await engine.run(`DROP INDEX ${name}`)
   const statements = inserts(engine, population, Math.floor(Date.now() / 1000))
   for (const [table, insert] of Object.entries(statements)) {
@@ -161,7 +163,7 @@ export const populate = async (
   await engine.close()
 }
 
-/** Adds revocations to the one CA that a worker has met; answers its id. */
+/** Adds revocations to the one CA that a worker has seen; returns its id. */
 export const revoke = async (dialect: Dialect, where: string, { revocations }: Population): Promise<string> => {
   const engine = await open(dialect, where)
   const [issuer] = await engine.column("SELECT issuer AS value FROM crls")

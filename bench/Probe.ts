@@ -4,8 +4,8 @@ import { setTimeout as delay } from "node:timers/promises"
 import { temporaryDirectory } from "./Cleanup.ts"
 
 /*
- * What cannot be seen from outside the server's process: a script that node loads before the program. It says what it
- * has seen since the last time when the process gets SIGUSR2.
+ * Figures that cannot be seen from outside the server's process: a script that node loads before the program. On
+ * SIGUSR2 it reports what it has seen since the last report.
  */
 
 const manifest = resolve(import.meta.dirname, "../package.json")
@@ -81,15 +81,15 @@ export interface LoopDelay {
 
 /** Statements a server has sent to its database. */
 export interface Sent {
-  /** Transactions that wrote; only SQLite's can be told from outside the database. */
+  /** Transactions that wrote. Only those of SQLite can be counted outside the database. */
   readonly writes: number
   readonly statements: ReadonlyArray<readonly [text: string, count: number]>
 }
 
-/** A script to be loaded into a process, and what it has to say. */
+/** A script to load into a process, and its report. */
 export interface Probe<A> {
   readonly nodeWords: ReadonlyArray<string>
-  /** What was seen since the last time. */
+  /** The figures since the last report. */
   readonly read: (pid: number) => Promise<A>
 }
 

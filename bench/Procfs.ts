@@ -1,11 +1,9 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 
-/*
- * What the kernel has charged to a process, read from outside it. Linux only.
- */
+/* The CPU time the kernel has charged to a process, read from outside it. Linux only. */
 
-/** Whether figures can be had on this machine. */
+/** Whether this machine offers these figures. */
 export const isAvailable = (): boolean => existsSync("/proc/self/stat")
 
 const ticksPerSecond = (): number => {
@@ -84,7 +82,7 @@ export const rssOf = (pid: number): number => {
   return Number(kibibytes ?? 0) / 1024
 }
 
-/** What every process of the machine has used so far, in milliseconds, beside what there was to use. */
+/** The CPU time all processes of the machine have used so far, in milliseconds, and the time available. */
 export const machineCpu = (): { readonly busy: number; readonly total: number } => {
   const [line = ""] = readFileSync("/proc/stat", "latin1").split("\n", 1)
   // user, nice, system, idle, iowait, irq, softirq, steal; guests are within user already.

@@ -21,8 +21,8 @@ import { migrate } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * What the queue costs by itself: jobs whose work is nothing, enqueued, claimed, begun and settled by the service's own
- * code, beside ever more rows of jobs that are done.
+ * The cost of the queue itself: jobs with no work, enqueued, claimed, begun and settled by the service's own code,
+ * beside more and more rows of done jobs.
  */
 
 const atOnce = 32
@@ -30,7 +30,7 @@ const warmUpJobs = 2000
 const largestHistory = 1_000_000
 const day = 86_400
 
-/** What a job costs beside so many done ones. */
+/** The cost of a job beside so many done ones. */
 export interface HistoryCost {
   readonly history: number
   readonly jobs: number
@@ -46,7 +46,7 @@ export interface QueueCost {
   /** From `enqueue` to the begin of the work, in one process, one job at a time. */
   readonly alone: Percentiles
   readonly histories: ReadonlyArray<HistoryCost>
-  /** The same between two processes: told by NOTIFY, and by polling alone. */
+  /** The same between two processes: with NOTIFY, and with polling alone. */
   readonly told: Percentiles | undefined
   readonly polled: Percentiles | undefined
 }
@@ -79,7 +79,7 @@ const addHistory = async (dialect: Dialect, where: string, count: number): Promi
   await client.query("CHECKPOINT") // so that the bulk is not written out while the window is open
   const { rows: [backend] } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
   await client.end()
-  // Its parent inherits the processor time of a backend that ends, which must not be while the window is open.
+  // The parent inherits the processor time of a backend that ends, so none may end within the window.
   while (existsSync(`/proc/${backend?.pid}`)) await delay(10)
 }
 

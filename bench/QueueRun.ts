@@ -12,11 +12,9 @@ import { Entropy } from "../src/pki/Entropy.ts"
 import type { Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 
-/*
- * The service's own queue in a process of its own, with work that does nothing: what is left is the queue.
- */
+/* The service's own queue in a process of its own, with jobs that do nothing, so that only the queue is measured. */
 
-/** How a process takes part. */
+/** The options of a participating process. */
 export interface Part {
   /** A file, or a URL of PostgreSQL. */
   readonly where: string
@@ -27,7 +25,7 @@ export interface Part {
   readonly hears: boolean
 }
 
-/** What a window came to. */
+/** The result of a window. */
 export interface QueueWindow {
   readonly jobs: number
   readonly elapsedMs: number
@@ -44,7 +42,7 @@ export const tuning = {
   retry_max_seconds: 3600
 }
 
-/** Milliseconds that processes of one machine agree on. */
+/** A clock in milliseconds that all processes of one machine share. */
 const now = (): number => performance.timeOrigin + performance.now()
 
 const begun = new Map<string, number>()
@@ -90,7 +88,7 @@ const enqueue = (key: string) =>
     (queue) => queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: key, payload: { issuer: key } })
   )
 
-/** Enqueues a job and waits for its work; answers how long that took to begin. */
+/** Enqueues a job and waits for its work; returns the time until the work began. */
 const one = async (): Promise<number> => {
   const key = randomUUID()
   const done = new Promise<void>((resolve) => waiting.set(key, resolve))
@@ -127,14 +125,14 @@ export const queueRun = {
     return { jobs: begins.length, elapsedMs: performance.now() - started, begins: percentilesOf(begins) }
   },
 
-  /** Enqueues for other processes, one now and then; answers when each was asked for. */
+  /** Enqueues for other processes, one now and then; returns the time of each call. */
   send: async (jobs: number): Promise<ReadonlyArray<readonly [key: string, at: number]>> => {
     const asked: Array<readonly [string, number]> = []
     for (let index = 0; index < jobs; index++) {
       const key = randomUUID()
       asked.push([key, now()])
       await inService(enqueue(key))
-      await delay(40 + 37 * index % 60) // of no rhythm that a poll could share
+      await delay(40 + 37 * index % 60) // irregular, so that no poll can follow its rhythm
     }
     return asked
   },

@@ -19,18 +19,18 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * What relaying costs: one service whose profiles sign by themselves, relay to Pebble, and relay to a second instance of
- * this service with TLS and without, which tells the share of TLS.
+ * The cost of relaying: one service whose profiles sign by themselves, relay to Pebble, and relay to a second instance
+ * of this service with TLS and without. The last two show the share of TLS.
  */
 
-/** One profile's windows. CPU is milliseconds per issuance, what an idle service uses left out. */
+/** One profile's windows. CPU is milliseconds per issuance, without the cost of an idle service. */
 export interface WayCost {
   readonly name: string
   readonly issuances: number
   readonly perSecond: number
   readonly cpu: number
   readonly databaseCpu: number | undefined
-  /** CPU in that of an issuance the service signs itself. */
+  /** CPU as a multiple of an issuance that the service signs itself. */
   readonly ratio: number
   /** Of the clients, and of the service to the upstream, per issuance. */
   readonly requests: number
@@ -50,7 +50,7 @@ export interface RelayCost {
   readonly ways: ReadonlyArray<WayCost>
   /** CPU milliseconds that TLS adds to a request to the upstream, and to an issuance relayed to the same upstream. */
   readonly tls: { readonly perRequest: number; readonly share: number } | undefined
-  /** Share of the machine that was in use meanwhile. */
+  /** The share of the machine's CPU in use meanwhile. */
   readonly machineShare: number
 }
 
@@ -127,7 +127,7 @@ const turnTo = async ({ concurrency, loader, service }: Rig, { profile }: Way, c
   await loader.call("connect", concurrency)
 }
 
-/** What windows of one profile came to; times are in milliseconds. */
+/** The results of one profile's windows; times are in milliseconds. */
 interface Sums {
   readonly issuances: number
   readonly elapsed: number
@@ -197,7 +197,7 @@ const measureRig = async (
   const { concurrency, loader } = rig
   const begun = read(rig)
   for (const way of ways) {
-    // The code is the same however often it looks: the quick ones warm it.
+    // The code does not depend on the polling interval, so the fast polls warm it up.
     if (way.pollMillis === usualPoll) continue
     progress(`${name}: warming up, ${way.name}`)
     await turnTo(rig, way, concurrency + (extent.issuances ?? 300))
@@ -211,7 +211,7 @@ const measureRig = async (
   const sums = new Map<Way, Sums>()
   const rounds = extent.issuances === undefined ? timedRounds : 1
   for (let round = 1; round <= rounds; round++) {
-    // There and back, so that no way always comes first.
+    // Forward and then backward, so that no way always comes first.
     for (const way of round % 2 === 0 ? ways.toReversed() : ways) {
       progress(`${name}: ${way.name}, round ${round} of ${rounds}`)
       sums.set(way, await measureWay(rig, way, extent, idle, sums.get(way) ?? nothing))
@@ -283,7 +283,7 @@ const onceMeasured = async (
   }
 }
 
-/** Pebble 2.4 locks itself up now and then: everything is started anew then. */
+/** Pebble 2.4 sometimes deadlocks; everything is started again then. */
 const measureDialect = async (dialect: Dialect, options: Options, progress: Progress): Promise<RelayCost> => {
   const cluster = dialect === "postgres" ? await startPostgres({ durable: true }) : undefined
   try {

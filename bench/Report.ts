@@ -8,7 +8,7 @@ import { writingTransactions } from "./Statements.ts"
  * The figures as tables for people. Colours only where a terminal shows them.
  */
 
-/** How a terminal shows what matters. */
+/** The colours for important figures on a terminal. */
 export interface Paint {
   readonly strong: (text: string) => string
   readonly faint: (text: string) => string
@@ -42,12 +42,12 @@ export const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string
   return [paint.faint(line(head)), ...rows.map(line)].map((text) => `  ${text}`).join("\n")
 }
 
-/** So many digits; a figure that was not taken is a dash. */
+/** A figure with so many digits; a figure that was not measured is a dash. */
 export const fixed = (value: number | undefined, digits: number): string =>
   value === undefined ? "-" : value.toFixed(digits)
 const percent = (share: number): string => `${Math.round(share * 100)} %`
 
-/** The figure that counts. */
+/** The most important figure. */
 const ratioOf = ({ cpu, floor }: Cell): number | undefined =>
   floor === undefined ? undefined : cpu / (floor.total / 1000)
 
@@ -173,7 +173,7 @@ const comparison = (paint: Paint, measured: ReadonlyArray<Measured>, { concurren
   return table(paint, ["CPU per issuance, in Pebble's", ...concurrency.map((clients) => `${clients} clients`)], rows)
 }
 
-/** Cells whose figures the machine or the load generator may have spoilt. */
+/** Cells whose figures the machine or the load generator may have distorted. */
 const warnings = (measured: ReadonlyArray<Measured>): ReadonlyArray<string> =>
   measured.flatMap(({ cells, name }) =>
     cells.flatMap((cell) => {
@@ -192,7 +192,7 @@ const warnings = (measured: ReadonlyArray<Measured>): ReadonlyArray<string> =>
     })
   )
 
-/** Everything a run has to say. */
+/** The whole report of a run. */
 export const report = (paint: Paint, measured: ReadonlyArray<Measured>, options: Options): string => {
   const sections = measured.map((one) =>
     [

@@ -79,7 +79,7 @@ export const migrate = (options: Pick<ServiceOptions, "databaseUrl" | "synchrono
   return directory
 }
 
-/** Waits for a child, and ends it less politely when it does not end. */
+/** Waits for a child; uses stronger signals if it does not end. */
 export const startProcess = (
   command: string,
   words: ReadonlyArray<string>,

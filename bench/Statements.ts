@@ -1,6 +1,6 @@
 /*
- * The statements one issuance cannot do without, in the transactions they need: what a service would run that joins
- * whatever may be joined. One name, one challenge, validation bypassed.
+ * The statements that one issuance cannot avoid, in the transactions they need: a service would run these if it joined
+ * every statement it could. One name, one challenge, validation bypassed.
  */
 
 export type Dialect = "sqlite" | "postgres"
@@ -39,7 +39,7 @@ const lockOrder: Step = { sql: "[[SELECT 1 FROM orders WHERE id = :order FOR UPD
 export const noncesPerBatch = 252
 export const noncesPerIssuance = 7
 
-/** In the order of the requests; the signing job stands between finalize and the poll. */
+/** In the order of the requests; the signing job is between finalize and the poll. */
 const groups: ReadonlyArray<Group> = [
   {
     label: "newAccount: look up the key",

@@ -20,7 +20,7 @@ export const targetOf = (url: string): Target => {
   return { host: hostname, port: Number(port) || (secure ? 443 : 80), secure }
 }
 
-/** An answer; the head is kept as text, since most of it is never looked at. */
+/** An answer. The head is kept as text, since most of it is never read. */
 export interface Answer {
   readonly status: number
   readonly head: string
@@ -72,7 +72,7 @@ interface Pending {
 const patienceMs = 8_000
 const open = new Set<Connection>()
 
-// One timer for every connection: one for each request would be the dearest part of it.
+// One timer for all connections: a timer for each request would be the most expensive part.
 setInterval(() => {
   const latest = performance.now() - patienceMs
   for (const connection of open) connection.giveUp(latest)
