@@ -1,0 +1,38 @@
+import { Either } from "effect"
+import { assert, describe, it } from "vitest"
+import { readJson } from "../../../src/surfaces/api/Json.ts"
+
+const read = (text: string) => readJson(Buffer.from(text))
+const largest = 65_536
+
+describe("a body of the API", () => {
+  it("is read as JSON, with names and values that look like its marks", () => {
+    const value = { "a:{[": "}]\"\\", b: [{ a: 1 }, { a: 2 }], "": null }
+    assert.deepStrictEqual(read(JSON.stringify(value)), Either.right(value))
+  })
+
+  it.each([
+    ["{\"a\":1,\"b\":2,\"a\":3}", "a"],
+    ["{\"a\":1,\"\\u0061\":2}", "a"],
+    ["{\"a\":{\"x\":1},\"b\":[{\"y\":1,\"y\":2}]}", "y"]
+  ])("is refused with a member that is there twice: %s", (text, name) => {
+    assert.deepStrictEqual(read(text), Either.left(`The member ${name} is there twice.`))
+  })
+
+  it("may have one name in two objects", () => {
+    assert.isTrue(Either.isRight(read("[{\"a\":{\"a\":1}},{\"a\":2}]")))
+  })
+
+  it("is refused when it is nested too deeply, is no JSON, or no text", () => {
+    assert.deepStrictEqual(read("[".repeat(33) + "]".repeat(33)), Either.left("The body is nested too deeply."))
+    assert.isTrue(Either.isRight(read("[".repeat(32) + "]".repeat(32))))
+    assert.deepStrictEqual(read("{\"a\":}"), Either.left("The body is not JSON."))
+    assert.deepStrictEqual(readJson(Buffer.from([0xff])), Either.left("The body is not UTF-8 text."))
+  })
+
+  // To look for the end of each string in such a text takes a second, and nobody else is served meanwhile.
+  it("that is no JSON is not looked at beyond that", () => {
+    assert.deepStrictEqual(read("[".repeat(40)), Either.left("The body is not JSON."))
+    assert.deepStrictEqual(read(`"${"\\\"".repeat(largest / 2)}`), Either.left("The body is not JSON."))
+  })
+})
