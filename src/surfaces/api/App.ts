@@ -7,12 +7,11 @@ import { Busy, CsrfFailed, Internal, NoSuchRoute, SessionInvalid } from "../../d
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import type { Answer, App, Request } from "../../kernel/http/Message.ts"
 import { json, unmatched, withHeaders } from "../../kernel/http/Message.ts"
-import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { Api } from "./Api.ts"
 import type { Sender } from "./Checks.ts"
-import { brought, csrfFits, roleFits, routeOf, stateFits } from "./Checks.ts"
+import { brought, csrfFits, isChange, roleFits, routeOf, stateFits } from "./Checks.ts"
 import { shownBy } from "./Credentials.ts"
 import type { Doors } from "./Doors.ts"
 import { isForeign, originOf } from "./Origin.ts"
@@ -27,6 +26,12 @@ const refused = (error: OperatorError): Answer => {
   const problem = operatorProblemOf(error)
   return json(problem.status, refusalOf(problem), refusalHeaders(problem, error))
 }
+
+const clientOf = ({ clientIp: ip, id: request_id, userAgent: user_agent }: Request) => ({
+  ip,
+  request_id,
+  user_agent
+})
 
 /** What of the configuration the surface goes by. */
 export interface Settings {
@@ -71,13 +76,6 @@ export const make = <R>(
       : Effect.zipRight(emit("admin_request_refused", { reason, username: sender?.username }), Effect.fail(error))
   }
 
-  /** Who sent the request. On a route that anybody reaches, a session that has ended is no reason to refuse. */
-  const identified = (request: Request, client: ClientFacts, isOpen: boolean) =>
-    Effect.flatMap(shownBy(request), (shown) => {
-      const found = doors.identify(shown, client, { touch: request.headers["x-panel-refresh"] !== "1" })
-      return isOpen && shown.kind === "session" ? Effect.orElseSucceed(found, () => undefined) : found
-    })
-
   const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, R | Database> {
     yield* doors.admit(request)
     const matched = known(request.path)
@@ -87,18 +85,24 @@ export const make = <R>(
       return yield* new CsrfFailed()
     }
     const isOpen = isReachedByAnybody(matched, request.method)
-    const client = yield* doors.client(request)
-    const sender = yield* Effect.catchAll(identified(request, client, isOpen), (error) => refusing(error))
+    const shown = yield* shownBy(request)
+    // Who asks what anybody may ask is not looked up: a probe costs the database nothing.
+    const sender = isOpen ? undefined : yield* Effect.catchAll(
+      doors.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
+      (error) => refusing(error)
+    )
     // What is not there is not told to strangers.
     if (sender === undefined && !isOpen) return yield* refusing(new SessionInvalid())
     const route = yield* routeOf(matched, request.method)
     const fits = Either.all([
       stateFits(route, sender),
       csrfFits(request, route, sender),
-      roleFits(route, sender)
+      roleFits(route, sender, shown)
     ])
     if (Either.isLeft(fits)) return yield* refusing(fits.left, sender)
     const given = yield* brought(request, route, settings.max_body_bytes)
+    // A name server is asked for changes alone, whose audit rows name the client.
+    const client = isChange(request.method) ? yield* doors.named(clientOf(request)) : clientOf(request)
     return yield* served(app, request, given, { sender, client }) as Effect.Effect<Answer, never, R>
   })
 

@@ -17,6 +17,7 @@ import type { Request } from "../../kernel/http/Message.ts"
 import { header } from "../../kernel/http/Message.ts"
 import type { HalfIdentity, Identity } from "../../operations/operators/Identity.ts"
 import { hasCsrfToken } from "../../operations/operators/Identity.ts"
+import type { Shown } from "./Credentials.ts"
 import { checkBody, checkQuery } from "./Decoding.ts"
 import { readJson } from "./Json.ts"
 import type { Matched, Route } from "./Routes.ts"
@@ -43,7 +44,8 @@ export const stateFits = ({ access }: Route, sender: Sender): Either.Either<void
   return access === "half" && sender.kind === "session" ? Either.left(new SessionInvalid()) : Either.void
 }
 
-const isChange = (method: string): boolean => method !== "GET" && method !== "HEAD"
+/** Whether a request may change something. */
+export const isChange = (method: string): boolean => method !== "GET" && method !== "HEAD"
 
 /** Whether a change carries the CSRF token of its session. A request with a token of the API has no cookie that could be abused. */
 export const csrfFits = (
@@ -58,10 +60,11 @@ export const csrfFits = (
 /** Whether the role permits the route; a token reaches neither sign-in nor its owner's own account, nor what asks for a password. */
 export const roleFits = (
   { access, isStepUp, isWithoutCsrf }: Route,
-  sender: Sender
+  sender: Sender,
+  shown: Shown
 ): Either.Either<void, OperatorError> => {
   const isForSessions = access === "half" || access === "own" || isStepUp || isWithoutCsrf
-  if (sender?.kind === "token" && isForSessions) return Either.left(new InsufficientRole())
+  if (shown.kind === "token" && isForSessions) return Either.left(new InsufficientRole())
   if (access === "public" || access === "half" || access === "own") return Either.void
   if (sender === undefined || sender.kind === "half") return Either.left(new SessionInvalid())
   return permits(sender.role, access) ? Either.void : Either.left(new InsufficientRole())

@@ -19,8 +19,8 @@ import type { Shown } from "./Credentials.ts"
 export interface Doors {
   /** The policy of this listener, over every request. */
   readonly admit: (request: Request) => Effect.Effect<void, OperatorError>
-  /** What is known of the client of a request. */
-  readonly client: (request: Request) => Effect.Effect<ClientFacts>
+  /** A client with its reverse name, as far as that is found in time. */
+  readonly named: (client: ClientFacts & { readonly ip: string }) => Effect.Effect<ClientFacts>
   /** Who showed a session or a token. Nobody where nothing is shown. */
   readonly identify: (
     shown: Shown,
@@ -37,13 +37,11 @@ export const doorsOf = (
   const connection = policy?.connection
   return {
     admit: (request) => connection === undefined ? Effect.void : admitOperator(connection, request),
-    client: ({ clientIp: ip, id: request_id, userAgent: user_agent }) =>
-      Effect.map(Effect.zipRight(names.look(ip), names.of(ip)), (ptr) => ({
-        ip,
-        request_id,
-        user_agent,
-        ...(ptr === undefined ? {} : { ptr })
-      })),
+    named: (client) =>
+      Effect.map(
+        Effect.zipRight(names.look(client.ip), names.of(client.ip)),
+        (ptr) => ptr === undefined ? client : { ...client, ptr }
+      ),
     identify: (shown, client, options) => {
       if (shown.kind === "nothing") return Effect.succeed(undefined)
       const secret = Redacted.make(shown.token)

@@ -116,6 +116,12 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/orders", { cookie })).status, 401)
     }))
 
+  test("is not looked for by a probe, whatever it shows", ({ ask }) =>
+    Effect.gen(function*() {
+      const shown = [{}, { cookie: "nobody's" }, { headers: { authorization: "Bearer acme_svc_nobodys" } }]
+      for (const one of shown) assert.deepStrictEqual((yield* ask("/health", one)).json, { healthy: true })
+    }))
+
   test("and a token at once are refused; a token has no CSRF token and needs none", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "otto", "operator")
