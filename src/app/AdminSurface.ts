@@ -40,7 +40,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   // Loaded only here: the declaration is large, and most processes have no operators.
   const { declaredApp } = yield* Effect.promise(() => import("../surfaces/api/Declared.ts"))
   const { make } = yield* Effect.promise(() => import("../surfaces/api/App.ts"))
-  const { doorsOf } = yield* Effect.promise(() => import("../surfaces/api/Doors.ts"))
+  const { doorsOf } = yield* Effect.promise(() => import("../surfaces/admin/Doors.ts"))
   const built = yield* Layer.build(services(config, version, before))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)

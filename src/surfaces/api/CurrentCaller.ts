@@ -1,7 +1,7 @@
 import { HttpApiMiddleware, HttpServerRequest } from "@effect/platform"
 import { Context, Effect, Layer } from "effect"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
-import type { Sender } from "./Checks.ts"
+import type { Sender } from "../admin/Checks.ts"
 
 /* Who sent the request that a handler answers. */
 

@@ -3,7 +3,7 @@ import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { HttpApp as Apps } from "@effect/platform"
 import { Deferred, Effect } from "effect"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
-import type { Brought } from "./Checks.ts"
+import type { Brought } from "./Brought.ts"
 import type { Caller } from "./CurrentCaller.ts"
 import { remember } from "./CurrentCaller.ts"
 

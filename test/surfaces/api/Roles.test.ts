@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Access } from "../../../src/surfaces/api/Access.ts"
+import type { Access } from "../../../src/surfaces/admin/Access.ts"
 import { Api } from "../../../src/surfaces/api/Api.ts"
 import type { Route } from "../../../src/surfaces/api/Routes.ts"
 import { routesOf } from "../../../src/surfaces/api/Routes.ts"

@@ -1,0 +1,50 @@
+import { Either } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { CsrfFailed, InsufficientRole, MfaPending, SessionInvalid } from "../../domain/OperatorError.ts"
+import { permits } from "../../domain/OperatorRole.ts"
+import type { Request } from "../../kernel/http/Message.ts"
+import { header } from "../../kernel/http/Message.ts"
+import type { HalfIdentity, Identity } from "../../operations/operators/Identity.ts"
+import { hasCsrfToken } from "../../operations/operators/Identity.ts"
+import type { Guard } from "./Access.ts"
+import type { Shown } from "./Credentials.ts"
+
+/* The checks of a request, in the order of docs/decisions/admin.md, "Order of the checks". */
+
+/** Who sent a request: nobody who is known, somebody who is half signed in, or an operator or a token of one. */
+export type Sender = Identity | HalfIdentity | undefined
+
+/** Whether the state of a session fits a route: one that is half signed in reaches the second factor and nothing else. */
+export const stateFits = ({ access }: Guard, sender: Sender): Either.Either<void, OperatorError> => {
+  if (access === "public") return Either.void
+  if (sender === undefined) return Either.left(new SessionInvalid())
+  if (sender.kind === "half") return access === "half" ? Either.void : Either.left(new MfaPending())
+  return access === "half" && sender.kind === "session" ? Either.left(new SessionInvalid()) : Either.void
+}
+
+/** Whether a request may change something. */
+export const isChange = (method: string): boolean => method !== "GET" && method !== "HEAD"
+
+/** Whether a change carries the CSRF token of its session. A request with a token of the API has no cookie that could be abused. */
+export const csrfFits = (
+  request: Request,
+  { isWithoutCsrf }: Guard,
+  sender: Sender
+): Either.Either<void, OperatorError> => {
+  if (!isChange(request.method) || isWithoutCsrf || sender === undefined || sender.kind === "token") return Either.void
+  return hasCsrfToken(sender, header(request, "x-csrf-token")) ? Either.void : Either.left(new CsrfFailed())
+}
+
+/** Whether the role permits the route; a token reaches neither sign-in nor its owner's own account, nor what asks for a password. */
+export const roleFits = (
+  { access, isForPeople = false, isStepUp, isWithoutCsrf }: Guard,
+  sender: Sender,
+  shown: Shown
+): Either.Either<void, OperatorError> => {
+  const isForSessions = access === "half" || access === "own" || isStepUp || isWithoutCsrf ||
+    isForPeople
+  if (shown.kind === "token" && isForSessions) return Either.left(new InsufficientRole())
+  if (access === "public" || access === "half" || access === "own") return Either.void
+  if (sender === undefined || sender.kind === "half") return Either.left(new SessionInvalid())
+  return permits(sender.role, access) ? Either.void : Either.left(new InsufficientRole())
+}

@@ -1,0 +1,92 @@
+import { Effect, Either } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { CsrfFailed, NoSuchRoute, SessionInvalid } from "../../domain/OperatorError.ts"
+import type { Request } from "../../kernel/http/Message.ts"
+import type { ClientFacts } from "../../kernel/queue/Job.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Sender } from "./Checks.ts"
+import { csrfFits, isChange, roleFits, stateFits } from "./Checks.ts"
+import { shownBy } from "./Credentials.ts"
+import type { Doors } from "./Doors.ts"
+import { isForeign, originOf } from "./Origin.ts"
+import type { Guarded, Matched } from "./Routes.ts"
+import { isReachedByAnybody, routeOf } from "./Routes.ts"
+
+/* What is asked of every request of operators before its route handles it (docs/decisions/admin.md, "Order of the checks"). */
+
+/** Why a request was refused by a check, for the log; the other refusals are told by their operations. */
+const reasonOf = (error: OperatorError): "csrf" | "role" | "session_state" | undefined => {
+  switch (error._tag) {
+    case "CsrfFailed":
+      return "csrf"
+    case "InsufficientRole":
+      return "role"
+    case "MfaPending":
+    case "SessionExpired":
+    case "SessionIdle":
+    case "SessionInvalid":
+      return "session_state"
+    default:
+      return undefined
+  }
+}
+
+const refusing = (error: OperatorError, sender?: Sender): Effect.Effect<never, OperatorError> => {
+  const reason = reasonOf(error)
+  return reason === undefined
+    ? Effect.fail(error)
+    : Effect.zipRight(emit("admin_request_refused", { reason, username: sender?.username }), Effect.fail(error))
+}
+
+const clientOf = ({ clientIp: ip, id: request_id, userAgent: user_agent }: Request) => ({
+  ip,
+  request_id,
+  user_agent
+})
+
+/** A request whose checks have passed. */
+export interface Entered<R> {
+  readonly route: R
+  readonly sender: Sender
+  readonly client: ClientFacts
+}
+
+/** Admits a request that matched these routes, or none. `isOurs` says whether a stranger must not learn if its path exists. */
+export type Entrance = <R extends Guarded>(
+  request: Request,
+  matched: Matched<R> | undefined,
+  isOurs: boolean
+) => Effect.Effect<Entered<R>, OperatorError, Database>
+
+/** The entrance of a listener whose URL is `baseUrl`. */
+export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
+  const origin = originOf(baseUrl)
+  return (request, matched, isOurs) =>
+    Effect.gen(function*() {
+      yield* doors.admit(request)
+      if (matched === undefined && !isOurs) return yield* new NoSuchRoute()
+      if (isForeign(request, origin)) {
+        yield* emit("admin_request_refused", { reason: "origin", username: undefined })
+        return yield* new CsrfFailed()
+      }
+      const isOpen = isReachedByAnybody(matched, request.method)
+      const shown = yield* shownBy(request)
+      // Who asks what anybody may ask is not looked up: a probe costs the database nothing.
+      const sender = isOpen ? undefined : yield* Effect.catchAll(
+        doors.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
+        (error) => refusing(error)
+      )
+      if (sender === undefined && !isOpen) return yield* refusing(new SessionInvalid())
+      const route = yield* routeOf(matched, request.method)
+      const fits = Either.all([
+        stateFits(route, sender),
+        csrfFits(request, route, sender),
+        roleFits(route, sender, shown)
+      ])
+      if (Either.isLeft(fits)) return yield* refusing(fits.left, sender)
+      // A name server is asked for changes alone, whose audit rows name the client.
+      const client = isChange(request.method) ? yield* doors.named(clientOf(request)) : clientOf(request)
+      return { route, sender, client }
+    })
+}

@@ -1,0 +1,53 @@
+import { Effect, Either } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { BadRequest, BodyRefused, Busy, MediaTypeRefused } from "../../domain/OperatorError.ts"
+import type { Request } from "../../kernel/http/Message.ts"
+import { header } from "../../kernel/http/Message.ts"
+import { isChange } from "../admin/Checks.ts"
+import { checkBody, checkQuery } from "./Decoding.ts"
+import { readJson } from "./Json.ts"
+import type { Route } from "./Routes.ts"
+
+/* What a request brings: its body and its query. */
+
+const queryOf = ({ target }: Request): string => target.includes("?") ? target.slice(target.indexOf("?") + 1) : ""
+
+const jsonType = /^application\/json[ \t]*(?:;|$)/i
+
+const octetsOf = (request: Request, maxBytes: number): Effect.Effect<Buffer, OperatorError> =>
+  Effect.mapError(request.body, ({ _tag }) => {
+    if (_tag === "BodyTooLarge") return new BodyRefused({ maxBytes })
+    return _tag === "BodyTooSlow"
+      ? new BadRequest({ detail: "The body did not arrive in time." })
+      : new Busy({ retryAfter: 5 })
+  })
+
+/** What a request brings, checked against the declaration. */
+export interface Brought {
+  /** Without the parameters that were left blank. */
+  readonly query: URLSearchParams
+  /** JSON; absent where the route takes no body. */
+  readonly body: unknown
+}
+
+/** Size and type of the body, then its members, then the parameters. */
+export const brought = (request: Request, route: Route, maxBytes: number): Effect.Effect<Brought, OperatorError> =>
+  Effect.gen(function*() {
+    const octets = isChange(request.method) ? yield* octetsOf(request, maxBytes) : Buffer.alloc(0)
+    const { payload } = route
+    let body: unknown
+    if (payload !== undefined) {
+      const encoding = request.headers["content-encoding"]
+      const isPlain = encoding === undefined || encoding === "identity"
+      // A body that may be left out altogether needs no type.
+      const isAbsent = octets.length === 0 && request.headers["content-type"] === undefined
+      if (!isAbsent && (!isPlain || !jsonType.test(header(request, "content-type") ?? ""))) {
+        return yield* new MediaTypeRefused()
+      }
+      const read = isAbsent ? Either.right({}) : readJson(octets)
+      body = yield* Either.mapLeft(read, (detail) => new BadRequest({ detail }))
+      yield* checkBody(payload, body)
+    } else if (octets.length > 0) return yield* new BadRequest({ detail: "This route takes no body." })
+    const query = yield* checkQuery(route.query, queryOf(request))
+    return { query, body }
+  })
