@@ -12,7 +12,8 @@ import { EventLog } from "../src/kernel/telemetry/EventLog.ts"
 import { databases, postgres, sqlite, useDatabase } from "./support/Databases.ts"
 import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
 
-// History is frozen: a file that was applied somewhere never changes. New files are added, with their own line.
+// History is frozen: a file that was applied somewhere never changes. New files are added, with their own line
+// (docs/decisions/compatibility.md, "Each surface").
 const frozen = {
   postgres: {
     "0001_acme.sql": "419d1135c09cace169bf78654803e4f595aac04d91d202e02828acb45ce4cbc2",

@@ -100,7 +100,7 @@ const unknown: Words = [
   "The problem document is all that is known."
 ]
 
-/** A newer version may have stored a word that this version does not know. */
+/** A newer version may have stored a word that this version does not know (docs/decisions/compatibility.md, "Neighbours"). */
 const wordsOf = (words: { readonly [word: string]: Words }, word: string | undefined): Words | undefined =>
   word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
 

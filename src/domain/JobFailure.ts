@@ -127,7 +127,7 @@ const read = Schema.decodeUnknownOption(Schema.parseJson(JobFailure))
 
 /**
  * The text of `jobs.last_error` for operators. Older versions stored plain text, and a newer version may store failures that
- * this one does not know. A value that cannot be decoded is shown as it is.
+ * this one does not know. A value that cannot be decoded is shown as it is (docs/decisions/compatibility.md, "Neighbours").
  */
 export const shown = (row: string): string =>
   Option.match(read(row), { onNone: () => row, onSome: ({ text }) => cut(text) })

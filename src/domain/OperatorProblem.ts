@@ -1,6 +1,9 @@
 import type { OperatorError } from "./OperatorError.ts"
 
-/** The codes of the table below: scripts branch on them. */
+/**
+ * The codes of the table below. Scripts branch on them, so a code that was released stays
+ * (docs/decisions/compatibility.md, "Each surface").
+ */
 export type OperatorCode =
   | "bad_request"
   | "invalid_status"

@@ -5,7 +5,10 @@ export type OperatorRole = (typeof operatorRoles)[number]
 
 const isOperatorRole = (text: string): text is OperatorRole => operatorRoles.some((role) => role === text)
 
-/** What a stored role permits: none is of a time before there were roles, an unknown one permits least. */
+/**
+ * What a stored role permits. A row without a role is older than roles, and permits everything. A role that another version
+ * stored and this one does not know permits the least (docs/decisions/compatibility.md, "Neighbours").
+ */
 export const roleRead = (stored: string | undefined): OperatorRole =>
   stored === undefined ? "admin" : isOperatorRole(stored) ? stored : "viewer"
 

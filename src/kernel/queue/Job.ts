@@ -4,7 +4,12 @@ import { Brand, Schema } from "effect"
 export type JobId = string & Brand.Brand<"JobId">
 export const JobId = Brand.nominal<JobId>()
 
-/** A payload names the subject, carries what the request knew, and holds no secret (docs/decisions/job-outcomes.md). */
+/*
+ * A payload names the subject, carries what the request knew, and holds no secret (docs/decisions/job-outcomes.md,
+ * "Payloads"). Workers of the version before and after read it too: a new member is optional
+ * (docs/decisions/compatibility.md, "Neighbours").
+ */
+
 const Client = Schema.Struct({
   ip: Schema.optional(Schema.String),
   ptr: Schema.optional(Schema.String),

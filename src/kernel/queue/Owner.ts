@@ -65,7 +65,7 @@ const parts = /:(\d+):[^:]+:(?:([^:.]+)\.([^:.]+))?$/
 
 /**
  * Whether an owner renews its leases. Owners of earlier versions took a lease once, for as long as an attempt could
- * last.
+ * last (docs/decisions/compatibility.md, "Neighbours").
  */
 export const renews = (owner: string): boolean => parts.test(owner)
 

@@ -40,7 +40,8 @@ export const start = <R, F extends Failure>(
     const runner = yield* make(options, handlers)
     yield* runner.enqueuePeriodic()
     yield* emit("job_runner_started", { owner })
-    // Unknown kinds are left for a worker that knows them: an older or a newer version may run beside this one.
+    // Unknown kinds are left for a worker that knows them: an older or a newer version may run beside this one
+    // (docs/decisions/compatibility.md, "Neighbours").
     for (const unknown of yield* jobs.unknownKinds(kindsOf(handlers))) {
       yield* emit("job_kind_unknown", unknown)
     }

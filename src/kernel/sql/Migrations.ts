@@ -109,7 +109,10 @@ const appliedRows = Effect.gen(function*() {
   return table === undefined || table.count === 0 ? [] : yield* all(appliedStatement, {})
 })
 
-/** The names of the applied migrations, in order. A newer build may have added some that this one does not know. */
+/**
+ * The names of the applied migrations, in order. A newer build may have added some that this one does not know
+ * (docs/decisions/compatibility.md, "Neighbours").
+ */
 export const appliedNames: Effect.Effect<ReadonlyArray<string>, StorageFailed, Database> = Effect.map(
   appliedRows,
   (rows) => rows.map(({ name }) => name)

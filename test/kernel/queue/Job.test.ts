@@ -3,6 +3,7 @@ import { Arbitrary, Either, FastCheck as fc, Schema } from "effect"
 import { assert, describe } from "vitest"
 import type { JobKind } from "../../../src/kernel/queue/Job.ts"
 import { backoffSeconds, payloads } from "../../../src/kernel/queue/Job.ts"
+import { decodePayload } from "../../../src/kernel/queue/Queue.ts"
 
 const policy = fc.tuple(fc.integer({ min: 1, max: 3600 }), fc.integer({ min: 1, max: 86_400 }))
   .map(([base, more]) => ({ retry_base_seconds: base, retry_max_seconds: base + more - 1 }))
@@ -74,6 +75,34 @@ describe("payloads", () => {
       }
     })
   }
+
+  // As version 0.1 writes them, with nothing that may be absent. Lines are added for new kinds, and none is changed
+  // (docs/decisions/compatibility.md, "Neighbours").
+  const first: { readonly [K in JobKind]: object } = {
+    challenge_validate: { challenge_id: "c", profile: "p", thumbprint: "t" },
+    signer_issue: { order_id: "o", profile: "p", csr: "AA", client: {} },
+    signer_relay_issue: { order_id: "o", profile: "p" },
+    signer_revoke: { order_id: "o", profile: "p", actor: { kind: "acme" }, client: {} },
+    key_revoke: { pubkey: "AA", client: {} },
+    local_ca_crl_regenerate: { issuer: "i" },
+    local_ca_crl_sweep: {},
+    http01_token_sweep: {},
+    nonce_sweep: {},
+    admin_session_sweep: {},
+    order_sweep: {},
+    audit_sweep: {},
+    job_retention_sweep: {}
+  }
+
+  it.each(Object.entries(first))("of the first version are read: %s", (kind, written) => {
+    assert.deepStrictEqual(decodePayload(kind as JobKind, JSON.stringify(written)), written)
+  })
+
+  it.each(Object.entries(first))("of %s are read with a member that a newer version adds", (kind, written) => {
+    const read = decodePayload(kind as JobKind, JSON.stringify({ ...written, of_later: { more: [1] } }))
+    assert.isDefined(read)
+    assert.deepInclude({ ...read }, written)
+  })
 
   it("that are no JSON object are refused", () => {
     for (const text of ["", "null", "[]", "7", "\"text\"", "{", "{\"order_id\":\"a\""]) {

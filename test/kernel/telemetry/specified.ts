@@ -1,6 +1,6 @@
 /*
  * Names of log records, listed by hand beside their declarations: one that is renamed or dropped breaks whoever filters on
- * it (docs/decisions/log-and-metrics.md, "A closed vocabulary of events"). Names of surfaces to come are listed apart.
+ * it (docs/decisions/compatibility.md, "Each surface"). Names of surfaces to come are listed apart.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
