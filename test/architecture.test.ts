@@ -60,6 +60,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "better-sqlite3": ["kernel/sql/sqliteReader.ts"],
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
   jose: ["pki/jose/Library.ts"],
+  "minijinja-js": ["kernel/template/Engine.ts"],
   otplib: ["pki/Totp.ts"],
   pg: ["kernel/sql/Postgres.ts"],
   "prom-client": ["kernel/telemetry/Metrics.ts"],

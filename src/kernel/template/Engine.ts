@@ -1,0 +1,138 @@
+import { Data, Effect } from "effect"
+import type { Scope } from "effect"
+import type { Environment } from "minijinja-js"
+import type { Filter } from "./Filters.ts"
+import { outsideSubset } from "./Subset.ts"
+import { tagsOf } from "./Tags.ts"
+import { TemplateFault } from "./TemplateFault.ts"
+
+/* Templates of MiniJinja, which runs as WebAssembly. It is loaded when the first templates are compiled. */
+
+/** A template before it is compiled. */
+export interface Source {
+  /**
+   * Templates include and extend others by this name. If it ends in `.html` or `.html.j2`, values are escaped for HTML.
+   */
+  readonly name: string
+  readonly text: string
+}
+
+/** Some templates cannot be used. Holds every fault, in the order of the sources. */
+export class TemplatesRefused extends Data.TaggedError("TemplatesRefused")<{
+  readonly faults: ReadonlyArray<TemplateFault>
+}> {
+  override get message(): string {
+    return this.faults.map((fault) => fault.message).join("\n")
+  }
+}
+
+/** Compiled templates. */
+export interface Templates {
+  /** Renders a template. The variables are data, without functions; a template reads only what it is given. */
+  readonly render: (
+    name: string,
+    variables: { readonly [name: string]: unknown }
+  ) => Effect.Effect<string, TemplateFault>
+}
+
+/** How templates are compiled and rendered. */
+export interface Language {
+  /** `subset`: only what {@link outsideSubset} lets through, and no functions. `whole`: all that the engine knows. */
+  readonly language: "subset" | "whole"
+  /** What becomes of a variable that is absent: the empty text, or a fault. */
+  readonly absent: "empty" | "refused"
+  /** Bounds one rendering, in instructions of the engine. */
+  readonly fuel: number
+  readonly filters: { readonly [name: string]: Filter }
+}
+
+// The engine recurses over long expressions and branches. Beyond these bounds it can run out of stack, which damages
+// its memory for every template of the process. Each is far below what was found to do so.
+const [longestSource, longestTag, mostBranches] = [65_536, 2048, 500]
+
+const tooMuch = ({ name, text }: Source): TemplateFault | undefined => {
+  const fault = (fault: string, line?: number) => new TemplateFault({ template: name, line, fault })
+  if (text.length > longestSource) return fault(`longer than ${longestSource} characters`)
+  let branches = 0
+  for (const { inside, kind, line } of tagsOf(text)) {
+    if (kind === "comment") continue
+    if (inside.length > longestTag) return fault(`a tag of more than ${longestTag} characters`, line)
+    if (inside.trimStart().startsWith("elif") && ++branches > mostBranches) {
+      return fault(`more than ${mostBranches} elif`, line)
+    }
+  }
+  return undefined
+}
+
+/** The first line of the engine's message without the place; the other lines quote the template. */
+const faultOf = (template: string, cause: unknown): TemplateFault => {
+  const [message = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n")
+  const [, said, where, line] = /^(.*) \(in (.*):(\d+)\)$/.exec(message) ?? []
+  return where === undefined
+    ? new TemplateFault({ template, line: undefined, fault: message })
+    // A template that includes another reports the place in that one.
+    : new TemplateFault({ template: where, line: Number(line), fault: said ?? message })
+}
+
+// What the engine offers to every template by itself.
+const functions = ["debug", "dict", "namespace", "range"]
+
+const prepare = (environment: Environment, { absent, filters, fuel, language }: Language): { thrown: unknown } => {
+  const problem: { thrown: unknown } = { thrown: undefined }
+  environment.undefinedBehavior = absent === "empty" ? "chainable" : "strict"
+  environment.fuel = fuel
+  environment.keepTrailingNewline = true
+  environment.removeGlobal("debug") // prints every variable
+  if (language === "subset") { for (const name of functions) environment.removeGlobal(name) }
+  for (const [name, filter] of Object.entries(filters)) {
+    environment.addFilter(name, (...args: ReadonlyArray<unknown>) => {
+      try {
+        return filter(args[0], ...args.slice(1))
+      } catch (cause) {
+        // An exception that reaches the engine damages it.
+        problem.thrown = cause
+        return ""
+      }
+    })
+  }
+  return problem
+}
+
+const add = (environment: Environment, source: Source, { language }: Language): TemplateFault | undefined => {
+  const fault = tooMuch(source) ?? (language === "subset" ? outsideSubset(source.name, source.text) : undefined)
+  if (fault !== undefined) return fault
+  try {
+    environment.addTemplate(source.name, source.text)
+    return undefined
+  } catch (cause) {
+    return faultOf(source.name, cause)
+  }
+}
+
+/** Compiles all templates, or says everything that is wrong with them. They can be rendered until the scope closes. */
+export const compile = (
+  sources: ReadonlyArray<Source>,
+  language: Language
+): Effect.Effect<Templates, TemplatesRefused, Scope.Scope> =>
+  Effect.gen(function*() {
+    const { Environment } = yield* Effect.promise(() => import("minijinja-js"))
+    const environment = yield* Effect.acquireRelease(
+      Effect.sync(() => new Environment()),
+      (environment) => Effect.sync(() => environment.free())
+    )
+    const problem = prepare(environment, language)
+    const faults = sources.flatMap((source) => add(environment, source, language) ?? [])
+    if (faults.length > 0) return yield* new TemplatesRefused({ faults })
+    return {
+      render: (name, variables) =>
+        Effect.try({
+          try: () => {
+            problem.thrown = undefined
+            const text = environment.renderTemplate(name, variables)
+            if (problem.thrown !== undefined) throw problem.thrown
+            return text
+          },
+          catch: (cause) => faultOf(name, cause)
+        })
+    }
+  })

@@ -1,0 +1,41 @@
+import { rfc3339 } from "../Time.ts"
+
+/** A filter: the value before it, then the arguments in brackets. What is absent is `undefined`. It must not throw. */
+export type Filter = (value: unknown, ...args: ReadonlyArray<unknown>) => unknown
+
+/** Objects come out of the engine as maps. */
+const plain = (value: unknown): unknown =>
+  value instanceof Map
+    ? Object.fromEntries([...value].map(([key, member]) => [key, plain(member)]))
+    : Array.isArray(value)
+    ? value.map(plain)
+    : value
+
+const text = (value: unknown): string =>
+  value === undefined
+    ? ""
+    : typeof value === "object"
+    ? JSON.stringify(plain(value))
+    : String(value)
+
+/** The last second of the year 9999, the last that RFC 3339 can write. */
+const lastSecond = 253_402_300_799
+
+/**
+ * One value as JSON, `null` for one that is absent. U+2028 and U+2029 are escaped, because some readers of JSON end a
+ * line there.
+ */
+const jsonOf = (value: unknown): string =>
+  JSON.stringify(plain(value) ?? null).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")
+
+/** The filters of the subset of the language that messages are written in. */
+export const filters: { readonly [name: string]: Filter } = {
+  tojson: jsonOf,
+  join: (value, separator = "") => Array.isArray(value) ? value.map(text).join(text(separator)) : text(value),
+  default: (value, other) => value ?? other ?? "",
+  length: (value) => Array.isArray(value) ? value.length : value instanceof Map ? value.size : [...text(value)].length,
+  upper: (value) => text(value).toUpperCase(),
+  lower: (value) => text(value).toLowerCase(),
+  date: (value) =>
+    typeof value === "number" && value >= 0 && value <= lastSecond ? rfc3339(Math.floor(value)) : text(value)
+}

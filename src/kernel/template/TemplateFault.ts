@@ -1,0 +1,13 @@
+import { Data } from "effect"
+
+/** What is wrong with one template, when it is compiled or rendered. Nothing of its text or its variables is quoted. */
+export class TemplateFault extends Data.TaggedError("TemplateFault")<{
+  /** Name of the template: a relative path, or the key that holds its text. */
+  readonly template: string
+  readonly line: number | undefined
+  readonly fault: string
+}> {
+  override get message(): string {
+    return `${this.template}${this.line === undefined ? "" : `:${this.line}`}: ${this.fault}`
+  }
+}
