@@ -1,5 +1,5 @@
 import type { HttpApp } from "@effect/platform"
-import { HttpApiBuilder, HttpServer } from "@effect/platform"
+import { HttpApiBuilder, HttpRouter, HttpServer } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import type { Resolved } from "../../settings/Resolve.ts"
 import { Api } from "./Api.ts"
@@ -38,6 +38,9 @@ const handlersOf = (served: Served, version: string) => {
   )
 }
 
+/** The declaration's router takes paths as exactly as the checks before it do: what they let through is what is answered. */
+const exactPaths = { caseSensitive: true, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false } as const
+
 /** The app of a configuration, for as long as the scope lives. */
 export const declaredApp = (served: Served, version: string) =>
   Effect.gen(function*() {
@@ -49,6 +52,6 @@ export const declaredApp = (served: Served, version: string) =>
         HttpServer.layerContext
       )
     )
-    const app = yield* Effect.provide(HttpApiBuilder.httpApp, context)
+    const app = yield* Effect.provide(HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, exactPaths), context)
     return Effect.provide(app, context) as HttpApp.Default
   })

@@ -110,6 +110,21 @@ describe("the routes of the API", () => {
 
   const counts = (access: Access) => routes.filter((route) => route.access === access).length
 
+  test("are found in one way by whoever looks for them: no path is that of two with as many parameters", () =>
+    Effect.sync(() => {
+      const segmentsOf = ({ pattern }: Route) => pattern.split("/")
+      const patterns = [...new Map(routes.map((route) => [route.pattern, segmentsOf(route)])).values()]
+      const isParameter = (segment: string | undefined) => segment?.startsWith("{") === true
+      const parameters = (segments: ReadonlyArray<string>) => segments.filter(isParameter).length
+      for (const one of patterns) {
+        for (const other of patterns) {
+          if (one === other || one.length !== other.length || parameters(one) !== parameters(other)) continue
+          const overlap = one.every((part, at) => part === other[at] || isParameter(part) || isParameter(other[at]))
+          assert.isFalse(overlap, `${one.join("/")} and ${other.join("/")}`)
+        }
+      }
+    }))
+
   test("have a rule of access each, and few are for anybody", () =>
     Effect.sync(() => {
       assert.strictEqual(counts("public"), 2)
