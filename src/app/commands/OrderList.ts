@@ -24,7 +24,6 @@ import { print } from "./Print.ts"
 
 const folded = (name: string | undefined) => name?.toLowerCase().replace(/\.$/, "")
 const shortestPart = 3
-const mostDays = 100_000
 
 /** Flags that narrow a list of orders. */
 export const orderFlags = {
@@ -133,7 +132,7 @@ export const listCommand = Command.withDescription(
   Command.make("list", {
     filters: orderFlags,
     days: optional(
-      numberFlag("expiring-in", { least: 1, most: mostDays, of: "a number of days" }),
+      numberFlag("expiring-in", { least: 1, most: expiring.mostDays, of: "a number of days" }),
       "Certificates that expire within so many days, soonest first; the only other filter is --profile."
     ),
     hideSuperseded: Options.boolean("hide-superseded").pipe(

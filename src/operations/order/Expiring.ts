@@ -29,6 +29,9 @@ export interface Wanted {
   readonly hideSuperseded: boolean
 }
 
+/** The longest window of a list. */
+export const mostDays = 100_000
+
 const daySeconds = 86_400
 const batch = 2000
 const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }

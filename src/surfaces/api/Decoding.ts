@@ -114,6 +114,9 @@ export const checkBody = (schema: Schema.Schema<unknown>, value: unknown): Eithe
 
 const emptyQuery = Schema.Struct({}) as unknown as Schema.Schema<unknown>
 
+/** No route has so many parameters. */
+const mostParameters = 64
+
 /**
  * Whether a query fits the schema of an endpoint. A parameter that is left blank counts as absent. Answers the query without the
  * blank ones.
@@ -123,14 +126,16 @@ export const checkQuery = (
   query: string
 ): Either.Either<URLSearchParams, OperatorError> => {
   const given = new URLSearchParams(query)
+  if (given.size > mostParameters) {
+    return Either.left(new BadRequest({ detail: `A query takes ${mostParameters} parameters at most.` }))
+  }
   const values = new Map<string, string | ReadonlyArray<string>>()
   const kept = new URLSearchParams()
-  for (const name of new Set(given.keys())) {
-    const all = given.getAll(name).filter((value) => value !== "")
-    const [first] = all
-    if (first === undefined) continue
-    values.set(name, all.length > 1 ? all : first)
-    kept.append(name, first)
+  for (const [name, value] of given) {
+    if (value === "") continue
+    const before = values.get(name)
+    values.set(name, before === undefined ? value : [before, value].flat())
+    if (before === undefined) kept.append(name, value)
   }
   return Either.flatMap(
     storable(Object.fromEntries(values), "parameter"),

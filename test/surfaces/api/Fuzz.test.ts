@@ -33,6 +33,8 @@ const oddValues: ReadonlyArray<unknown> = [
   -1,
   1.5,
   1e300,
+  Number.MAX_SAFE_INTEGER,
+  Number.MIN_SAFE_INTEGER,
   true,
   [],
   {},
@@ -109,7 +111,20 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
         }
         for (const parameter of [...membersOf(route.query), "unknown", "__proto__"]) {
           for (
-            const value of ["", "0", "-5", "1e3", "99999999999999999999", "%00", "%FF", "a&b", "x".repeat(3000), "ünï"]
+            const value of [
+              "",
+              "0",
+              "-5",
+              "1e3",
+              "999999999999999",
+              "-999999999999999",
+              "99999999999999999999",
+              "%00",
+              "%FF",
+              "a&b",
+              "x".repeat(3000),
+              "ünï"
+            ]
           ) {
             asks.push([`${pathOf(route, id)}?${parameter}=${value}`, { ...plain, ...body }])
           }
@@ -119,6 +134,17 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
           holds(route, target, yield* ask(target, asked))
         }
       }
+    }))
+
+  test("of more parameters than any route has is not looked at", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "anna", "admin")
+      const query = (count: number) => Array.from({ length: count }, (_, at) => `p${at}=`).join("&")
+      assert.strictEqual((yield* ask(`/api/orders?${query(64)}`, held)).status, 200)
+      const refused = yield* ask(`/api/orders?${query(65)}`, held)
+      assert.deepStrictEqual([refused.status, refused.json.error], [400, "bad_request"])
+      const twice = yield* ask("/api/orders?limit=1&profile=a&limit=2", held)
+      assert.strictEqual(twice.json.message, "The parameter limit is there twice.")
     }))
 
   test("that names no route, or no method of one, is told so", ({ ask }) =>
@@ -139,6 +165,9 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
         const told = yield* ask(path, held)
         assert.deepStrictEqual([path, told.status, told.json.error], [path, 404, "not_found"])
       }
+      // Beside a fixed segment, any other case of it is a parameter: here an id, which no account has.
+      const near = yield* ask("/api/accounts/EXPORT", held)
+      assert.deepStrictEqual([near.status, near.json.message], [404, "There is no account EXPORT."])
       for (const method of ["OPTIONS", "TRACE", "PUT", "CONNECT"]) {
         const told = yield* ask("/api/orders", { ...held, method })
         assert.deepStrictEqual([told.status, told.headers["allow"]], [405, "HEAD, GET"])

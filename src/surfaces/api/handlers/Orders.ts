@@ -90,8 +90,8 @@ export const expiringHandlers = ({ admin }: Config) => {
     readonly days?: number | undefined
     readonly superseded?: "show" | "hide" | undefined
   }) =>
-    given.days !== undefined && given.days < 1
-      ? new BadRequest({ detail: "The parameter days takes 1 or more." })
+    given.days !== undefined && (given.days < 1 || given.days > expiring.mostDays)
+      ? new BadRequest({ detail: `The parameter days takes 1 to ${expiring.mostDays}.` })
       : Effect.succeed({
         profile: given.profile,
         days: given.days ?? usualDays,
