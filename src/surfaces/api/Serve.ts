@@ -1,7 +1,7 @@
 import type { HttpApp } from "@effect/platform"
 import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { HttpApp as Apps } from "@effect/platform"
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Option } from "effect"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
 import type { Brought } from "./Brought.ts"
 import type { Caller } from "./CurrentCaller.ts"
@@ -47,10 +47,10 @@ export const served = <R>(
     remember(source, caller)
     const answered = yield* Deferred.make<Answer>()
     const handled = Apps.toHandled(app, (_, response) => Deferred.succeed(answered, answerOf(response)))
-    yield* Effect.provideService(
-      Effect.scoped(handled),
-      HttpServerRequest.HttpServerRequest,
-      HttpServerRequest.fromWeb(source)
+    yield* Effect.scoped(handled).pipe(
+      Effect.provideService(HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(source)),
+      // Headers that a handler adds would otherwise stay with the fiber, and go out with its next answer as well.
+      Effect.locally(Apps.currentPreResponseHandlers, Option.none())
     )
     return yield* Deferred.await(answered)
   }) as Effect.Effect<Answer, never, Exclude<R, HttpServerRequest.HttpServerRequest>>

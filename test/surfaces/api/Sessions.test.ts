@@ -26,6 +26,14 @@ describe("a session over the API", () => {
       assert.strictEqual(told.json.user.role, "admin")
     }))
 
+  test("is given by the answer to its sign-in, and by none that the same fiber makes after it", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "ann", "admin")
+      assert.notProperty((yield* ask("/api/session", held)).headers, "set-cookie")
+      yield* ask("/api/session", { method: "DELETE", ...held })
+      assert.notProperty((yield* ask("/health")).headers, "set-cookie")
+    }))
+
   test("is refused alike whatever was wrong", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "admin")
