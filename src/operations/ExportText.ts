@@ -22,13 +22,17 @@ const plainText = (value: unknown): string => {
   return typeof value === "object" ? JSON.stringify(value) : String(value)
 }
 
-const looksLikeFormula = /^[=+\-@\t\r]/
-const needsQuotes = /[",\r\n]/
+// Blanks, quotes and what cannot be seen may stand before a formula, and its first character may be full-width.
+const formula = /(^|[;\t\r\n])(?=[\s"\p{Cc}\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])|^(?=[\t\r])/gu
+const needsQuotes = /[",;\t\r\n]/
 
-/** A spreadsheet runs a cell that begins like a formula. An apostrophe in front makes it text. */
+/**
+ * A spreadsheet runs a cell that begins like a formula. An apostrophe in front makes it text. One that takes semicolons or
+ * tabs for separators, as many do where the comma stands before decimals, sees cells within a cell, and quotes do not help:
+ * so each of these is looked at.
+ */
 const cell = (value: unknown): string => {
-  const plain = plainText(value)
-  const text = looksLikeFormula.test(plain) ? `'${plain}` : plain
+  const text = plainText(value).replaceAll(formula, "$1'")
   return needsQuotes.test(text) ? `"${text.replaceAll("\"", "\"\"")}"` : text
 }
 

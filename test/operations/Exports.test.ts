@@ -22,6 +22,8 @@ const written = (columns: ReadonlyArray<string>, ...rows: ReadonlyArray<{ readon
     )
   )
 
+const quoted = (text: string) => /[";\t\n]/.test(text) ? `"${text.replaceAll("\"", "\"\"")}"` : text
+
 describe("a CSV file", () => {
   it("has a head, lines that end with CRLF, and lists with blanks between", () => {
     const row = { a: 1, b: ["x", "y"], c: [{ type: "dns", value: "a.example" }, { type: "dns", value: "b.example" }] }
@@ -45,6 +47,22 @@ describe("a CSV file", () => {
       assert.match(listed, /^"?'/)
     }
   )
+
+  it.each([
+    ["a;=1+1", "a;'=1+1"],
+    ["a; \t-1", "a;' \t'-1"],
+    [";\"=1+1\"", ";'\"=1+1\""],
+    ["a\n@SUM(A1)", "a\n'@SUM(A1)"],
+    ["a\t+1", "a\t'+1"],
+    [" =1", "' =1"],
+    ["\u00a0\u200b=1", "'\u00a0\u200b=1"],
+    ["\uff1d1", "'\uff1d1"],
+    ["\uff0b1", "'\uff0b1"],
+    ["\uff0d1", "'\uff0d1"],
+    ["\uff20A1", "'\uff20A1"]
+  ])("makes text of it wherever a spreadsheet may see a cell begin: %j", (text, shown) => {
+    assert.strictEqual(written(["a"], { a: `${text}` }).slice(3), `${quoted(shown)}\r\n`)
+  })
 
   it("leaves what only holds such a character as it is", () => {
     assert.strictEqual(
