@@ -150,24 +150,28 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
     total: aside(accountSearch.countMatches(filters))
   })
 
-/** The audit trail. A filter for a request gives the rows that the bounded search finds. */
+const tooLong =
+  "The trail is too long to be searched for a request here; `audit export` of the command line has no bound."
+
+/** The audit trail. */
 export const auditFile = Effect.fnUntraced(function*(
   filters: AuditFilters & { readonly requestId?: string | undefined },
   wish: Wish
 ) {
   const { requestId, ...indexed } = filters
-  const ofRequest = requestId === undefined
-    ? undefined
-    : yield* auditTrail.list(filters, { limit: latest, offset: 0 })
-  const rows = ofRequest === undefined
-    ? keyset<AuditRecord, number>(latest, ({ id }) => id, (before) => auditSearch.behind(indexed, before))
-    : Streams.succeed(ofRequest.items)
+  const rows = keyset<AuditRecord, number>(latest, ({ id }) => id, (before) => auditSearch.behind(indexed, before))
   return yield* exported(wish, {
     name: "audit",
     columns:
       "id createdAt event outcome actorKind actorId profile accountId orderId certSerial identifiers clientIp clientPtr userAgent requestId reason detail",
-    rows: Streams.map(rows, (page) => page.map(auditObject)),
-    total: ofRequest === undefined ? aside(auditSearch.countMatches(indexed)) : Effect.succeed(ofRequest.total)
+    rows: Streams.map(
+      rows,
+      (page) => page.filter((row) => requestId === undefined || row.requestId === requestId).map(auditObject)
+    ),
+    total: Effect.flatMap(
+      auditTrail.list(filters, { limit: 1, offset: 0 }),
+      ({ total, truncated }) => truncated ? new BadRequest({ detail: tooLong }) : Effect.succeed(total)
+    )
   })
 })
 

@@ -8,7 +8,7 @@ import { accountFilters, auditFilters, orderFilters } from "../../src/operations
 import * as expiring from "../../src/operations/order/Expiring.ts"
 import * as orders from "../../src/operations/order/OrderRecords.ts"
 import { databases } from "../support/Databases.ts"
-import { callerAt, configOf, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { callerAt, column, configOf, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, useOwnCa } from "../support/Issued.ts"
 import { orders as populatedOrders, populate } from "../support/Populated.ts"
 import { useWorld } from "../support/UseWorld.ts"
@@ -156,6 +156,21 @@ describe.each(databases)("exports on $name", (backend) => {
       yield* eab.create({ kind: "cli", id: "x" }, { label: "=HYPERLINK(\"http://evil\")", profile: undefined })
       const csv = yield* Effect.flatMap(files.eabFile({ status: undefined }, { format: "csv" }), textOf)
       assert.include(csv, `,"'=HYPERLINK(""http://evil"")",`)
+    }))
+
+  test("of a request have every row of it, or are refused where the search for it ends early", () =>
+    Effect.gen(function*() {
+      yield* peopled
+      const [id] = yield* column("SELECT max(id) FROM audit_log")
+      const overriding = backend.dialect === "sqlite" ? "" : "OVERRIDING SYSTEM VALUE"
+      yield* sql(
+        `INSERT INTO audit_log (id, created_at, event, outcome, actor_kind, request_id) ${overriding}
+         VALUES (${Number(id) + 2_000_000}, 1, 'eab_created', 'success', 'cli', 'request-1')`
+      )
+      const filters = yield* auditFilters({ requestId: "request-1" })
+      assert.lengthOf(yield* itemsOf(files.auditFile(filters, json)), 2)
+      const refusal = yield* Effect.flip(files.auditFile(filters, { ...json, most: 10 }))
+      assert.strictEqual(refusal._tag, "BadRequest")
     }))
 
   test("do not repeat or leave out rows that were made in the same second", () =>
