@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import type { Request } from "../../src/kernel/http/Message.ts"
 import { BodyTooLarge } from "../../src/kernel/http/Refused.ts"
 import { ReverseNames } from "../../src/kernel/net/ReverseNames.ts"
@@ -86,14 +86,17 @@ const surfaceOf = Effect.fnUntraced(function*(config: Config) {
     }
     const routed = app.route(received)
     const answer = yield* routed.handle({ ...received, clientIp: routed.clientIp })
-    const text = answer.body === undefined ? "" : Buffer.from(answer.body as Uint8Array).toString()
+    const sent = answer.stream === undefined
+      ? [Buffer.from((answer.body as Uint8Array | undefined) ?? [])]
+      : yield* Effect.orDie(Stream.runCollect(answer.stream))
+    const text = Buffer.concat([...sent]).toString()
     const told: Told = {
       status: answer.status,
       headers: Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, [value].flat().join()])),
       text,
       json: parsed(text)
     }
-    return { ...told, stream: answer.stream }
+    return told
   })
   return { ask }
 })

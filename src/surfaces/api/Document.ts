@@ -1,4 +1,5 @@
 import { OpenApi } from "@effect/platform"
+import { Schema } from "effect"
 import type { Access } from "../admin/Access.ts"
 import { sessionCookie } from "../admin/Credentials.ts"
 import { Api } from "./Api.ts"
@@ -45,11 +46,51 @@ const csrfHeader = {
 
 const isChange = (method: string): boolean => method !== "GET"
 
+const successes: { readonly [status: string]: string } = {
+  200: "What was asked for, or what became of it.",
+  201: "It was made.",
+  202: "It was begun.",
+  204: "It was done."
+}
+
+/** Whether a route can answer an error that the declaration gives to every route. */
+const mayAnswer = ({ access, method, payload }: Route, status: string): boolean => {
+  if (status === "413") return isChange(method)
+  if (status === "415") return payload !== undefined
+  // Nobody signs in for a probe; signing in has a 401 of its own.
+  return status !== "401" || access !== "public" || payload !== undefined
+}
+
+interface Content {
+  readonly [mediaType: string]: { readonly schema: { readonly properties?: { readonly items?: unknown } } }
+}
+
+/** A file of a list holds the rows of its pages. */
+const asJsonFile = (page: Content | undefined): Content => ({
+  "application/json": {
+    schema: {
+      type: "object",
+      required: ["items"],
+      properties: { items: page?.["application/json"]?.schema.properties?.items },
+      additionalProperties: false
+    }
+  } as Content[string]
+})
+
+/** A body whose members may all be left out may be left out itself. */
+const isBodyNeeded = ({ payload }: Route): boolean => payload !== undefined && !Schema.is(payload)({})
+
 /** The document, for a version of the service and the URL it is reached at. */
 export const documentOf = (version: string, baseUrl: string): { readonly [member: string]: unknown } => {
   const spec = OpenApi.fromApi(Api)
   const errors = makeErrorResponses()
   const routes = new Map(routesOf(Api).map((route) => [`${route.method} ${route.pattern}`, route]))
+  const contentOf = (path: string, response: { readonly content?: unknown }): object => {
+    const content = response.content as Content | undefined
+    if (content === undefined) return {}
+    const page = spec.paths[path.replace(/\/export$/, "") as "/"]?.get?.responses[200]?.content as Content | undefined
+    return { content: "text/csv" in content ? { ...content, ...asJsonFile(page) } : content }
+  }
   const paths = Object.entries(spec.paths).map(([path, methods]) => [
     path,
     Object.fromEntries(
@@ -57,16 +98,22 @@ export const documentOf = (version: string, baseUrl: string): { readonly [member
         const route = routes.get(`${method.toUpperCase()} ${path}`)
         if (operation === undefined || route === undefined) return [method, operation]
         const needsCsrf = isChange(route.method) && !route.isWithoutCsrf
+        const { requestBody } = operation
         return [method, {
           ...operation,
           operationId: route.name,
           description: roleWords[route.access],
           parameters: [...operation.parameters, ...needsCsrf ? [csrfHeader] : []],
           security: securityOf(route),
+          ...(requestBody === undefined ? {} : { requestBody: { ...requestBody, required: isBodyNeeded(route) } }),
           responses: Object.fromEntries(
-            Object.entries(operation.responses).map(([status, response]) => [
+            Object.entries(operation.responses).filter(([status]) => mayAnswer(route, status)).map((
+              [status, response]
+            ) => [
               status,
-              Number(status) < 400 ? response : errors.referTo(status, response, usualCodes)
+              Number(status) < 400
+                ? { description: successes[status], ...contentOf(path, response) }
+                : errors.referTo(status, response, usualCodes)
             ])
           )
         }]

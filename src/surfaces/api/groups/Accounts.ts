@@ -103,7 +103,7 @@ export const eab = HttpApiGroup.make("eab").add(
         label: Schema.String,
         profile: Schema.optional(Schema.String.annotations({ description: "The only profile it is for." }))
       }))
-      .addSuccess(MintedCredential, { status: 201 })
+      .addSuccess(MintedCredential)
       .annotate(OpenApi.Summary, "Mint a credential; its secret is shown once")
       .pipe(reachedBy("operator"))
   )

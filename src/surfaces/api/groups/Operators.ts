@@ -121,7 +121,7 @@ export const tokens = HttpApiGroup.make("tokens").add(
           Schema.Array(Schema.String.annotations({ description: "Addresses or CIDR." }))
         )
       }))
-      .addSuccess(MintedToken, { status: 201 })
+      .addSuccess(MintedToken)
       .addError(refusals("name_taken", "step_up_failed"))
       .annotate(OpenApi.Summary, "Mint a token; its secret is shown once")
       .pipe(reachedBy("own"))

@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { pageOf, paging, period, walkedPageOf } from "../schemas/Common.ts"
+import { Members, pageOf, paging, period, walkedPageOf } from "../schemas/Common.ts"
 import { exported, exportOf } from "../schemas/Export.ts"
 import { Job, JobDetail, JobStatus } from "../schemas/Orders.ts"
 import {
@@ -174,7 +174,7 @@ export const service = HttpApiGroup.make("service").add(
   )
   .add(
     HttpApiEndpoint.get("readOpenApi", "/api/openapi.json")
-      .addSuccess(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+      .addSuccess(Members)
       .annotate(OpenApi.Summary, "This document")
       .pipe(reachedBy("viewer"))
   ).annotate(OpenApi.Description, "What the service is and what it sees.")

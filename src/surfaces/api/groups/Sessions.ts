@@ -16,8 +16,6 @@ import {
 
 /* Signing in, the second factor, and the caller's own account (docs/decisions/admin.md, "Sign-in"). */
 
-const created = { status: 201 } as const
-
 const Code = Schema.Struct({
   code: Schema.String.annotations({ description: "Of the authenticator, or a recovery code." })
 })
@@ -66,7 +64,7 @@ export const session = HttpApiGroup.make("session").add(
   )
   .add(
     HttpApiEndpoint.post("beginForcedEnrolment", "/api/session/mfa/totp")
-      .addSuccess(TotpSecret, created)
+      .addSuccess(TotpSecret)
       .annotate(OpenApi.Summary, "Begin the enrolment that this sign-in demands")
       .pipe(reachedBy("half"))
   )
@@ -89,7 +87,7 @@ export const own = HttpApiGroup.make("own").add(
   .add(
     HttpApiEndpoint.post("beginEnrolment", "/api/mfa/totp")
       .setPayload(Schema.Struct({ password: Schema.optional(password) }))
-      .addSuccess(TotpSecret, created)
+      .addSuccess(TotpSecret)
       .addError(refusals("step_up_failed"))
       .annotate(OpenApi.Summary, "Begin to enrol a second factor; the password is needed where one is in force")
       .pipe(reachedBy("own"))

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { Id, Time } from "./Common.ts"
+import { created, Id, Time } from "./Common.ts"
 
 /* Accounts of ACME clients and the credentials that bind them. */
 
@@ -52,4 +52,4 @@ export const Credential = Schema.Struct(credential).annotations({ identifier: "C
 export const MintedCredential = Schema.Struct({
   ...credential,
   hmacKey: Schema.String.annotations({ description: "The secret, base64url. It is shown this once." })
-}).annotations({ identifier: "MintedCredential" })
+}).annotations(created("MintedCredential"))

@@ -1,3 +1,4 @@
+import { HttpApiSchema } from "@effect/platform"
 import { Schema } from "effect"
 
 /* Forms that many routes share (docs/decisions/admin.md, "Conventions"). */
@@ -10,6 +11,15 @@ export const Time = Schema.String.annotations({
   jsonSchema: { type: "string", format: "date-time" },
   examples: ["2026-01-31T12:00:00Z"]
 })
+
+/** Members of whatever kind. What the platform says of them in the document has the same id at each place. */
+export const Members = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+  jsonSchema: { type: "object", additionalProperties: true }
+})
+
+/** What marks the schema of an object that was made just now: its name, and that it is answered with 201. */
+export const created = <A>(identifier: string): Schema.Annotations.Schema<A> =>
+  HttpApiSchema.annotations({ identifier, status: 201 })
 
 /** An integer in a query. */
 export const Whole = Schema.transform(

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { Id, Time } from "./Common.ts"
+import { created, Id, Time } from "./Common.ts"
 
 /* Operators, their sessions and tokens (docs/decisions/admin.md, "Operators", "Sessions" and "Tokens"). */
 
@@ -85,7 +85,7 @@ export const TotpSecret = Schema.Struct({
   algorithm: Schema.String,
   digits: Schema.Int,
   period: Schema.Int
-}).annotations({ identifier: "TotpSecret" })
+}).annotations(created("TotpSecret"))
 
 /** The state of the caller's second factor. */
 export const SecondFactor = Schema.Struct({
@@ -114,4 +114,4 @@ export const Token = Schema.Struct(token).annotations({ identifier: "Token" })
 export const MintedToken = Schema.Struct({
   ...token,
   token: Schema.String.annotations({ description: "For `Authorization: Bearer`. It is shown this once." })
-}).annotations({ identifier: "MintedToken" })
+}).annotations(created("MintedToken"))

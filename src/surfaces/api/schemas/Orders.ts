@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { Id, Identifier, Problem, Time } from "./Common.ts"
+import { Id, Identifier, Members, Problem, Time } from "./Common.ts"
 
 /* Orders, their certificates and what is known of them elsewhere (docs/decisions/admin.md, "Conventions"). */
 
@@ -39,7 +39,7 @@ const job = {
   id: Id,
   kind: Schema.String.annotations({ examples: ["signer_issue"] }),
   dedupKey: Schema.String,
-  payload: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
+  payload: Members,
   status: JobStatus,
   runAt: Time,
   attempts: Schema.Int,

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { Time } from "./Common.ts"
+import { Members, Time } from "./Common.ts"
 
 /* What the service says of itself: its trail, its queue, its CAs, its configuration. */
 
@@ -27,7 +27,7 @@ export const AuditRow = Schema.Struct({
   userAgent: Schema.optional(Schema.String),
   requestId: Schema.optional(Schema.String),
   reason: Schema.optional(Schema.String),
-  detail: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+  detail: Schema.optional(Members)
 }).annotations({ identifier: "AuditRow" })
 
 /** A mounted endpoint. */

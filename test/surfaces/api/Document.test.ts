@@ -1,0 +1,56 @@
+import { assert, describe, it } from "vitest"
+import { Api } from "../../../src/surfaces/api/Api.ts"
+import { documentOf } from "../../../src/surfaces/api/Document.ts"
+import { routesOf } from "../../../src/surfaces/api/Routes.ts"
+import type { OpenApiDocument } from "../../support/Documented.ts"
+import { makeDocumented, operationsOf, schemasOf } from "../../support/Documented.ts"
+
+/* The OpenAPI document as a reader has it. `npm run interop -- openapi` has other people's tools read it. */
+
+const document: OpenApiDocument = JSON.parse(JSON.stringify(documentOf("1.2.3", "https://panel.example")))
+const routes = routesOf(Api)
+const operations = operationsOf(document)
+const named = (name: string) => operations.find(({ operation }) => operation.operationId === name)?.operation
+
+describe("the OpenAPI document", () => {
+  it("has every route of the declaration, each under a name of its own", () => {
+    assert.sameMembers(
+      operations.map(({ method, operation, pattern }) => `${operation.operationId} ${method} ${pattern}`),
+      routes.map(({ method, name, pattern }) => `${name} ${method} ${pattern}`)
+    )
+    assert.strictEqual(new Set(routes.map(({ name }) => name)).size, routes.length)
+  })
+
+  it("has schemas that a strict validator takes, no two of one id", () => {
+    const { compile } = makeDocumented(document)
+    const schemas = schemasOf(document)
+    for (const steps of schemas) compile(steps)
+    assert.isAbove(schemas.length, 200)
+    assert.notInclude(JSON.stringify(document), "\"$id\"")
+  })
+
+  it("promises 413 where something is sent, and 415 where that is a body", () => {
+    const promising = (status: string) => operations.filter(({ operation }) => status in operation.responses)
+    assert.notInclude(promising("413").map(({ method }) => method), "GET")
+    assert.sameMembers(
+      promising("415").map(({ operation }) => operation.operationId),
+      routes.filter(({ payload }) => payload !== undefined).map(({ name }) => name)
+    )
+    assert.notProperty(named("readHealth")?.responses, "401")
+  })
+
+  it("tells which bodies may be left out", () => {
+    assert.nestedPropertyVal(named("disableSecondFactor"), "requestBody.required", false)
+    assert.nestedPropertyVal(named("createCredential"), "requestBody.required", true)
+  })
+
+  it("has a schema for both formats of a file", () => {
+    const files = operations.filter(({ pattern }) => pattern.endsWith("/export"))
+    assert.lengthOf(files, 5)
+    for (const { operation } of files) {
+      const { content } = operation.responses["200"] as { readonly content: object }
+      assert.hasAllKeys(content, ["text/csv", "application/json"])
+      assert.nestedProperty(content, "application/json.schema.properties.items.items.$ref")
+    }
+  })
+})
