@@ -1,16 +1,16 @@
 /**
- * Who reaches a route (docs/decisions/admin.md, "Roles"): anybody; a session that still lacks its second factor; every operator, for
- * their own account and with a session only; or a role, with a session or a token.
+ * Who may use a route (docs/decisions/admin.md, "Roles"): anybody; a session that lacks its second factor; every
+ * operator, for their own account and only with a session; or a role, with a session or a token.
  */
 export type Access = "public" | "half" | "own" | "viewer" | "operator" | "admin"
 
-/** The access of a route, and what its requests need beside it. */
+/** Who may use a route, and what its requests must bring. */
 export interface Guard {
   readonly access: Access
-  /** Sign-in has no CSRF token yet; the check of the origin covers it. */
+  /** Sign-in has no CSRF token yet. The check of the origin protects it. */
   readonly isWithoutCsrf: boolean
-  /** The request asks for the caller's password, which no token has. */
+  /** The request needs the caller's password. A token has none. */
   readonly isStepUp: boolean
-  /** Whether it is a page: no token reaches it. */
+  /** Whether the route is a page. No token may use a page. */
   readonly isForPeople?: boolean
 }

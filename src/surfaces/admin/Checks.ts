@@ -11,10 +11,16 @@ import type { Shown } from "./Credentials.ts"
 
 /* The checks of a request, in the order of docs/decisions/admin.md, "Order of the checks". */
 
-/** Who sent a request: nobody who is known, somebody who is half signed in, or an operator or a token of one. */
+/**
+ * Who sent a request: an unknown client, an operator whose session lacks its second factor, an operator, or a token of
+ * an operator.
+ */
 export type Sender = Identity | HalfIdentity | undefined
 
-/** Whether the state of a session fits a route: one that is half signed in reaches the second factor and nothing else. */
+/**
+ * Whether the state of a session fits a route. A session that lacks its second factor may use only the routes of the
+ * second factor.
+ */
 export const stateFits = ({ access }: Guard, sender: Sender): Either.Either<void, OperatorError> => {
   if (access === "public") return Either.void
   if (sender === undefined) return Either.left(new SessionInvalid())
@@ -25,7 +31,10 @@ export const stateFits = ({ access }: Guard, sender: Sender): Either.Either<void
 /** Whether a request may change something. */
 export const isChange = (method: string): boolean => method !== "GET" && method !== "HEAD"
 
-/** Whether a change carries the CSRF token of its session. A request with a token of the API has no cookie that could be abused. */
+/**
+ * Whether a change carries the CSRF token of its session. A request with a token for programs needs none, because a
+ * browser does not send that token by itself.
+ */
 export const csrfFits = (
   request: Request,
   { isWithoutCsrf }: Guard,
@@ -35,7 +44,10 @@ export const csrfFits = (
   return hasCsrfToken(sender, header(request, "x-csrf-token")) ? Either.void : Either.left(new CsrfFailed())
 }
 
-/** Whether the role permits the route; a token reaches neither sign-in nor its owner's own account, nor what asks for a password. */
+/**
+ * Whether the role permits the route. A token may use neither sign-in, nor its owner's own account, nor a route that
+ * needs a password.
+ */
 export const roleFits = (
   { access, isForPeople = false, isStepUp, isWithoutCsrf }: Guard,
   sender: Sender,

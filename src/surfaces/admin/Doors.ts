@@ -13,15 +13,13 @@ import type { Policy } from "../../services/policy/Policy.ts"
 import type { Sender } from "./Checks.ts"
 import type { Shown } from "./Credentials.ts"
 
-/* What the checks of a request ask of others. */
-
-/** See above. */
+/** The services that the checks of a request use. */
 export interface Doors {
-  /** The policy of this listener, over every request. */
+  /** The policy of this listener. It judges every request. */
   readonly admit: (request: Request) => Effect.Effect<void, OperatorError>
-  /** A client with its reverse name, as far as that is found in time. */
+  /** A client with its reverse name, if the name is found in time. */
   readonly named: (client: ClientFacts & { readonly ip: string }) => Effect.Effect<ClientFacts>
-  /** Who showed a session or a token. Nobody where nothing is shown. */
+  /** The sender of a session or a token. Undefined if the request carries neither. */
   readonly identify: (
     shown: Shown,
     client: ClientFacts,
@@ -29,7 +27,7 @@ export interface Doors {
   ) => Effect.Effect<Sender, OperatorError, Database>
 }
 
-/** The doors of a configuration. */
+/** The doors for a configuration. */
 export const doorsOf = (
   settings: SignInSettings,
   { names, policy }: { readonly policy: Policy | undefined; readonly names: ReverseNames["Type"] }

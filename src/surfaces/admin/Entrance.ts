@@ -13,9 +13,12 @@ import { isForeign, originOf } from "./Origin.ts"
 import type { Guarded, Matched } from "./Routes.ts"
 import { isReachedByAnybody, routeOf } from "./Routes.ts"
 
-/* What is asked of every request of operators before its route handles it (docs/decisions/admin.md, "Order of the checks"). */
+/*
+ * The checks of every request of operators, before its route handles it (docs/decisions/admin.md, "Order of the
+ * checks").
+ */
 
-/** Why a request was refused by a check, for the log; the other refusals are told by their operations. */
+/** The reason of a refusal by a check, for the log. Operations log their own refusals. */
 const reasonOf = (error: OperatorError): "csrf" | "role" | "session_state" | undefined => {
   switch (error._tag) {
     case "CsrfFailed":
@@ -45,14 +48,17 @@ const clientOf = ({ clientIp: ip, id: request_id, userAgent: user_agent }: Reque
   user_agent
 })
 
-/** A request whose checks have passed. */
+/** A request that has passed the checks. */
 export interface Entered<R> {
   readonly route: R
   readonly sender: Sender
   readonly client: ClientFacts
 }
 
-/** Admits a request that matched these routes, or none. `isOurs` says whether a stranger must not learn if its path exists. */
+/**
+ * Checks a request against the routes that it matched, if any. `isOurs` says whether a stranger must not learn that the
+ * path exists.
+ */
 export type Entrance = <R extends Guarded>(
   request: Request,
   matched: Matched<R> | undefined,
@@ -72,7 +78,7 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
       }
       const isOpen = isReachedByAnybody(matched, request.method)
       const shown = yield* shownBy(request)
-      // Who asks what anybody may ask is not looked up: a probe costs the database nothing.
+      // For a route that anybody may use, the sender is not looked up. So a health probe needs no database access.
       const sender = isOpen ? undefined : yield* Effect.catchAll(
         doors.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
         (error) => refusing(error)
@@ -85,7 +91,7 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
         roleFits(route, sender, shown)
       ])
       if (Either.isLeft(fits)) return yield* refusing(fits.left, sender)
-      // A name server is asked for changes alone, whose audit rows name the client.
+      // The name server is asked only for changes, because their audit rows name the client.
       const client = isChange(request.method) ? yield* doors.named(clientOf(request)) : clientOf(request)
       return { route, sender, client }
     })

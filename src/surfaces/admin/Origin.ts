@@ -1,14 +1,14 @@
 import type { Request } from "../../kernel/http/Message.ts"
 import { header } from "../../kernel/http/Message.ts"
 
-/* What a browser says of where a request comes from (docs/decisions/admin.md, "Sessions"). */
+/* What a browser says about the origin of a request (docs/decisions/admin.md, "Sessions"). */
 
-/** The origin of a base URL, as a browser writes it. */
+/** The origin of a base URL, in the form that browsers send. */
 export const originOf = (baseUrl: string): string => new URL(baseUrl).origin
 
 /**
- * Whether a request may come from another site. Both headers count only where they are there, since programs send neither; a header
- * that is there twice is refused.
+ * Whether a request may come from another site. An absent header is no sign of that, because programs send neither. A
+ * header that was sent twice is refused.
  */
 export const isForeign = (request: Request, origin: string): boolean => {
   const { headers } = request

@@ -3,16 +3,16 @@ import type { OperatorError } from "../../domain/OperatorError.ts"
 import { MethodRefused, NoSuchRoute } from "../../domain/OperatorError.ts"
 import type { Guard } from "./Access.ts"
 
-/* How the routes of a surface are found. */
+/* Finds the routes of a surface. */
 
 /** A route with its guard. */
 export interface Guarded extends Guard {
   readonly method: string
-  /** As OpenAPI and the metrics have it: `/api/orders/{id}`. */
+  /** The path in the form of OpenAPI and the metrics: `/api/orders/{id}`. */
   readonly pattern: string
 }
 
-/** What a path matches: the routes of its pattern by method. */
+/** The routes that a path matches, by method. */
 export interface Matched<R> {
   readonly pattern: string
   readonly methods: ReadonlyMap<string, R>
@@ -22,12 +22,12 @@ export interface Matched<R> {
 
 const isParameter = (segment: string): boolean => segment.startsWith("{")
 
-/** A segment of a path that an id or a name can be: anything that needs an escape is none. */
+/** A segment of a path that can be an id or a name. No id and no name needs an escape. */
 const plainSegment = /^[A-Za-z0-9._~:@-]{1,100}$/
 
 /**
- * Finds the routes of a path, exactly as it was received: no trailing slash, no doubled slash, no escape, no other case. A fixed
- * segment wins over a parameter.
+ * Finds the routes of a path exactly as it was received: no trailing slash, no doubled slash, no escape, no other case.
+ * A fixed segment wins over a parameter.
  */
 export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: string) => Matched<R> | undefined => {
   const patterns = new Map<string, Map<string, R>>()
@@ -55,7 +55,10 @@ export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: s
   }
 }
 
-/** Whether a request needs no session: its route is open, or it has none and all others of its path are. */
+/**
+ * Whether a request needs no session: its route is open, or there is no route and all other routes of its path are
+ * open.
+ */
 export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method: string): boolean => {
   const routes = [...matched?.methods.values() ?? []]
   const meant = routes.filter((route) => route.method === (method === "HEAD" ? "GET" : method))
@@ -63,7 +66,10 @@ export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method
   return asked.length > 0 && asked.every(({ access }) => access === "public")
 }
 
-/** The route of a request. It is asked for once the sender is known, so a stranger does not learn which routes exist. */
+/**
+ * The route of a request. It is looked up after the sender is known, so that a stranger does not learn which routes
+ * exist.
+ */
 export const routeOf = <R>(matched: Matched<R> | undefined, method: string): Either.Either<R, OperatorError> => {
   if (matched === undefined) return Either.left(new NoSuchRoute())
   const route = matched.methods.get(method === "HEAD" ? "GET" : method)

@@ -2,10 +2,10 @@ import type { HttpApiEndpoint } from "@effect/platform"
 import { Context } from "effect"
 import type { Access, Guard } from "../admin/Access.ts"
 
-/** The guard of an endpoint. */
+/** Who may use an endpoint. */
 export class AccessRule extends Context.Tag("acme/surfaces/api/AccessRule")<AccessRule, Guard>() {}
 
-/** States who reaches an endpoint. A surface with an endpoint that lacks this is not made. */
+/** States who may use an endpoint. The surface is not built if an endpoint lacks this. */
 export const reachedBy = (
   access: Access,
   rest: { readonly isWithoutCsrf?: boolean; readonly isStepUp?: boolean } = {}

@@ -8,8 +8,8 @@ import * as sessions from "./groups/Sessions.ts"
 import { everywhere } from "./Refusals.ts"
 
 /**
- * The API of operators, declared once: its routes, decoding, errors, document and typed client all come from here
- * (docs/decisions/admin.md).
+ * The API of operators, declared in one place. Its routes, decoding, errors, document and typed client are made from
+ * this declaration (docs/decisions/admin.md).
  */
 export class Api extends HttpApi.make("acme-svc")
   .add(sessions.session)
@@ -29,4 +29,4 @@ export class Api extends HttpApi.make("acme-svc")
   .addError(everywhere)
   .middleware(WithCaller)
   .annotate(OpenApi.Title, "acme-svc")
-  .annotate(OpenApi.Description, "What operators of acme-svc read and do.") {}
+  .annotate(OpenApi.Description, "Operators of acme-svc read and change its records here.") {}

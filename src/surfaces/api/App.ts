@@ -18,7 +18,10 @@ import { refusalHeaders, refusalOf } from "./Refusals.ts"
 import { routesOf } from "./Routes.ts"
 import { served } from "./Serve.ts"
 
-/* The surface of operators: the checks of every request, then the declaration answers (docs/decisions/admin.md). */
+/*
+ * The surface of operators. It makes the checks that every request has in common. Then the declaration answers
+ * (docs/decisions/admin.md).
+ */
 
 /** The answer to a refused request. */
 const refused = (error: OperatorError): Answer => {
@@ -26,7 +29,7 @@ const refused = (error: OperatorError): Answer => {
   return json(problem.status, refusalOf(problem), refusalHeaders(problem, error))
 }
 
-/** What of the configuration the surface goes by. */
+/** The settings that the surface uses. */
 export interface Settings {
   readonly base_url: string
   readonly max_body_bytes: number
@@ -35,7 +38,7 @@ export interface Settings {
 
 const known = matcherOf(routesOf(Api))
 
-/** Makes the surface over the declaration's own app. */
+/** Makes the surface. `declared` is the app of the declaration. */
 export const make = <R>(
   settings: Settings,
   doors: Doors,

@@ -8,7 +8,7 @@ import { checkBody, checkQuery } from "./Decoding.ts"
 import { readJson } from "./Json.ts"
 import type { Route } from "./Routes.ts"
 
-/* What a request brings: its body and its query. */
+/* The body and the query of a request. */
 
 const queryOf = ({ target }: Request): string => target.includes("?") ? target.slice(target.indexOf("?") + 1) : ""
 
@@ -22,15 +22,15 @@ const octetsOf = (request: Request, maxBytes: number): Effect.Effect<Buffer, Ope
       : new Busy({ retryAfter: 5 })
   })
 
-/** What a request brings, checked against the declaration. */
+/** The body and the query of a request, checked against the declaration. */
 export interface Brought {
-  /** Without the parameters that were left blank. */
+  /** Without the parameters that are blank. */
   readonly query: URLSearchParams
-  /** JSON; absent where the route takes no body. */
+  /** JSON, or undefined if the route takes no body. */
   readonly body: unknown
 }
 
-/** Size and type of the body, then its members, then the parameters. */
+/** Checks the size and the type of the body, then its members, then the parameters. */
 export const brought = (request: Request, route: Route, maxBytes: number): Effect.Effect<Brought, OperatorError> =>
   Effect.gen(function*() {
     const octets = isChange(request.method) ? yield* octetsOf(request, maxBytes) : Buffer.alloc(0)
@@ -39,7 +39,7 @@ export const brought = (request: Request, route: Route, maxBytes: number): Effec
     if (payload !== undefined) {
       const encoding = request.headers["content-encoding"]
       const isPlain = encoding === undefined || encoding === "identity"
-      // A body that may be left out altogether needs no type.
+      // If the body is optional and absent, it needs no media type.
       const isAbsent = octets.length === 0 && request.headers["content-type"] === undefined
       if (!isAbsent && (!isPlain || !jsonType.test(header(request, "content-type") ?? ""))) {
         return yield* new MediaTypeRefused()

@@ -5,7 +5,7 @@ import type { Sender } from "../admin/Checks.ts"
 
 /* Who sent the request that a handler answers. */
 
-/** A request whose checks have passed. */
+/** A request that has passed the checks, and its sender. */
 export interface Caller {
   readonly sender: Sender
   readonly client: ClientFacts
@@ -16,18 +16,20 @@ export class CurrentCaller extends Context.Tag("acme/surfaces/api/CurrentCaller"
 
 const callers = new WeakMap<object, Caller>()
 
-/** Keeps the caller of a request of the platform's, for its handler. */
+/** Stores the caller of a request, so that the handler finds it. `source` is the request as the platform knows it. */
 export const remember = (source: object, caller: Caller): void => {
   callers.set(source, caller)
 }
 
-/** Hands handlers their caller. The checks have been made by then, for every route alike. */
+/** Gives handlers their caller. The checks of every route were made before this. */
 export class WithCaller extends HttpApiMiddleware.Tag<WithCaller>()("WithCaller", { provides: CurrentCaller }) {
   static readonly layer: Layer.Layer<WithCaller> = Layer.succeed(
     this,
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) => {
       const caller = typeof source === "object" && source !== null ? callers.get(source) : undefined
-      return caller === undefined ? Effect.dieMessage("a request came past the checks") : Effect.succeed(caller)
+      return caller === undefined
+        ? Effect.dieMessage("a request reached a handler without the checks")
+        : Effect.succeed(caller)
     })
   )
 }

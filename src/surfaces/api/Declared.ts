@@ -14,7 +14,7 @@ import { ownHandlers } from "./handlers/Own.ts"
 import { auditHandlers, noncesHandlers, serviceHandlers } from "./handlers/Service.ts"
 import { sessionHandlers } from "./handlers/Sessions.ts"
 
-/* The declaration with its handlers, as one app. */
+/* The declaration and its handlers as one app. */
 
 type Served = Pick<Resolved, "config" | "sources">
 
@@ -38,10 +38,10 @@ const handlersOf = (served: Served, version: string) => {
   )
 }
 
-/** The declaration's router takes paths as exactly as the checks before it do: what they let through is what is answered. */
+/** The declaration's router compares paths exactly, like the checks before it. So it answers only what they let through. */
 const exactPaths = { caseSensitive: true, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false } as const
 
-/** The app of a configuration, for as long as the scope lives. */
+/** The app for a configuration. It lives as long as the scope. */
 export const declaredApp = (served: Served, version: string) =>
   Effect.gen(function*() {
     const context = yield* Layer.build(

@@ -3,11 +3,14 @@ import { Either, Schema } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
 
-/* Decodes bodies and queries before the declaration does: its own errors would quote what was sent. */
+/*
+ * Bodies and queries are decoded here, before the declaration decodes them. Its own errors would quote what the client
+ * sent.
+ */
 
 const options = { errors: "first", onExcessProperty: "error" } as const
 
-/** The words of a closed set, where the type is one. */
+/** The words of a closed set, if the type is one. */
 const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
   switch (ast._tag) {
     case "Literal":
@@ -48,7 +51,7 @@ const nameOf = (path: ReadonlyArray<PropertyKey>): string =>
   path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")
     .slice(0, 128)
 
-/** The first thing that is wrong; names the member or parameter, and never quotes a value but a word outside of its set. */
+/** The first fault. It names the member or the parameter. It quotes no value, except a word that is not in its set. */
 const faultOf = (
   issue: ParseResult.ParseIssue,
   noun: "member" | "parameter",
@@ -65,7 +68,7 @@ const faultOf = (
         return new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
       }
       const [first] = [issue.issues].flat()
-      return first === undefined ? wrong("has another form than expected") : faultOf(first, noun, path)
+      return first === undefined ? wrong("has the wrong form") : faultOf(first, noun, path)
     }
     case "Refinement":
     case "Transformation":
@@ -79,7 +82,7 @@ const faultOf = (
       if (words.length > 0 && typeof issue.actual === "string") {
         return new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
       }
-      if (Array.isArray(issue.actual) && noun === "parameter") return wrong("is there twice")
+      if (Array.isArray(issue.actual) && noun === "parameter") return wrong("was given twice")
       return wrong(issue.message === undefined ? `must be ${wanted(issue.ast)}` : issue.message)
     }
     default:
@@ -87,7 +90,7 @@ const faultOf = (
   }
 }
 
-/** Texts that one database stores and the other refuses: with U+0000, or with half of a surrogate pair. */
+/** Finds texts that one database stores and the other refuses: U+0000, and half of a surrogate pair. */
 const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyArray<PropertyKey> | undefined => {
   if (typeof value === "string") return value.includes("\u0000") || /\p{Surrogate}/u.test(value) ? path : undefined
   if (typeof value !== "object" || value === null) return undefined
@@ -102,10 +105,10 @@ const storable = (value: unknown, noun: "member" | "parameter"): Either.Either<u
   const path = unstorable(value, [])
   if (path === undefined) return Either.right(value)
   const what = path.length === 0 ? "The body" : `The ${noun} ${nameOf(path)}`
-  return Either.left(new BadRequest({ detail: `${what} has a character that cannot be stored.` }))
+  return Either.left(new BadRequest({ detail: `${what} contains a character that cannot be stored.` }))
 }
 
-/** Whether a body fits the schema of an endpoint. */
+/** Checks a body against the schema of an endpoint. */
 export const checkBody = (schema: Schema.Schema<unknown>, value: unknown): Either.Either<unknown, OperatorError> =>
   Either.flatMap(
     storable(value, "member"),
@@ -118,7 +121,7 @@ const emptyQuery = Schema.Struct({}) as unknown as Schema.Schema<unknown>
 const mostParameters = 64
 
 /**
- * Whether a query fits the schema of an endpoint. A parameter that is left blank counts as absent. Answers the query without the
+ * Checks a query against the schema of an endpoint. A blank parameter counts as absent. Answers the query without the
  * blank ones.
  */
 export const checkQuery = (

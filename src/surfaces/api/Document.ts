@@ -8,25 +8,26 @@ import { usualCodes } from "./Refusals.ts"
 import type { Route } from "./Routes.ts"
 import { routesOf } from "./Routes.ts"
 
-/* The OpenAPI document, made from the declaration that serves the routes. */
+/* The OpenAPI document. It is made from the declaration that serves the routes. */
 
 const schemes = {
   session: {
     type: "apiKey",
     in: "cookie",
     name: sessionCookie,
-    description: "Given by POST /api/session. Changes carry the session's csrfToken in the header X-CSRF-Token."
+    description:
+      "POST /api/session sets it. Requests that change something send the csrfToken of the session in the header X-CSRF-Token."
   },
-  token: { type: "http", scheme: "bearer", description: "A token of POST /api/tokens, for programs." }
+  token: { type: "http", scheme: "bearer", description: "A token for programs. POST /api/tokens makes it." }
 } as const
 
 const roleWords: { readonly [A in Access]: string } = {
   public: "For anybody.",
-  half: "For a session that still needs its second factor.",
-  own: "For every operator, with a session.",
-  viewer: "For every role.",
-  operator: "For the roles operator and admin.",
-  admin: "For the role admin."
+  half: "Needs a session that has not yet given its second factor.",
+  own: "Needs a session of any operator.",
+  viewer: "Every role may use it.",
+  operator: "The roles operator and admin may use it.",
+  admin: "The role admin may use it."
 }
 
 const securityOf = (
@@ -41,15 +42,15 @@ const csrfHeader = {
   in: "header",
   required: false,
   schema: { type: "string" },
-  description: "The csrfToken of the session. Needed with a session, and not with a token."
+  description: "The csrfToken of the session. A session needs it; a token does not."
 } as const
 
 const isChange = (method: string): boolean => method !== "GET"
 
 const successes: { readonly [status: string]: string } = {
-  200: "What was asked for, or what became of it.",
-  201: "It was made.",
-  202: "It was begun.",
+  200: "The answer to the request.",
+  201: "The record was created.",
+  202: "The work has begun.",
   204: "It was done."
 }
 
@@ -80,7 +81,7 @@ const asJsonFile = (page: Content | undefined): Content => ({
 /** A body whose members may all be left out may be left out itself. */
 const isBodyNeeded = ({ payload }: Route): boolean => payload !== undefined && !Schema.is(payload)({})
 
-/** The document, for a version of the service and the URL it is reached at. */
+/** The document for a version of the service and its base URL. */
 export const documentOf = (version: string, baseUrl: string): { readonly [member: string]: unknown } => {
   const spec = OpenApi.fromApi(Api)
   const errors = makeErrorResponses()
@@ -120,7 +121,7 @@ export const documentOf = (version: string, baseUrl: string): { readonly [member
       })
     )
   ])
-  // Requests are decoded before the declaration sees them, so its own error of decoding is never sent.
+  // Requests are decoded before they reach the declaration. So its own decoding error is never sent.
   const { HttpApiDecodeError: _, Issue: __, PropertyKey: ___, ...schemas } = spec.components.schemas
   return {
     ...spec,

@@ -1,7 +1,9 @@
 import type { OperatorCode } from "../../domain/OperatorProblem.ts"
 import { operatorCodes } from "../../domain/OperatorProblem.ts"
 
-/* The errors of the document: one response for each set of codes, referred to by every route that may answer it. */
+/*
+ * The errors of the document. Each set of codes is one response, and every route that may answer with it refers to it.
+ */
 
 const titles: { readonly [status: string]: string } = {
   400: "BadRequest",
@@ -22,7 +24,7 @@ const camel = (code: string): string => code.replaceAll(/(?:^|_)([a-z])/g, (_, l
 
 const isCode = (text: unknown): text is OperatorCode => operatorCodes.some(({ code }) => code === text)
 
-/** The codes that a schema of errors names, wherever it names them. */
+/** All codes that a schema of errors names, at any depth. */
 const codesIn = (schema: unknown): ReadonlyArray<OperatorCode> => {
   if (Array.isArray(schema)) return schema.flatMap(codesIn)
   if (isCode(schema)) return [schema]
@@ -30,7 +32,7 @@ const codesIn = (schema: unknown): ReadonlyArray<OperatorCode> => {
 }
 
 const retryAfter = {
-  "Retry-After": { schema: { type: "integer" }, description: "Seconds after which another try may succeed." }
+  "Retry-After": { schema: { type: "integer" }, description: "Try again after this many seconds." }
 } as const
 
 const responseOf = (status: string, codes: ReadonlyArray<OperatorCode>) => ({
@@ -43,7 +45,7 @@ const responseOf = (status: string, codes: ReadonlyArray<OperatorCode>) => ({
         required: ["error", "message"],
         properties: {
           error: { type: "string", enum: codes },
-          message: { type: "string", description: "A sentence for people, which may change." }
+          message: { type: "string", description: "A sentence for people. It may change." }
         },
         additionalProperties: false
       },
@@ -56,7 +58,7 @@ const responseOf = (status: string, codes: ReadonlyArray<OperatorCode>) => ({
 export const makeErrorResponses = () => {
   const known = new Map<string, ReturnType<typeof responseOf>>()
   return {
-    /** The reference that stands for a response; `usual` are the codes that every route may answer with this status. */
+    /** The reference to a response. `usual` are the codes that every route may answer with this status. */
     referTo: (status: string, schema: unknown, usual: ReadonlyArray<OperatorCode>): { readonly $ref: string } => {
       const codes = [...new Set(codesIn(schema))].sort()
       const own = codes.filter((code) => !usual.includes(code))

@@ -1,14 +1,17 @@
 import { Either } from "effect"
 
-/* Bodies: JSON whose members are each there once. */
+/* Reads bodies as JSON. Each member of an object may occur once. */
 
-/** Strings and marks. In a text that is no JSON a string may have no end, and looking for it from each quote takes too long. */
+/**
+ * Strings and marks. If the text is not JSON, a string may have no end. To search for the end from each quote would
+ * take too long.
+ */
 const token = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g
 
-/** The deepest nesting of a body: nothing that operators send is deeper. */
+/** The deepest nesting of a body. No request of an operator needs more. */
 const deepest = 32
 
-/** What is wrong with the nesting or the members of a text that is valid JSON. */
+/** The fault in the nesting or the members of a text that is valid JSON. */
 const faultOf = (json: string): string | undefined => {
   const open: Array<Set<string> | undefined> = []
   let last = ""
@@ -19,7 +22,7 @@ const faultOf = (json: string): string | undefined => {
     else if (found === ":") {
       const name = String(JSON.parse(last))
       const members = open.at(-1)
-      if (members?.has(name)) return `The member ${name.slice(0, 64)} is there twice.`
+      if (members?.has(name)) return `The member ${name.slice(0, 64)} was given twice.`
       members?.add(name)
     }
     last = found
@@ -29,11 +32,11 @@ const faultOf = (json: string): string | undefined => {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false })
 
-/** Reads a body; the sentence says what is wrong with it and quotes nothing but the name of a member. */
+/** Reads a body. The sentence says what is wrong with it, and quotes only the name of a member. */
 export const readJson = (octets: Uint8Array): Either.Either<unknown, string> =>
   Either.gen(function*() {
     const text = yield* Either.try({ try: () => utf8.decode(octets), catch: () => "The body is not UTF-8 text." })
-    // First of all: only a text that is JSON is looked at any further.
+    // This comes first: everything after it needs a text that is JSON.
     const value = yield* Either.try({ try: (): unknown => JSON.parse(text), catch: () => "The body is not JSON." })
     const fault = faultOf(text)
     return fault === undefined ? value : yield* Either.left(fault)

@@ -10,7 +10,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 
 const statusOf = (code: OperatorCode): number => operatorCodes.find((row) => row.code === code)?.status ?? 500
 
-/** An error as it is sent. */
+/** An error as the client gets it. */
 export interface Refusal {
   readonly error: OperatorCode
   readonly message: string
@@ -19,16 +19,16 @@ export interface Refusal {
 const ofStatus = (status: number, codes: ReadonlyArray<OperatorCode>): Schema.Schema<Refusal> =>
   Schema.Struct({
     error: Schema.Literal(...codes),
-    message: Schema.String.annotations({ description: "A sentence for people, which may change." })
+    message: Schema.String.annotations({ description: "A sentence for people. It may change." })
   }).annotations(HttpApiSchema.annotations({ status, description: codes.join(", ") }))
 
-/** The schema of the errors that an endpoint may answer with these codes, each under its status. */
+/** The schema of the errors with these codes, each under its status. An endpoint states which of them it may answer. */
 export const refusals = (...codes: ReadonlyArray<OperatorCode>): Schema.Schema<Refusal> => {
   const statuses = [...new Set(codes.map(statusOf))]
   return Schema.Union(...statuses.map((status) => ofStatus(status, codes.filter((code) => statusOf(code) === status))))
 }
 
-/** What every route may answer, whatever it does. */
+/** The codes that every route may answer. */
 export const usualCodes: ReadonlyArray<OperatorCode> = [
   "bad_request",
   "invalid_status",
@@ -48,10 +48,10 @@ export const usualCodes: ReadonlyArray<OperatorCode> = [
   "busy"
 ]
 
-/** The schema of these. */
+/** The schema of the usual codes. */
 export const everywhere = refusals(...usualCodes)
 
-/** The headers of an error, beside those of every answer. */
+/** The headers that an error adds to those of every answer. */
 export const refusalHeaders = (
   problem: OperatorProblem,
   error: OperatorError
@@ -64,8 +64,8 @@ export const refusalHeaders = (
 export const refusalOf = ({ code, message }: OperatorProblem): Refusal => ({ error: code, message })
 
 /**
- * Turns the failures of an operation into those of the API. One that operators cannot do anything about is logged and answered as
- * `internal`.
+ * Turns the failures of an operation into those of the API. If operators cannot do anything about a failure, it is
+ * logged and answered as `internal`.
  */
 export const answering = <A, E extends { readonly _tag: string; readonly message: string }, R>(
   self: Effect.Effect<A, E, R>

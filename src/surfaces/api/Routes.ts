@@ -5,9 +5,9 @@ import type { Schema } from "effect"
 import type { Guarded } from "../admin/Routes.ts"
 import { AccessRule } from "./Access.ts"
 
-/* The routes of the declaration as the checks before them need them. */
+/* The routes of the declaration, in the form that the checks need. */
 
-/** One route: its endpoint, who reaches it, and what it decodes. */
+/** One route: its endpoint, who may use it, and what it decodes. */
 export interface Route extends Guarded {
   readonly name: string
   readonly payload: Schema.Schema<unknown> | undefined
@@ -17,7 +17,7 @@ export interface Route extends Guarded {
 const schemaOf = (declared: Option.Option<unknown>) =>
   Option.getOrUndefined(declared) as Schema.Schema<unknown> | undefined
 
-/** Every route of a declaration. An endpoint without a rule of access is a mistake of ours. */
+/** Every route of a declaration. An endpoint that does not state who may use it is an error in our code. */
 export const routesOf = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
   api: HttpApi.HttpApi<Id, Groups, E, R>
 ): ReadonlyArray<Route> => {
@@ -27,7 +27,7 @@ export const routesOf = <Id extends string, Groups extends HttpApiGroup.HttpApiG
     onEndpoint: ({ endpoint }) => {
       const rule = Option.getOrThrowWith(
         Context.getOption(endpoint.annotations, AccessRule),
-        () => new Error(`${endpoint.method} ${endpoint.path} does not say who reaches it`)
+        () => new Error(`${endpoint.method} ${endpoint.path} does not state who may use it`)
       )
       routes.push({
         name: endpoint.name,

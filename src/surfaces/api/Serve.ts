@@ -7,7 +7,7 @@ import type { Brought } from "./Brought.ts"
 import type { Caller } from "./CurrentCaller.ts"
 import { remember } from "./CurrentCaller.ts"
 
-/* Between the service's own listener and the platform's declaration. */
+/* Connects the service's own listener to the platform's declaration. */
 
 const host = "http://api.invalid"
 
@@ -35,7 +35,7 @@ const answerOf = (response: HttpServerResponse.HttpServerResponse): Answer => {
   }
 }
 
-/** Has the declaration answer a request whose checks have passed. */
+/** Lets the declaration answer a request that has passed the checks. */
 export const served = <R>(
   app: HttpApp.Default<never, R>,
   request: Request,

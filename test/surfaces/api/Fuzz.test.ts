@@ -143,7 +143,7 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
       const refused = yield* ask(`/api/orders?${query(65)}`, held)
       assert.deepStrictEqual([refused.status, refused.json.error], [400, "bad_request"])
       const twice = yield* ask("/api/orders?limit=1&profile=a&limit=2", held)
-      assert.strictEqual(twice.json.message, "The parameter limit is there twice.")
+      assert.strictEqual(twice.json.message, "The parameter limit was given twice.")
     }))
 
   test("that names no route, or no method of one, is told so", ({ ask }) =>

@@ -15,8 +15,8 @@ describe("a body of the API", () => {
     ["{\"a\":1,\"b\":2,\"a\":3}", "a"],
     ["{\"a\":1,\"\\u0061\":2}", "a"],
     ["{\"a\":{\"x\":1},\"b\":[{\"y\":1,\"y\":2}]}", "y"]
-  ])("is refused with a member that is there twice: %s", (text, name) => {
-    assert.deepStrictEqual(read(text), Either.left(`The member ${name} is there twice.`))
+  ])("is refused with a member that was given twice: %s", (text, name) => {
+    assert.deepStrictEqual(read(text), Either.left(`The member ${name} was given twice.`))
   })
 
   it("may have one name in two objects", () => {

@@ -39,7 +39,7 @@ export const accounts = HttpApiGroup.make("accounts").add(
       .setUrlParams(Schema.Struct({ ...accountFilters, ...exported }))
       .addSuccess(exportOf)
       .addError(refusals("export_too_large"))
-      .annotate(OpenApi.Summary, "Accounts as a file")
+      .annotate(OpenApi.Summary, "Export accounts as a file")
       .pipe(reachedBy("viewer"))
   )
   .add(
@@ -54,7 +54,7 @@ export const accounts = HttpApiGroup.make("accounts").add(
       .setPath(byId)
       .setUrlParams(Schema.Struct(paging))
       .addSuccess(pageOf(Order))
-      .annotate(OpenApi.Summary, "Orders of an account, newest first")
+      .annotate(OpenApi.Summary, "List the orders of an account, newest first")
       .pipe(reachedBy("viewer"))
   )
   .add(
@@ -86,7 +86,7 @@ export const eab = HttpApiGroup.make("eab").add(
   HttpApiEndpoint.get("listCredentials", "/api/eab")
     .setUrlParams(Schema.Struct({ ...credentialFilters, ...paging }))
     .addSuccess(pageOf(Credential))
-    .annotate(OpenApi.Summary, "Credentials, newest first, without their secrets")
+    .annotate(OpenApi.Summary, "List credentials, newest first, without their secrets")
     .pipe(reachedBy("viewer"))
 )
   .add(
@@ -94,31 +94,31 @@ export const eab = HttpApiGroup.make("eab").add(
       .setUrlParams(Schema.Struct({ ...credentialFilters, ...exported }))
       .addSuccess(exportOf)
       .addError(refusals("export_too_large"))
-      .annotate(OpenApi.Summary, "Credentials as a file, without their secrets")
+      .annotate(OpenApi.Summary, "Export credentials as a file, without their secrets")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.post("createCredential", "/api/eab")
       .setPayload(Schema.Struct({
         label: Schema.String,
-        profile: Schema.optional(Schema.String.annotations({ description: "The only profile it is for." }))
+        profile: Schema.optional(Schema.String.annotations({ description: "The only profile that accepts it." }))
       }))
       .addSuccess(MintedCredential)
-      .annotate(OpenApi.Summary, "Mint a credential; its secret is shown once")
+      .annotate(OpenApi.Summary, "Create a credential; its secret is shown once")
       .pipe(reachedBy("operator"))
   )
   .add(
     HttpApiEndpoint.get("readCredential", "/api/eab/:kid")
       .setPath(byKid)
       .addSuccess(Credential)
-      .annotate(OpenApi.Summary, "One credential, without its secret")
+      .annotate(OpenApi.Summary, "Show a credential, without its secret")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.post("revokeCredential", "/api/eab/:kid/revoke")
       .setPath(byKid)
       .addSuccess(HttpApiSchema.NoContent)
-      .annotate(OpenApi.Summary, "Revoke a credential; its accounts stay")
+      .annotate(OpenApi.Summary, "Revoke a credential; its accounts remain")
       .pipe(reachedBy("operator"))
   )
   .add(
@@ -128,7 +128,7 @@ export const eab = HttpApiGroup.make("eab").add(
         accounts: Schema.optional(
           Schema.Literal("keep", "deactivate", "delete").annotations({
             jsonSchema: { type: "string", enum: ["keep", "deactivate", "delete"], default: "keep" },
-            description: "What becomes of the accounts it has bound."
+            description: "What happens to the accounts that it has bound."
           })
         )
       }))

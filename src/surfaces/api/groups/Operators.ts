@@ -11,12 +11,12 @@ const named = Schema.Struct({ username: Schema.String })
 const stepUp = Schema.Struct({ password })
 const admins = { isStepUp: true }
 
-/** `/api/operators`: for the role `admin` alone, even to read. */
+/** `/api/operators`. Only the role `admin` may use it, even to read. */
 export const operators = HttpApiGroup.make("operators").add(
   HttpApiEndpoint.get("listOperators", "/api/operators")
     .setUrlParams(Schema.Struct({ status: Schema.optional(OperatorStatus), role: Schema.optional(Role), ...paging }))
     .addSuccess(pageOf(Operator))
-    .annotate(OpenApi.Summary, "Operators by name")
+    .annotate(OpenApi.Summary, "List operators by name")
     .pipe(reachedBy("admin"))
 )
   .add(
@@ -31,7 +31,7 @@ export const operators = HttpApiGroup.make("operators").add(
       .setPath(named)
       .setUrlParams(Schema.Struct(paging))
       .addSuccess(pageOf(SessionRow))
-      .annotate(OpenApi.Summary, "Sessions of an operator")
+      .annotate(OpenApi.Summary, "List the sessions of an operator")
       .pipe(reachedBy("admin"))
   )
   .add(
@@ -40,7 +40,7 @@ export const operators = HttpApiGroup.make("operators").add(
       .setPayload(stepUp)
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("step_up_failed", "last_admin", "self_target"))
-      .annotate(OpenApi.Summary, "Disable an operator; their sessions and tokens end")
+      .annotate(OpenApi.Summary, "Disable an operator; ends their sessions and tokens")
       .pipe(reachedBy("admin", admins))
   )
   .add(
@@ -58,7 +58,7 @@ export const operators = HttpApiGroup.make("operators").add(
       .setPayload(stepUp)
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("step_up_failed", "self_target", "mfa_not_enrolled"))
-      .annotate(OpenApi.Summary, "Take an operator's second factor away; their sessions end")
+      .annotate(OpenApi.Summary, "Remove an operator's second factor; ends their sessions")
       .pipe(reachedBy("admin", admins))
   )
   .add(
@@ -67,7 +67,7 @@ export const operators = HttpApiGroup.make("operators").add(
       .setPayload(Schema.Struct({ password, role: Role }))
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("step_up_failed", "last_admin", "self_target"))
-      .annotate(OpenApi.Summary, "Change an operator's role; their sessions end")
+      .annotate(OpenApi.Summary, "Change an operator's role; ends their sessions")
       .pipe(reachedBy("admin", admins))
   )
   .add(
@@ -76,7 +76,7 @@ export const operators = HttpApiGroup.make("operators").add(
       .setPayload(Schema.Struct({ password, contact: Schema.optional(Schema.String) }))
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("step_up_failed"))
-      .annotate(OpenApi.Summary, "Change the address of an operator's notifications; absent clears it")
+      .annotate(OpenApi.Summary, "Change the address for an operator's notifications; without one, it is cleared")
       .pipe(reachedBy("admin", admins))
   )
   .add(
@@ -96,17 +96,19 @@ export const operators = HttpApiGroup.make("operators").add(
       .addError(refusals("step_up_failed"))
       .annotate(OpenApi.Summary, "End every session of an operator")
       .pipe(reachedBy("admin", admins))
-  ).annotate(OpenApi.Description, "Operators. A change asks for the password of whoever makes it.")
+  ).annotate(OpenApi.Description, "Operators. Each change needs the password of the caller.")
 
 /** `/api/tokens`: for programs. */
 export const tokens = HttpApiGroup.make("tokens").add(
   HttpApiEndpoint.get("listTokens", "/api/tokens")
     .setUrlParams(Schema.Struct({
-      user: Schema.optional(Schema.String.annotations({ description: "Of this operator; for the role admin." })),
+      user: Schema.optional(
+        Schema.String.annotations({ description: "Only the tokens of this operator. Only the role admin may give it." })
+      ),
       ...paging
     }))
     .addSuccess(pageOf(Token))
-    .annotate(OpenApi.Summary, "Tokens, without their secrets")
+    .annotate(OpenApi.Summary, "List tokens, without their secrets")
     .pipe(reachedBy("own"))
 )
   .add(
@@ -116,20 +118,24 @@ export const tokens = HttpApiGroup.make("tokens").add(
         name: Schema.String,
         role: Role,
         expiresInDays: Schema.Int.annotations({ description: "1 to 366." }),
-        user: Schema.optional(Schema.String.annotations({ description: "Its owner; oneself unless one is an admin." })),
+        user: Schema.optional(
+          Schema.String.annotations({
+            description: "The owner. Without it, the caller. Only the role admin may name somebody else."
+          })
+        ),
         allowedAddresses: Schema.optional(
-          Schema.Array(Schema.String.annotations({ description: "Addresses or CIDR." }))
+          Schema.Array(Schema.String.annotations({ description: "Addresses or CIDR ranges that may use the token." }))
         )
       }))
       .addSuccess(MintedToken)
       .addError(refusals("name_taken", "step_up_failed"))
-      .annotate(OpenApi.Summary, "Mint a token; its secret is shown once")
+      .annotate(OpenApi.Summary, "Create a token; its secret is shown once")
       .pipe(reachedBy("own"))
   )
   .add(
     HttpApiEndpoint.post("revokeToken", "/api/tokens/:id/revoke")
       .setPath(Schema.Struct({ id: Schema.String }))
       .addSuccess(HttpApiSchema.NoContent)
-      .annotate(OpenApi.Summary, "End a token")
+      .annotate(OpenApi.Summary, "Revoke a token")
       .pipe(reachedBy("own"))
-  ).annotate(OpenApi.Description, "Tokens for automation.")
+  ).annotate(OpenApi.Description, "Tokens for programs.")

@@ -23,10 +23,10 @@ const orderFilters = {
   profile: Schema.optional(Schema.String),
   accountId: Schema.optional(Schema.String),
   status: Schema.optional(OrderStatus),
-  identifier: Schema.optional(Schema.String.annotations({ description: "A whole name." })),
-  identifierSuffix: Schema.optional(Schema.String.annotations({ description: "The end of a name, from a label on." })),
+  identifier: Schema.optional(Schema.String.annotations({ description: "The whole name." })),
+  identifierSuffix: Schema.optional(Schema.String.annotations({ description: "The last labels of the name." })),
   identifierContains: Schema.optional(
-    Schema.String.annotations({ description: "Three characters of a name or more." })
+    Schema.String.annotations({ description: "A part of the name, three characters or more." })
   ),
   certSerial: Schema.optional(Schema.String),
   ...period
@@ -37,7 +37,7 @@ const expiringFilters = {
   superseded: Schema.optional(
     Schema.Literal("show", "hide").annotations({
       jsonSchema: { type: "string", enum: ["show", "hide"], default: "show" },
-      description: "hide leaves those out that have been replaced."
+      description: "hide leaves out certificates that were replaced."
     })
   )
 }
@@ -56,21 +56,21 @@ export const orders = HttpApiGroup.make("orders").add(
       .setUrlParams(Schema.Struct({ ...orderFilters, ...exported }))
       .addSuccess(exportOf)
       .addError(refusals("conflicting_identifier_filter", "export_too_large"))
-      .annotate(OpenApi.Summary, "Orders as a file")
+      .annotate(OpenApi.Summary, "Export orders as a file")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("readOrder", "/api/orders/:id")
       .setPath(byId)
       .addSuccess(OrderDetail)
-      .annotate(OpenApi.Summary, "One order, with its authorizations and jobs")
+      .annotate(OpenApi.Summary, "Show an order, with its authorizations and jobs")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("readCertificate", "/api/orders/:id/certificate")
       .setPath(byId)
       .addSuccess(Chain)
-      .annotate(OpenApi.Summary, "The certificate chain of an order, decoded")
+      .annotate(OpenApi.Summary, "Show the certificate chain of an order, decoded")
       .pipe(reachedBy("viewer"))
   )
   .add(
@@ -84,7 +84,10 @@ export const orders = HttpApiGroup.make("orders").add(
       .addError(
         refusals("profile_not_mounted", "order_not_issued", "already_revoked", "issuer_unknown", "signer_failed")
       )
-      .annotate(OpenApi.Summary, "Revoke the certificate of an order; 202 while another signer is still asked")
+      .annotate(
+        OpenApi.Summary,
+        "Revoke the certificate of an order; 202 while an external signer has not answered yet"
+      )
       .pipe(reachedBy("operator"))
   )
   .add(
@@ -102,10 +105,10 @@ export const expiring = HttpApiGroup.make("expiring").add(
     .setUrlParams(Schema.Struct({ ...expiringFilters, ...paging }))
     .addSuccess(Schema.Struct({
       ...pageOf(Expiring).fields,
-      hidden: Schema.Int.annotations({ description: "Left out because they have been replaced." }),
+      hidden: Schema.Int.annotations({ description: "How many were left out because they were replaced." }),
       days: Schema.Int
     }))
-    .annotate(OpenApi.Summary, "Certificates that end soon, soonest first")
+    .annotate(OpenApi.Summary, "List certificates that expire soon, soonest first")
     .pipe(reachedBy("viewer"))
 )
   .add(
@@ -113,9 +116,9 @@ export const expiring = HttpApiGroup.make("expiring").add(
       .setUrlParams(Schema.Struct({ ...expiringFilters, ...exported }))
       .addSuccess(exportOf)
       .addError(refusals("export_too_large"))
-      .annotate(OpenApi.Summary, "Certificates that end soon, as a file")
+      .annotate(OpenApi.Summary, "Export certificates that expire soon as a file")
       .pipe(reachedBy("viewer"))
-  ).annotate(OpenApi.Description, "Certificates that end soon.")
+  ).annotate(OpenApi.Description, "Certificates that expire soon.")
 
 /** `/api/upstream-orders` */
 export const upstreamOrders = HttpApiGroup.make("upstreamOrders").add(
@@ -133,6 +136,6 @@ export const upstreamOrders = HttpApiGroup.make("upstreamOrders").add(
     HttpApiEndpoint.get("readUpstreamOrder", "/api/upstream-orders/:orderId")
       .setPath(Schema.Struct({ orderId: Schema.String }))
       .addSuccess(UpstreamOrderDetail)
-      .annotate(OpenApi.Summary, "One relayed order, by the id of the local order")
+      .annotate(OpenApi.Summary, "Show a relayed order, by the id of the local order")
       .pipe(reachedBy("viewer"))
-  ).annotate(OpenApi.Description, "Orders that an upstream CA fulfils.")
+  ).annotate(OpenApi.Description, "Orders that were placed at an upstream CA.")

@@ -21,7 +21,7 @@ import {
   Worker
 } from "../schemas/Service.ts"
 
-/* What the service does and has. */
+/* The state and the records of the service itself. */
 
 const byId = Schema.Struct({ id: Schema.String })
 
@@ -42,7 +42,7 @@ export const audit = HttpApiGroup.make("audit").add(
   HttpApiEndpoint.get("listAudit", "/api/audit")
     .setUrlParams(Schema.Struct({ ...auditFilters, ...paging }))
     .addSuccess(walkedPageOf(AuditRow))
-    .annotate(OpenApi.Summary, "The audit trail, newest first")
+    .annotate(OpenApi.Summary, "List the audit trail, newest first")
     .pipe(reachedBy("viewer"))
 )
   .add(
@@ -50,16 +50,16 @@ export const audit = HttpApiGroup.make("audit").add(
       .setUrlParams(Schema.Struct({ ...auditFilters, ...exported }))
       .addSuccess(exportOf)
       .addError(refusals("export_too_large"))
-      .annotate(OpenApi.Summary, "The audit trail as a file")
+      .annotate(OpenApi.Summary, "Export the audit trail as a file")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("readAuditRow", "/api/audit/:id")
       .setPath(byId)
       .addSuccess(AuditRow)
-      .annotate(OpenApi.Summary, "One row of the audit trail")
+      .annotate(OpenApi.Summary, "Show a row of the audit trail")
       .pipe(reachedBy("viewer"))
-  ).annotate(OpenApi.Description, "What was done and what was refused. Rows are never changed.")
+  ).annotate(OpenApi.Description, "Actions and refusals. Rows are never changed.")
 
 /** `/api/jobs`, `/api/queue` and `/api/workers` */
 export const jobs = HttpApiGroup.make("jobs").add(
@@ -86,7 +86,7 @@ export const jobs = HttpApiGroup.make("jobs").add(
       .setPath(byId)
       .addSuccess(JobDetail)
       .addError(refusals("job_not_cancellable"))
-      .annotate(OpenApi.Summary, "Cancel a job; an order that waits for it ends invalid")
+      .annotate(OpenApi.Summary, "Cancel a job; an order that waits for it becomes invalid")
       .pipe(reachedBy("operator"))
   )
   .add(
@@ -94,38 +94,38 @@ export const jobs = HttpApiGroup.make("jobs").add(
       .setPath(byId)
       .addSuccess(JobDetail)
       .addError(refusals("job_not_runnable"))
-      .annotate(OpenApi.Summary, "Run a job now; a failed one gets one more attempt")
+      .annotate(OpenApi.Summary, "Run a job now; a failed job gets one more attempt")
       .pipe(reachedBy("operator"))
   )
   .add(
     HttpApiEndpoint.get("readQueue", "/api/queue")
       .addSuccess(Queue)
-      .annotate(OpenApi.Summary, "The queue by kind of job")
+      .annotate(OpenApi.Summary, "Count the jobs of each kind")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("listWorkers", "/api/workers")
       .addSuccess(Schema.Struct({ items: Schema.Array(Worker) }))
-      .annotate(OpenApi.Summary, "The processes of this service")
+      .annotate(OpenApi.Summary, "List the processes of this service")
       .pipe(reachedBy("viewer"))
-  ).annotate(OpenApi.Description, "The queue and who works it off.")
+  ).annotate(OpenApi.Description, "Jobs, and the processes that run them.")
 
 /** `/api/nonces` */
 export const nonces = HttpApiGroup.make("nonces").add(
   HttpApiEndpoint.get("readNonces", "/api/nonces")
     .addSuccess(Nonces)
-    .annotate(OpenApi.Summary, "How many nonces are stored")
+    .annotate(OpenApi.Summary, "Count the stored nonces")
     .pipe(reachedBy("viewer"))
 )
   .add(
     HttpApiEndpoint.post("cleanNonces", "/api/nonces/cleanup")
       .setPayload(Schema.Struct({
         ttlSeconds: Schema.optional(
-          Schema.Int.annotations({ description: "Those older; nonce.ttl_seconds by default." })
+          Schema.Int.annotations({ description: "Delete nonces older than this. The default is nonce.ttl_seconds." })
         )
       }))
       .addSuccess(Schema.Struct({ removed: Schema.Int }))
-      .annotate(OpenApi.Summary, "Delete nonces that have ended")
+      .annotate(OpenApi.Summary, "Delete expired nonces")
       .pipe(reachedBy("operator"))
   ).annotate(OpenApi.Description, "Replay nonces.")
 
@@ -140,20 +140,20 @@ export const service = HttpApiGroup.make("service").add(
     HttpApiEndpoint.get("readPolicy", "/api/profiles/:name/filter")
       .setPath(Schema.Struct({ name: Schema.String }))
       .addSuccess(Policy)
-      .annotate(OpenApi.Summary, "The policy of an endpoint")
+      .annotate(OpenApi.Summary, "Show the policy of an endpoint")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("listCas", "/api/cas")
       .addSuccess(Schema.Struct({ items: Schema.Array(Ca) }))
-      .annotate(OpenApi.Summary, "CAs of this service and their revocation lists")
+      .annotate(OpenApi.Summary, "List the CAs of this service and their revocation lists")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("readConfig", "/api/config")
       .setUrlParams(Schema.Struct({ profile: Schema.optional(Schema.String) }))
       .addSuccess(Schema.Struct({ items: Schema.Array(Setting) }))
-      .annotate(OpenApi.Summary, "The configuration in force; secrets are masked")
+      .annotate(OpenApi.Summary, "Show the configuration in force; secrets are masked")
       .pipe(reachedBy("viewer"))
   )
   .add(
@@ -162,14 +162,14 @@ export const service = HttpApiGroup.make("service").add(
         Schema.Struct({ q: Schema.String.annotations({ description: "An id, a serial number or a name." }) })
       )
       .addSuccess(Found)
-      .annotate(OpenApi.Summary, "Find a record by what is known of it")
+      .annotate(OpenApi.Summary, "Find a record by its id, its serial number or a name")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("readTrends", "/api/trends")
       .setUrlParams(Schema.Struct({ profile: Schema.optional(Schema.String), range: Schema.optional(Range) }))
       .addSuccess(Trends)
-      .annotate(OpenApi.Summary, "Issuances, refusals and revocations over time")
+      .annotate(OpenApi.Summary, "Count issuances, refusals and revocations over time")
       .pipe(reachedBy("viewer"))
   )
   .add(
@@ -177,12 +177,12 @@ export const service = HttpApiGroup.make("service").add(
       .addSuccess(Members)
       .annotate(OpenApi.Summary, "This document")
       .pipe(reachedBy("viewer"))
-  ).annotate(OpenApi.Description, "What the service is and what it sees.")
+  ).annotate(OpenApi.Description, "The configuration, the CAs and the activity of the service.")
 
 /** `/health` */
 export const health = HttpApiGroup.make("health").add(
   HttpApiEndpoint.get("readHealth", "/health")
     .addSuccess(Schema.Struct({ healthy: Schema.Literal(true) }))
-    .annotate(OpenApi.Summary, "Whether this process serves")
+    .annotate(OpenApi.Summary, "Say whether this process serves")
     .pipe(reachedBy("public"))
-).annotate(OpenApi.Description, "For load balancers.")
+).annotate(OpenApi.Description, "Health of this process, for load balancers.")

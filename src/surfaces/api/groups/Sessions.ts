@@ -14,13 +14,13 @@ import {
   TotpSecret
 } from "../schemas/Operators.ts"
 
-/* Signing in, the second factor, and the caller's own account (docs/decisions/admin.md, "Sign-in"). */
+/* Sign-in, the second factor, and the caller's own account (docs/decisions/admin.md, "Sign-in"). */
 
 const Code = Schema.Struct({
-  code: Schema.String.annotations({ description: "Of the authenticator, or a recovery code." })
+  code: Schema.String.annotations({ description: "A code of the authenticator, or a recovery code." })
 })
 
-/** `/api/session`: who is signed in. */
+/** `/api/session`: sign-in and sign-out. */
 export const session = HttpApiGroup.make("session").add(
   HttpApiEndpoint.post("signIn", "/api/session")
     .setPayload(Schema.Struct({ username: Schema.String, password: Schema.String }))
@@ -32,20 +32,20 @@ export const session = HttpApiGroup.make("session").add(
   .add(
     HttpApiEndpoint.get("readSession", "/api/session")
       .addSuccess(Session)
-      .annotate(OpenApi.Summary, "Who is signed in")
+      .annotate(OpenApi.Summary, "Show who is signed in")
       .pipe(reachedBy("own"))
   )
   .add(
     HttpApiEndpoint.del("signOut", "/api/session")
       .setUrlParams(Schema.Struct({ all: Schema.optional(Schema.Literal("true", "false")) }))
       .addSuccess(HttpApiSchema.NoContent)
-      .annotate(OpenApi.Summary, "Sign out of this session, or of all")
+      .annotate(OpenApi.Summary, "Sign out of this session, or of all sessions")
       .pipe(reachedBy("own"))
   )
   .add(
     HttpApiEndpoint.get("readStep", "/api/session/mfa")
       .addSuccess(Schema.Struct({ step: Step }))
-      .annotate(OpenApi.Summary, "What a session that is half signed in still needs")
+      .annotate(OpenApi.Summary, "Say whether a session has to give or to enrol a second factor")
       .pipe(reachedBy("half"))
   )
   .add(
@@ -59,13 +59,13 @@ export const session = HttpApiGroup.make("session").add(
   .add(
     HttpApiEndpoint.del("abandonSignIn", "/api/session/mfa")
       .addSuccess(HttpApiSchema.NoContent)
-      .annotate(OpenApi.Summary, "Give a sign-in up that is half done")
+      .annotate(OpenApi.Summary, "Abandon a sign-in that has not given its second factor")
       .pipe(reachedBy("half"))
   )
   .add(
     HttpApiEndpoint.post("beginForcedEnrolment", "/api/session/mfa/totp")
       .addSuccess(TotpSecret)
-      .annotate(OpenApi.Summary, "Begin the enrolment that this sign-in demands")
+      .annotate(OpenApi.Summary, "Begin the enrolment that this sign-in needs")
       .pipe(reachedBy("half"))
   )
   .add(
@@ -73,15 +73,15 @@ export const session = HttpApiGroup.make("session").add(
       .setPayload(Code)
       .addSuccess(EnrolledSession)
       .addError(refusals("invalid_code", "mfa_not_pending"))
-      .annotate(OpenApi.Summary, "Complete that enrolment, and the sign-in with it")
+      .annotate(OpenApi.Summary, "Complete the enrolment and the sign-in")
       .pipe(reachedBy("half"))
-  ).annotate(OpenApi.Description, "Signing in and out.")
+  ).annotate(OpenApi.Description, "Sign-in and sign-out.")
 
 /** `/api/mfa` and `/api/account`: the caller's own account. */
 export const own = HttpApiGroup.make("own").add(
   HttpApiEndpoint.get("readSecondFactor", "/api/mfa")
     .addSuccess(SecondFactor)
-    .annotate(OpenApi.Summary, "The state of one's second factor")
+    .annotate(OpenApi.Summary, "Show the caller's second factor")
     .pipe(reachedBy("own"))
 )
   .add(
@@ -89,7 +89,7 @@ export const own = HttpApiGroup.make("own").add(
       .setPayload(Schema.Struct({ password: Schema.optional(password) }))
       .addSuccess(TotpSecret)
       .addError(refusals("step_up_failed"))
-      .annotate(OpenApi.Summary, "Begin to enrol a second factor; the password is needed where one is in force")
+      .annotate(OpenApi.Summary, "Begin to enrol a second factor; to replace one, give the password")
       .pipe(reachedBy("own"))
   )
   .add(
@@ -97,7 +97,7 @@ export const own = HttpApiGroup.make("own").add(
       .setPayload(Code)
       .addSuccess(RecoveryCodes)
       .addError(refusals("invalid_code", "mfa_not_pending"))
-      .annotate(OpenApi.Summary, "Complete the enrolment; answers new recovery codes, once")
+      .annotate(OpenApi.Summary, "Complete the enrolment; new recovery codes are shown once")
       .pipe(reachedBy("own"))
   )
   .add(
@@ -105,7 +105,7 @@ export const own = HttpApiGroup.make("own").add(
       .setPayload(Schema.Struct({ password: Schema.optional(password) }))
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("step_up_failed", "mfa_required", "mfa_not_enrolled"))
-      .annotate(OpenApi.Summary, "Turn one's second factor off")
+      .annotate(OpenApi.Summary, "Turn the caller's second factor off")
       .pipe(reachedBy("own"))
   )
   .add(
@@ -113,7 +113,7 @@ export const own = HttpApiGroup.make("own").add(
       .setPayload(Schema.Struct({ password: Schema.optional(password) }))
       .addSuccess(RecoveryCodes)
       .addError(refusals("step_up_failed", "mfa_not_enrolled"))
-      .annotate(OpenApi.Summary, "New recovery codes, shown once; the old ones end")
+      .annotate(OpenApi.Summary, "Replace the recovery codes; the new ones are shown once")
       .pipe(reachedBy("own"))
   )
   .add(
@@ -121,7 +121,7 @@ export const own = HttpApiGroup.make("own").add(
       .setPayload(Schema.Struct({ currentPassword: Schema.String, newPassword: Schema.String }))
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("weak_password", "step_up_failed"))
-      .annotate(OpenApi.Summary, "Change one's password; every other session ends")
+      .annotate(OpenApi.Summary, "Change the caller's password; ends every other session")
       .pipe(reachedBy("own"))
   )
   .add(
@@ -129,7 +129,7 @@ export const own = HttpApiGroup.make("own").add(
       .setPayload(Schema.Struct({ password, contact: Schema.optional(Schema.String) }))
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("step_up_failed"))
-      .annotate(OpenApi.Summary, "Change the address of one's notifications; absent clears it")
+      .annotate(OpenApi.Summary, "Change the address for the caller's notifications; without one, it is cleared")
       .pipe(reachedBy("own"))
   )
   .add(
@@ -143,6 +143,6 @@ export const own = HttpApiGroup.make("own").add(
     HttpApiEndpoint.post("revokeOwnSession", "/api/account/sessions/:id/revoke")
       .setPath(Schema.Struct({ id: Schema.String }))
       .addSuccess(HttpApiSchema.NoContent)
-      .annotate(OpenApi.Summary, "End one of one's sessions")
+      .annotate(OpenApi.Summary, "End one of the caller's sessions")
       .pipe(reachedBy("own"))
   ).annotate(OpenApi.Description, "The caller's own account: password, contact, second factor, sessions.")

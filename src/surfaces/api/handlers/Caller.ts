@@ -4,33 +4,34 @@ import type { HalfIdentity, Identity, Requester, SessionIdentity } from "../../.
 import { operatorOf } from "../../../operations/operators/Identity.ts"
 import { CurrentCaller } from "../CurrentCaller.ts"
 
-/* Who sent the request, as operations take it. The checks let nobody else come this far. */
+/* The sender of the request, in the forms that operations take. The checks have refused everybody else. */
 
-const unexpected = (kind: string | undefined) => Effect.dieMessage(`a handler was reached by ${kind ?? "nobody"}`)
+const unexpected = (kind: string | undefined) =>
+  Effect.dieMessage(`a request of ${kind ?? "nobody"} reached a handler that is not for it`)
 
-/** What the request says of its sender. */
+/** The facts of the request about its sender. */
 export const requester: Effect.Effect<Requester, never, CurrentCaller> = Effect.map(
   CurrentCaller,
   ({ client }) => ({ client, surface: "api" })
 )
 
-/** Who is half signed in. */
+/** The operator whose session still needs its second factor. */
 export const half: Effect.Effect<HalfIdentity, never, CurrentCaller> = Effect.flatMap(
   CurrentCaller,
   ({ sender }) => sender?.kind === "half" ? Effect.succeed(sender) : unexpected(sender?.kind)
 )
 
-/** Who is signed in. */
+/** The operator who is signed in. */
 export const session: Effect.Effect<SessionIdentity, never, CurrentCaller> = Effect.flatMap(
   CurrentCaller,
   ({ sender }) => sender?.kind === "session" ? Effect.succeed(sender) : unexpected(sender?.kind)
 )
 
-/** An operator or a token of one. */
+/** The operator or the token that sent the request. */
 export const identity: Effect.Effect<Identity, never, CurrentCaller> = Effect.flatMap(
   CurrentCaller,
   ({ sender }) => sender === undefined || sender.kind === "half" ? unexpected(sender?.kind) : Effect.succeed(sender)
 )
 
-/** The operator who acts, as operations and audit rows name them. */
+/** The operator who acts, in the form of operations and audit rows. */
 export const operator: Effect.Effect<Operator, never, CurrentCaller> = Effect.zipWith(identity, requester, operatorOf)

@@ -32,7 +32,7 @@ export const eabHandlers = ({ admin, profiles }: Config) =>
             return yield* new BadRequest({ detail: `The member label takes 1 to ${longestLabel} characters.` })
           }
           if (profile !== undefined && !profiles.some(({ enabled, name }) => enabled && name === profile)) {
-            return yield* new BadRequest({ detail: "The member profile names no profile that is served." })
+            return yield* new BadRequest({ detail: "The member profile must name a profile that is served." })
           }
           const { credential, secret } = yield* eab.create(yield* operator, { label, profile })
           return { ...credentialObject(credential), hmacKey: Buffer.from(secret).toString("base64url") }

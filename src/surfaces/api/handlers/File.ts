@@ -5,7 +5,7 @@ import { emit } from "../../../kernel/telemetry/EventLog.ts"
 import type { Exported } from "../../../operations/Exports.ts"
 import { identity } from "./Caller.ts"
 
-/** A file that is sent while it is read. A record tells of it once it was sent whole. */
+/** A file that is sent while it is read. It is logged once the whole file was sent. */
 export const fileAnswer = (list: string, format: string, { fileName, mediaType, text }: Exported) =>
   Effect.gen(function*() {
     const { username } = yield* identity

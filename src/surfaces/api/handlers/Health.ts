@@ -2,7 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
 
-/** Whether this process serves; asks nobody. */
+/** Says that this process serves. It asks no other service. */
 export const healthHandlers = HttpApiBuilder.group(
   Api,
   "health",

@@ -11,7 +11,7 @@ import { answering } from "../Refusals.ts"
 import { operator } from "./Caller.ts"
 import { paged, windowOf } from "./Paging.ts"
 
-/** The queue and who works it off. */
+/** The queue, and the processes that run its jobs. */
 export const jobsHandlers = ({ admin }: Config) =>
   HttpApiBuilder.group(Api, "jobs", (handlers) =>
     handlers

@@ -17,7 +17,7 @@ import { answering } from "../Refusals.ts"
 import { operator, requester, session } from "./Caller.ts"
 import { paged, windowOf } from "./Paging.ts"
 
-/** Operators. A change asks for the caller's password first. */
+/** Operators. Each change needs the caller's password first. */
 export const operatorsHandlers = ({ admin }: Config) => {
   const afterStepUp = <E extends { readonly _tag: string; readonly message: string }, R>(
     password: string,

@@ -28,7 +28,7 @@ import { operator } from "./Caller.ts"
 import { fileAnswer } from "./File.ts"
 import { paged, windowOf } from "./Paging.ts"
 
-/** A request is answered before its deadline, even where the signer is not. */
+/** A request is answered this long before its deadline, even if the signer has not answered. */
 const marginMillis = 1000
 
 /** Orders and their certificates. */
@@ -83,7 +83,7 @@ export const ordersHandlers = (config: Config) => {
 
 const usualDays = 30
 
-/** Certificates that end soon. */
+/** Certificates that expire soon. */
 export const expiringHandlers = ({ admin }: Config) => {
   const wantedOf = (given: {
     readonly profile?: string | undefined
@@ -91,7 +91,7 @@ export const expiringHandlers = ({ admin }: Config) => {
     readonly superseded?: "show" | "hide" | undefined
   }) =>
     given.days !== undefined && (given.days < 1 || given.days > expiring.mostDays)
-      ? new BadRequest({ detail: `The parameter days takes 1 to ${expiring.mostDays}.` })
+      ? new BadRequest({ detail: `The parameter days must be 1 to ${expiring.mostDays}.` })
       : Effect.succeed({
         profile: given.profile,
         days: given.days ?? usualDays,
@@ -114,7 +114,7 @@ export const expiringHandlers = ({ admin }: Config) => {
         }))))
 }
 
-/** Orders that an upstream fulfils. */
+/** Orders that were placed at an upstream CA. */
 export const upstreamOrdersHandlers = (config: Config) =>
   HttpApiBuilder.group(Api, "upstreamOrders", (handlers) =>
     handlers

@@ -1,4 +1,4 @@
-/** The window of a list, as its operation takes it. */
+/** The window of a list, in the form that operations take. */
 export interface Window {
   readonly limit: number
   readonly offset: number
@@ -6,13 +6,13 @@ export interface Window {
 
 const usualLimit = 50
 
-/** What a query asks for, within bounds: an unusable number is moved to the nearest one that can be used. */
+/** The window that a query asks for. A number that is out of bounds is moved to the nearest one within them. */
 export const windowOf = (
   { limit = usualLimit, offset = 0 }: { readonly limit?: number | undefined; readonly offset?: number | undefined },
   most: number
 ): Window => ({ limit: Math.min(Math.max(limit, 1), most), offset: Math.max(offset, 0) })
 
-/** A page as lists answer it. */
+/** A page, in the form that lists answer it. */
 export const paged = <A, B>(
   { items, total }: { readonly items: ReadonlyArray<A>; readonly total: number },
   shown: (item: A) => B,

@@ -49,21 +49,21 @@ export const noncesHandlers = (config: Config) =>
       .handle("cleanNonces", ({ payload: { ttlSeconds } }) =>
         answering(Effect.gen(function*() {
           if (ttlSeconds !== undefined && ttlSeconds < 0) {
-            return yield* new BadRequest({ detail: "The member ttlSeconds takes 0 or more." })
+            return yield* new BadRequest({ detail: "The member ttlSeconds must be 0 or more." })
           }
           return yield* nonces.cleanup(config, yield* operator, ttlSeconds)
         }))))
 
 const mostOperators = 1000
 
-/** Operators whose name has a text. */
+/** Operators whose name contains a text. */
 const operatorsNamed = (text: string, limit: number) =>
   Effect.map(
     operators.list({ role: undefined, status: undefined }, { limit: mostOperators, offset: 0 }),
     ({ items }) => items.filter(({ username }) => username.includes(text.toLowerCase())).slice(0, limit)
   )
 
-/** What the service is and what it sees. */
+/** The configuration, the CAs and the activity of the service. */
 export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, version: string) => {
   const { config } = resolved
   const mounted = config.profiles.filter(({ enabled }) => enabled)

@@ -16,13 +16,13 @@ const withCookie = (cookie: string) =>
     Effect.succeed(HttpServerResponse.setHeader(response, "set-cookie", cookie))
   )
 
-/** Gives the browser its session. */
+/** Sets the session cookie in the browser. */
 const begun = (token: SessionToken) => withCookie(setSession(Redacted.value(token)))
 
-/** Takes it away from the browser again. */
+/** Removes the session cookie from the browser. */
 export const ended = withCookie(clearSession)
 
-/** Signing in and out. */
+/** Sign-in and sign-out. */
 export const sessionHandlers = ({ admin }: Config) =>
   HttpApiBuilder.group(Api, "session", (handlers) =>
     handlers

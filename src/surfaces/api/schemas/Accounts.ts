@@ -12,7 +12,9 @@ const account = {
   status: AccountStatus,
   contact: Schema.optional(Schema.Array(Schema.String)),
   termsOfServiceAgreed: Schema.optional(Schema.Boolean),
-  pubkeyFingerprint: Schema.String.annotations({ description: "SHA-256 of the SubjectPublicKeyInfo, hexadecimal." }),
+  pubkeyFingerprint: Schema.String.annotations({
+    description: "The SHA-256 of the SubjectPublicKeyInfo, in hexadecimal."
+  }),
   keyType: Schema.String.annotations({ examples: ["ecdsa-p256"] }),
   eabKid: Schema.optional(Id),
   createdAt: Time,
@@ -26,11 +28,11 @@ const account = {
 /** An account as lists show it. */
 export const Account = Schema.Struct(account).annotations({ identifier: "Account" })
 
-/** An account with what it holds. */
+/** An account with its counts and its credential. */
 export const AccountDetail = Schema.Struct({
   ...account,
   orderCount: Schema.Int,
-  liveCertificates: Schema.Int.annotations({ description: "Certificates that are neither revoked nor ended." })
+  liveCertificates: Schema.Int.annotations({ description: "Certificates that are neither revoked nor expired." })
 }).annotations({ identifier: "AccountDetail" })
 
 /** The status words of a credential. */
@@ -39,17 +41,17 @@ export const CredentialStatus = Schema.Literal("active", "revoked")
 const credential = {
   kid: Id,
   label: Schema.optional(Schema.String),
-  profile: Schema.optional(Schema.String.annotations({ description: "The only profile it is for." })),
+  profile: Schema.optional(Schema.String.annotations({ description: "The only profile that accepts it." })),
   status: CredentialStatus,
   createdAt: Time,
-  accounts: Schema.Int.annotations({ description: "Accounts it has bound." })
+  accounts: Schema.Int.annotations({ description: "How many accounts it has bound." })
 }
 
 /** A credential of external account binding (RFC 8555 section 7.3.4), without its secret. */
 export const Credential = Schema.Struct(credential).annotations({ identifier: "Credential" })
 
-/** A credential that was minted just now. */
+/** A new credential, with its secret. */
 export const MintedCredential = Schema.Struct({
   ...credential,
-  hmacKey: Schema.String.annotations({ description: "The secret, base64url. It is shown this once." })
+  hmacKey: Schema.String.annotations({ description: "The secret, base64url. It is shown only now." })
 }).annotations(created("MintedCredential"))

@@ -3,10 +3,10 @@ import { Schema } from "effect"
 
 /* Forms that many routes share (docs/decisions/admin.md, "Conventions"). */
 
-/** An id of a record, hyphenated and in lower case. What is no id names no record. */
+/** The id of a record, hyphenated and in lower case. A text in another form is the id of no record. */
 export const Id = Schema.String.annotations({ examples: ["01890a5d-ac96-774b-bcce-b302099a8057"] })
 
-/** RFC 3339, UTC, whole seconds. */
+/** A time in RFC 3339, in UTC and whole seconds. */
 export const Time = Schema.String.annotations({
   jsonSchema: { type: "string", format: "date-time" },
   examples: ["2026-01-31T12:00:00Z"]
@@ -32,11 +32,11 @@ export const Whole = Schema.transform(
 export const paging = {
   limit: Schema.optional(Whole.annotations({
     jsonSchema: { type: "integer", default: 50 },
-    description: "Rows of the page. Less than 1 is 1; more than admin.page_size_max is that."
+    description: "Rows of the page. A value below 1 counts as 1, a value above admin.page_size_max as that."
   })),
   offset: Schema.optional(Whole.annotations({
     jsonSchema: { type: "integer", default: 0 },
-    description: "Rows that come before the page. A negative one is 0."
+    description: "Rows to skip before the page. A negative value counts as 0."
   }))
 }
 
@@ -44,7 +44,7 @@ export const paging = {
 export const pageOf = <A, I>(item: Schema.Schema<A, I>) =>
   Schema.Struct({
     items: Schema.Array(item),
-    total: Schema.Int.annotations({ description: "Rows that match, unpaged." }),
+    total: Schema.Int.annotations({ description: "How many rows match, on all pages." }),
     limit: Schema.Int,
     offset: Schema.Int
   })
@@ -55,18 +55,18 @@ export const walkedPageOf = <A, I>(item: Schema.Schema<A, I>) =>
     ...pageOf(item).fields,
     truncated: Schema.optional(
       Schema.Boolean.annotations({
-        description: "The search ended early: items and total are what it had found by then."
+        description: "The search ended early. items and total hold what it had found until then."
       })
     )
   })
 
-/** A name as ACME has it (RFC 8555 section 9.7.7). */
+/** An identifier as ACME has it (RFC 8555 section 9.7.7). */
 export const Identifier = Schema.Struct({
   type: Schema.String.annotations({ examples: ["dns"] }),
   value: Schema.String.annotations({ examples: ["www.example.org"] })
 }).annotations({ identifier: "Identifier" })
 
-/** A problem document that the ACME client was sent (RFC 7807). */
+/** A problem document that the ACME client got (RFC 7807). */
 export const Problem = Schema.Struct({
   type: Schema.optional(Schema.String.annotations({ examples: ["urn:ietf:params:acme:error:badCSR"] })),
   status: Schema.Int,
@@ -78,13 +78,13 @@ export const Problem = Schema.Struct({
   )
 }).annotations({ identifier: "Problem" })
 
-/** Times between which rows were written. */
+/** The period in which the rows were written. */
 export const period = {
   since: Schema.optional(Schema.String.annotations({
-    description: "Not before this: an RFC 3339 time, or a day as YYYY-MM-DD, which begins at midnight UTC."
+    description: "From this time on: an RFC 3339 time, or a day as YYYY-MM-DD, which begins at midnight UTC."
   })),
-  until: Schema.optional(Schema.String.annotations({ description: "Before this; written like since." }))
+  until: Schema.optional(Schema.String.annotations({ description: "Before this time, in the form of since." }))
 }
 
-/** The caller's own password, which some changes ask for. */
+/** The caller's own password. Some changes need it. */
 export const password = Schema.String.annotations({ description: "The caller's own password." })

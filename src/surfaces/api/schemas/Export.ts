@@ -12,5 +12,5 @@ export const exported = {
   )
 }
 
-/** A file. It is streamed; a JSON one is `{"items": […]}`. */
+/** A file. It is streamed. A JSON file is `{"items": […]}`. */
 export const exportOf = HttpApiSchema.Text({ contentType: "text/csv" })

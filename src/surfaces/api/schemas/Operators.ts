@@ -35,7 +35,7 @@ export const OperatorDetail = Schema.Struct({
 
 /** A session of an operator. */
 export const SessionRow = Schema.Struct({
-  id: Schema.String.annotations({ description: "The first 16 hexadecimal digits of the hash of its token." }),
+  id: Schema.String.annotations({ description: "The first 16 hexadecimal digits of the SHA-256 of its token." }),
   state: Schema.Literal("pending_mfa", "active"),
   createdAt: Time,
   expiresAt: Time,
@@ -46,11 +46,11 @@ export const SessionRow = Schema.Struct({
 }).annotations({ identifier: "SessionRow" })
 
 const csrf = {
-  csrfToken: Schema.String.annotations({ description: "For the header X-CSRF-Token of every change." }),
+  csrfToken: Schema.String.annotations({ description: "Send it in the header X-CSRF-Token with every change." }),
   expiresAt: Time
 }
 
-/** What the second factor still needs. */
+/** The step of the second factor that is missing. */
 export const Step = Schema.Literal("verify", "enrol")
 
 const SessionUser = Schema.Struct({
@@ -60,7 +60,7 @@ const SessionUser = Schema.Struct({
   totpEnabled: Schema.Boolean
 }).annotations({ identifier: "SessionUser" })
 
-/** A session that is signed in. */
+/** A session that is fully signed in. */
 export const Session = Schema.Struct({ user: SessionUser, ...csrf }).annotations({ identifier: "Session" })
 
 /** A session that still needs its second factor. */
@@ -68,19 +68,19 @@ export const HalfSession = Schema.Struct({ mfaRequired: Schema.Literal(true), st
   identifier: "HalfSession"
 })
 
-/** Codes that stand in for a lost second factor, each once. */
+/** Codes that replace a lost second factor. Each works once. */
 export const RecoveryCodes = Schema.Struct({ recoveryCodes: Schema.Array(Schema.String) }).annotations({
   identifier: "RecoveryCodes"
 })
 
-/** A session with the recovery codes of the factor that was enrolled just now. */
+/** A session, with the recovery codes of the factor that was just enrolled. */
 export const EnrolledSession = Schema.Struct({ ...Session.fields, ...RecoveryCodes.fields }).annotations({
   identifier: "EnrolledSession"
 })
 
 /** The secret of a second factor, for an authenticator. */
 export const TotpSecret = Schema.Struct({
-  secret: Schema.String.annotations({ description: "Base32. It is shown this once." }),
+  secret: Schema.String.annotations({ description: "Base32. It is shown only now." }),
   uri: Schema.String,
   algorithm: Schema.String,
   digits: Schema.Int,
@@ -110,8 +110,8 @@ const token = {
 /** A token of the API, without its secret. */
 export const Token = Schema.Struct(token).annotations({ identifier: "Token" })
 
-/** A token that was minted just now. */
+/** A new token, with its secret. */
 export const MintedToken = Schema.Struct({
   ...token,
-  token: Schema.String.annotations({ description: "For `Authorization: Bearer`. It is shown this once." })
+  token: Schema.String.annotations({ description: "Send it as `Authorization: Bearer`. It is shown only now." })
 }).annotations(created("MintedToken"))

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { Id, Identifier, Members, Problem, Time } from "./Common.ts"
 
-/* Orders, their certificates and what is known of them elsewhere (docs/decisions/admin.md, "Conventions"). */
+/* Orders, their certificates, and their state at an upstream (docs/decisions/admin.md, "Conventions"). */
 
 const AcmeStatus = Schema.Literal("pending", "ready", "processing", "valid", "invalid")
 
@@ -75,18 +75,18 @@ const upstreamOrder = {
   updatedAt: Time
 }
 
-/** A relayed order: what it is at the upstream, and here. */
+/** A relayed order: its state at the upstream and its state here. */
 export const UpstreamOrder = Schema.Struct(upstreamOrder).annotations({ identifier: "UpstreamOrder" })
 
 /** The status words of a relayed order. */
 export const UpstreamStatus = upstreamOrder.status
 
-/** The same with its job, while the queue knows one. */
+/** A relayed order with its job, while the queue has one. */
 export const UpstreamOrderDetail = Schema.Struct({ ...upstreamOrder, job: Schema.optional(Job) }).annotations({
   identifier: "UpstreamOrderDetail"
 })
 
-/** A job with the order it is about. */
+/** A job with the order that it works on. */
 export const JobDetail = Schema.Struct({
   ...job,
   orderId: Schema.optional(Id),
@@ -115,9 +115,9 @@ const Explanation = Schema.Struct({
   nextStep: Schema.String,
   problemType: Schema.String,
   requestId: Schema.optional(Schema.String)
-}).annotations({ identifier: "Explanation", description: "Why an order failed, in words, and what helps." })
+}).annotations({ identifier: "Explanation", description: "Why the order failed, and what to do, in words." })
 
-/** An order with everything that belongs to it. */
+/** An order with its authorizations, challenges and jobs. */
 export const OrderDetail = Schema.Struct({
   ...order,
   certificatePem: Schema.optional(Schema.String),
@@ -127,7 +127,7 @@ export const OrderDetail = Schema.Struct({
   explanation: Schema.optional(Explanation)
 }).annotations({ identifier: "OrderDetail" })
 
-/** A certificate that ends soon, and the one that has taken its place. */
+/** A certificate that expires soon, and the one that replaced it. */
 export const Expiring = Schema.Struct({
   orderId: Id,
   profile: Schema.String,
@@ -166,6 +166,6 @@ const Certificate = Schema.Struct({
 /** The chain of an order, decoded, leaf first. */
 export const Chain = Schema.Struct({
   certificates: Schema.Array(Certificate),
-  certId: Schema.optional(Schema.String.annotations({ description: "As RFC 9773 names the leaf." })),
+  certId: Schema.optional(Schema.String.annotations({ description: "The certID of the leaf (RFC 9773)." })),
   renewalWindow: Schema.optional(Schema.Struct({ start: Time, end: Time }))
 }).annotations({ identifier: "Chain" })

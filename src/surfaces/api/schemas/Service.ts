@@ -1,9 +1,9 @@
 import { Schema } from "effect"
 import { Members, Time } from "./Common.ts"
 
-/* What the service says of itself: its trail, its queue, its CAs, its configuration. */
+/* The audit trail, the queue, the CAs and the configuration of the service. */
 
-/** Whether what a row of the trail tells of was done or refused. */
+/** Whether the action of a row of the trail was done or refused. */
 export const Outcome = Schema.Literal("success", "failure")
 
 /** Who acted. */
@@ -40,7 +40,7 @@ export const Profile = Schema.Struct({
   eabEnabled: Schema.Boolean,
   filterActive: Schema.Boolean,
   termsOfService: Schema.optional(Schema.String),
-  signerShared: Schema.Array(Schema.String).annotations({ description: "Other profiles with the same backend." })
+  signerShared: Schema.Array(Schema.String).annotations({ description: "Other profiles that use the same signer." })
 }).annotations({ identifier: "Profile" })
 
 const Stages = Schema.Array(Schema.Literal("connection", "identifiers"))
@@ -61,7 +61,7 @@ export const Policy = Schema.Struct({
   warnings: Schema.Array(Schema.String)
 }).annotations({ identifier: "Policy" })
 
-/** The nonces that are stored. */
+/** How many nonces are stored. */
 export const Nonces = Schema.Struct({ count: Schema.Int, ttlSeconds: Schema.Int })
 
 /** The queue by kind. */
@@ -71,7 +71,9 @@ export const Queue = Schema.Struct({
     ready: Schema.Int,
     running: Schema.Int,
     failed: Schema.Int,
-    oldestReadySeconds: Schema.Int.annotations({ description: "Age of the oldest that is due; 0 when none is." })
+    oldestReadySeconds: Schema.Int.annotations({
+      description: "The age of the oldest job that is due; 0 if none is due."
+    })
   })),
   ready: Schema.Int,
   running: Schema.Int,
@@ -85,12 +87,12 @@ export const Worker = Schema.Struct({
   version: Schema.String,
   startedAt: Time,
   lastSeenAt: Time,
-  stale: Schema.Boolean.annotations({ description: "Not seen for 30 seconds." })
+  stale: Schema.Boolean.annotations({ description: "It was not seen for 30 seconds." })
 }).annotations({ identifier: "Worker" })
 
 /** A CA of this service and its revocation list. */
 export const Ca = Schema.Struct({
-  issuer: Schema.String.annotations({ description: "SHA-256 of its SubjectPublicKeyInfo, hexadecimal." }),
+  issuer: Schema.String.annotations({ description: "The SHA-256 of its SubjectPublicKeyInfo, in hexadecimal." }),
   subject: Schema.optional(Schema.String),
   sha256: Schema.optional(Schema.String),
   keyType: Schema.optional(Schema.String),
@@ -101,11 +103,11 @@ export const Ca = Schema.Struct({
   thisUpdate: Schema.optional(Time),
   nextUpdate: Schema.optional(Time),
   entries: Schema.Int,
-  unlisted: Schema.Int.annotations({ description: "Revocations that the stored list does not name yet." }),
+  unlisted: Schema.Int.annotations({ description: "How many revocations the stored list does not contain yet." }),
   state: Schema.Literal("ok", "due", "expired", "missing")
 }).annotations({ identifier: "Ca" })
 
-/** A key of the configuration with its value in force. */
+/** A key of the configuration and its value in force. */
 export const Setting = Schema.Struct({
   key: Schema.String,
   value: Schema.optional(
@@ -115,10 +117,10 @@ export const Setting = Schema.Struct({
   secret: Schema.optional(Schema.Boolean)
 }).annotations({ identifier: "Setting" })
 
-/** How far back trends go. */
+/** The period that trends cover. */
 export const Range = Schema.Literal("24h", "7d", "30d")
 
-/** What was issued, refused and revoked, over time. */
+/** Counts of issuances, refusals and revocations over time. */
 export const Trends = Schema.Struct({
   buckets: Schema.Array(Schema.Struct({
     start: Time,
@@ -129,7 +131,7 @@ export const Trends = Schema.Struct({
   bucketSeconds: Schema.Int
 }).annotations({ identifier: "Trends" })
 
-/** What a text of the search box was found to be. */
+/** The records that a text of the search box has found. */
 export const Found = Schema.Struct({
   query: Schema.String,
   results: Schema.Array(Schema.Struct({
