@@ -12,14 +12,14 @@ import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 
-/* What operators are served. */
+/* The surface for operators, with its services. */
 
 const policyName = "admin"
-/** Operators are few: connections of one process, and bodies that are read at once. */
+/** There are few operators. These bound the connections of one process, and the bodies that are read at once. */
 const maxConnections = 256
 const maxBodies = 64
 
-/** The policy of the listener, the reverse names of its clients, and the CAs whose lists operators look at. */
+/** The policy of the listener, the reverse names of its clients, and the CAs whose lists operators read. */
 const services = (config: Config, version: string, before: Graph.Before) =>
   Layer.mergeAll(
     Layer.mapError(Issuers.layer(config.profiles.filter(({ enabled }) => enabled), before.issuers), filesFailed),
@@ -27,7 +27,7 @@ const services = (config: Config, version: string, before: Graph.Before) =>
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver))
   )
 
-/** The surface of operators; none while `admin.enabled` is off. */
+/** The surface for operators. None if `admin.enabled` is off. */
 export const adminSurface = Effect.fnUntraced(function*(
   resolved: Pick<Resolved, "config" | "sources">,
   version: string,
@@ -37,7 +37,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { config } = resolved
   const { admin } = config
   if (!admin.enabled) return []
-  // Loaded only here: the declaration is large, and most processes have no operators.
+  // It is loaded only here, because the declaration is large and most processes serve no operators.
   const { declaredApp } = yield* Effect.promise(() => import("../surfaces/api/Declared.ts"))
   const { make } = yield* Effect.promise(() => import("../surfaces/api/App.ts"))
   const { doorsOf } = yield* Effect.promise(() => import("../surfaces/admin/Doors.ts"))

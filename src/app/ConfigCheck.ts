@@ -24,7 +24,7 @@ const scriptsOf = ({ profiles }: Config): ReadonlyArray<readonly [key: string, p
 const executable = ([key, path]: readonly [string, string]) =>
   Effect.flatMap(
     isExecutable(path),
-    (isIt) => isIt ? Effect.void : Effect.fail({ message: `${key}: ${path} is no file that can be run.` })
+    (isIt) => isIt ? Effect.void : Effect.fail({ message: `${key}: ${path} is not an executable file.` })
   )
 
 const tlsOf = ({ admin, server }: Config): ReadonlyArray<TlsFiles.TlsFileSettings> =>

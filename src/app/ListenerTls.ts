@@ -7,9 +7,9 @@ import type { Config } from "../settings/AppConfig.ts"
 import type { CommandFailed } from "./CommandFailed.ts"
 import { filesFailed } from "./CommandFailed.ts"
 
-/* TLS of the listeners that can have it. */
+/* TLS of the listeners that may have it. */
 
-/** Whether a listener speaks TLS, and where its pair is. */
+/** Whether a listener uses TLS, and where its key and certificate are. */
 export const tlsOf = (config: Config, listener: TlsFiles.TlsFileSettings["listener"]) => {
   const { base_url, tls: { cert_path, enabled, handshake_timeout_ms, key_path } } = listener === "acme"
     ? config.server
@@ -18,7 +18,7 @@ export const tlsOf = (config: Config, listener: TlsFiles.TlsFileSettings["listen
   return { enabled, handshakeTimeoutMillis: handshake_timeout_ms, settings }
 }
 
-/** What a listener serves TLS with, if it does. Its expiry is watched for as long as the scope lives. */
+/** The TLS settings of a listener, if it uses TLS. Its certificate's expiry is watched as long as the scope lives. */
 export const load = (
   config: Config,
   listener: TlsFiles.TlsFileSettings["listener"]

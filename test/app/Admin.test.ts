@@ -50,14 +50,14 @@ describe("acme-svc admin", () => {
       const file = fileOf(place, `${password}\n`)
       assert.deepStrictEqual(
         yield* place.run(create("Root", "--password-file", file)),
-        done("Operator root was made, with the role admin.")
+        done("Operator root was created with the role admin.")
       )
       assert.deepStrictEqual(
         yield* place.run(create("olga", "--contact", "olga@example.org"), { hidden: [password, password] }),
         {
           code: 0,
-          out: "Operator olga was made, with the role viewer.\n",
-          err: "New password: The same again: "
+          out: "Operator olga was created with the role viewer.\n",
+          err: "New password: The same password again: "
         }
       )
       const differing = yield* place.run(create("otto"), { hidden: [password, `${password}!`] })
@@ -80,7 +80,7 @@ describe("acme-svc admin", () => {
       const open = fileOf(place, `${password}\r\n`, 0o644)
       assert.deepStrictEqual(yield* place.run(create("otto", "--password-file", open)), {
         code: 0,
-        out: "Operator otto was made, with the role viewer.\n",
+        out: "Operator otto was created with the role viewer.\n",
         err: `Warning: others may read ${open}.\n`
       })
       for (const name of ["root", "olga", "otto"]) {
@@ -115,7 +115,7 @@ describe("acme-svc admin", () => {
       const shown = JSON.parse((yield* user("show", "olga", "--json")).out)
       assert.deepInclude(shown, { username: "olga", role: "operator", contact: "olga@example.org", activeSessions: 0 })
       assert.match((yield* user("show", "olga")).out, /role +operator\n/)
-      assert.deepStrictEqual(yield* user("contact", "olga"), done("There is no contact now."))
+      assert.deepStrictEqual(yield* user("contact", "olga"), done("The contact was cleared."))
       const last = refused(3, "root is the last active admin; make another one first.")
       assert.deepStrictEqual(yield* user("disable", "root"), last)
       assert.deepStrictEqual(yield* user("role", "root", "viewer"), last)
@@ -156,11 +156,11 @@ describe("acme-svc admin", () => {
       const codes = yield* totp("recovery-codes", "root")
       assert.strictEqual(codes.code, 0)
       assert.match(codes.out, /^(?:[A-Z2-7]{5}-[A-Z2-7]{5}\n){10}$/)
-      assert.strictEqual(codes.err, "The codes are shown this once; those before them are void.\n")
+      assert.strictEqual(codes.err, "The codes are shown only now; earlier codes are void.\n")
       assert.strictEqual((yield* totp("reset", "root")).code, 2)
       assert.deepStrictEqual(
         yield* totp("reset", "root", "--yes"),
-        done("The second factor is gone, and sessions have ended.")
+        done("The second factor was removed, and the sessions have ended.")
       )
     }))
 
@@ -205,7 +205,7 @@ describe("acme-svc admin", () => {
       assert.strictEqual(page.total, 3)
       assert.deepInclude(page.items[0], { username: "root", state: "active", createdIp: "192.0.2.1" })
       assert.match((yield* session("list", "--user", "root")).out, /3 of 3 row\(s\)/)
-      const usage = refused(2, "Say --user NAME, --user NAME with --session ID, or --all; exactly one of these.")
+      const usage = refused(2, "Give --user NAME, --user NAME with --session ID, or --all; exactly one of these.")
       for (const words of [[], ["--all", "--user", "root"], ["--session", "x"], ["--all", "--session", "x"]]) {
         assert.deepStrictEqual(yield* session("revoke", ...words), usage)
       }

@@ -276,7 +276,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.deepStrictEqual([registered.code, registered.stderr], [0, ""])
     assert.match(registered.stdout, /^Registered: http\S+\n$/)
     const again = await command("register")
-    assert.match(again.stdout, /^Registered already, and the upstream knows it: http\S+\n$/)
+    assert.match(again.stdout, /^The account is registered already, and the upstream knows it: http\S+\n$/)
     assert.deepInclude(await shown(), { accountKeyPresent: true, registered: true })
     for (const name of readdirSync(directory)) assert.notInclude(readFileSync(join(directory, name), "utf8"), hmacKey)
     const wrong = await runToEnd(["upstream", "show"], { config: "[profiles.a]\n", directory: freshDirectory() })

@@ -21,9 +21,9 @@ const printOne = (json: boolean) => (found: accounts.AccountDetail) => {
 
 const listCommand = Command.withDescription(
   Command.make("list", {
-    profile: optionalText("profile", "Of this profile."),
+    profile: optionalText("profile", "Only accounts of this profile."),
     status: optionalWord("status", accountStatuses),
-    eabKid: optionalText("eab-kid", "Bound by this credential."),
+    eabKid: optionalText("eab-kid", "Only accounts that this credential has bound."),
     ...pageOptions,
     json: jsonOption
   }, ({ json, limit, offset, ...given }) =>
@@ -53,7 +53,7 @@ const updateContactCommand = Command.withDescription(
       Options.mapEffect((given) =>
         Effect.mapError(checkContacts(given), (error) => refusal(`--contact: ${problemOf(error).detail}`))
       ),
-      Options.withDescription("A mailto: URI; may be given several times. None clears the contacts.")
+      Options.withDescription("A mailto: URI; may be given several times. Without it, the contacts are cleared.")
     )
   }, ({ contact, id }) =>
     withRecords(Effect.gen(function*() {
@@ -80,7 +80,7 @@ const deactivateCommand = Command.withDescription(
       yield* accounts.deactivate(yield* Operator, id)
       yield* Console.log(`Deactivated account ${id}.`)
     }))),
-  "Deactivate an account for good; its orders and certificates stay. Example: acme-svc account deactivate ID. Exit codes: 0, 1, 2, 3."
+  "Deactivate an account for good; its orders and certificates remain. Example: acme-svc account deactivate ID. Exit codes: 0, 1, 2, 3."
 )
 
 const deleteCommand = Command.withDescription(

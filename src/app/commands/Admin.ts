@@ -3,7 +3,7 @@ import { sessionCommand } from "./AdminSession.ts"
 import { tokenCommand } from "./AdminToken.ts"
 import { userCommand } from "./AdminUser.ts"
 
-/** `admin`: operators, and what they and their programs sign in with. */
+/** `admin`: operators, their sessions and their tokens. */
 export const adminCommand = Command.withDescription(
   Command.make("admin").pipe(Command.withSubcommands([userCommand, tokenCommand, sessionCommand])),
   "Operators, their tokens and sessions."

@@ -49,14 +49,14 @@ const list = Command.withDescription(
 
 const oneForm = new CommandFailed({
   code: 2,
-  message: "Say --user NAME, --user NAME with --session ID, or --all; exactly one of these."
+  message: "Give --user NAME, --user NAME with --session ID, or --all; exactly one of these."
 })
 
 const revoke = Command.withDescription(
   Command.make("revoke", {
     user: userOption,
-    session: optionalText("session", "This one of the operator's, by its id."),
-    all: Options.boolean("all").pipe(Options.withDescription("Of every operator."))
+    session: optionalText("session", "Only this session of the operator, by its id."),
+    all: Options.boolean("all").pipe(Options.withDescription("The sessions of every operator."))
   }, ({ all, session, user }) => {
     if (all ? user !== undefined || session !== undefined : user === undefined) return oneForm
     return withOperators(Effect.gen(function*() {
@@ -68,10 +68,10 @@ const revoke = Command.withDescription(
       yield* Console.log(`${ended} session(s) ended.`)
     }))
   }),
-  "End sessions; tokens are none. Example: acme-svc admin session revoke --user olga. Exit codes: 0, 1, 2, 3."
+  "End sessions; tokens remain. Example: acme-svc admin session revoke --user olga. Exit codes: 0, 1, 2, 3."
 )
 
-/** `admin session`: who is signed in. */
+/** `admin session`: the sessions of operators. */
 export const sessionCommand = Command.withDescription(
   Command.make("session").pipe(Command.withSubcommands([list, revoke])),
   "Sessions of operators."

@@ -23,19 +23,19 @@ const rangesFlag = Options.text("allow").pipe(
       ? Effect.succeed(given)
       : Effect.fail(refusal(`--allow ${JSON.stringify(odd)} is neither an address nor a range of addresses.`))
   }),
-  Options.withDescription("Address or range it is taken from; may be given several times.")
+  Options.withDescription("Address or range that may use the token; may be given several times.")
 )
 
 const create = Command.withDescription(
   Command.make("create", {
     user: Args.text({ name: "user" }).pipe(Args.withDescription("The operator who owns it.")),
-    name: textFlag("name", longestTokenName).pipe(Options.withDescription("What it is for.")),
+    name: textFlag("name", longestTokenName).pipe(Options.withDescription("The purpose of the token.")),
     role: textFlag("role").pipe(
       Options.withDefault("viewer"),
       Options.withDescription(`${operatorRoles.join(", ")}; at most the role of its owner.`)
     ),
     days: numberFlag("expires-in", { ...tokenLife, of: "a number of days" }).pipe(
-      Options.withDescription("Days it lives.")
+      Options.withDescription("Days until it expires.")
     ),
     allow: rangesFlag
   }, ({ allow, days, name, role, user }) =>
@@ -49,9 +49,9 @@ const create = Command.withDescription(
         allowedAddresses: allow
       })
       yield* Console.log(token)
-      yield* Console.error(`The token is shown this once; its id is ${record.id}.`)
+      yield* Console.error(`The token is shown only now; its id is ${record.id}.`)
     }))),
-  "Make a token for a program; it is printed once. Example: acme-svc admin token create olga --name backup --expires-in 90. Exit codes: 0, 1, 2, 3."
+  "Make a token for a program; it is printed only once. Example: acme-svc admin token create olga --name backup --expires-in 90. Exit codes: 0, 1, 2, 3."
 )
 
 const list = Command.withDescription(
@@ -94,7 +94,7 @@ const revoke = Command.withDescription(
   "Revoke a token, at once and for good. Example: acme-svc admin token revoke ID. Exit codes: 0, 1, 2, 3."
 )
 
-/** `admin token`: what programs sign in with. */
+/** `admin token`: the tokens of programs. */
 export const tokenCommand = Command.withDescription(
   Command.make("token").pipe(Command.withSubcommands([create, list, revoke])),
   "Tokens of programs."

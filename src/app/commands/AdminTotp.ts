@@ -27,11 +27,11 @@ const reset = Command.withDescription(
     withOperators(Effect.gen(function*() {
       const { enrolmentPending, totpEnabled } = yield* operators.totpStatus(name)
       if (!totpEnabled && !enrolmentPending) return yield* new MfaNotEnrolled()
-      yield* Confirmation.ask(`Take the second factor of ${name} away, with the recovery codes?`)
+      yield* Confirmation.ask(`Remove the second factor of ${name} and the recovery codes?`)
       yield* operators.resetTotp(yield* Operator, name)
-      yield* Console.log("The second factor is gone, and sessions have ended.")
+      yield* Console.log("The second factor was removed, and the sessions have ended.")
     }))),
-  "Take an operator's second factor away; a new one is enrolled at the next sign-in. Example: acme-svc admin user totp reset olga. Exit codes: 0, 1, 2, 3."
+  "Remove an operator's second factor; the next sign-in enrols a new one. Example: acme-svc admin user totp reset olga. Exit codes: 0, 1, 2, 3."
 )
 
 const recoveryCodes = Command.withDescription(
@@ -39,13 +39,13 @@ const recoveryCodes = Command.withDescription(
     withOperators(Effect.gen(function*() {
       const codes = yield* operators.renewCodes(yield* Operator, name)
       yield* Console.log(codes.join("\n"))
-      yield* Console.error("The codes are shown this once; those before them are void.")
+      yield* Console.error("The codes are shown only now; earlier codes are void.")
     }))),
-  "Make an operator's recovery codes anew; they are printed once. Example: acme-svc admin user totp recovery-codes olga. Exit codes: 0, 1, 3."
+  "Replace an operator's recovery codes; they are printed only once. Example: acme-svc admin user totp recovery-codes olga. Exit codes: 0, 1, 3."
 )
 
 /** `admin user totp`: second factors. */
 export const totpCommand = Command.withDescription(
   Command.make("totp").pipe(Command.withSubcommands([status, reset, recoveryCodes])),
-  "Second factors; one is enrolled in the browser."
+  "Second factors; operators enrol them in the browser."
 )

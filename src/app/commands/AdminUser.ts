@@ -16,13 +16,13 @@ import { nameArgument, newPassword, passwordOption, roleOption, withOperators } 
 import { print } from "./Print.ts"
 
 const statuses = ["active", "disabled"] as const
-const contactOption = optionalText("contact", "Mail address for what concerns the operator.")
+const contactOption = optionalText("contact", "Mail address of the operator, for notifications.")
 
 const create = Command.withDescription(
   Command.make("create", {
     name: nameArgument,
     file: passwordOption,
-    role: roleOption("The first operator is an admin, others are viewers unless this says otherwise."),
+    role: roleOption("The role. Without it, the first operator is an admin and others are viewers."),
     contact: contactOption
   }, ({ contact, file, name, role }) =>
     withOperators(Effect.gen(function*() {
@@ -31,14 +31,14 @@ const create = Command.withDescription(
       const password = yield* newPassword(file)
       const operator = { username: name, password, role: wanted, contact }
       const made = yield* operators.create(config, yield* Operator, operator)
-      yield* Console.log(`Operator ${made.username} was made, with the role ${made.role}.`)
+      yield* Console.log(`Operator ${made.username} was created with the role ${made.role}.`)
     }))),
-  "Make an operator. Example: acme-svc admin user create olga --role operator. Exit codes: 0, 1, 2, 3."
+  "Create an operator. Example: acme-svc admin user create olga --role operator. Exit codes: 0, 1, 2, 3."
 )
 
 const list = Command.withDescription(
   Command.make("list", {
-    role: roleOption("Of this role."),
+    role: roleOption("Only operators with this role."),
     status: optionalWord("status", statuses),
     ...pageOptions,
     json: jsonOption
@@ -93,7 +93,7 @@ const passwd = Command.withDescription(
         yield* Console.log(`The password was changed, and ${ended} session(s) ended.`)
       }))
   ),
-  "Set an operator's password; their sessions end. Example: acme-svc admin user passwd olga. Exit codes: 0, 1, 3."
+  "Set an operator's password; ends their sessions. Example: acme-svc admin user passwd olga. Exit codes: 0, 1, 3."
 )
 
 const role = Command.withDescription(
@@ -107,7 +107,7 @@ const role = Command.withDescription(
       yield* operators.setRole(yield* Operator, name, role)
       yield* Console.log(`The role is ${role}.`)
     }))),
-  "Change an operator's role; their sessions end. Example: acme-svc admin user role olga viewer. Exit codes: 0, 1, 2, 3."
+  "Change an operator's role; ends their sessions. Example: acme-svc admin user role olga viewer. Exit codes: 0, 1, 2, 3."
 )
 
 const contact = Command.withDescription(
@@ -117,19 +117,19 @@ const contact = Command.withDescription(
     ({ contact, name }) =>
       withOperators(Effect.gen(function*() {
         yield* operators.setContact(yield* Operator, name, contact)
-        yield* Console.log(contact === undefined ? "There is no contact now." : `The contact is ${contact}.`)
+        yield* Console.log(contact === undefined ? "The contact was cleared." : `The contact is ${contact}.`)
       }))
   ),
-  "Change an operator's contact; without one it is cleared. Example: acme-svc admin user contact olga --contact olga@example.org. Exit codes: 0, 1, 3."
+  "Change an operator's contact; without --contact it is cleared. Example: acme-svc admin user contact olga --contact olga@example.org. Exit codes: 0, 1, 3."
 )
 
 const disable = Command.withDescription(
   Command.make("disable", { name: nameArgument }, ({ name }) =>
     withOperators(Effect.gen(function*() {
       yield* operators.disable(yield* Operator, name)
-      yield* Console.log("The operator is disabled; sessions have ended, and tokens do nothing.")
+      yield* Console.log("The operator is disabled. The sessions have ended, and tokens are refused.")
     }))),
-  "Keep an operator from signing in. Example: acme-svc admin user disable olga. Exit codes: 0, 1, 3."
+  "Disable an operator: neither sign-in nor tokens are accepted. Example: acme-svc admin user disable olga. Exit codes: 0, 1, 3."
 )
 
 const enable = Command.withDescription(
@@ -150,10 +150,10 @@ const remove = Command.withDescription(
       yield* operators.remove(operator, username)
       yield* Console.log(`Operator ${username} was deleted.`)
     }))),
-  "Delete an operator; what they did stays in the audit trail. Example: acme-svc admin user delete olga. Exit codes: 0, 1, 2, 3."
+  "Delete an operator; their rows in the audit trail remain. Example: acme-svc admin user delete olga. Exit codes: 0, 1, 2, 3."
 )
 
-/** `admin user`: who may sign in. */
+/** `admin user`: operators. */
 export const userCommand = Command.withDescription(
   Command.make("user").pipe(
     Command.withSubcommands([create, list, show, passwd, role, contact, disable, enable, remove, totpCommand])

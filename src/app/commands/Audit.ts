@@ -27,11 +27,11 @@ import {
 import { print } from "./Print.ts"
 
 const filterFlags = {
-  profile: optionalText("profile", "Of this profile."),
-  accountId: optionalText("account-id", "About this account."),
-  orderId: optionalText("order-id", "About this order."),
-  certSerial: optional(serialFlag, "About the certificate with this serial number."),
-  requestId: optionalText("request-id", "Of this request."),
+  profile: optionalText("profile", "Only rows of this profile."),
+  accountId: optionalText("account-id", "Only rows about this account."),
+  orderId: optionalText("order-id", "Only rows about this order."),
+  certSerial: optional(serialFlag, "Only rows about the certificate with this serial number."),
+  requestId: optionalText("request-id", "Only rows of this request."),
   event: optionalWord("event", auditEvents),
   outcome: optionalWord("outcome", auditOutcomes),
   actorKind: optionalWord("actor-kind", actorKinds),
@@ -57,7 +57,7 @@ const listCommand = Command.withDescription(
           const items = found.items.map(auditObject)
           const page = { items, total, limit, offset, ...(truncated ? { truncated } : {}) }
           yield* print(json, page, () => renderTrail(items, total))
-          if (truncated) yield* Console.error("The search ended early: only the newest rows were looked at.")
+          if (truncated) yield* Console.error("The search ended early: only the newest rows were searched.")
         }))
       )
   ),
@@ -93,7 +93,7 @@ const mostDays = 100_000
 const cleanupCommand = Command.withDescription(
   Command.make("cleanup", {
     days: numberFlag("older-than", { least: 1, most: mostDays, of: "a number of days" }).pipe(
-      Options.withDescription("Delete rows that are older than so many days.")
+      Options.withDescription("Delete rows that are older than this many days.")
     ),
     json: jsonOption
   }, ({ days, json }) =>

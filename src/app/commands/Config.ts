@@ -24,14 +24,14 @@ const checkCommand = Command.withDescription(
         `${loaded.filePresent ? loaded.path : "The configuration"} can be served, with ${served} profile(s).`
       )
     })),
-  "Check the configuration as a start does, its files and scripts included; nothing is bound or changed. Example: acme-svc config check. Exit codes: 0, 3."
+  "Check the configuration with its files and scripts, as a start does; nothing is bound or changed. Example: acme-svc config check. Exit codes: 0, 3."
 )
 
 const showCommand = Command.withDescription(
   Command.make("show", {
     profile: optionalText(
       "profile",
-      "The keys of this profile, with what it inherits; without it the process-wide ones."
+      "The keys of this profile, with the inherited ones. Without it, the process-wide keys."
     ),
     json: jsonOption
   }, ({ json, profile }) =>
@@ -41,7 +41,7 @@ const showCommand = Command.withDescription(
       const items = found.map(configKeyObject)
       yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () => renderKeys(items))
     })),
-  "Show the keys in force, where each comes from, and no secret. Example: acme-svc config show --profile web. Exit codes: 0, 3."
+  "Show the keys in force and the source of each; secrets are masked. Example: acme-svc config show --profile web. Exit codes: 0, 3."
 )
 
 /** `config`: the configuration on disk. */

@@ -45,19 +45,21 @@ const raiseCommand = Command.withDescription(
   Command.make("raise", {
     issuer: Args.text({ name: "issuer" }).pipe(Args.withDescription("The CA's id, as crl list shows it.")),
     above: numberFlag("above", { least: 0, most: largestNumber }).pipe(
-      Options.withDescription("A number clients may have seen.")
+      Options.withDescription("A number that clients may have seen.")
     )
   }, ({ above, issuer }) =>
     withRecords(
       Effect.gen(function*() {
         const { crlNumber } = yield* crls.find(issuer)
         if (above <= crlNumber) return yield* new NumberNotAbove({ current: crlNumber })
-        yield* Confirmation.ask(`Raise the number of the revocation list from ${crlNumber} to ${above}, for good?`)
+        yield* Confirmation.ask(
+          `Raise the number of the revocation list from ${crlNumber} to ${above}? This cannot be undone.`
+        )
         const { after, before } = yield* crls.raise(yield* Operator, issuer, above)
         yield* Console.log(`Raised from ${before} to ${after}; the next list has a higher number.`)
       })
     )),
-  "After a restore: raise the number of a revocation list. Example: acme-svc crl raise ISSUER --above 41. Exit codes: 0, 1, 2, 3."
+  "Raise the number of a revocation list after a restore. Example: acme-svc crl raise ISSUER --above 41. Exit codes: 0, 1, 2, 3."
 )
 
 /** `crl`: the revocation lists of the local CAs. */

@@ -4,14 +4,14 @@ import type { CommandNode, Flag } from "../../surfaces/cli/CommandTree.ts"
 import { describedBy } from "../../surfaces/cli/CommandTree.ts"
 
 /*
- * The library has no public way of walking a tree of commands: the shape it holds them in is named here. Its version is pinned,
- * and test/app/Usage.test.ts would fail with another one.
+ * The library has no public way to walk a tree of commands. So the shape in which it holds them is declared here. Its
+ * version is pinned, and test/app/Usage.test.ts would fail with another one.
  */
 
-/** A value as the library holds its kind. */
+/** The kind of a value, as the library holds it. */
 interface Primitive {
   readonly _tag: string
-  /** Of a choice. */
+  /** The words of a choice. */
   readonly alternatives?: ReadonlyArray<readonly [string, unknown]>
 }
 
@@ -80,7 +80,10 @@ const textOf = (doc: HelpDoc.HelpDoc): string => {
   }
 }
 
-/** Words of a set that is not judged here stand at the end of a description (`Flags.oneOf`), or as the value itself. */
+/**
+ * The words of a set that is not judged here. They are at the end of a description (`Flags.oneOf`), or they are the
+ * value itself.
+ */
 const knownWords = (text: string, value: string | undefined): ReadonlyArray<string> => {
   const [, listed] = /(?:^|\s)One of ([\w-]+(?:, [\w-]+)+)\.$/.exec(text) ?? []
   if (listed !== undefined) return listed.split(", ")

@@ -36,9 +36,9 @@ const create = Command.withDescription(
         ...credentialObject(credential),
         hmacKey: Buffer.from(secret).toString("base64url")
       }
-      yield* print(json, object, () => stacked([renderDetail(object), "", "The HMAC key is shown this once."], "\n"))
+      yield* print(json, object, () => stacked([renderDetail(object), "", "The HMAC key is shown only now."], "\n"))
     }))),
-  "Create a credential; its HMAC key is printed once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
+  "Create a credential; its HMAC key is printed only once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
 )
 
 const list = Command.withDescription(
@@ -91,10 +91,10 @@ const remove = Command.withDescription(
   Command.make("delete", {
     kid: kidArgument,
     deactivate: Options.boolean("deactivate-accounts").pipe(
-      Options.withDescription("Deactivate the accounts it bound.")
+      Options.withDescription("Deactivate the accounts that it has bound.")
     ),
     delete: Options.boolean("delete-accounts").pipe(
-      Options.withDescription("Delete the accounts it bound, with their orders.")
+      Options.withDescription("Delete the accounts that it has bound, with their orders.")
     ),
     json: jsonOption
   }, (options) =>
@@ -132,7 +132,7 @@ export const eabCommand = Command.withDescription(
     one("show", "Show a credential without its secret. Example: acme-svc eab show KID. Exit codes: 0, 1, 3."),
     one(
       "revoke",
-      "Revoke a credential: it binds no new accounts; the accounts it bound stay. Example: acme-svc eab revoke KID. Exit codes: 0, 1, 3."
+      "Revoke a credential: it binds no new accounts; bound accounts remain. Example: acme-svc eab revoke KID. Exit codes: 0, 1, 3."
     ),
     remove
   ])),

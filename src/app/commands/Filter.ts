@@ -19,7 +19,7 @@ import { Settings } from "../Settings.ts"
 import { flag, jsonOption, optional, optionalText, refusal } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const profileOption = optionalText("profile", "The profile of the policy; not needed if there is only one.")
+const profileOption = optionalText("profile", "The profile of the policy. Not needed if there is only one.")
 
 /** The named profile, or the only one. */
 const profileOf = (config: Config, given: string | undefined): Effect.Effect<ProfileConfig, CommandFailed> => {
@@ -29,7 +29,7 @@ const profileOf = (config: Config, given: string | undefined): Effect.Effect<Pro
     : config.profiles.find((profile) => profile.name === given)
   if (found !== undefined) return Effect.succeed(found)
   return given === undefined
-    ? new CommandFailed({ code: 2, message: "--profile is needed: there are several." })
+    ? new CommandFailed({ code: 2, message: "--profile is needed, because there are several profiles." })
     : new CommandFailed({ code: 3, message: `--profile: ${given} is not configured.` })
 }
 
@@ -79,18 +79,18 @@ const show = Command.withDescription(
       const view = viewOf(yield* profileOf(config, profile))
       yield* print(json, view, () => renderPolicy(view))
     })),
-  "Show a profile's policy, conditions in full parentheses. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3."
+  "Show a profile's policy; conditions have all their parentheses. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3."
 )
 
 const explainCommand = Command.withDescription(
   Command.make("explain", {
     profile: profileOption,
-    client: optional(clientFlag, "The address of the client; unknown without it."),
+    client: optional(clientFlag, "The address of the client. Without it, the address is unknown."),
     names: namesFlag,
     method: methodFlag.pipe(Options.withDefault("POST"), Options.withDescription("HTTP method.")),
     path: pathFlag.pipe(
       Options.withDefault("/newOrder"),
-      Options.withDescription("Path without /profile/<name>.")
+      Options.withDescription("The path without /profile/<name>.")
     ),
     account: optional(accountFlag, "The account that sends the request; eab checks use its credential."),
     json: jsonOption

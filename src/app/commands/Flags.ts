@@ -9,7 +9,7 @@ import { CommandFailed } from "../CommandFailed.ts"
 interface Values<A> {
   /** The placeholder of the value in the help. */
   readonly shown: string
-  /** The rest of the sentence that begins with the flag and "takes". */
+  /** The end of the sentence that begins with the flag and "takes". */
   readonly takes: string
   readonly read: (text: string) => A | undefined
 }
@@ -73,7 +73,10 @@ export const textFlag = (name: string, longest = 1000): Options.Options<string> 
 export const optionalText = (name: string, text: string): Options.Options<string | undefined> =>
   optional(textFlag(name), text)
 
-/** {@link optionalText} of words the program knows, which the operation judges: the help and completions list them. */
+/**
+ * {@link optionalText} for a closed set of words. The operation judges the word; the help and the completions list the
+ * set.
+ */
 export const optionalWord = (
   name: string,
   words: ReadonlyArray<string>,
@@ -88,7 +91,7 @@ export const optionalWord = (
 const timeFlag = (name: string): Options.Options<number> =>
   flag(name, {
     shown: "time",
-    takes: "YYYY-MM-DD or an RFC 3339 instant, of a day that there is",
+    takes: "YYYY-MM-DD or an RFC 3339 instant, of a day in the calendar",
     read: parseMoment
   })
 
@@ -101,19 +104,19 @@ export const serialFlag: Options.Options<string> = flag("cert-serial", {
 
 /** `--since` and `--until`. */
 export const spanOptions = {
-  since: optional(timeFlag("since"), "Of this time or later."),
-  until: optional(timeFlag("until"), "Of before this time.")
+  since: optional(timeFlag("since"), "From this time on."),
+  until: optional(timeFlag("until"), "Before this time.")
 }
 
-/** Refuses an end that is not behind the beginning, before a database is opened. */
+/** Refuses an end that is not after the begin, before a database is opened. */
 export const checkSpan = (
   { since, until }: { readonly since: number | undefined; readonly until: number | undefined }
 ): Effect.Effect<void, CommandFailed> =>
   since !== undefined && until !== undefined && until <= since
-    ? new CommandFailed({ code: 2, message: "--until takes a time behind that of --since." })
+    ? new CommandFailed({ code: 2, message: "--until takes a time after that of --since." })
     : Effect.void
 
-/** How an export is written. */
+/** The format of an export. */
 export const formatOption = Options.choice("format", formats).pipe(
   Options.withDefault("csv" as const),
   Options.withDescription("csv or json.")

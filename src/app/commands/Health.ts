@@ -18,7 +18,7 @@ export const healthCommand = Command.withDescription(
       ),
       timeout: numberFlag("timeout-ms", { least: 1, most: 600_000, of: "a number of milliseconds" }).pipe(
         Options.withDefault(3000),
-        Options.withDescription("How long to wait.")
+        Options.withDescription("How long to wait, in milliseconds.")
       )
     },
     ({ role, timeout }) =>

@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import type { CommandNode } from "../../surfaces/cli/CommandTree.ts"
 import { renderCompletions, shells } from "../../surfaces/cli/Completions.ts"
 
-/** `completions`: scripts by which a shell completes command lines. `tree` is every command there is. */
+/** `completions`: the script by which a shell completes command lines. `tree` is the tree of all commands. */
 export const completionsCommand = (tree: Effect.Effect<CommandNode>) =>
   Command.withDescription(
     Command.make(
@@ -15,10 +15,10 @@ export const completionsCommand = (tree: Effect.Effect<CommandNode>) =>
       },
       ({ shell }) => Effect.flatMap(tree, (root) => Console.log(renderCompletions(root, shell)))
     ),
-    "Print the completion script of a shell; it asks neither the configuration nor the database. Example: source <(acme-svc completions bash). Exit codes: 0, 2."
+    "Print the completion script of a shell; it needs no configuration and no database. Example: source <(acme-svc completions bash). Exit codes: 0, 2."
   )
 
-/** `help`: a help page by its command, as `--help` behind it. `show` prints the page that words lead to. */
+/** `help`: the help page of a command, like `--help` after the command. `show` prints the page of the given words. */
 export const helpCommand = <E, R>(show: (words: ReadonlyArray<string>) => Effect.Effect<void, E, R>) =>
   Command.withDescription(
     Command.make(
@@ -26,10 +26,10 @@ export const helpCommand = <E, R>(show: (words: ReadonlyArray<string>) => Effect
       {
         command: Args.text({ name: "command" }).pipe(
           Args.repeated,
-          Args.withDescription("The words of a command. Every command without it.")
+          Args.withDescription("The words of a command. Without them, every command.")
         )
       },
       ({ command }) => show(command)
     ),
-    "Say what a command does and takes. Example: acme-svc help order list. Exit codes: 0, 2."
+    "Print what a command does, and its flags and arguments. Example: acme-svc help order list. Exit codes: 0, 2."
   )

@@ -20,7 +20,7 @@ const listCommand = Command.withDescription(
   Command.make("list", {
     kind: optionalWord("kind", jobKinds),
     status: optionalWord("status", jobStatuses),
-    orderId: optionalText("order-id", "About this order or one of its challenges."),
+    orderId: optionalText("order-id", "Only jobs about this order or one of its challenges."),
     ...pageOptions,
     json: jsonOption
   }, ({ json, kind, limit, offset, orderId, status }) =>
@@ -82,7 +82,7 @@ const runNowCommand = Command.withDescription(
         yield* Console.log(`The ${job.kind} job about ${job.dedupKey} is due now.`)
       })
     )),
-  "Run a waiting job at once, or give a failed one another attempt. Example: acme-svc jobs run-now ID. Exit codes: 0, 1, 3."
+  "Run a waiting job now, or give a failed job another attempt. Example: acme-svc jobs run-now ID. Exit codes: 0, 1, 3."
 )
 
 const queueCommand = Command.withDescription(
@@ -104,7 +104,7 @@ const queueCommand = Command.withDescription(
           ))
       })
     )),
-  "Count the queue by kind. Example: acme-svc jobs queue --json. Exit codes: 0, 1, 3."
+  "Count the jobs of each kind. Example: acme-svc jobs queue --json. Exit codes: 0, 1, 3."
 )
 
 /** `jobs`: the queue. */
@@ -118,7 +118,7 @@ export const jobsCommand = Command.withDescription(
       queueCommand
     ])
   ),
-  "The queue of work."
+  "Jobs in the queue."
 )
 
 const workerListCommand = Command.withDescription(

@@ -16,7 +16,7 @@ const countCommand = Command.withDescription(
       const object = yield* nonces.count(config)
       yield* print(json, object, () => renderDetail(object))
     }))),
-  "Count the nonces that are stored. Example: acme-svc nonce count --json. Exit codes: 0, 1, 3."
+  "Count the stored nonces. Example: acme-svc nonce count --json. Exit codes: 0, 1, 3."
 )
 
 const longestTtl = 2_147_483_647
@@ -25,7 +25,7 @@ const cleanupCommand = Command.withDescription(
   Command.make("cleanup", {
     ttlSeconds: optional(
       numberFlag("ttl-seconds", { least: 0, most: longestTtl, of: "a number of seconds" }),
-      "Delete those that are older; by default nonce.ttl_seconds."
+      "Delete nonces older than this many seconds. The default is nonce.ttl_seconds."
     ),
     json: jsonOption
   }, ({ json, ttlSeconds }) =>
@@ -40,7 +40,7 @@ const cleanupCommand = Command.withDescription(
   "Delete nonces that are too old to be used. Example: acme-svc nonce cleanup --yes. Exit codes: 0, 1, 2, 3."
 )
 
-/** `nonce`: the nonces that are stored. */
+/** `nonce`: the stored nonces. */
 export const nonceCommand = Command.withDescription(
   Command.make("nonce").pipe(Command.withSubcommands([countCommand, cleanupCommand])),
   "Nonces of the ACME protocol."

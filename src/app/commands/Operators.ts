@@ -12,29 +12,29 @@ import { Host } from "../Host.ts"
 import { withRecords } from "../Records.ts"
 import { optionalText } from "./Flags.ts"
 
-/* What the commands about operators have in common. */
+/* The parts that the commands about operators share. */
 
-/** Tells a refusal as the API does: 3, or 1 where the service could not do it. */
+/** Ends the command as a refusal of the API would: exit code 3, or 1 if the service itself failed. */
 const toldAs = (error: OperatorError | StorageFailed | CommandFailed): CommandFailed | StorageFailed => {
   if (!isOperatorError(error)) return error
   const { message, status } = operatorProblemOf(error)
   return new CommandFailed({ code: status >= 500 ? 1 : 3, message })
 }
 
-/** Runs over the configured database; what operations refuse is the command's own refusal. */
+/** Runs over the configured database. A refusal of an operation is the refusal of the command. */
 export const withOperators = <A, R>(program: Effect.Effect<A, OperatorError | StorageFailed | CommandFailed, R>) =>
   withRecords(Effect.provide(Effect.mapError(program, toldAs), Passwords.layer()))
 
-/** The operator a command is about. */
+/** The name of the operator. */
 export const nameArgument = Args.text({ name: "name" }).pipe(Args.withDescription("The operator's name."))
 
-/** A role by its word; {@link operatorRoles} says which there are. */
+/** A role by its word. {@link operatorRoles} lists the roles. */
 export const roleOption = (text: string) => optionalText("role", `${operatorRoles.join(", ")}. ${text}`)
 
-/** Where a new password is read from. */
+/** The file with a new password. */
 export const passwordOption = optionalText(
   "password-file",
-  "File with the password; without it, it is asked for or read from standard input."
+  "File with the password. Without it, it is typed twice or read from standard input."
 )
 
 const longestFile = 4096
@@ -52,18 +52,18 @@ const typed = Effect.gen(function*() {
   const { stderr, stdin } = yield* Host
   const ask = (question: string) => Effect.zipRight(Effect.sync(() => stderr.write(question)), stdin.readHidden)
   const first = yield* ask("New password: ")
-  if (first !== (yield* ask("The same again: "))) {
+  if (first !== (yield* ask("The same password again: "))) {
     return yield* new CommandFailed({ code: 3, message: "The two passwords differ; nothing was changed." })
   }
   return first
 })
 
-/** A new password: of a file, or typed twice at a terminal, or a line of standard input; never an argument. */
+/** A new password: from a file, typed twice at a terminal, or a line of standard input. It is never an argument. */
 export const newPassword = Effect.fnUntraced(function*(file: string | undefined) {
   const { stdin } = yield* Host
   const given = yield* file !== undefined ? ofFile(file) : stdin.isTerminal ? typed : stdin.readLine
   return Redacted.make(given)
 })
 
-/** Whose things are listed, or made to end. */
-export const userOption = optionalText("user", "Of this operator.")
+/** The operator whose records are listed or ended. */
+export const userOption = optionalText("user", "Only those of this operator.")

@@ -35,18 +35,18 @@ const chainCommand = Command.withDescription(
     withRecords(
       Effect.flatMap(orders.chain(id), (pem) => Console.log(pem.trimEnd()))
     )),
-  "Print the certificate chain of an order, PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
+  "Print the certificate chain of an order as PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
 )
 
-/** The messages for the two ways of revocation, and the seconds to wait by default. */
+/** The messages for the two ways to revoke, and the default seconds to wait. */
 const saidOf = {
   list: {
-    begun: (job: string) => `Revoked. Job ${job} signs the list.`,
-    ended: "The list is signed.",
+    begun: (job: string) => `Revoked. Job ${job} signs the revocation list.`,
+    ended: "The revocation list is signed.",
     usualWait: 0
   },
   signer: {
-    begun: (job: string) => `Job ${job} asks the signer to revoke it.`,
+    begun: (job: string) => `Job ${job} asks the signer to revoke the certificate.`,
     ended: "Revoked.",
     usualWait: 30
   }
@@ -67,7 +67,7 @@ const revokeCommand = Command.withDescription(
     reason: optional(reasonFlag, "RFC 5280 code, 0 to 6 and 8 to 10."),
     wait: optional(
       numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
-      "Seconds to wait until the list is signed (default 0), or until the signer answers (default 30)."
+      "Seconds to wait until the list is signed (default 0) or the signer has answered (default 30)."
     )
   }, (options) =>
     withRecords(Effect.gen(function*() {
@@ -85,7 +85,7 @@ const revokeCommand = Command.withDescription(
       yield* Console.log(
         ended?.status === "done" || (ended === undefined && isRevoked)
           ? say.ended
-          : `Job ${ended?.id ?? job} has not ended yet: is a worker running?`
+          : `Job ${ended?.id ?? job} has not ended yet. Is a worker running?`
       )
     }))),
   "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason 4 --wait 10. Exit codes: 0, 1, 2, 3."

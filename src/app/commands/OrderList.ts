@@ -25,15 +25,15 @@ import { print } from "./Print.ts"
 const folded = (name: string | undefined) => name?.toLowerCase().replace(/\.$/, "")
 const shortestPart = 3
 
-/** Flags that narrow a list of orders. */
+/** Flags that filter a list of orders. */
 export const orderFlags = {
-  profile: optionalText("profile", "Of this profile."),
-  accountId: optionalText("account-id", "Of this account."),
+  profile: optionalText("profile", "Only orders of this profile."),
+  accountId: optionalText("account-id", "Only orders of this account."),
   status: optionalWord("status", orderStatuses, "As stored."),
-  identifier: optionalText("identifier", "With this very name; a wildcard as *.example.com."),
-  suffix: optionalText("identifier-suffix", "With a name that ends so, from a label on."),
-  contains: optionalText("identifier-contains", "With a name that contains this, at least 3 characters."),
-  serial: optional(serialFlag, "Serial number in hexadecimal."),
+  identifier: optionalText("identifier", "Only orders with exactly this name, such as *.example.com."),
+  suffix: optionalText("identifier-suffix", "Only orders with a name that ends with these labels."),
+  contains: optionalText("identifier-contains", "Only orders with a name that contains these 3 characters or more."),
+  serial: optional(serialFlag, "Only the order of the certificate with this serial number, in hexadecimal."),
   ...spanOptions
 }
 
@@ -57,7 +57,7 @@ interface Paging {
 
 const wrong = (message: string) => new CommandFailed({ code: 2, message })
 
-/** The filters as the search takes them; what is wrong with them is found before the database is opened. */
+/** The filters in the form of the search. Faults are found before the database is opened. */
 export const searchOf = Effect.fnUntraced(function*(filters: Filters) {
   const { accountId, contains, identifier, serial, since, suffix, until } = filters
   if ([identifier, suffix, contains].filter((one) => one !== undefined).length > 1) {
@@ -124,19 +124,19 @@ const printExpiring = Effect.fnUntraced(function*(
       ]),
       total - hidden
     ))
-  if (hidden > 0) yield* Console.error(`${hidden} of ${total} left out: they have been replaced.`)
+  if (hidden > 0) yield* Console.error(`${hidden} of ${total} are not listed, because they have been replaced.`)
 })
 
-/** `order list`: orders by any of their properties, or the certificates that expire soon. */
+/** `order list`: orders by their properties, or certificates that expire soon. */
 export const listCommand = Command.withDescription(
   Command.make("list", {
     filters: orderFlags,
     days: optional(
       numberFlag("expiring-in", { least: 1, most: expiring.mostDays, of: "a number of days" }),
-      "Certificates that expire within so many days, soonest first; the only other filter is --profile."
+      "Certificates that expire within this many days, soonest first. The only other filter is --profile."
     ),
     hideSuperseded: Options.boolean("hide-superseded").pipe(
-      Options.withDescription("With --expiring-in: without those that have been replaced.")
+      Options.withDescription("With --expiring-in: leave out certificates that have been replaced.")
     ),
     ...pageOptions,
     json: jsonOption

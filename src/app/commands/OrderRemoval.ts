@@ -16,7 +16,7 @@ import { formatOption, jsonOption, numberFlag, optionalText } from "./Flags.ts"
 import { orderFlags, searchOf } from "./OrderList.ts"
 import { print } from "./Print.ts"
 
-/** `order delete`: one order, unless its certificate can still be used. */
+/** `order delete`: deletes one order, unless its certificate can still be used. */
 export const deleteCommand = Command.withDescription(
   Command.make("delete", {
     id: Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
@@ -32,7 +32,7 @@ export const deleteCommand = Command.withDescription(
   "Delete an order, unless its certificate can still be used. Example: acme-svc order delete ID --yes. Exit codes: 0, 1, 2, 3."
 )
 
-/** `order export`: the orders that `order list` would list, all of them. */
+/** `order export`: writes all orders that `order list` finds. */
 export const exportCommand = Command.withDescription(
   Command.make(
     "export",
@@ -49,13 +49,13 @@ export const exportCommand = Command.withDescription(
 
 const mostDays = 100_000
 
-/** `order purge`: orders whose certificate expired long ago. */
+/** `order purge`: deletes orders whose certificate expired long ago. */
 export const purgeCommand = Command.withDescription(
   Command.make("purge", {
     days: numberFlag("expired-for", { least: 1, most: mostDays, of: "a number of days" }).pipe(
-      Options.withDescription("Delete orders whose certificate expired at least so many days ago.")
+      Options.withDescription("Delete orders whose certificate expired at least this many days ago.")
     ),
-    profile: optionalText("profile", "Of this profile."),
+    profile: optionalText("profile", "Only orders of this profile."),
     dryRun: Options.boolean("dry-run").pipe(Options.withDescription("Show what would be deleted, and delete nothing.")),
     json: jsonOption
   }, ({ days, dryRun, json, profile }) =>

@@ -41,7 +41,7 @@ const refused = {
     new CommandFailed({ code: reason === "differs" ? 1 : 3, message: detail })
 }
 
-/** Tables report one after another, each its own rows; the bar is about all of them. */
+/** Each table reports its own rows. The bar counts the rows of all tables. */
 const summed = (report: Report) => {
   const copied = new Map<string, number>()
   return ({ rows, table }: Counted): Effect.Effect<void> => {
@@ -51,7 +51,7 @@ const summed = (report: Report) => {
 }
 
 interface Target {
-  /** The option that gave the URL. */
+  /** The flag that gave the URL. */
   readonly name: string
   readonly url: Redacted.Redacted<string>
 }
@@ -66,7 +66,7 @@ const program = ({ name, url }: Target, json: boolean) =>
       Database
     )
     const migrations = yield* Migrations.read(host.process.migrations, target.dialect)
-    yield* Effect.provideService(Migrations.pending(migrations), Database, target) // an applied one may have changed
+    yield* Effect.provideService(Migrations.pending(migrations), Database, target) // an applied migration may have changed
     const known = migrations.map(({ name }) => name)
     const plan = yield* transfer.plan(target, known)
     const rows = plan.reduce((sum, counted) => sum + counted.rows, 0)
@@ -97,7 +97,7 @@ const cannot = (message: string) => new CommandFailed({ code: 2, message })
  */
 const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Option.Option<string>) {
   if (Option.isSome(to) === Option.isSome(file)) {
-    return yield* cannot("Either --to or --to-file is needed, and not both.")
+    return yield* cannot("Either --to or --to-file is needed, but not both.")
   }
   const [name, text] = Option.isSome(file)
     ? [
@@ -112,7 +112,7 @@ const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Op
   if (fault !== undefined) return yield* cannot(`${name} ${fault}.`)
   if (Option.isSome(to) && URL.canParse(text) && new URL(text).password !== "") {
     return yield* cannot(
-      "--to must hold no password, because others on this host could read it: put the URL into a file for --to-file, or the password into PGPASSWORD."
+      "--to must not contain a password, because others on this host could read it. Put the URL into a file for --to-file, or the password into PGPASSWORD."
     )
   }
   return { name, url: Redacted.make(text) }
@@ -124,12 +124,12 @@ export const transferCommand = Command.withDescription(
     to: Options.text("to").pipe(
       Options.optional,
       Options.withDescription(
-        "URL of a migrated and empty database, without a password; set PGPASSWORD for that."
+        "URL of a migrated and empty database, without a password. Set PGPASSWORD for the password."
       )
     ),
     file: Options.text("to-file").pipe(
       Options.optional,
-      Options.withDescription("File with that URL, which may hold the password.")
+      Options.withDescription("File with that URL, which may contain the password.")
     ),
     json: jsonOption
   }, ({ file, json, to }) => Effect.flatMap(targetOf(to, file), (target) => withRecords(program(target, json)))),

@@ -37,17 +37,17 @@ const refused = {
     new CommandFailed({ code: 1, message: `The upstream does not answer: ${withoutStop(detail)}.` })
 }
 
-const profileOption = optionalText("profile", "The profile; needed if there are several.")
+const profileOption = optionalText("profile", "The profile. Needed if there are several.")
 const told = {
   absent: (url: string) => `Registered: ${url}`,
-  known: (url: string) => `Registered already, and the upstream knows it: ${url}`,
-  lost: (url: string) => `Registered again, since the upstream did not know the account any more: ${url}`
+  known: (url: string) => `The account is registered already, and the upstream knows it: ${url}`,
+  lost: (url: string) => `Registered again, because the upstream no longer knew the account: ${url}`
 } as const
 
 const chosen = ({ profiles }: Config, name: string | undefined) => {
   const [only, ...more] = profiles
   if (name === undefined && (only === undefined || more.length > 0)) {
-    return new CommandFailed({ code: 2, message: "--profile is needed: there are several profiles." })
+    return new CommandFailed({ code: 2, message: "--profile is needed, because there are several profiles." })
   }
   const found = profiles.find((profile) => name === undefined || profile.name === name)
   return found === undefined
@@ -55,7 +55,7 @@ const chosen = ({ profiles }: Config, name: string | undefined) => {
     : Effect.succeed(found)
 }
 
-/** The secret of a credential, from a file or from a line of standard input; never from an argument. */
+/** The secret of a credential, from a file or from a line of standard input. It is never an argument. */
 const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed, Host> =>
   Effect.map(
     file !== undefined
@@ -87,7 +87,7 @@ const register = Command.withDescription(
   Command.make("register", {
     profile: profileOption,
     kid: optionalText("eab-kid", "Key identifier of the upstream's credential."),
-    file: optionalText("eab-hmac-key-file", "File with its key; without it the key is read from standard input.")
+    file: optionalText("eab-hmac-key-file", "File with its key. Without it, the key is read from standard input.")
   }, ({ file, kid, profile }) =>
     Effect.gen(function*() {
       const { process } = yield* Host
@@ -117,5 +117,5 @@ const register = Command.withDescription(
 /** `upstream`: a relay's account at its upstream. */
 export const upstreamCommand = Command.withDescription(
   Command.make("upstream").pipe(Command.withSubcommands([show, register, upstreamOrderCommand])),
-  "The accounts and orders relays have at their upstreams."
+  "The accounts and orders of relays at their upstreams."
 )

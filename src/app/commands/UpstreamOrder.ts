@@ -15,8 +15,8 @@ const namesOf = (identifiers: ReadonlyArray<{ readonly value: string }>) => iden
 
 const list = Command.withDescription(
   Command.make("list", {
-    profile: optionalText("profile", "Of this profile."),
-    status: optionalWord("status", upstreamStatuses, "At the upstream."),
+    profile: optionalText("profile", "Only orders of this profile."),
+    status: optionalWord("status", upstreamStatuses, "Only orders with this status at the upstream."),
     ...pageOptions,
     json: jsonOption
   }, ({ json, limit, offset, profile, status }) =>
@@ -45,7 +45,7 @@ const list = Command.withDescription(
 
 const show = Command.withDescription(
   Command.make("show", {
-    id: Args.text({ name: "order-id" }).pipe(Args.withDescription("The id of the order here.")),
+    id: Args.text({ name: "order-id" }).pipe(Args.withDescription("The id of the order at this service.")),
     json: jsonOption
   }, ({ id, json }) =>
     withRecords(
@@ -65,8 +65,8 @@ const show = Command.withDescription(
   "Show a relayed order. Example: acme-svc upstream order show ID. Exit codes: 0, 1, 3."
 )
 
-/** `upstream order`: orders as the upstream has them. */
+/** `upstream order`: orders at the upstream. */
 export const upstreamOrderCommand = Command.withDescription(
   Command.make("order").pipe(Command.withSubcommands([list, show])),
-  "Orders as the upstream has them."
+  "Relayed orders and their state at the upstream."
 )

@@ -11,7 +11,7 @@ const printable = (word: string): string => /^[\w./:=@*-]+$/.test(word) ? word :
 const isOneOf = ({ isClosed, words }: Flag, word: string): boolean => !isClosed || words.includes(word)
 const choiceOf = ({ name, words }: Flag): string => `${name} takes one of ${words.join(", ")}.`
 
-/** The sentence that says what is wrong with the words behind a command's own; undefined when they can be read. */
+/** The fault in the words after a command's own, as a sentence. Undefined if they can be read. */
 const faultOf = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string>): string | undefined => {
   const command = path.slice(1).join(" ")
   const known = new Map(flags.flatMap((flag) => [flag.name, ...flag.aliases].map((name) => [name, flag] as const)))
@@ -48,14 +48,14 @@ const faultOf = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string
   return missing === undefined ? undefined : `${command} needs ${missing.name}.`
 }
 
-/** Why a word leads to no command of a group, with the nearest that there is. */
+/** Why a word names no command of a group, and the nearest command. */
 const strange = (group: CommandNode, word: string): string => {
-  if (word.startsWith("-")) return `${printable(word)} does not stand before a command.`
+  if (word.startsWith("-")) return `${printable(word)} is not allowed before a command.`
   const words = [...group.path.slice(1), printable(word)]
   return `There is no command ${words.join(" ")}${closest(word, group.children.map(wordOf))}.`
 }
 
-/** The command that words mean, and the words behind its own; a sentence where there is no such command. */
+/** The command that the words name, and the words after it. If there is no such command, a sentence. */
 const meantBy = (
   root: CommandNode,
   words: ReadonlyArray<string>
@@ -71,8 +71,8 @@ const meantBy = (
 }
 
 /**
- * The fault of a command line, in a sentence that names the word; undefined if there is none. The library is less
- * precise: it calls a flag without its value an unknown argument, and does not name the flag of a wrong value.
+ * The fault of a command line, in a sentence that names the word. Undefined if there is none. The library is less
+ * precise: for a flag without its value it reports an unknown argument, and it does not name the flag of a wrong value.
  */
 export const wrongWords = (root: CommandNode, words: ReadonlyArray<string>): string | undefined => {
   const meant = meantBy(root, words)
@@ -84,7 +84,9 @@ export const wrongWords = (root: CommandNode, words: ReadonlyArray<string>): str
     : `${node.path.slice(1).join(" ")} needs a command: ${node.children.map(wordOf).join(", ")}.`
 }
 
-/** Words that ask for a help page: the command they are about, or why there is none. Flags may stand before and after. */
+/**
+ * Words that ask for a help page: the command that they name, or why there is none. Flags may be before and after them.
+ */
 export const helpOn = (root: CommandNode, words: ReadonlyArray<string>): CommandNode | string => {
   const meant = meantBy(root, words.filter((word) => !word.startsWith("-")))
   return typeof meant === "string" ? meant : meant.node

@@ -2,22 +2,24 @@
 export interface Flag {
   /** `--limit`, or `<id>`. */
   readonly name: string
-  /** Its other names: `-y`. */
+  /** Other names of the flag: `-y`. */
   readonly aliases: ReadonlyArray<string>
-  /** What stands for its value in the help; absent for one that has none. */
+  /** The placeholder of the value in the help. Undefined if the flag takes no value. */
   readonly value: string | undefined
-  /** Words it is known to take. Completions offer them. */
+  /** The words that the value may be, as far as they are known. Completions offer them. */
   readonly words: ReadonlyArray<string>
-  /** Whether a word that is not of {@link words} is wrong, rather than merely unknown. */
+  /**
+   * Whether a word outside of {@link words} is refused when the command line is read. If not, the operation judges it.
+   */
   readonly isClosed: boolean
   readonly isNeeded: boolean
   readonly isRepeated: boolean
-  /** What it is without being given. */
+  /** The value if the flag is not given. */
   readonly fallback: string | undefined
   readonly text: string
 }
 
-/** What is said of a flag: its sentence, the words of a set where `listsWords`, and whether it may be given several times. */
+/** The description of a flag: its sentence, its words if `listsWords`, and whether it may be given several times. */
 export const saidOf = ({ isRepeated, text, words }: Flag, listsWords: boolean): string =>
   [
     text,
@@ -25,19 +27,21 @@ export const saidOf = ({ isRepeated, text, words }: Flag, listsWords: boolean): 
     isRepeated && !/several times|repeated/.test(text) ? "May be given several times." : ""
   ].filter((part) => part !== "").join(" ")
 
-/** What a command ends with, and what that means. */
+/** An exit code and its meaning. */
 export interface Exit {
   readonly code: number
   readonly meaning: string
 }
 
-/** One command and what it takes: a tree that the parser, the help, the completions and the documents share. */
+/**
+ * One command with its flags and arguments. The parser, the help, the completions and the documents use the same tree.
+ */
 export interface CommandNode {
-  /** The words that lead to it, from the program's name on. */
+  /** The words of the command line, from the program's name on. */
   readonly path: ReadonlyArray<string>
-  /** What it does, in sentences. */
+  /** What the command does, in sentences. */
   readonly text: string
-  /** A command line, and the codes it may end with; a group of commands has none. */
+  /** An example, and the exit codes. A group of commands has none. */
   readonly example: string | undefined
   readonly exits: ReadonlyArray<Exit>
   readonly flags: ReadonlyArray<Flag>
@@ -45,10 +49,10 @@ export interface CommandNode {
   readonly children: ReadonlyArray<CommandNode>
 }
 
-/** The name a command goes by in its group. */
+/** The name of a command in its group. */
 export const wordOf = ({ path }: CommandNode): string => path.at(-1) ?? ""
 
-/** The child of a name. */
+/** The child with a name. */
 export const childOf = (node: CommandNode, word: string): CommandNode | undefined =>
   node.children.find((child) => wordOf(child) === word)
 
@@ -56,9 +60,9 @@ export const childOf = (node: CommandNode, word: string): CommandNode | undefine
 export const leavesOf = (node: CommandNode): ReadonlyArray<CommandNode> =>
   node.children.length === 0 ? [node] : node.children.flatMap(leavesOf)
 
-/** What codes mean where a command does not say it in its own words. */
+/** The meaning of each code. A command may say it in its own words. */
 export const usualExits: ReadonlyArray<Exit> = [
-  { code: 0, meaning: "done, also when there was nothing to do" },
+  { code: 0, meaning: "done, also if there was nothing to do" },
   { code: 1, meaning: "the host could not do it: database, file, network; another try may help" },
   { code: 2, meaning: "the command line is wrong" },
   { code: 3, meaning: "it cannot be done as asked: no such record, wrong state, refused" }
@@ -71,7 +75,7 @@ const exitsOf = (written: string): ReadonlyArray<Exit> => {
       return [Number(code), meaning.join(" ")] as const
     })
   )
-  // Every command line can be wrong, whether its description says so or not.
+  // Every command line can be wrong, even if its description does not list code 2.
   return usualExits.filter(({ code }) => code === 2 || own.has(code)).map(({ code, meaning }) => ({
     code,
     meaning: own.get(code) || meaning
@@ -81,8 +85,8 @@ const exitsOf = (written: string): ReadonlyArray<Exit> => {
 const notation = /^(.*?)\s*Example: (.*?)\.\s+Exit codes: (.*?)\.?$/s
 
 /**
- * Takes a description apart, which is written in one string beside its command: what it does, `Example: <command line>.` and
- * `Exit codes: 0, 3 behind.` A code without words has those of every command.
+ * Splits a description into its parts. It is written as one string beside its command: what the command does, `Example:
+ * <command line>.` and `Exit codes: 0, 3 behind.` A code without words has its usual meaning.
  */
 export const describedBy = (description: string): Pick<CommandNode, "text" | "example" | "exits"> => {
   const [, text, example, exits] = notation.exec(description) ?? []
@@ -91,7 +95,7 @@ export const describedBy = (description: string): Pick<CommandNode, "text" | "ex
     : { text, example, exits: exitsOf(exits ?? "") }
 }
 
-/** A description as one line of a list: its first sentence, or what of it fits. */
+/** A description as one line of a list: the first sentence, cut if it is too long. */
 export const summaryOf = ({ text }: CommandNode, room: number): string => {
   const [sentence = ""] = text.split(/(?<=\.)\s/)
   const line = sentence.replace(/\.$/, "")

@@ -2,15 +2,15 @@ import type { CommandNode, Flag } from "./CommandTree.ts"
 import { summaryOf, wordOf } from "./CommandTree.ts"
 import { globalFlags } from "./Globals.ts"
 
-/** The shells there is a script for. */
+/** The shells that have a completion script. */
 export const shells = ["bash", "fish", "zsh"] as const
 
 /*
- * Each script holds the whole tree, so that completing asks no program: `place` is the words of the command the line has come
- * to, each with a space before it, and what may follow is a matter of the place and of the word before.
+ * Each script contains the whole tree, so that completing runs no program. `place` is the words of the current command,
+ * each with a space before it. What may follow depends on the place and on the word before.
  */
 
-/** Something that may be written, and what it does. */
+/** A word that may follow, and its description. */
 interface Offer {
   readonly word: string
   readonly text: string
@@ -46,7 +46,9 @@ const isFile = ({ name, value }: Flag): boolean => name.endsWith("-file") || val
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** Every flag with a value, by where it may stand; one that stands everywhere is named once. */
+/**
+ * Every flag with a value, by the places where it may be written. A flag that is allowed in all places is listed once.
+ */
 const valued = (places: ReadonlyArray<Place>) => [
   ...globalFlags.filter(({ value }) => value !== undefined).map((flag) => ({ pattern: `*' ${flag.name}'`, flag })),
   ...places.flatMap(({ name, node }) =>
@@ -57,7 +59,7 @@ const valued = (places: ReadonlyArray<Place>) => [
   )
 ]
 
-/** Patterns of the same answer, in one arm. */
+/** Patterns with the same answer share one arm. */
 const arms = (
   places: ReadonlyArray<Place>,
   answer: { readonly files: string; readonly words: (flag: Flag) => string; readonly nothing: string }

@@ -2,7 +2,7 @@ import { escaped } from "./Escaped.ts"
 import { Rendered } from "./Rendered.ts"
 import { isTime, stateStyle, timeShown } from "./Text.ts"
 
-/** Values a detail view can show; nested ones are told apart by their own commands. */
+/** Values that a detail view can show. Nested values have commands of their own. */
 type Shown = string | number | boolean | ReadonlyArray<string>
 
 /** `hmacKey` as people read it: `hmac key`. */
@@ -11,8 +11,8 @@ const labelOf = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => 
 const isState = (label: string): boolean => /(?:^|\s)(?:status|state|outcome)$/.test(label)
 
 /**
- * One padded `label value` line for each member present, in the order given. On a terminal a time also says how long ago
- * it was, and the word of a state is coloured.
+ * One padded `label value` line for each member that is present, in the given order. On a terminal, a time also says
+ * how long ago it was, and a word for a state is coloured.
  */
 export const renderDetail = (members: { readonly [name: string]: Shown | undefined }): Rendered => {
   const present = Object.entries(members).flatMap(([name, value]) =>
@@ -31,7 +31,7 @@ export const renderDetail = (members: { readonly [name: string]: Shown | undefin
   )
 }
 
-/** A page of a list as the API and `--json` return it. */
+/** A page of a list, in the form of the API and of `--json`. */
 export interface Page<A> {
   readonly items: ReadonlyArray<A>
   readonly total: number

@@ -1,4 +1,4 @@
-/** Characters a terminal would act on, or that would move what stands beside them. */
+/** Characters that a terminal acts on, or that move the text beside them. */
 const acting = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 const named = (character: string): string => {
@@ -6,8 +6,8 @@ const named = (character: string): string => {
   return written === character ? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}` : written
 }
 
-/** A text of somebody else, so that it stays on its line and says nothing to the terminal. */
+/** A text from somebody else, made safe to print: it stays on its line and does not control the terminal. */
 export const escaped = (text: string): string => text.replaceAll(acting, named)
 
-/** The same for a text of several lines of ours, each of which may quote somebody else. */
+/** The same for a text of ours with several lines. Each line may quote somebody else. */
 export const escapedLines = (text: string): string => text.split("\n").map(escaped).join("\n")

@@ -11,13 +11,13 @@ export class Globals extends Context.Tag("acme/surfaces/cli/Globals")<Globals, {
   readonly logLevel: (typeof levels)[number] | undefined
   readonly color: (typeof colours)[number]
   readonly yes: boolean
-  /** Times as RFC 3339 on a terminal too. */
+  /** Print times in RFC 3339 on a terminal too. */
   readonly utc: boolean
-  /** Errors as JSON too; also a flag of the commands that list it. */
+  /** Print errors as JSON too. Commands that list this flag also have it themselves. */
   readonly json: boolean
-  /** What is asked for instead of the command itself. */
+  /** The help or the version is wanted, not the command itself. */
   readonly asks: "help" | "version" | undefined
-  /** What is left for the command tree. */
+  /** The arguments that are left for the command tree. */
   readonly rest: ReadonlyArray<string>
 }>() {}
 
@@ -41,11 +41,11 @@ const globalFlag = (
 /** The flags of every command, as data. */
 export const globalFlags: ReadonlyArray<Flag> = [
   globalFlag("--yes", "Answer yes to every question.", [], { aliases: ["-y"] }),
-  globalFlag("--color", "When to colour; auto is on a terminal.", colours),
+  globalFlag("--color", "When to use colours; auto means on a terminal.", colours),
   globalFlag("--log-level", "Log to standard error.", levels),
-  globalFlag("--utc", "Times as RFC 3339, rather than how long ago."),
-  globalFlag("--help", "Say what a command does and takes.", [], { aliases: ["-h"] }),
-  globalFlag("--version", "Say the version.")
+  globalFlag("--utc", "Print times in RFC 3339, not how long ago they were."),
+  globalFlag("--help", "Print what a command does, and its flags and arguments.", [], { aliases: ["-h"] }),
+  globalFlag("--version", "Print the version.")
 ]
 
 const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, value: string | undefined) => {
@@ -53,7 +53,7 @@ const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, value: 
   return word === undefined ? Either.left(`${flag} takes one of ${words.join(", ")}.`) : Either.right(word)
 }
 
-/** Takes the global flags out of the arguments. A fault is a sentence that names the wrong flag. */
+/** Separates the global flags from the other arguments. The fault is a sentence that names the wrong flag. */
 export const readGlobals = (argv: ReadonlyArray<string>): Either.Either<Globals["Type"], string> =>
   Either.gen(function*() {
     let logLevel: Globals["Type"]["logLevel"]

@@ -3,10 +3,10 @@ import { saidOf, summaryOf, wordOf } from "./CommandTree.ts"
 import { globalFlags } from "./Globals.ts"
 import type { View } from "./Paint.ts"
 
-/** Commands of the program by what they are for, in the order of its help page. */
+/** The commands of the program by purpose, in the order of the help page. */
 export type Sections = ReadonlyArray<readonly [title: string, words: ReadonlyArray<string>]>
 
-/** The commands of each section; what is in none of them is in the last. */
+/** The commands of each section. A command without a section is listed in the last one. */
 export const sectioned = (
   sections: Sections,
   nodes: ReadonlyArray<CommandNode>
@@ -21,10 +21,10 @@ export const sectioned = (
 
 const [narrowest, usual, widest] = [40, 80, 100]
 
-/** Lines are no longer than the terminal, and never so long that they are hard to read. */
+/** Lines are not longer than the terminal, and never too long to read easily. */
 const widthOf = ({ columns = usual }: View): number => Math.min(Math.max(columns, narrowest), widest)
 
-/** Breaks a text into lines; a word that is longer than a line stays whole. */
+/** Breaks a text into lines. A word that is longer than a line stays whole. */
 const wrapped = (text: string, width: number): ReadonlyArray<string> => {
   const lines: Array<string> = []
   let line = ""
@@ -39,7 +39,7 @@ const wrapped = (text: string, width: number): ReadonlyArray<string> => {
 
 const widestName = 32
 
-/** Names with what is said of them, in two columns; a name that is too long has a line of its own. */
+/** Names with their descriptions, in two columns. A name that is too long has a line of its own. */
 const twoColumns = (
   view: View,
   rows: ReadonlyArray<readonly [name: string, text: string]>,
@@ -58,7 +58,7 @@ const bracketed = (text: string, isNeeded: boolean): string => isNeeded ? text :
 
 const widestChoice = 24
 
-/** Words of a set stand for the value where there is room, and otherwise in the sentence. */
+/** Whether the words of a set are shown as the value. If they are too long for that, the sentence lists them. */
 const isSpelt = ({ value = "", words }: Flag): boolean => words.length > 0 && value.length > widestChoice
 
 const valueOf = (flag: Flag): string =>
@@ -76,7 +76,7 @@ const flagRow = (flag: Flag): readonly [string, string] => {
   ]
 }
 
-/** How a command is written: its words, its arguments and the flags it cannot do without. */
+/** The form of a command: its words, its arguments and the flags that it needs. */
 export const usageOf = (node: CommandNode): string => {
   const { args, children, flags, path } = node
   const needed = flags.filter(({ isNeeded }) => isNeeded).map((flag) => `${flag.name}${valueOf(flag)}`)
@@ -94,7 +94,7 @@ export const usageOf = (node: CommandNode): string => {
 
 const heading = (view: View, text: string): string => view.paint("bold", `${text}:`)
 
-/** The usage, whose further lines begin below the first word. A flag stays beside its value. */
+/** The usage. Its second line and those after it begin below the first word. A flag and its value stay together. */
 const usageLines = (view: View, node: CommandNode, more = ""): string => {
   const label = "Usage: "
   const kept = `${usageOf(node)}${more}`.replaceAll(" <", "\u0000<")
@@ -148,10 +148,10 @@ const groupPage = (node: CommandNode, view: View): ReadonlyArray<string> => [
   heading(view, "Commands"),
   ...listed(view, node.children, Math.max(...node.children.map((child) => wordOf(child).length))),
   "",
-  ...wrapped(`\`${node.path.join(" ")} <command> --help\` says more of one.`, widthOf(view))
+  ...wrapped(`\`${node.path.join(" ")} <command> --help\` explains one command.`, widthOf(view))
 ]
 
-/** The help page of the program, of a group or of a command, as lines that fit the terminal. */
+/** The help page of the program, of a group or of a command. Its lines fit the terminal. */
 export const renderHelp = (node: CommandNode, view: View, sections: Sections): string =>
   (node.children.length === 0 ? leafPage(node, view) : node.path.length > 1
     ? groupPage(node, view)

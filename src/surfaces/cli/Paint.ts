@@ -1,28 +1,28 @@
-/** How words are made to stand out; on a stream without colours they stay as they are. */
+/** Highlights words. On a stream without colours it changes nothing. */
 export type Paint = (style: Style, text: string) => string
 
 const codes = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39], cyan: [36, 39] } as const
 
-/** What {@link Paint} can do. */
+/** The styles of {@link Paint}. */
 export type Style = keyof typeof codes
 
-/** Leaves everything as it is. */
+/** Changes nothing. */
 export const unpainted: Paint = (_, text) => text
 
-/** Paints by the escape sequences every terminal knows. */
+/** Paints with the escape sequences that every terminal knows. */
 export const painted: Paint = (style, text) => {
   const [on, off] = codes[style]
   return text === "" ? text : `\u001b[${on}m${text}\u001b[${off}m`
 }
 
-/** Where something is printed. */
+/** The place where a text is printed. */
 export interface View {
-  /** Columns of the terminal; undefined where the reader is a program, or a file. */
+  /** Columns of the terminal. Undefined if the reader is a program or a file. */
   readonly columns: number | undefined
   readonly isTerminal: boolean
   readonly paint: Paint
-  /** Times as they are, rather than how long ago. */
+  /** Print times in RFC 3339, not how long ago they were. */
   readonly utc: boolean
-  /** Epoch seconds. */
+  /** The current time in epoch seconds. */
   readonly now: number
 }

@@ -36,12 +36,12 @@ const stageLines = ({ asked, detail, outcome, rule, stage, warned }: PolicyExpla
   ...warned === undefined ? [] : [`  would have matched: ${warned.join(", ")}`]
 ]
 
-/** `filter explain`: every stage, the checks asked there, and the scripts and look-ups that ran. */
+/** `filter explain`: every stage, the checks that it asked, and the scripts and look-ups that ran. */
 export const renderExplanation = ({ outcome, profile, ran, stages }: PolicyExplanation): string =>
   [
     `Profile ${profile}: ${outcome}.`,
     ...stages.length === 0 ? ["No rule applies."] : stages.flatMap(stageLines),
     ran.length === 0
       ? "No script was run and nothing was looked up."
-      : `Really run or looked up: ${ran.map(({ check, type }) => `${check} (${type})`).join(", ")}.`
+      : `These really ran: ${ran.map(({ check, type }) => `${check} (${type})`).join(", ")}.`
   ].join("\n")

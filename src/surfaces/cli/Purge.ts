@@ -1,9 +1,9 @@
 import type { purgeObject, purgePreviewObject } from "../../operations/objects/Purge.ts"
 
 const leftText = (left: number): string =>
-  left === 0 ? "" : `\n${left} order(s) are left: nobody knows when their certificate expires.`
+  left === 0 ? "" : `\n${left} order(s) are not deleted, because the end of their certificate is not known.`
 
-/** `order purge --dry-run`, and what is asked before a purge. */
+/** The text of `order purge --dry-run`, and of the question before a purge. */
 export const renderPreview = (found: ReturnType<typeof purgePreviewObject>): string =>
   [
     ...found.profiles.map(({ newest = "", oldest = "", orders, profile }) =>

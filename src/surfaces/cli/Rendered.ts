@@ -1,12 +1,12 @@
 import type { View } from "./Paint.ts"
 import { unpainted } from "./Paint.ts"
 
-/** How a program, or a file, is written to. */
+/** The view of a program or a file. */
 const plain: View = { columns: undefined, isTerminal: false, paint: unpainted, utc: true, now: 0 }
 
 /**
- * A text that depends on where it is printed. Whatever writes it asks for it there; where it is put into another text, it is
- * what a program would read.
+ * A text that depends on the place where it is printed. The code that prints it calls `on` with that place. As a part
+ * of another text, it is what a program would read.
  */
 export class Rendered {
   readonly on: (view: View) => string

@@ -1,33 +1,33 @@
 import measured from "fast-string-truncated-width"
 import type { Style, View } from "./Paint.ts"
 
-/** The columns a text takes: two for a wide character, none for a mark on the one before it. */
+/** The columns of a text: two for a wide character, none for a mark that combines with the character before it. */
 export const columnsOf = (text: string): number => measured(text).width
 
-/** A text in at most so many columns, with an ellipsis where some of it is left out. */
+/** A text in at most `columns` columns. If a part is left out, it ends with an ellipsis. */
 export const shortened = (text: string, columns: number): string => {
   const { ellipsed, index } = measured(text, { limit: columns, ellipsis: "…" })
   return ellipsed ? `${text.slice(0, index).trimEnd()}…` : text
 }
 
-/** A text with spaces behind it, up to a number of columns. */
+/** A text, filled up with spaces to a number of columns. */
 export const padded = (text: string, columns: number): string =>
   text + " ".repeat(Math.max(0, columns - columnsOf(text)))
 
 const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z/
 
-/** Whether a cell is a time, perhaps with a word behind it. */
+/** Whether a cell is a time, perhaps with a word after it. */
 export const isTime = (text: string): boolean => instant.test(text)
 
 const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]] as const
 
-/** A span of time by its largest unit: `3 h`. Below two of a unit the smaller one tells more. */
+/** A span of time in its largest unit: `3 h`. If that would be less than two, the next smaller unit is used. */
 export const span = (seconds: number): string => {
   const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? ["s", 1]
   return `${Math.floor(seconds / size)} ${unit}`
 }
 
-/** A time as people on a terminal read it: `3 h ago`, `in 12 d`. Other readers get it as it is. */
+/** A time for people on a terminal: `3 h ago`, `in 12 d`. Other readers get it unchanged. */
 export const timeShown = ({ isTerminal, now, utc }: View, time: string): string => {
   if (!isTerminal || utc) return time
   return time.replace(instant, (written) => {
@@ -58,7 +58,7 @@ const styles: { readonly [word: string]: Style } = Object.fromEntries(
   ).flatMap(([style, words]) => words.map((word) => [word, style as Style]))
 )
 
-/** The style of a word for a state; undefined for other words. Of `valid, revoked` the last word counts. */
+/** The style of a word for a state. Undefined for other words. Of `valid, revoked` the last word counts. */
 export const stateStyle = (text: string): Style | undefined => {
   const word = text.split(", ").at(-1) ?? ""
   return Object.hasOwn(styles, word) ? styles[word] : undefined

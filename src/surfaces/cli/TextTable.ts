@@ -3,7 +3,7 @@ import type { Style, View } from "./Paint.ts"
 import { Rendered } from "./Rendered.ts"
 import { columnsOf, isTime, padded, shortened, stateStyle, timeShown } from "./Text.ts"
 
-/** What the cells of a column are, as all of them show. */
+/** A column, and what all of its cells have in common. */
 interface Column {
   readonly cells: ReadonlyArray<string>
   readonly styles: ReadonlyArray<Style | undefined>
@@ -14,7 +14,10 @@ const between = "  "
 const narrowestText = 10
 const isId = (cell: string): boolean => /^[0-9a-f][0-9a-f-]{31,}$/.test(cell)
 
-/** Times become relative and states coloured where every cell of a column is one; what is looked up by is left whole. */
+/**
+ * If every cell of a column is a time, the times are shown as relative. If every cell is a state, the states are
+ * coloured. Values that other commands take are never shortened.
+ */
 const columnOf = (view: View, name: string, cells: ReadonlyArray<string>, isFirst: boolean): Column => {
   const filled = cells.filter((cell) => cell !== "")
   const every = (is: (cell: string) => boolean) => filled.length > 0 && filled.every(is)
@@ -28,7 +31,7 @@ const columnOf = (view: View, name: string, cells: ReadonlyArray<string>, isFirs
   }
 }
 
-/** Widths that fit the terminal: the widest text gives way first, down to where it would say nothing. */
+/** Widths that fit the terminal. The widest column shrinks first, but never so far that nothing can be read. */
 const fitted = (columns: ReadonlyArray<Column>, { columns: room = Infinity }: View): ReadonlyArray<number> => {
   const natural = columns.map(({ cells }) => Math.max(...cells.map(columnsOf)))
   const widths = natural.map((width, index) => columns[index]?.canShrink === true ? Math.min(width, room) : width)
@@ -46,8 +49,9 @@ const fitted = (columns: ReadonlyArray<Column>, { columns: room = Infinity }: Vi
 }
 
 /**
- * A list as command-line people read it: padded columns, then how many of how many. An empty one is its footer. On a
- * terminal it fits, says how long ago things were, and colours states; a program reads everything as it is.
+ * A list as a table: padded columns, then how many rows of how many. An empty list is only its footer. On a terminal
+ * the table fits the width, times say how long ago they were, and states are coloured. A program reads every value
+ * unchanged.
  */
 export const renderTable = (
   names: ReadonlyArray<string>,
