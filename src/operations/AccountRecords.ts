@@ -32,7 +32,7 @@ const find = Effect.fnUntraced(function*(id: string) {
 export const list = (filters: AccountFilters, page: Page) =>
   aside(Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) }))
 
-/** An account with the number of its orders, and of its certificates that can still be used. */
+/** An account, with the number of its orders and of its live certificates. */
 export const detail = (id: string) =>
   aside(Effect.gen(function*() {
     const account = yield* find(id)
@@ -44,7 +44,7 @@ export const detail = (id: string) =>
     }
   }))
 
-/** An account as {@link detail} answers it. */
+/** The answer of {@link detail}. */
 export type AccountDetail = Effect.Effect.Success<ReturnType<typeof detail>>
 
 /** A page of an account's orders, newest first, and how many it has. */
@@ -59,11 +59,11 @@ const rowOf = (operator: Operator, { id, profile }: Pick<Account, "id" | "profil
 const isSame = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>
   one.length === other.length && one.every((text, index) => text === other[index])
 
-/** Refuses to change an account that is not valid: nothing would use its contacts. */
+/** Refuses to change an account that is not valid, because nothing would use its contacts. */
 const refuseUnlessValid = ({ status }: AccountRecord) =>
   status === "valid"
     ? Effect.void
-    : new BadRequest({ detail: `The account is ${status}; only those of a valid one are changed.` })
+    : new BadRequest({ detail: `The account is ${status}; contacts can be changed only while it is valid.` })
 
 /** Replaces the contacts, under the rules that clients have; an empty list clears them. The same contacts change nothing. */
 export const updateContact = Effect.fnUntraced(
@@ -86,7 +86,10 @@ export const updateContact = Effect.fnUntraced(
   Effect.uninterruptible
 )
 
-/** Deactivates an account for good. Its orders stay, so its certificates can be revoked. A second call changes nothing. */
+/**
+ * Deactivates an account for good. Its orders remain, so its certificates can be revoked. A second call changes
+ * nothing.
+ */
 export const deactivate = Effect.fnUntraced(function*(operator: Operator, id: string) {
   const { id: accountId, profile } = yield* find(id)
   const row = rowOf(operator, { id: accountId, profile })
@@ -109,7 +112,10 @@ export const preview = Effect.fnUntraced(function*(id: string) {
   return found
 })
 
-/** Deletes an account with its orders and all that belongs to them. A certificate that may still be in use forbids it. */
+/**
+ * Deletes an account with its orders and everything that belongs to them. It is refused while a certificate may still
+ * be in use.
+ */
 export const remove = Effect.fnUntraced(function*(operator: Operator, id: string) {
   return yield* transaction(Effect.gen(function*() {
     const { id: accountId, profile } = yield* find(id)

@@ -51,7 +51,10 @@ const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: 
   return { items: found.slice(offset, offset + limit), total: found.length, truncated }
 })
 
-/** A page of the trail, newest first, and how many rows match; `truncated` says that a search for a request ended early. */
+/**
+ * A page of the trail, newest first, and the number of matching rows. `truncated` says that a search for a request
+ * ended early.
+ */
 export const list = (filters: AuditFilters & { readonly requestId?: string | undefined }, page: Page) =>
   aside(Effect.gen(function*() {
     const { requestId, ...indexed } = filters
@@ -68,8 +71,9 @@ export const preview = (olderThanDays: number) =>
   Effect.flatMap(currentSeconds, (now) => auditSearch.countMatches({ until: now - olderThanDays * daySeconds }))
 
 /**
- * Deletes rows older than so many days, a thousand in each transaction. An interruption takes effect between two transactions.
- * Either way one row of the trail says how many rows the run deleted. `told` gets the number after each transaction.
+ * Deletes rows older than this many days, a thousand in each transaction. An interruption takes effect between two
+ * transactions. Either way one row of the trail says how many rows the run deleted. `told` gets the number after each
+ * transaction.
  */
 export const cleanup = Effect.fnUntraced(function*(
   operator: AtKeyboard,

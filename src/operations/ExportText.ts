@@ -2,7 +2,7 @@ import { Stream } from "effect"
 
 /* Writes objects as CSV or as JSON, piece by piece (docs/decisions/admin.md, "Exports"). */
 
-/** How an export is written. */
+/** The format of an export. */
 export type Format = (typeof formats)[number]
 
 /** Every format. */
@@ -22,14 +22,14 @@ const plainText = (value: unknown): string => {
   return typeof value === "object" ? JSON.stringify(value) : String(value)
 }
 
-// Blanks, quotes and what cannot be seen may stand before a formula, and its first character may be full-width.
+// Blanks, quotes and invisible characters may be before a formula, and its first character may be full-width.
 const formula = /(^|[;\t\r\n])(?=[\s"\p{Cc}\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])|^(?=[\t\r])/gu
 const needsQuotes = /[",;\t\r\n]/
 
 /**
- * A spreadsheet runs a cell that begins like a formula. An apostrophe in front makes it text. One that takes semicolons or
- * tabs for separators, as many do where the comma stands before decimals, sees cells within a cell, and quotes do not help:
- * so each of these is looked at.
+ * A spreadsheet runs a cell that begins like a formula. An apostrophe in front makes it text. In many countries the
+ * comma is the decimal mark, and spreadsheets take semicolons or tabs as separators. They see several cells in one
+ * cell, and quotes do not help. So every such part is checked.
  */
 const cell = (value: unknown): string => {
   const text = plainText(value).replaceAll(formula, "$1'")

@@ -26,10 +26,10 @@ import * as orders from "./order/OrderRecords.ts"
 
 /* Whole lists as files, newest first (docs/decisions/admin.md, "Exports"). */
 
-/** How an export is asked for. */
+/** The properties of a wanted export. */
 export interface Wish {
   readonly format: Format
-  /** The most rows. Without it there may be any number. */
+  /** The most rows. Without it, any number is allowed. */
   readonly most?: number | undefined
 }
 
@@ -52,7 +52,7 @@ const batch = 1000
 
 type Rows = Stream.Stream<ReadonlyArray<object>, StorageFailed, Database>
 
-/** Refuses when there are more rows than the wish allows, and names the file. No transaction spans the pages. */
+/** Refuses if there are more rows than the wish allows, and names the file. No transaction spans the pages. */
 const exported = Effect.fnUntraced(function*<E, R>(
   { format, most }: Wish,
   list: {
@@ -132,7 +132,7 @@ export const ordersFile = Effect.fnUntraced(function*(
   })
 })
 
-const tooWide = "The search for a part of a name ends early here; narrow it by profile, account or time."
+const tooWide = "The search for a part of a name ended early; narrow it by profile, account or time."
 
 /** Accounts. */
 export const accountsFile = (filters: AccountFilters, wish: Wish) =>
@@ -151,7 +151,7 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
   })
 
 const tooLong =
-  "The trail is too long to be searched for a request here; `audit export` of the command line has no bound."
+  "The trail is too long to search for a request here; use `audit export` on the command line, which has no bound."
 
 /** The audit trail. */
 export const auditFile = Effect.fnUntraced(function*(
@@ -190,7 +190,7 @@ export const eabFile = (filters: { readonly status: EabStatus | undefined }, wis
     total: aside(eabKeys.count(filters.status))
   })
 
-/** Certificates that end soon, soonest first. */
+/** Certificates that expire soon, soonest first. */
 export const expiringFile = (wanted: expiring.Wanted, wish: Wish) =>
   exported(wish, {
     name: "expiring",

@@ -16,7 +16,7 @@ import type { UpstreamStatus } from "../store/upstream/UpstreamOrders.ts"
  * (docs/decisions/admin.md, "Conventions"). A blank filter counts as absent.
  */
 
-/** Filters as text, by the names they have in the API. */
+/** The filters of a list as text, by their names in the API. */
 export type Given<Names extends string> = { readonly [_ in Names]?: string | undefined }
 
 /** Every status of an order. */
@@ -26,7 +26,7 @@ export const accountStatuses: ReadonlyArray<AccountStatus> = ["valid", "deactiva
 
 const filled = (text: string | undefined): string | undefined => text?.trim() === "" ? undefined : text?.trim()
 
-/** Reads a word of a closed set; `undefined` when there is none. */
+/** Reads a word of a closed set. Answers `undefined` if it is absent. */
 export const wordOf = <W extends string>(
   name: string,
   known: ReadonlyArray<W>,
@@ -40,7 +40,7 @@ export const wordOf = <W extends string>(
 
 const refuse = (detail: string) => new BadRequest({ detail })
 
-/** Reads a text with `reading`; `undefined` when there is none. */
+/** Reads a text with `reading`. Answers `undefined` if it is absent. */
 const read = <A>(name: string, takes: string, text: string | undefined, reading: (text: string) => A | undefined) => {
   const given = filled(text)
   if (given === undefined) return Effect.succeed(undefined)
@@ -54,7 +54,7 @@ const idOf = (name: string, text: string | undefined) =>
 const serialOf = (text: string | undefined) =>
   read("certSerial", "a serial number in hexadecimal, with or without colons", text, parseSerial)
 
-/** Both ends of a time: RFC 3339 instants, or days in UTC. An end that is not behind the beginning is refused. */
+/** Both ends of a period: RFC 3339 instants, or days in UTC. The end must be after the begin. */
 const spanOf = Effect.fnUntraced(function*({ since, until }: Given<"since" | "until">) {
   const takes = "an RFC 3339 time, or a day as YYYY-MM-DD"
   const span = {
@@ -62,7 +62,7 @@ const spanOf = Effect.fnUntraced(function*({ since, until }: Given<"since" | "un
     until: yield* read("until", takes, until, parseMoment)
   }
   return span.since !== undefined && span.until !== undefined && span.until <= span.since
-    ? yield* refuse("until takes a time behind that of since.")
+    ? yield* refuse("until takes a time after that of since.")
     : span
 })
 
@@ -84,7 +84,7 @@ const namesOf = Effect.fnUntraced(function*(
   if (part !== undefined && part.length < shortestPart) {
     return yield* refuse(`identifierContains takes ${shortestPart} characters or more.`)
   }
-  if (all.some((one) => one.length > longestName)) return yield* refuse(`A name has ${longestName} characters at most.`)
+  if (all.some((one) => one.length > longestName)) return yield* refuse(`A name has at most ${longestName} characters.`)
   return {
     identifier: identifier === undefined ? undefined : foldedName(identifier),
     identifierSuffix: suffix === undefined ? undefined : foldedName(suffix).replace(/^\./, ""),
@@ -181,7 +181,7 @@ export const auditFilters = Effect.fnUntraced(function*(
     actorKind: yield* wordOf("actorKind", actorKinds, given.actorKind),
     requestId: yield* read(
       "requestId",
-      `${longestRequestId} characters at most`,
+      `at most ${longestRequestId} characters`,
       given.requestId,
       (text) => text.length > longestRequestId ? undefined : text
     ),

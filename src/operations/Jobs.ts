@@ -29,7 +29,7 @@ export const find = Effect.fnUntraced(function*(id: string) {
 export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
   aside(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
 
-/** Whether cancelling this job also ends its order: so for a waiting job of one of these kinds. */
+/** Whether cancelling this job also ends its order. This is so for a waiting job of one of these kinds. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
   status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
 

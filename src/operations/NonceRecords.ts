@@ -16,7 +16,7 @@ export const count = ({ nonce }: Pick<Config, "nonce">) =>
 
 const batch = 1000
 
-/** Deletes nonces older than so many seconds, by default those that can no longer be used. */
+/** Deletes nonces older than this many seconds. The default is the age at which a nonce can no longer be used. */
 export const cleanup = Effect.fnUntraced(function*(
   { nonce }: Pick<Config, "nonce">,
   operator: Operator,

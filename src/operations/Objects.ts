@@ -23,7 +23,7 @@ import { validityOf } from "./order/OrderRecords.ts"
  * every command keeps to").
  */
 
-/** An EAB credential; its secret is in no object but the one its creation answers. */
+/** An EAB credential. Only the answer to its creation holds its secret. */
 export const credentialObject = ({ accounts, createdAt, kid, label, profile, status }: Credential) => ({
   kid,
   ...member("label", label),
@@ -78,7 +78,7 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
   )
 })
 
-/** What is shown of a payload: never the CSR; what cannot be read is not shown. */
+/** The parts of a payload that are shown. The CSR is never shown, and a payload that cannot be read is not shown. */
 const payloadShown = (payload: string): { readonly [member: string]: unknown } => {
   const read = Schema.decodeOption(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))(
     payload

@@ -1,17 +1,17 @@
 import type { ClientFacts } from "../kernel/queue/Job.ts"
 
-/** The ways an operator acts by. */
+/** The surfaces that an operator can use. */
 export type OperatorSurface = "api" | "ui" | "cli"
 
 /** Who acts for the organisation: a person at the command line or in the panel. `id` is a claim, not a proof. */
 export interface Operator {
   readonly kind: "cli" | "admin"
   readonly id: string | undefined
-  /** What the request said of its sender; there is none at the command line. */
+  /** The facts of the request about its sender. The command line has none. */
   readonly client?: ClientFacts
-  /** The name of the API token it came with. */
+  /** The name of the API token of the request. */
   readonly token?: string
-  /** By which way; the command line where nothing is said. */
+  /** The surface. Without it, the command line. */
   readonly surface?: OperatorSurface
 }
 
@@ -23,7 +23,7 @@ export interface AtKeyboard extends Operator {
 /** The operator as recorded in an audit row. */
 export type Actor = ReturnType<typeof actorOf<Operator>>
 
-/** See {@link Actor}. Without a request nothing is said of one: what else is known of the row stays. */
+/** See {@link Actor}. Without a request its members are left out, so that other facts of the row are kept. */
 export const actorOf = <O extends Operator>({ client, id, kind, token }: O) => ({
   actorKind: kind as O["kind"],
   actorId: id,
@@ -36,5 +36,5 @@ export const actorOf = <O extends Operator>({ client, id, kind, token }: O) => (
   ...(token === undefined ? {} : { token })
 })
 
-/** The operator as a log record names it. */
+/** The operator, in the form of log records. */
 export const actorFields = ({ id, surface = "cli" }: Operator) => ({ username: id, surface })

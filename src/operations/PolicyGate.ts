@@ -13,7 +13,7 @@ import type { Caller } from "./Caller.ts"
 
 const nothing = Effect.succeed(undefined)
 
-/** Whose policy decided: that of a profile, or of the listener of operators. */
+/** The owner of the policy: a profile, or the listener of operators. */
 interface Of {
   readonly profile: string | undefined
   readonly listener: "admin" | undefined
@@ -21,7 +21,7 @@ interface Of {
 
 const ofProfile = (profile: string): Of => ({ profile, listener: undefined })
 
-/** Logs what became of a stage; answers what keeps the request from going on. */
+/** Logs the result of a stage. Answers the refusal, if there is one. */
 const told = (
   of: Of,
   stage: "connection" | "identifiers",
@@ -63,7 +63,7 @@ export const admitConnection = (
     })
   )
 
-/** The policy of the listener of operators: every request, whatever its path. */
+/** The policy of the listener of operators. It judges every request, whatever its path. */
 export const admitOperator = (
   connection: NonNullable<Policy["connection"]>,
   request: { readonly clientIp: string; readonly method: string; readonly path: string }
@@ -81,7 +81,7 @@ export const admitOperator = (
     })
   )
 
-/** The identifiers stage; what refuses is logged and answered, for the caller to turn into a problem. */
+/** The identifiers stage. A refusal is logged and answered, and the caller turns it into a problem. */
 export const judgeNames = Effect.fnUntraced(function*(
   caller: Caller,
   at: "newOrder" | "CSR",

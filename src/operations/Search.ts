@@ -15,7 +15,7 @@ import * as orders from "./order/OrderRecords.ts"
 
 /* The search box: it takes one text and decides what the text may mean (docs/decisions/admin.md, "Names and searches"). */
 
-/** What a result is. */
+/** The kind of a result. */
 export type ResultKind =
   | "account"
   | "order"
@@ -43,7 +43,7 @@ export interface FoundOperator {
 /** Whether the caller may see operators, and how operators are looked up. A caller who may not see them finds none. */
 export interface Searching<E, R> {
   readonly maySeeOperators: boolean
-  /** Operators whose name has this text, a few of them. */
+  /** A few operators whose name contains this text. */
   readonly operators: (text: string, limit: number) => Effect.Effect<ReadonlyArray<FoundOperator>, E, R>
 }
 
@@ -114,7 +114,9 @@ const byRequest = (requestId: string) =>
     truncated
   }))
 
-/** Orders with this name, then with names that end so, then with names that contain it; each order once. */
+/**
+ * Orders with this name, then with names that end with it, then with names that contain it. Each order is listed once.
+ */
 const byName = Effect.fnUntraced(function*(text: string) {
   const page = { limit: most, offset: 0 }
   const name = text.toLowerCase().replace(/\.$/, "")
@@ -135,7 +137,7 @@ const serialShape = /^(?:[0-9a-f][:\s]*){8,}$/i
 export const search = Effect.fnUntraced(function*<E, R>(text: string, { maySeeOperators, operators }: Searching<E, R>) {
   const query = text.trim()
   if (query === "") return yield* new BadRequest({ detail: "q is empty; it takes an id, a serial number or a name." })
-  if (query.length > longest) return yield* new BadRequest({ detail: `q takes ${longest} characters at most.` })
+  if (query.length > longest) return yield* new BadRequest({ detail: `q takes at most ${longest} characters.` })
   if (isId(query.toLowerCase())) return { query, ...yield* aside(byId(query.toLowerCase())) }
   const serial = serialShape.test(query) ? parseSerial(query) : undefined
   if (serial !== undefined) {
@@ -143,7 +145,11 @@ export const search = Effect.fnUntraced(function*<E, R>(text: string, { maySeeOp
     return { query, results: found.map(orderResult) }
   }
   if (query.includes("@")) {
-    return { query, results: [], hint: "Contacts are not searched; look for the account by its id or its orders." }
+    return {
+      query,
+      results: [],
+      hint: "Contacts are not searched; search for the id of the account, or for one of its orders."
+    }
   }
   const named = yield* aside(byName(query))
   const people = maySeeOperators ? yield* operators(query.toLowerCase(), most) : []

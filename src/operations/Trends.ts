@@ -9,10 +9,10 @@ const ranges = {
   "30d": { bucketSeconds: 86_400, buckets: 30 }
 } as const
 
-/** How far back a trend goes. */
+/** The period that a trend covers. */
 export type TrendRange = keyof typeof ranges
 
-/** Every range there is. */
+/** Every period. */
 export const trendRanges = Object.keys(ranges) as ReadonlyArray<TrendRange>
 
 const kindOf = {
@@ -23,8 +23,9 @@ const kindOf = {
 } as const
 
 /**
- * Counts what the audit trail says was issued, refused and revoked, oldest bucket first. The last bucket is not over yet.
- * Buckets begin at full hours or days in UTC, so a past bucket has the same count at every call. Times are epoch seconds.
+ * Counts issuances, refusals and revocations in the audit trail, oldest bucket first. The last bucket is not over yet.
+ * Buckets begin at full hours or days in UTC, so a past bucket has the same count at every call. Times are epoch
+ * seconds.
  */
 export const trend = (profile: string | undefined, range: TrendRange) =>
   aside(Effect.gen(function*() {
@@ -46,5 +47,5 @@ export const trend = (profile: string | undefined, range: TrendRange) =>
     return { bucketSeconds, buckets: empty }
   }))
 
-/** What {@link trend} answers. */
+/** The answer of {@link trend}. */
 export type Trend = Effect.Effect.Success<ReturnType<typeof trend>>

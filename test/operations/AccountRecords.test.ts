@@ -129,7 +129,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
         const error = yield* Effect.flip(accounts.updateContact(operator, accountId, ["mailto:a@example.org"]))
         assert.deepInclude(error, {
           _tag: "BadRequest",
-          detail: "The account is deactivated; only those of a valid one are changed."
+          detail: "The account is deactivated; contacts can be changed only while it is valid."
         })
         assert.deepStrictEqual((yield* trail).map(([event]) => event), ["account_deactivated"])
       }))

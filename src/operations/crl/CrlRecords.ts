@@ -55,7 +55,7 @@ const view = Effect.fnUntraced(function*(
   return { ...known, entries: listed.size, unlisted, state }
 })
 
-/** The lists of the CAs these profiles sign with, then those of CAs that no profile uses any more. */
+/** The lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */
 export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
   const issuers = yield* Issuers
   const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()

@@ -24,7 +24,7 @@ export const auditObject = (row: AuditRecord) => ({
   ...member("detail", row.detail === undefined || Object.keys(row.detail).length === 0 ? undefined : row.detail)
 })
 
-/** What was issued, refused and revoked, over time. */
+/** Counts of issuances, refusals and revocations over time. */
 export const trendObject = ({ buckets, bucketSeconds }: Trend) => ({
   buckets: buckets.map(({ start, ...counts }) => ({ start: rfc3339(start), ...counts })),
   bucketSeconds

@@ -22,7 +22,7 @@ const certificateObject = (one: DecodedCertificate) => ({
   isCa: one.isCa
 })
 
-/** The chain of an order in words. */
+/** The decoded chain of an order. */
 export const decodedChainObject = ({ certId, certificates, renewalWindow }: DecodedChain) => ({
   certificates: certificates.map(certificateObject),
   ...member("certId", certId),

@@ -3,7 +3,7 @@ import { rfc3339 } from "../../kernel/Time.ts"
 import type * as purge from "../order/Purge.ts"
 import { timeMember } from "./Members.ts"
 
-/** What a purge would delete. */
+/** The orders that a purge would delete. */
 export const purgePreviewObject = (found: Effect.Effect.Success<ReturnType<typeof purge.preview>>) => ({
   orders: found.orders,
   ...timeMember("oldest", found.oldest),
@@ -18,7 +18,10 @@ export const purgePreviewObject = (found: Effect.Effect.Success<ReturnType<typeo
   cutoff: rfc3339(found.cutoff)
 })
 
-/** What a purge has deleted, and how many orders it left because nobody knows when their certificate ends. */
+/**
+ * The number of orders that a purge has deleted, and of those that it left because the end of their certificate is not
+ * known.
+ */
 export const purgeObject = (done: Effect.Effect.Success<ReturnType<typeof purge.run>>) => ({
   orders: done.orders,
   authorizations: done.authorizations,

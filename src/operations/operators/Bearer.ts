@@ -29,8 +29,8 @@ const faultOf = (found: Found | undefined, requester: Requester, now: number) =>
 }
 
 /**
- * Whose a token is, for every request that comes with one. Whatever is wrong with it is answered alike, and counts as a failed
- * sign-in of the address; one that is mistyped is seen by its checksum, and costs nothing.
+ * Finds the owner of a token, for every request with a token. Every fault gets the same answer, and counts as a failed
+ * sign-in of the address. The checksum shows a mistyped token without a look-up.
  */
 export const authenticateToken = Effect.fnUntraced(function*(
   settings: SignInSettings,

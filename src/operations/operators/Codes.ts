@@ -14,14 +14,14 @@ import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
 
-/* What every use of a second factor has in common: its codes are counted, made and told of in one way. */
+/* The parts that every use of a second factor shares: counting codes, making them, and logging refusals. */
 
 const issuer = "ACME Service"
 const recoveryCodeCount = 10
 
-/** What an authenticator is given. Shown once. */
+/** The data for an authenticator. It is shown only once. */
 export interface Enrolment {
-  /** Base32, for whoever types it. */
+  /** Base32, for people who type it. */
   readonly secret: string
   readonly uri: string
   readonly algorithm: string
@@ -29,7 +29,7 @@ export interface Enrolment {
   readonly period: number
 }
 
-/** A new secret, and how it is shown. */
+/** A new secret, and the form in which it is shown. */
 export const newSecret = Effect.fnUntraced(function*(username: string) {
   const secret = yield* (yield* Entropy).bytes(totpSecretSize)
   const enrolment: Enrolment = {
@@ -42,7 +42,7 @@ export const newSecret = Effect.fnUntraced(function*(username: string) {
   return { secret, enrolment }
 })
 
-/** A new set of recovery codes: as they are shown, which is once, and as they are stored. */
+/** A new set of recovery codes: the texts, which are shown once, and the rows to store. */
 export const newRecoveryCodes = Effect.gen(function*() {
   const { bytes, uuid } = yield* Entropy
   const passwords = yield* Passwords
@@ -54,21 +54,24 @@ export const newRecoveryCodes = Effect.gen(function*() {
   }
 })
 
-/** A code that was counted; `isLast` of the session it came by, if it came by one that has only so many. */
+/**
+ * A code that was counted. `isLast` says that the session may try no other code. It is false for a session without such
+ * a limit.
+ */
 export interface Counted {
   readonly taken: Taken
   readonly isLast: boolean
 }
 
-/** Why a code did not pass. */
+/** Why a code was refused. */
 type Refusal = "wrong_code" | "replayed" | "attempts_exhausted" | "rate_limited"
 
 const failed = (identity: HalfIdentity | SessionIdentity, { client }: Requester, reason: Refusal) =>
   emit("admin_mfa_failed", { username: identity.username, client_ip: client.ip, reason })
 
 /**
- * Counts a code before it is looked at: under its operator, and in a session that still lacks its factor. A limit that is
- * reached counts nothing.
+ * Counts a code before it is compared: for its operator and, if the session lacks its factor, for the session too. If a
+ * limit is reached, nothing is counted.
  */
 export const counted = (settings: SignInSettings, identity: HalfIdentity | SessionIdentity, requester: Requester) =>
   transaction(Effect.gen(function*() {
@@ -86,7 +89,7 @@ export const counted = (settings: SignInSettings, identity: HalfIdentity | Sessi
     Effect.catchTag("StorageFailed", limiter.uncounted)
   )
 
-/** Refuses a code; a session that has had its last one ends. */
+/** Refuses a code. A session that may try no other code ends. */
 export const refuse = Effect.fnUntraced(function*(
   identity: HalfIdentity | SessionIdentity,
   { isLast }: Counted,

@@ -3,22 +3,22 @@ import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import { isSame } from "../../pki/Digest.ts"
 import type { Operator } from "../Operator.ts"
 
-/** What a request says of its sender, and by which way it came. */
+/** The facts of a request about its sender, and the surface that it used. */
 export interface Requester {
   readonly client: ClientFacts
   readonly surface: "api" | "ui"
 }
 
-/** Who asks, as the session or the token of the request proved. */
+/** The sender, as proved by the session or the token. */
 interface Proven {
   readonly userId: string
   readonly username: string
-  /** What may be done: of a token, the lower of its own role and its owner's. */
+  /** What the sender may do. For a token it is the lower of its own role and its owner's role. */
   readonly role: OperatorRole
   readonly totpEnabled: boolean
 }
 
-/** What a session is beside its operator. `tokenHash` is its key in the table and is told nobody. */
+/** The facts of a session, apart from its operator. `tokenHash` is its key in the table, and is shown to nobody. */
 interface SessionFacts {
   readonly tokenHash: string
   readonly csrfToken: string
@@ -26,32 +26,35 @@ interface SessionFacts {
   readonly expiresAt: number
 }
 
-/** An operator with a session that has everything it needs. */
+/** An operator with a complete session. */
 export interface SessionIdentity extends Proven, SessionFacts {
   readonly kind: "session"
 }
 
-/** A program of an operator's. It reaches neither the account of its owner nor operators. */
+/** A token of an operator. It may use neither the account of its owner nor the records of operators. */
 export interface TokenIdentity extends Proven {
   readonly kind: "token"
   readonly id: string
-  /** The name its owner gave it. */
+  /** The name that its owner gave it. */
   readonly name: string
 }
 
-/** Who asks. */
+/** The sender of a request that is signed in. */
 export type Identity = SessionIdentity | TokenIdentity
 
-/** Whose password was right and whose second factor is still to come: reaches that, and nothing of the operator. */
+/**
+ * An operator who has given the right password, but not yet the second factor. The session may use only the routes of
+ * the second factor, and nothing of the operator.
+ */
 export interface HalfIdentity extends SessionFacts {
   readonly kind: "half"
   readonly userId: string
   readonly username: string
-  /** `enrol` where there is no factor yet and one is demanded. */
+  /** `enrol` if a factor is demanded and the operator has none yet. */
   readonly step: "verify" | "enrol"
 }
 
-/** Who acts, for operations and their audit rows. */
+/** The operator who acts, in the form of operations and audit rows. */
 export const operatorOf = (
   identity: Identity | HalfIdentity,
   { client, surface }: Requester
@@ -63,6 +66,9 @@ export const operatorOf = (
   ...(identity.kind === "token" ? { token: identity.name } : {})
 })
 
-/** Whether a request carries the CSRF token of its session; told in a time that does not say how much of it. */
+/**
+ * Whether a request carries the CSRF token of its session. The time of the comparison does not show how much of it is
+ * right.
+ */
 export const hasCsrfToken = ({ csrfToken }: SessionFacts, given: string | undefined): boolean =>
   given !== undefined && isSame(Buffer.from(given), Buffer.from(csrfToken))

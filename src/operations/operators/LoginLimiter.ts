@@ -7,7 +7,9 @@ import type { Taken } from "../../store/operators/LoginAttempts.ts"
 import * as loginAttempts from "../../store/operators/LoginAttempts.ts"
 import type { Requester } from "./Identity.ts"
 
-/* Attempts of whoever has to prove something, counted before the proof is looked at (docs/decisions/admin.md). */
+/*
+ * Limits attempts to prove an identity. An attempt is counted before the proof is compared (docs/decisions/admin.md).
+ */
 
 /** The keys of `[admin]` that bound sign-ins and sessions. */
 export type SignInSettings = Pick<
@@ -21,10 +23,10 @@ export type SignInSettings = Pick<
 
 const busySeconds = 5
 
-/** What the attempts of a request are counted under. */
+/** The key under which the attempts of a request are counted. */
 export const keyOf = ({ client }: Requester): string => addressKey(client.ip ?? "unknown")
 
-/** Counts an attempt, or refuses it until the window is over. */
+/** Counts an attempt. Refuses it if there were too many in the window. */
 export const take = Effect.fnUntraced(function*(settings: SignInSettings, key: string) {
   const { login_max_attempts: most, login_window_seconds: windowSeconds } = settings
   const now = yield* currentSeconds
@@ -35,8 +37,8 @@ export const take = Effect.fnUntraced(function*(settings: SignInSettings, key: s
   return yield* new RateLimited({ retryAfter: Math.max(1, rest) })
 })
 
-/** Takes back an attempt that was none: it succeeded, or was never looked at. */
+/** Gives an attempt back: it succeeded, or its proof was never compared. */
 export const giveBack = (taken: Taken) => loginAttempts.giveBack(taken)
 
-/** Where an attempt cannot be counted, nothing is tried: `Effect.catchTag("StorageFailed", uncounted)`. */
+/** If an attempt cannot be counted, the proof is not compared: `Effect.catchTag("StorageFailed", uncounted)`. */
 export const uncounted = () => new Busy({ retryAfter: busySeconds })

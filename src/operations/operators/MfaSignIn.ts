@@ -22,9 +22,9 @@ import * as sessions from "./Sessions.ts"
 import type { Active } from "./SignIn.ts"
 import { identityOf, stamped, told } from "./SignIn.ts"
 
-/* The second step of a sign-in: a code of the factor there is, or the enrolment of one that is demanded. */
+/* The second step of a sign-in: a code of the factor in force, or the enrolment of a factor that is demanded. */
 
-/** What was shown to be known, to be claimed once. */
+/** What a code has proved. It can be claimed once. */
 type Proof =
   | { readonly method: "totp"; readonly secret: Uint8Array; readonly step: number }
   | { readonly method: "recovery_code"; readonly id: string }
@@ -34,7 +34,7 @@ const userOf = Effect.fnUntraced(function*({ userId }: HalfIdentity) {
   return user?.status === "active" ? user : yield* new SessionInvalid()
 })
 
-/** What a code proves, before anything is claimed by it. */
+/** Finds what a code proves. Nothing is claimed yet. */
 const proofOf = Effect.fnUntraced(function*(user: User, secret: Uint8Array, typed: string) {
   const code = typed.replaceAll(/\s/g, "")
   if (isTotpCode(code)) {
@@ -47,7 +47,7 @@ const proofOf = Effect.fnUntraced(function*(user: User, secret: Uint8Array, type
   return found === undefined ? undefined : { method: "recovery_code", id: found.id } satisfies Proof
 })
 
-/** Claims what was proved; fails when somebody has before. */
+/** Claims a proof. Fails if it was claimed before. */
 const claim = Effect.fnUntraced(function*({ id: userId }: User, proof: Proof, now: number) {
   const claimed = yield* proof.method === "totp"
     ? factors.claim({ id: userId, secret: proof.secret, step: proof.step })
@@ -55,7 +55,7 @@ const claim = Effect.fnUntraced(function*({ id: userId }: User, proof: Proof, no
   if (claimed === undefined) return yield* new InvalidCode()
 })
 
-/** Puts an active session in place of the half one, in the transaction of what has completed it. */
+/** Replaces the session that lacks its factor by an active one, in the transaction that completes the sign-in. */
 const completed = Effect.fnUntraced(function*(
   settings: SignInSettings,
   half: HalfIdentity,
@@ -99,7 +99,7 @@ export const verify = Effect.fnUntraced(function*(
   const now = yield* currentSeconds
   const draw = yield* sessions.drawn
   const passed = transaction(Effect.gen(function*() {
-    // The row of the operator comes first in every transaction that has several.
+    // In every transaction that locks several rows, the row of the operator comes first.
     const active = yield* completed(settings, half, { user, requester, now, draw })
     yield* claim(user, proof, now)
     yield* release
@@ -117,7 +117,7 @@ export const verify = Effect.fnUntraced(function*(
   return active
 }, Effect.catchTag("StorageFailed", limiter.uncounted))
 
-/** Begins the enrolment that a sign-in demands; in place of one that was not confirmed. */
+/** Begins the enrolment that a sign-in demands. It replaces an enrolment that was not confirmed. */
 export const beginEnrolment = Effect.fnUntraced(function*(half: HalfIdentity) {
   if (half.step !== "enrol") return yield* new MfaPending()
   const { enrolment, secret } = yield* codes.newSecret(half.username)
@@ -126,7 +126,7 @@ export const beginEnrolment = Effect.fnUntraced(function*(half: HalfIdentity) {
   return begun === undefined ? yield* new MfaPending() : enrolment
 })
 
-/** Completes a sign-in by the first code of a new authenticator; the recovery codes are in the answer and nowhere again. */
+/** Completes a sign-in with the first code of a new authenticator. Only this answer holds the recovery codes. */
 export const confirmEnrolment = Effect.fnUntraced(function*(
   settings: SignInSettings,
   half: HalfIdentity,

@@ -4,14 +4,14 @@ import { checkPassword } from "../../domain/Password.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 
-/** What of a configuration nobody's password may contain. */
+/** The parts of a configuration that no password may contain. */
 export type PasswordSettings = Pick<Config, "admin" | "profiles" | "server" | "signer">
 
 const productNames = ["acme-svc", "ACME Service"]
 
 const hostOf = (url: string): ReadonlyArray<string> => URL.canParse(url) ? [new URL(url).hostname] : []
 
-/** What a guesser would try first at this place. */
+/** The texts that an attacker would try first here. */
 const guessable = ({ admin, profiles, server, signer }: PasswordSettings, username: string): Guessable => ({
   username,
   texts: [
@@ -25,11 +25,11 @@ const guessable = ({ admin, profiles, server, signer }: PasswordSettings, userna
   ]
 })
 
-/** A password that somebody chose, in the form it is hashed in, unless it is one that others would find. */
+/** Checks a new password. Answers it in the form that is hashed, unless attackers would guess it. */
 export const accepted = (config: PasswordSettings, username: string, chosen: Redacted.Redacted<string>) =>
   Either.map(checkPassword(Redacted.value(chosen), guessable(config, username)), Redacted.make)
 
-/** The hash of such a password. */
+/** The hash of a new password. */
 export const hashNew = Effect.fnUntraced(function*(
   config: PasswordSettings,
   username: string,

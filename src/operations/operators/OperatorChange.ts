@@ -6,9 +6,9 @@ import type { User } from "../../store/operators/Users.ts"
 import * as users from "../../store/operators/Users.ts"
 import type { Operator } from "../Operator.ts"
 
-/* What every change of an operator keeps to (docs/decisions/admin.md, "Operators"). */
+/* The rules for every change of an operator (docs/decisions/admin.md, "Operators"). */
 
-/** The operator of a name, however it is written. */
+/** The operator with a name, in any notation. */
 export const named = Effect.fnUntraced(function*(username: string) {
   const name = readUsername(username)
   const user = name === undefined ? undefined : yield* users.find(name)
@@ -18,8 +18,9 @@ export const named = Effect.fnUntraced(function*(username: string) {
 type Admins = Effect.Effect.Success<typeof users.lockAdmins>
 
 /**
- * Changes an operator in a transaction in which every active admin stays one. Whoever acts over the API must be one of them
- * then, whatever was so when the request was let in. `undefined` of the change says that there was nothing to change.
+ * Changes an operator in a transaction that locks the rows of all active admins. A caller over the API must be one of
+ * them: this is checked here again, because it may have changed since the request was let in. If the change answers
+ * `undefined`, there was nothing to change.
  */
 export const changing = <A, E, R>(
   operator: Operator,
@@ -36,10 +37,10 @@ export const changing = <A, E, R>(
     return yield* change(target ?? (yield* new NoSuch({ noun: "operator", id: username })), admins)
   }))
 
-/** Whether an operator of the API means themselves. */
+/** Whether an operator over the API has named themselves. */
 export const isSelf = (operator: Operator, username: string): boolean =>
   operator.kind === "admin" && operator.id === readUsername(username)
 
-/** Refuses what would leave no active admin. */
+/** Refuses a change that would leave no active admin. */
 export const keepAnAdmin = ({ id, username }: User, admins: Admins): Effect.Effect<void, LastAdmin> =>
   admins.length === 1 && admins[0]?.id === id ? new LastAdmin({ username }) : Effect.void

@@ -8,7 +8,10 @@ import { member, timeMember } from "../objects/Members.ts"
 import type { HalfIdentity, SessionIdentity } from "./Identity.ts"
 import type { ShownOperator } from "./Operators.ts"
 
-/* Operators, sessions and tokens as they are shown, over the API and by `--json` alike. Nothing of them lets anybody in. */
+/*
+ * The objects of operators, sessions and tokens, the same over the API and for `--json`. They contain nothing that can
+ * be used to sign in.
+ */
 
 type Member =
   & Pick<ListedUser, "contactEmail" | "createdAt" | "id" | "knownLoginIps" | "lastLoginAt" | "role" | "status">
@@ -27,10 +30,10 @@ const shownOperator = (user: Member, totpEnabled: boolean) => ({
   knownLoginIps: user.knownLoginIps
 })
 
-/** An operator of a list. */
+/** An operator in a list. */
 export const operatorObject = (user: ListedUser) => shownOperator(user, user.isEnrolled === 1)
 
-/** An operator by itself. */
+/** One operator. */
 export const operatorDetailObject = (user: ShownOperator) => ({
   ...shownOperator(user, user.totpEnabled),
   enrolmentPending: user.enrolmentPending,
@@ -38,7 +41,7 @@ export const operatorDetailObject = (user: ShownOperator) => ({
   activeSessions: user.activeSessions
 })
 
-/** A session of a list; of one's own, `current` is the name of the one that asks. */
+/** A session in a list. In a list of the own sessions, `current` is the name of the session that asks. */
 export const sessionObject = (session: ListedSession & { readonly username?: string }, current?: string) => ({
   id: nameOf(session),
   ...member("username", session.username),
@@ -72,14 +75,14 @@ const userObject = ({ role, totpEnabled, userId, username }: SessionIdentity) =>
   totpEnabled
 })
 
-/** What a sign-in is answered with, and what a session says of itself. */
+/** The answer to a sign-in, and to a question about the session. */
 export const sessionBody = (identity: SessionIdentity) => ({
   user: userObject(identity),
   csrfToken: identity.csrfToken,
   expiresAt: rfc3339(identity.expiresAt)
 })
 
-/** What a sign-in is answered with that still needs its second factor: nothing of its operator. */
+/** The answer to a sign-in that needs the second factor. It says nothing about the operator. */
 export const halfSessionBody = ({ csrfToken, expiresAt, step }: HalfIdentity) => ({
   mfaRequired: true as const,
   step,

@@ -10,14 +10,14 @@ import { changing, named } from "./OperatorChange.ts"
 import type { Paging } from "./Sessions.ts"
 import { endNamed, listOf, liveNow } from "./Sessions.ts"
 
-/* Sessions of others, as admins and the command line see and end them. */
+/* Admins and the command line see and end the sessions of others. */
 
 /** An operator's live sessions, newest first. */
 export const sessionsOf = Effect.fnUntraced(function*(settings: SignInSettings, username: string, paging: Paging) {
   return yield* listOf(settings, (yield* named(username)).id, paging)
 })
 
-/** Every live session with its operator's name, newest first. */
+/** Every live session with the name of its operator, newest first. */
 export const everySession = Effect.fnUntraced(function*(settings: SignInSettings, paging: Paging) {
   const of = yield* liveNow(settings)
   return yield* aside(
@@ -25,7 +25,7 @@ export const everySession = Effect.fnUntraced(function*(settings: SignInSettings
   )
 })
 
-/** Ends one session of an operator, by its name, or all of them; answers how many. Tokens are no sessions. */
+/** Ends one session of an operator, by its name, or all of them. Answers how many. Tokens are not sessions. */
 export const revokeSessions = Effect.fnUntraced(function*(operator: Operator, username: string, session?: string) {
   const done = yield* changing(operator, username, (target) =>
     Effect.gen(function*() {
@@ -41,7 +41,7 @@ export const revokeSessions = Effect.fnUntraced(function*(operator: Operator, us
   return done.sessions
 }, Effect.uninterruptible)
 
-/** Ends the sessions of all operators; answers how many. */
+/** Ends the sessions of all operators. Answers how many. */
 export const revokeEverySession = Effect.fnUntraced(function*(operator: AtKeyboard) {
   const ended = yield* transaction(Effect.tap(sessions.endEvery, (count) =>
     count === 0 ? Effect.void : audit.insert({

@@ -22,15 +22,18 @@ import * as secondFactor from "./SecondFactor.ts"
 import type { Paging } from "./Sessions.ts"
 import { liveNow } from "./Sessions.ts"
 
-/* Operators, as admins and the command line see and change them (docs/decisions/admin.md, "Operators"). */
+/* Admins and the command line see and change operators (docs/decisions/admin.md, "Operators"). */
 
-/** A page of operators, by name, and how many there are. */
+/** A page of operators by name, and the number of all. */
 export const list = (
   filters: { readonly status: UserStatus | undefined; readonly role: OperatorRole | undefined },
   paging: Paging
 ) => aside(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
 
-/** An operator with the state of the factor and the number of live sessions; never with what lets one in. */
+/**
+ * An operator, with the state of the second factor and the number of live sessions. It contains nothing that can be
+ * used to sign in.
+ */
 export const show = Effect.fnUntraced(function*(settings: SignInSettings, username: string) {
   const user = yield* named(username)
   const { passwordHash: _, totpLastStep: _1, totpPendingSecret: _2, totpSecret: _3, ...shown } = user
@@ -39,10 +42,10 @@ export const show = Effect.fnUntraced(function*(settings: SignInSettings, userna
   return { ...shown, ...factor, activeSessions }
 })
 
-/** What {@link show} answers. */
+/** The answer of {@link show}. */
 export type ShownOperator = Effect.Effect.Success<ReturnType<typeof show>>
 
-/** Keeps an operator from signing in; sessions end, and tokens do nothing. A second time changes nothing. */
+/** Disables an operator. Their sessions end, and their tokens are refused. A second call changes nothing. */
 export const disable = Effect.fnUntraced(function*(operator: Operator, username: string) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
   const now = yield* currentSeconds
@@ -59,7 +62,7 @@ export const disable = Effect.fnUntraced(function*(operator: Operator, username:
   if (done !== undefined) yield* emit("admin_operator_disabled", { ...actorFields(operator), ...done })
 }, Effect.uninterruptible)
 
-/** Lets a disabled operator sign in again. A second time changes nothing. */
+/** Lets a disabled operator sign in again. A second call changes nothing. */
 export const enable = Effect.fnUntraced(function*(operator: Operator, username: string) {
   const now = yield* currentSeconds
   const done = yield* changing(operator, username, (target) =>
@@ -72,13 +75,16 @@ export const enable = Effect.fnUntraced(function*(operator: Operator, username: 
   if (done !== undefined) yield* emit("admin_operator_enabled", { ...actorFields(operator), ...done })
 }, Effect.uninterruptible)
 
-/** Changes a role; sessions end, and tokens have no more than it from now on. The same role changes nothing. */
+/**
+ * Changes a role. The sessions end, and tokens permit at most the new role from now on. The same role changes nothing.
+ */
 export const setRole = Effect.fnUntraced(function*(operator: Operator, username: string, role: OperatorRole) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
   const now = yield* currentSeconds
   const done = yield* changing(operator, username, (target, admins) =>
     Effect.gen(function*() {
-      // None is admin, and stays none; one that is unknown is not the viewer's it is read for.
+      // An absent role means admin, and stays absent. An unknown role is read as viewer, but to store viewer is a
+      // change.
       if (target.role === role || (target.role === undefined && role === "admin")) return undefined
       if (role !== "admin") yield* keepAnAdmin(target, admins)
       yield* users.setRole(target.id, role, now)
@@ -90,7 +96,7 @@ export const setRole = Effect.fnUntraced(function*(operator: Operator, username:
   if (done !== undefined) yield* emit("admin_operator_role_changed", { ...actorFields(operator), ...done })
 }, Effect.uninterruptible)
 
-/** Changes where an operator is written to; nothing clears it. */
+/** Changes the contact of an operator. Without a new one it is cleared. */
 export const setContact = Effect.fnUntraced(function*(
   operator: Operator,
   username: string,
@@ -108,7 +114,7 @@ export const setContact = Effect.fnUntraced(function*(
   if (done !== undefined) yield* emit("admin_operator_contact_changed", { ...actorFields(operator), ...done })
 }, Effect.uninterruptible)
 
-/** Takes an operator's second factor away, one that is not confirmed too; sessions end. */
+/** Removes an operator's second factor, and an enrolment that is not confirmed. The sessions end. */
 export const resetTotp = Effect.fnUntraced(function*(operator: Operator, username: string) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
   const done = yield* changing(
@@ -123,26 +129,26 @@ export const resetTotp = Effect.fnUntraced(function*(operator: Operator, usernam
   yield* emit("admin_operator_totp_reset", { ...actorFields(operator), ...done })
 }, Effect.uninterruptible)
 
-/** What sign-in needs of an operator's factor, for who asks at the command line. */
+/** The state of an operator's second factor, for the command line. */
 export const totpStatus = (username: string) => Effect.flatMap(named(username), secondFactor.factorOf)
 
-/** A new set of recovery codes for an operator, in the answer and nowhere again. */
+/** A new set of recovery codes for an operator. Only this answer holds the codes. */
 export const renewCodes = Effect.fnUntraced(function*(operator: AtKeyboard, username: string) {
   const user = yield* named(username)
   if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
   return yield* secondFactor.renewCodes(operator, user.username)
 })
 
-/** A new operator, as the command line makes one. */
+/** A new operator, as the command line creates one. */
 export interface NewOperator {
   readonly username: string
   readonly password: Redacted.Redacted<string>
-  /** Without one the first operator is an admin, and every other a viewer. */
+  /** Without it, the first operator is an admin and every other one a viewer. */
   readonly role: OperatorRole | undefined
   readonly contact: string | undefined
 }
 
-/** Makes an operator, on the command line alone: access to the database is what it takes. */
+/** Creates an operator. Only the command line does this: access to the database is the credential there. */
 export const create = Effect.fnUntraced(function*(
   config: PasswordSettings,
   operator: AtKeyboard,
@@ -167,7 +173,7 @@ export const create = Effect.fnUntraced(function*(
   return { username, role }
 })
 
-/** Sets an operator's password, on the command line alone; their sessions end. */
+/** Sets an operator's password. Only the command line does this. The sessions end. */
 export const setPassword = Effect.fnUntraced(function*(
   config: PasswordSettings,
   operator: AtKeyboard,
@@ -189,11 +195,13 @@ export const setPassword = Effect.fnUntraced(function*(
   return done.sessions
 })
 
-/** Says what {@link remove} would refuse, before somebody is asked whether they mean it. */
+/** Refuses whatever {@link remove} would refuse. Commands call it before they ask. */
 export const previewRemoval = (operator: AtKeyboard, username: string) =>
   changing(operator, username, (target, admins) => Effect.as(keepAnAdmin(target, admins), target.username))
 
-/** Deletes an operator with sessions, codes and tokens, on the command line alone. What they did stays in the trail. */
+/**
+ * Deletes an operator with sessions, codes and tokens. Only the command line does this. Their rows in the trail remain.
+ */
 export const remove = Effect.fnUntraced(function*(operator: AtKeyboard, username: string) {
   const target_username = yield* changing(operator, username, (target, admins) =>
     Effect.gen(function*() {

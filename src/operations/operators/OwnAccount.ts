@@ -17,13 +17,13 @@ import { stepUp } from "./StepUp.ts"
 
 const longestContact = 254
 
-/** A contact as it is stored: one mail address. */
+/** A contact in the form that is stored: one mail address. */
 export const readContact = (contact: string | undefined) =>
   contact === undefined || (contact.length <= longestContact && isMailAddress(contact))
     ? Effect.succeed(contact)
-    : new BadRequest({ detail: `contact takes one mail address of at most ${longestContact} characters.` })
+    : new BadRequest({ detail: `contact must be one mail address of at most ${longestContact} characters.` })
 
-/** Changes one's own password; every other session of one's own ends. */
+/** Changes the caller's own password. Every other session of the caller ends. */
 export const changePassword = Effect.fnUntraced(function*(
   config: PasswordSettings,
   identity: SessionIdentity,
@@ -37,7 +37,7 @@ export const changePassword = Effect.fnUntraced(function*(
   const now = yield* currentSeconds
   const ended = yield* transaction(Effect.gen(function*() {
     const user = yield* users.lock(identity.username)
-    // Somebody else has changed it since: the password that was asked for is not in force any more.
+    // Somebody else has changed it since then, so the password that was compared is no longer in force.
     if (user?.status !== "active" || user.passwordHash !== passwordHash) return yield* new StepUpFailed()
     yield* users.setPassword(user.id, hash, now)
     const ended = yield* sessions.endAllOf(user.id, identity.tokenHash)
@@ -52,7 +52,7 @@ export const changePassword = Effect.fnUntraced(function*(
   })
 })
 
-/** Changes where one is written to oneself; nothing clears it. */
+/** Changes the caller's own contact. Without a new one it is cleared. */
 export const changeContact = Effect.fnUntraced(function*(
   config: PasswordSettings,
   identity: SessionIdentity,

@@ -20,7 +20,7 @@ import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
 import { stepUp } from "./StepUp.ts"
 
-/* One's own second factor, in a session that has everything it needs. */
+/* The caller's own second factor, in a complete session. */
 
 type Password = Redacted.Redacted<string> | undefined
 
@@ -29,7 +29,10 @@ const ownUser = Effect.fnUntraced(function*({ userId }: SessionIdentity) {
   return user?.status === "active" ? user : yield* new SessionInvalid()
 })
 
-/** The state of a second factor: whether it is there, whether another is being enrolled, and the codes that are left. */
+/**
+ * The state of a second factor: whether one is in force, whether one is being enrolled, and how many recovery codes are
+ * left.
+ */
 export const factorOf = (user: Pick<User, "id" | "totpPendingSecret" | "totpSecret">) =>
   Effect.map(recoveryCodes.remaining(user.id), (recoveryCodesRemaining) => ({
     totpEnabled: user.totpSecret !== undefined,
@@ -37,10 +40,10 @@ export const factorOf = (user: Pick<User, "id" | "totpPendingSecret" | "totpSecr
     recoveryCodesRemaining
   }))
 
-/** One's own, as {@link factorOf} has it. */
+/** The state of the caller's own second factor. */
 export const status = (identity: SessionIdentity) => Effect.flatMap(ownUser(identity), factorOf)
 
-/** The operator, who has given the password where a factor is in force. */
+/** The operator, if they may change the factor: while a factor is in force, the password is needed. */
 const allowed = Effect.fnUntraced(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
@@ -50,12 +53,14 @@ const allowed = Effect.fnUntraced(function*(
   const user = yield* ownUser(identity)
   if (user.totpSecret === undefined) return user
   if (password === undefined) {
-    return yield* new BadRequest({ detail: "password is missing: the second factor is in force." })
+    return yield* new BadRequest({ detail: "password is missing. It is needed because a second factor is in force." })
   }
   return yield* stepUp(settings, identity, password, requester)
 })
 
-/** Begins an enrolment, in place of one that was not confirmed. A factor in force stays so until the confirmation. */
+/**
+ * Begins an enrolment. It replaces one that was not confirmed. A factor in force stays in force until the confirmation.
+ */
 export const beginEnrolment = Effect.fnUntraced(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
@@ -69,7 +74,7 @@ export const beginEnrolment = Effect.fnUntraced(function*(
   return begun === undefined ? yield* new MfaNotPending() : enrolment
 })
 
-/** Puts the new factor in force, with recovery codes that are in the answer and nowhere again; other sessions end. */
+/** Puts the new factor in force. Only this answer holds its recovery codes. Other sessions of the caller end. */
 export const confirmEnrolment = Effect.fnUntraced(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
@@ -97,7 +102,7 @@ export const confirmEnrolment = Effect.fnUntraced(function*(
   return made.shown
 })
 
-/** Turns one's own factor off, where the configuration lets one; other sessions end. */
+/** Turns the caller's own factor off, if the configuration permits it. Other sessions of the caller end. */
 export const disable = Effect.fnUntraced(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
@@ -111,7 +116,10 @@ export const disable = Effect.fnUntraced(function*(
   yield* emit("admin_mfa_disabled", { username: user.username, method: "totp" })
 })
 
-/** Takes a factor away with its recovery codes and, but for one, the sessions; in one transaction or the one there is. */
+/**
+ * Removes a factor and its recovery codes. Ends all sessions except `butSession`. It joins the open transaction, or
+ * opens one.
+ */
 export const taken = (operator: Operator, user: User, butSession?: string) =>
   transaction(Effect.gen(function*() {
     const cleared = yield* factors.clear(user.id, yield* currentSeconds)
@@ -123,7 +131,7 @@ export const taken = (operator: Operator, user: User, butSession?: string) =>
     return ended
   }))
 
-/** Puts a new set of recovery codes in place of the old one, of somebody whose factor is in force. */
+/** Replaces the recovery codes of an operator whose factor is in force. */
 export const renewCodes = Effect.fnUntraced(function*(operator: Operator, username: string) {
   const made = yield* codes.newRecoveryCodes
   const now = yield* currentSeconds
@@ -138,7 +146,7 @@ export const renewCodes = Effect.fnUntraced(function*(operator: Operator, userna
   return made.shown
 })
 
-/** The same for oneself. The codes are in the answer and nowhere again. */
+/** Replaces the caller's own recovery codes. Only this answer holds the codes. */
 export const reissueCodes = Effect.fnUntraced(function*(
   settings: SignInSettings,
   identity: SessionIdentity,

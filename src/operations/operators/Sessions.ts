@@ -20,16 +20,16 @@ const halfSeconds = 300
 const tokenForm = /^[A-Za-z0-9_-]{43}$/
 const nameForm = /^[0-9a-f]{16}$/
 
-/** A session's token, for its cookie; nothing else has it. */
+/** The token of a session, for its cookie. It is stored nowhere else. */
 export type SessionToken = Redacted.Redacted<string>
 
-/** What a new session is made of, drawn before the transaction that begins it. */
+/** The random values of a new session. They are drawn before the transaction that begins the session. */
 export const drawn = Effect.gen(function*() {
   const { token } = yield* Entropy
   return { token: yield* token, csrfToken: yield* token }
 })
 
-/** Begins a session, in the transaction of what it is begun for; `enrolled` says which factor its operator now has. */
+/** Begins a session, in the transaction of its cause. `enrolled` is the factor that the operator now has. */
 export const begin = Effect.fnUntraced(function*(
   settings: SignInSettings,
   { csrfToken, token }: Effect.Effect.Success<typeof drawn>,
@@ -49,7 +49,7 @@ export const begin = Effect.fnUntraced(function*(
   return facts
 })
 
-/** The session of a token, unless it has ended, with its operator active. */
+/** The session of a token, if it has not ended and its operator is active. */
 const live = Effect.fnUntraced(function*(settings: SignInSettings, token: SessionToken) {
   const given = Redacted.value(token)
   const found = tokenForm.test(given) ? yield* sessions.find(sha256(given)) : undefined
@@ -69,8 +69,8 @@ const factsOf = ({ csrfToken, expiresAt, tokenHash, userId, username }: FoundSes
 })
 
 /**
- * Whose a session is, for every request that comes with one. `touch` says that the request is a use, which keeps the session
- * from being idle; a panel that renews itself is none.
+ * Finds the session of a request. `touch` says that the request counts as a use, so that the session does not become
+ * idle. A panel that refreshes itself does not count as a use.
  */
 export const authenticate = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -82,7 +82,7 @@ export const authenticate = Effect.fnUntraced(function*(
   const now = yield* currentSeconds
   if (touch && now - found.lastSeenAt >= touchSeconds) {
     yield* sessions.touch(found.tokenHash, now, now - touchSeconds)
-    // With the stamp, so that a role that stays unknown is not told of by every request.
+    // It is logged together with the stamp, so that an unknown role is not logged for every request.
     if (isRoleUnknown(found.role)) yield* emit("admin_role_unknown", { username: found.username })
   }
   const identity: SessionIdentity = {
@@ -94,7 +94,7 @@ export const authenticate = Effect.fnUntraced(function*(
   return identity
 })
 
-/** Whose a session is that still lacks its second factor, and how it gets it; one that has it is none of these. */
+/** Finds the session of a request that lacks its second factor, and its next step. A complete session is refused. */
 export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSettings, token: SessionToken) {
   const found = yield* live(settings, token)
   if (found.state === "active") return yield* new SessionInvalid()
@@ -102,46 +102,46 @@ export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSett
   return half
 })
 
-/** Ends the session it came with, or every one of its operator. */
+/** Ends the session of the caller, or every session of the caller. */
 export const signOut = Effect.fnUntraced(function*(identity: SessionIdentity, { all }: { readonly all: boolean }) {
   yield* all ? sessions.endAllOf(identity.userId) : sessions.end(identity.tokenHash, "active")
   yield* emit("admin_logout", { username: identity.username, scope: all ? "all" : "one" })
 }, Effect.uninterruptible)
 
-/** Gives a sign-in up that still lacks its second factor. */
+/** Abandons a sign-in that lacks its second factor. */
 export const abandonHalf = ({ tokenHash }: HalfIdentity) => Effect.asVoid(sessions.end(tokenHash, "pending_mfa"))
 
-/** A page of what there is. */
+/** The page of a list. */
 export interface Paging {
   readonly limit: number
   readonly offset: number
 }
 
-/** What tells live sessions from those that have ended. */
+/** The bounds that separate live sessions from ended ones. */
 export const liveNow = (settings: SignInSettings) =>
   Effect.map(currentSeconds, (now) => ({ now, idleSince: now - settings.session_idle_timeout_seconds }))
 
-/** A page of an operator's live sessions, newest first, and how many there are. */
+/** A page of an operator's live sessions, newest first, and the number of all. */
 export const listOf = Effect.fnUntraced(function*(settings: SignInSettings, userId: string, paging: Paging) {
   const of = { ...yield* liveNow(settings), userId }
   return yield* aside(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
 })
 
-/** One's own sessions; `current` is the name of the one that asks. */
+/** The caller's own sessions. `current` is the name of the session that asks. */
 export const listOwn = (settings: SignInSettings, identity: SessionIdentity, paging: Paging) =>
   Effect.map(
     listOf(settings, identity.userId, paging),
     (found) => ({ ...found, current: sessions.nameOf(identity) })
   )
 
-/** Ends the session of an operator that a name of sessions means; fails when there is none. */
+/** Ends the session of an operator with this name. Fails if there is none. */
 export const endNamed = Effect.fnUntraced(function*(userId: string, name: string) {
   const gone = nameForm.test(name) ? yield* sessions.endNamed(userId, name) : 0
   if (gone === 0) return yield* new NoSuch({ noun: "session", id: name })
   return gone
 })
 
-/** Ends one of one's own sessions; answers whether it was the one that asked. */
+/** Ends one of the caller's own sessions. Answers whether it was the one that asked. */
 export const revokeOwn = Effect.fnUntraced(function*(identity: SessionIdentity, name: string, requester: Requester) {
   const operator = operatorOf(identity, requester)
   const gone = yield* transaction(Effect.tap(endNamed(identity.userId, name), (count) =>

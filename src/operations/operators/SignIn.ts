@@ -15,7 +15,7 @@ import * as limiter from "./LoginLimiter.ts"
 import type { SessionToken } from "./Sessions.ts"
 import * as sessions from "./Sessions.ts"
 
-/** What somebody signs in with. */
+/** The name and password of a sign-in. */
 export interface Credentials {
   readonly username: string
   readonly password: Redacted.Redacted<string>
@@ -26,11 +26,11 @@ export interface Active {
   readonly _tag: "Active"
   readonly token: SessionToken
   readonly identity: SessionIdentity
-  /** The operator has not signed in from this address of late. */
+  /** The operator has not signed in from this address recently. */
   readonly isNewAddress: boolean
 }
 
-/** A sign-in that still lacks its second factor. */
+/** A sign-in that lacks its second factor. */
 export interface Pending {
   readonly _tag: "Pending"
   readonly token: SessionToken
@@ -39,7 +39,7 @@ export interface Pending {
 
 const mostKnownAddresses = 5
 
-/** Stamps a complete sign-in, in its transaction. Fails when the operator is not active any more. */
+/** Stamps a complete sign-in, in its transaction. Fails if the operator is no longer active. */
 export const stamped = Effect.fnUntraced(function*(user: User, { client }: Requester, now: number) {
   const others = user.knownLoginIps.filter((address) => address !== client.ip)
   const known = client.ip === undefined ? others : [client.ip, ...others]
@@ -48,7 +48,7 @@ export const stamped = Effect.fnUntraced(function*(user: User, { client }: Reque
   return client.ip !== undefined && !user.knownLoginIps.includes(client.ip)
 })
 
-/** An operator's session as whoever it was begun for has it. */
+/** The identity of a session that has just begun. */
 export const identityOf = (
   user: User,
   facts: Effect.Effect.Success<ReturnType<typeof sessions.begin>>,
@@ -62,7 +62,7 @@ export const identityOf = (
   ...facts
 })
 
-/** Tells of a complete sign-in; `step` is how it came by its second factor, if it has one. */
+/** Logs a complete sign-in. `step` is the way in which the second factor was given, if there is one. */
 export const told = (
   user: User,
   { client, surface }: Requester,
@@ -79,7 +79,7 @@ const failed = (
   username?: string
 ) => emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
 
-/** Refuses without saying why; the log does, and names whoever exists. */
+/** Refuses without a reason. The log has the reason, and the name if there is such an operator. */
 const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) =>
   Effect.gen(function*() {
     if (verdict._tag === "Unreadable") {
@@ -94,7 +94,7 @@ const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) 
     return yield* new InvalidCredentials()
   })
 
-/** Begins the session of somebody whose password was right, if all is still as it was when that was looked at. */
+/** Begins the session after the right password, if nothing has changed since the password was compared. */
 const admitted = Effect.fnUntraced(function*(
   settings: SignInSettings,
   user: User,
@@ -123,8 +123,8 @@ const admitted = Effect.fnUntraced(function*(
 })
 
 /**
- * Signs an operator in by name and password. The attempt is counted first, and whatever is wrong costs one hash and is
- * answered alike (docs/decisions/admin.md, "Sign-in").
+ * Signs an operator in by name and password. The attempt is counted first. Every failure costs one hash and gets the
+ * same answer (docs/decisions/admin.md, "Sign-in").
  */
 export const signIn = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -145,7 +145,7 @@ export const signIn = Effect.fnUntraced(function*(
   const verdict = yield* Effect.tapError(passwords.verify(given, known?.passwordHash), () => release)
   if (known === undefined || verdict._tag !== "Right") return yield* refuse(user, verdict, requester)
   const renewed = verdict.isWeak
-    // A full queue is no reason to turn away who has the right password: the hash is renewed another time.
+    // If the queue of hashes is full, a right password still signs in. The hash is renewed another time.
     ? yield* Effect.orElseSucceed(passwords.hash(given), () => known.passwordHash)
     : known.passwordHash
   const signedIn = yield* admitted(settings, known, { renewed, requester, release })

@@ -8,8 +8,8 @@ import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
 
 /**
- * Has whoever asks prove that the session is still in their own hands: by their own password, before what a stolen session
- * must not do. It counts as a sign-in does. Answers the operator as the password was compared with.
+ * Asks for the caller's own password before a change that a stolen session must not make. An attempt counts like a
+ * sign-in. Answers the operator whose password was compared.
  */
 export const stepUp = Effect.fnUntraced(function*(
   settings: SignInSettings,

@@ -19,18 +19,18 @@ import type { Identity } from "./Identity.ts"
 import { named } from "./OperatorChange.ts"
 import type { Paging } from "./Sessions.ts"
 
-/* What programs sign in with for an operator (docs/decisions/admin.md, "Tokens"). */
+/* Tokens with which programs act for an operator (docs/decisions/admin.md, "Tokens"). */
 
 const daySeconds = 86_400
 
-/** What a token is asked to be. */
+/** The properties of a new token. */
 export interface NewToken {
-  /** Who owns it. */
+  /** The owner. */
   readonly username: string
   readonly name: string
   readonly role: OperatorRole
   readonly expiresInDays: number
-  /** Addresses and ranges it is taken from; from everywhere when there are none. */
+  /** Addresses and ranges that may use it. If the list is empty, every address may. */
   readonly allowedAddresses: ReadonlyArray<string>
 }
 
@@ -50,7 +50,7 @@ const faultOf = ({ allowedAddresses, expiresInDays, name }: NewToken): string | 
   return at < 0 ? undefined : `allowedAddresses[${at}] is neither an address nor a range of addresses.`
 }
 
-/** Whether somebody may have a hand in the tokens of an operator. A token has none in any. */
+/** Whether the caller may manage the tokens of an operator. A token may manage none. */
 const mayManage = Effect.fnUntraced(function*(operator: Operator, username: string) {
   if (operator.kind === "cli") return true
   if (operator.token !== undefined) return false
@@ -59,7 +59,7 @@ const mayManage = Effect.fnUntraced(function*(operator: Operator, username: stri
   return admins.some((admin) => admin.username === operator.id)
 })
 
-/** Makes a token for an operator; the text is in the answer and nowhere again. */
+/** Creates a token for an operator. Only this answer holds its text. */
 export const create = Effect.fnUntraced(function*(operator: Operator, asked: NewToken) {
   const fault = faultOf(asked)
   if (fault !== undefined) return yield* new BadRequest({ detail: fault })
@@ -77,7 +77,7 @@ export const create = Effect.fnUntraced(function*(operator: Operator, asked: New
     if (owner.status !== "active") return yield* new BadRequest({ detail: `${username} is disabled.` })
     const most = roleRead(owner.role)
     if (!permits(most, role)) {
-      return yield* new BadRequest({ detail: `role takes at most that of ${username}, which is ${most}.` })
+      return yield* new BadRequest({ detail: `role must not exceed the role of ${username}, which is ${most}.` })
     }
     const allowedAddresses = asked.allowedAddresses
     const row = { id, userId: owner.id, name, role, allowedAddresses, now, expiresAt, tokenHash: apiTokenHash(token) }
@@ -91,7 +91,10 @@ export const create = Effect.fnUntraced(function*(operator: Operator, asked: New
   return { record, token }
 }, Effect.uninterruptible)
 
-/** Revokes a token, at once and for good. A second time changes nothing. Who may not see one is told there is none. */
+/**
+ * Revokes a token at once and for good. A second call changes nothing. A caller who may not see the token is told that
+ * it does not exist.
+ */
 export const revoke = Effect.fnUntraced(function*(operator: Operator, id: string) {
   const now = yield* currentSeconds
   const done = yield* transaction(Effect.gen(function*() {
@@ -114,7 +117,7 @@ export const find = Effect.fnUntraced(function*(id: string) {
   return record ?? (yield* new NoSuch({ noun: "token", id }))
 })
 
-/** A page of the tokens of an operator, or of all, newest first, and how many there are. */
+/** A page of the tokens of one operator or of all, newest first, and the number of all. */
 export const list = Effect.fnUntraced(function*(username: string | undefined, paging: Paging) {
   const userId = username === undefined ? undefined : (yield* named(username)).id
   return yield* aside(
@@ -122,7 +125,7 @@ export const list = Effect.fnUntraced(function*(username: string | undefined, pa
   )
 })
 
-/** Whose tokens a request lists: one's own or, for admins, of whom they name. */
+/** The owner whose tokens a request lists: the caller or, for admins, the operator that they name. */
 export const ownerListed = (
   identity: Identity,
   asked: string | undefined

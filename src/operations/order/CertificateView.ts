@@ -11,7 +11,9 @@ const isAsked = ({ profiles }: Pick<Config, "profiles">, profile: string): boole
     name === profile && signer.backend === "custom" && signer.custom.supports_renewal_info
   )
 
-/** The certificates of an order in words, leaf first, with its certID and when clients are told to renew it. */
+/**
+ * The decoded certificates of an order, leaf first, with the certID and the time at which clients are told to renew.
+ */
 export const decodedChain = Effect.fnUntraced(function*(config: Pick<Config, "profiles">, id: string) {
   const { certificate, profile, revokedAt } = yield* issuedOrder(id)
   const leaf = namedLeafOf(certificate)
@@ -26,5 +28,5 @@ export const decodedChain = Effect.fnUntraced(function*(config: Pick<Config, "pr
   }
 })
 
-/** What {@link decodedChain} answers. */
+/** The answer of {@link decodedChain}. */
 export type DecodedChain = Effect.Effect.Success<ReturnType<typeof decodedChain>>

@@ -17,12 +17,14 @@ export interface Expiring {
   readonly order: expiring.Living
   /** Epoch seconds. */
   readonly notAfter: number
-  /** Whole days until then, rounded down. */
+  /** Whole days until it expires, rounded down. */
   readonly daysRemaining: number
   readonly supersededBy: { readonly order: expiring.Living; readonly via: Via } | undefined
 }
 
-/** Which certificates are listed: of one profile or every one, ending within so many days, with or without those followed. */
+/**
+ * Selects the certificates: of one profile or of all, that expire within this many days, with or without replaced ones.
+ */
 export interface Wanted {
   readonly profile?: string | undefined
   readonly days: number
@@ -45,8 +47,8 @@ const replacementOf = Effect.fnUntraced(
 )
 
 /**
- * Which of these have been replaced by another certificate: one with all their names, or one ordered in their place.
- * The authority part of the profile's certIDs is read once. No chain is parsed, since there may be very many.
+ * Which of these certificates were replaced by another one: it has all their names, or its order names them. The
+ * authority part of the profile's certIDs is read once. No chain is parsed, because there may be very many.
  */
 const followed = Effect.fnUntraced(
   function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
@@ -69,7 +71,7 @@ const followed = Effect.fnUntraced(
   }
 )
 
-/** The certificates of a window, soonest first, a page at a time; each page is read with `read`. */
+/** The certificates of a window, soonest first, a page at a time. `read` reads each page. */
 const placesOf = (
   window: expiring.Window,
   size: number,
@@ -82,7 +84,9 @@ const placesOf = (
     keyOf: (place) => place
   })
 
-/** Every certificate of the window, a page at a time, with whether it was followed by another, until `use` has enough. */
+/**
+ * Every certificate of the window with its replacement, if there is one. It goes page by page until `use` has enough.
+ */
 const walk = Effect.fnUntraced(function*(
   window: expiring.Window,
   isFollowedWanted: boolean,
@@ -132,7 +136,7 @@ const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.
 })
 
 /**
- * Issued, unrevoked, unexpired certificates that expire within so many days, soonest first
+ * Certificates that expire within this many days and are neither revoked nor expired, soonest first
  * (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left out,
  * and `hidden` counts them.
  */
@@ -155,7 +159,7 @@ export const list = (
 
 const exportBatch = 1000
 
-/** The certificates that {@link list} lists, all of them, a page at a time; no transaction spans the pages. */
+/** All certificates that {@link list} finds, a page at a time. No transaction spans the pages. */
 export const every = ({ days, hideSuperseded, profile }: Wanted) =>
   Stream.unwrap(Effect.map(currentSeconds, (now) => {
     const known = new Map<string, ReadonlyArray<string>>()

@@ -32,7 +32,7 @@ const find = Effect.fnUntraced(function*(id: string) {
 
 const everyJob = { limit: 1000, offset: 0 }
 
-/** An order with all its related records, and the reason it failed, as far as that is still kept. */
+/** An order with all its related records, and the reason of its failure if that is still kept. */
 export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" | "profiles">, id: string) {
   const order = yield* find(id)
   const now = yield* currentSeconds
@@ -114,7 +114,7 @@ export const issuedOrder = Effect.fnUntraced(function*(id: string) {
 /** The PEM chain of an order, leaf first. */
 export const chain = (id: string) => Effect.map(issuedOrder(id), ({ certificate }) => certificate)
 
-/** Revokes an order's certificate for the operator, or has it revoked; answers what `revocation.revoke` does. */
+/** Revokes an order's certificate for the operator, or queues that. Answers like `revocation.revoke`. */
 export const revoke = Effect.fnUntraced(function*(
   config: Pick<Config, "profiles">,
   operator: Operator,

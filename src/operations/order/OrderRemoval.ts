@@ -21,7 +21,7 @@ export const preview = Effect.fnUntraced(function*(id: string) {
 /** Deletes an order with its authorizations and challenges, unless its certificate can still be used. */
 export const remove = Effect.fnUntraced(function*(operator: Operator, id: string) {
   return yield* transaction(Effect.gen(function*() {
-    // An issuance holds this row while it stores a certificate, so what is read below stays true.
+    // An issuance locks this row while it stores a certificate, so the facts that are read below stay true.
     if (isId(id)) yield* orders.lock(OrderId(id))
     const { accountId, authorizations, id: orderId, profile, status } = yield* preview(id)
     const gone = yield* deletions.deleteOrder(orderId, yield* currentSeconds)

@@ -8,12 +8,12 @@ import * as orders from "../../store/orders/Orders.ts"
 import * as purge from "../../store/orders/Purge.ts"
 import type { AtKeyboard } from "../Operator.ts"
 
-/* Operators delete, all at once, orders whose certificate expired long ago. */
+/* Operators delete all orders whose certificate expired long ago. */
 
 const daySeconds = 86_400
 const batch = 500
 
-/** What is purged: orders of one profile or of every one, whose certificate ended at least so many days ago. */
+/** Selects the orders: of one profile or of all, whose certificate expired at least this many days ago. */
 export interface Wanted {
   readonly profile: string | undefined
   readonly expiredForDays: number
@@ -30,7 +30,10 @@ const profilesOf = ({ profile }: Wanted) =>
 const leftOf = (profiles: ReadonlyArray<string>) =>
   Effect.map(Effect.forEach(profiles, purge.left), (counts) => counts.reduce((sum, count) => sum + count, 0))
 
-/** What a purge would delete, by profile, with the first and the last end of a certificate. Times are epoch seconds. */
+/**
+ * What a purge would delete: for each profile the number of orders, and when their first and last certificate expired.
+ * Times are epoch seconds.
+ */
 export const preview = Effect.fnUntraced(function*(wanted: Wanted) {
   const cutoff = yield* cutoffOf(wanted)
   const names = yield* profilesOf(wanted)
@@ -75,7 +78,8 @@ interface Gone {
 
 /**
  * Deletes orders whose certificate expired long ago, 500 in each transaction. An interruption takes effect between two
- * transactions. Either way one row of the trail says how many orders the run deleted. `told` gets the number after each.
+ * transactions. Either way one row of the trail says how many orders the run deleted. `told` gets the number after each
+ * transaction.
  */
 export const run = Effect.fnUntraced(function*(
   operator: AtKeyboard,

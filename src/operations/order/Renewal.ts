@@ -44,11 +44,11 @@ const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
 /** A window that has passed: renew at once. */
 const over = (now: number): RenewalWindow => ({ start: now - daySeconds, end: now, isRevoked: true })
 
-/** The window of a stored certificate about which no signer is asked. */
+/** The window of a stored certificate if no signer is asked. */
 export const windowOf = (leaf: NamedLeaf, isRevoked: boolean): Effect.Effect<RenewalWindow> =>
   isRevoked ? Effect.map(currentSeconds, over) : Effect.succeed(estimate(leaf))
 
-/** What the signer suggests; a failure is logged, and no opinion like any other. */
+/** The suggestion of the signer. A failure is logged, and counts as no suggestion. */
 const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string) {
   const leaf = readStoredChain(chainPem)?.leaf
   if (leaf === undefined) return undefined
@@ -59,14 +59,14 @@ const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string)
 })
 
 /**
- * Renewal information (RFC 9773). A revoked certificate gets a window in the past. Any other gets the window the signer
- * suggests, or else the estimate.
+ * Renewal information (RFC 9773). A revoked certificate gets a window in the past. Any other gets the window that the
+ * signer suggests, or else the estimate.
  */
 export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
   const found = yield* locate(profile, certId)
   if (found === "malformed") {
     yield* emit("renewal_info_rejected", { reason: "malformed" })
-    return yield* new Malformed({ detail: "The certID is not two base64url texts with a dot between them." })
+    return yield* new Malformed({ detail: "The certID must be two base64url texts with a dot between them." })
   }
   if (typeof found === "string") {
     yield* emit("renewal_info_rejected", { reason: "unknown" })

@@ -20,7 +20,7 @@ import * as revocations from "../../store/revocation/Revocations.ts"
 /** Reason codes of RFC 5280 section 5.3.1 that a revocation may state: 7 is unused, 10 the last. */
 export const isAcceptedReason = (code: number): boolean => code >= 0 && code <= 10 && code !== 7
 
-/** The certificate was revoked before; by whoever came first. */
+/** The certificate was already revoked, by whoever was first. */
 class WasRevoked extends Data.TaggedError("WasRevoked") {}
 
 /** No worker has seen the CA that signed the certificate, so no list would ever name the certificate. */

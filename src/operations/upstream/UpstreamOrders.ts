@@ -6,7 +6,7 @@ import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import type { UpstreamOrderFilters } from "../../store/upstream/UpstreamOrderRecords.ts"
 import * as upstreamOrderRecords from "../../store/upstream/UpstreamOrderRecords.ts"
 
-/** A page of relayed orders, newest first, and how many match. */
+/** A page of relayed orders, newest first, and the number of matches. */
 export const list = (
   filters: UpstreamOrderFilters,
   page: { readonly limit: number; readonly offset: number }
@@ -16,7 +16,7 @@ export const list = (
     total: upstreamOrderRecords.countMatches(filters)
   }))
 
-/** One relayed order, with its relay job while the queue still has that. */
+/** One relayed order, with its relay job while the queue still has the job. */
 export const find = Effect.fnUntraced(function*(id: string) {
   const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
   if (order === undefined) return yield* new NoSuch({ noun: "upstream order", id })
