@@ -1,9 +1,7 @@
-/*
- * Passwords of twelve characters or more that many people have, in lower case: those of the frequency list of zxcvbn (MIT
- * licence), and what people make of shorter ones to reach the length. What runs along the keyboard is refused by rule.
+/**
+ * Passwords of twelve characters or more that many people use, in lower case: those of the frequency list of zxcvbn
+ * (MIT licence), and shorter ones that people lengthen. Runs of the keyboard are refused by a rule.
  */
-
-/** See above. */
 export const commonPasswords: ReadonlySet<string> = new Set(
   `
   010203040506 012345678910 014702580369 01telemike01 050605rostik 098765432100 102030405060 1111111111zz 111222333000

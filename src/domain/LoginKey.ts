@@ -1,8 +1,8 @@
 import { comparable } from "../kernel/net/Address.ts"
 
 /**
- * What attempts of an address are counted under: itself or, as whoever has one IPv6 address has all of its network, its /64.
- * An IPv4 address within an IPv6 one is the IPv4 address.
+ * The key under which attempts of an address are counted. For IPv6 it is the /64, because whoever has one address has
+ * the whole network. An IPv4 address inside an IPv6 address counts as the IPv4 address.
  */
 export const addressKey = (address: string): string => {
   const read = comparable(address)
@@ -12,5 +12,5 @@ export const addressKey = (address: string): string => {
   return `${[0, 4, 8, 12].map((at) => network.slice(at, at + 4).replace(/^0{1,3}/, "")).join(":")}::/64`
 }
 
-/** What codes of an operator's second factor are counted under, whatever sessions and addresses they come by. */
+/** The key under which codes of an operator's second factor are counted, for all sessions and addresses together. */
 export const mfaKey = (userId: string): string => `mfa:${userId}`

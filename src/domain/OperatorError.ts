@@ -1,8 +1,8 @@
 import { Data } from "effect"
 
 /*
- * What operators are refused, over the API, in the panel and on the command line alike. `OperatorProblem.ts` has one row for
- * each, with its code, its status and its sentence (docs/decisions/admin.md, "Errors").
+ * The refusals for operators, the same over the API, in the panel and on the command line. `OperatorProblem.ts` has one
+ * row for each, with its code, its status and its sentence (docs/decisions/admin.md, "Errors").
  */
 
 /** The records that operators name by an id. */
@@ -22,7 +22,7 @@ export type Noun =
 
 // 400
 
-/** A member, parameter or body cannot be read; `detail` names it and says what it takes. */
+/** A member, a parameter or the body cannot be read. `detail` names it and says what it takes. */
 export class BadRequest extends Data.TaggedError("BadRequest")<{ readonly detail: string }> {}
 
 /** A word outside a closed set, such as a status or an event. */
@@ -109,7 +109,7 @@ export class OrderNotIssued extends Data.TaggedError("OrderNotIssued")<{ readonl
 /** The certificate is revoked already. */
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 
-/** No worker has met the CA that signed the certificate, so no revocation list would name it. */
+/** No worker has seen the CA that signed the certificate, so no revocation list would name it. */
 export class IssuerUnknown extends Data.TaggedError("IssuerUnknown") {}
 
 /** The job runs, or has ended. */
@@ -127,7 +127,7 @@ export class JobNotRunnable extends Data.TaggedError("JobNotRunnable")<{
 /** No active operator with the role `admin` would remain. */
 export class LastAdmin extends Data.TaggedError("LastAdmin")<{ readonly username: string }> {}
 
-/** Operators do not do this to themselves. */
+/** Operators may not do this to themselves. */
 export class SelfTarget extends Data.TaggedError("SelfTarget") {}
 
 /** The second factor stays, because `admin.require_mfa` is on. */
@@ -139,7 +139,7 @@ export class MfaNotEnrolled extends Data.TaggedError("MfaNotEnrolled") {}
 /** No enrolment has begun. */
 export class MfaNotPending extends Data.TaggedError("MfaNotPending") {}
 
-/** Another live record of the same owner has the name. */
+/** Another live record of the same owner has this name. */
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {}
 
 /** The number of a revocation list is not above the stored one. */
@@ -147,19 +147,19 @@ export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonl
 
 // 429, 500, 502, 503
 
-/** Too many attempts, or too much at once; another one may succeed after so many seconds. */
+/** Too many attempts, or too much work at once. Another try may succeed after this many seconds. */
 export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retryAfter: number }> {}
 
-/** The request failed for a reason that is the service's own. */
+/** The request failed for an internal reason. */
 export class Internal extends Data.TaggedError("Internal") {}
 
-/** The signer did not do what it was asked for; `detail` is its own text. */
+/** The signer refused or failed. `detail` is its own text. */
 export class SignerRefused extends Data.TaggedError("SignerRefused")<{ readonly detail: string }> {}
 
-/** The service cannot answer in time; another try may succeed after so many seconds. */
+/** The service cannot answer in time. Another try may succeed after this many seconds. */
 export class Busy extends Data.TaggedError("Busy")<{ readonly retryAfter: number }> {}
 
-/** Every refusal that an operator may meet. */
+/** Every refusal that an operator can get. */
 export type OperatorError =
   | BadRequest
   | UnknownWord

@@ -43,7 +43,7 @@ export type OperatorCode =
   | "signer_failed"
   | "busy"
 
-/** A refusal as it is shown: an HTTP status, a code to branch on, and a sentence for people. */
+/** A refusal in the form in which it is shown: an HTTP status, a code for programs, and a sentence for people. */
 export interface OperatorProblem {
   readonly status: number
   readonly code: OperatorCode
@@ -62,7 +62,7 @@ interface Row<E> {
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/** One row for each refusal: without its row an error does not compile (docs/decisions/admin.md, "Errors"). */
+/** One row for each refusal. An error without a row does not compile (docs/decisions/admin.md, "Errors"). */
 const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: T }>> } = {
   BadRequest: { status: 400, code: "bad_request", message: ({ detail }) => detail },
   UnknownWord: {
@@ -79,7 +79,7 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
   ExportTooLarge: {
     status: 400,
     code: "export_too_large",
-    message: ({ most, rows }) => `${rows} rows match and an export holds ${most} at most; narrow the filters.`
+    message: ({ most, rows }) => `${rows} rows match, but an export holds at most ${most}; narrow the filters.`
   },
   InvalidCredentials: { status: 401, code: "invalid_credentials", message: "The sign-in failed." },
   SessionInvalid: { status: 401, code: "session_invalid", message: "There is no session; sign in." },
@@ -119,13 +119,13 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
   LiveCertificates: {
     status: 409,
     code: "live_certificates",
-    message: ({ count }) => `${plural(count, "certificate")} of it can still be used; revoke first.`
+    message: ({ count }) => `It has ${plural(count, "certificate")} that can still be used; revoke first.`
   },
   ProfileNotMounted: {
     status: 409,
     code: "profile_not_mounted",
     message: ({ profile }) =>
-      `Profile ${profile} is not in the configuration, or not enabled, so nothing of it can be revoked.`
+      `Profile ${profile} is not in the configuration, or not enabled, so none of its certificates can be revoked.`
   },
   OrderNotIssued: { status: 409, code: "order_not_issued", message: ({ id }) => `Order ${id} has no certificate.` },
   AlreadyRevoked: { status: 409, code: "already_revoked", message: "The certificate is revoked already." },
@@ -133,7 +133,7 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
     status: 409,
     code: "issuer_unknown",
     message:
-      "No worker has met the CA that signed this certificate yet, so no list would name it; start one with its profile."
+      "No worker has seen the CA that signed this certificate yet, so no list would name it; start a worker with its profile."
   },
   JobNotCancellable: {
     status: 409,
@@ -144,20 +144,20 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
     status: 409,
     code: "job_not_runnable",
     message: ({ id, status }) =>
-      `Job ${id} is ${status} and cannot run now; only a job that is ready, or failed and not replaced, can.`
+      `Job ${id} is ${status} and cannot run now; only a job that is ready, or that failed and was not replaced, can run.`
   },
   LastAdmin: {
     status: 409,
     code: "last_admin",
-    message: ({ username }) => `${username} is the last active admin; make another one first.`
+    message: ({ username }) => `${username} is the last active admin; create another one first.`
   },
-  SelfTarget: { status: 409, code: "self_target", message: "Operators do not do this to themselves." },
+  SelfTarget: { status: 409, code: "self_target", message: "Operators may not do this to themselves." },
   MfaRequired: {
     status: 409,
     code: "mfa_required",
     message: "admin.require_mfa is on, so the second factor cannot be turned off."
   },
-  MfaNotEnrolled: { status: 409, code: "mfa_not_enrolled", message: "There is no second factor." },
+  MfaNotEnrolled: { status: 409, code: "mfa_not_enrolled", message: "The operator has no second factor." },
   MfaNotPending: { status: 409, code: "mfa_not_pending", message: "No enrolment has begun." },
   NameTaken: { status: 409, code: "name_taken", message: ({ name }) => `The name ${name} is in use.` },
   NumberNotAbove: {
@@ -177,7 +177,7 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
 
 const rowOf = <T extends Tag>(tag: T): Row<Extract<OperatorError, { readonly _tag: T }>> => table[tag]
 
-/** How a refusal is shown. */
+/** The problem of a refusal. */
 export const operatorProblemOf = (error: OperatorError): OperatorProblem => {
   const { code, message, status } = rowOf(error._tag) as Row<OperatorError>
   return {
@@ -188,7 +188,7 @@ export const operatorProblemOf = (error: OperatorError): OperatorProblem => {
   }
 }
 
-/** Whether a failure is one of those that operators are shown. */
+/** Whether a failure is a refusal for operators. */
 export const isOperatorError = (error: { readonly _tag: string }): error is OperatorError =>
   Object.hasOwn(table, error._tag)
 

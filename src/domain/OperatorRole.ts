@@ -1,4 +1,6 @@
-/** The roles of operators, each permitting what those before it do (docs/decisions/admin.md, "Roles"). */
+/**
+ * The roles of operators. Each permits everything that the roles before it permit (docs/decisions/admin.md, "Roles").
+ */
 export const operatorRoles = ["viewer", "operator", "admin"] as const
 
 export type OperatorRole = (typeof operatorRoles)[number]
@@ -12,13 +14,13 @@ const isOperatorRole = (text: string): text is OperatorRole => operatorRoles.som
 export const roleRead = (stored: string | undefined): OperatorRole =>
   stored === undefined ? "admin" : isOperatorRole(stored) ? stored : "viewer"
 
-/** Whether a stored role is read for another than it says. */
+/** Whether a stored role is unknown, so that another one is read for it. */
 export const isRoleUnknown = (stored: string | undefined): boolean => stored !== undefined && !isOperatorRole(stored)
 
 const rank = (role: OperatorRole): number => operatorRoles.indexOf(role)
 
-/** Whether a role permits what another does. */
+/** Whether a role permits what another role permits. */
 export const permits = (role: OperatorRole, needed: OperatorRole): boolean => rank(role) >= rank(needed)
 
-/** The one of two roles that permits less. */
+/** The lower of two roles. */
 export const lowerRole = (one: OperatorRole, other: OperatorRole): OperatorRole => permits(one, other) ? other : one

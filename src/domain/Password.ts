@@ -2,14 +2,14 @@ import { Either } from "effect"
 import { commonPasswords } from "./CommonPasswords.ts"
 import { WeakPassword } from "./OperatorError.ts"
 
-/* What a new password may be (docs/decisions/admin.md, "Passwords"). A password that is in force is never judged again. */
+/* The rules for a new password (docs/decisions/admin.md, "Passwords"). A stored password is never judged again. */
 
 const fewestCharacters = 12
 const mostOctets = 1024
 const shortestWord = 4
 const shortestRun = 3
 
-/** What lies side by side: on keyboards, in rows and in columns, and in the alphabet. */
+/** Characters that are neighbours: on keyboards, in rows and in columns, and in the alphabet. */
 const sides = [
   "abcdefghijklmnopqrstuvwxyzab",
   "0123456789012",
@@ -24,10 +24,10 @@ const sides = [
 
 const isRun = (text: string): boolean => sides.some((side) => side.includes(text)) || new Set(text).size === 1
 
-/** Whether a text is nothing but runs of three characters or more, one behind another. */
+/** Whether a text consists only of runs of three characters or more, one after another. */
 const isMadeOfRuns = (text: string): boolean => {
   const characters = [...text]
-  // `ends[at]`: whether what stands before `at` is made of runs. A run of six or more is two shorter ones.
+  // `ends[at]` says whether the text before `at` consists of runs. A run of six or more is two shorter ones.
   const ends = [true]
   for (let at = 1; at <= characters.length; at++) {
     ends[at] = [shortestRun, shortestRun + 1, shortestRun + 2].some((length) =>
@@ -37,21 +37,21 @@ const isMadeOfRuns = (text: string): boolean => {
   return ends[characters.length] === true
 }
 
-/** The words of a text, in lower case, that are long enough to give a password away. */
+/** The words of a text, in lower case, that are long enough to make a password easy to guess. */
 const wordsOf = (text: string): ReadonlyArray<string> =>
   text.normalize("NFC").toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => [...word].length >= shortestWord)
 
-/** What a guesser would try first at this place: nobody's password may contain it. */
+/** The texts that an attacker would try first here. No password may contain them. */
 export interface Guessable {
   readonly username: string
-  /** The product's name, the hosts of its addresses, the subjects of its CAs, the names of its profiles. */
+  /** The product's name, the hosts of its URLs, the subjects of its CAs, the names of its profiles. */
   readonly texts: ReadonlyArray<string>
 }
 
 const faultOf = (password: string, { texts, username }: Guessable): string | undefined => {
   if ([...password].length < fewestCharacters) return `has fewer than ${fewestCharacters} characters`
   if (Buffer.byteLength(password) > mostOctets) return `has more than ${mostOctets} octets`
-  if (/\p{Surrogate}/u.test(password)) return "is no Unicode text"
+  if (/\p{Surrogate}/u.test(password)) return "is not valid Unicode text"
   const folded = password.toLowerCase()
   const word = wordsOf(username).find((one) => folded.includes(one))
   if (word !== undefined) return `contains ${word}, which is in the name of the operator`
@@ -59,10 +59,13 @@ const faultOf = (password: string, { texts, username }: Guessable): string | und
   if (known !== undefined) return `contains ${known}, which everybody here knows`
   if (new Set(folded).size === 1) return "is one character, repeated"
   if (isMadeOfRuns(folded)) return "is a run of the keyboard or the alphabet"
-  return commonPasswords.has(folded) ? "is one that many people have" : undefined
+  return commonPasswords.has(folded) ? "is one that many people use" : undefined
 }
 
-/** The password in the form it is hashed in, or why it is refused. What it says of the password is what others know too. */
+/**
+ * The password in the form that is hashed, or the reason for its refusal. The reason repeats only parts that others
+ * know too.
+ */
 export const checkPassword = (given: string, guessable: Guessable): Either.Either<string, WeakPassword> => {
   const password = given.normalize("NFC")
   const why = faultOf(password, guessable)

@@ -2,18 +2,18 @@ import { Effect } from "effect"
 import { pbkdf2 } from "node:crypto"
 import { isSame } from "./Digest.ts"
 
-/** A stored password, taken apart (docs/decisions/admin.md, "Passwords"). */
+/** The parts of a stored password hash (docs/decisions/admin.md, "Passwords"). */
 export interface PasswordHash {
   readonly iterations: number
   readonly salt: Uint8Array
   readonly hash: Uint8Array
 }
 
-/** Octets of a salt. */
+/** The octets of a salt. */
 export const saltSize = 16
 
 const hashSize = 32
-// A stored number is not trusted to bound the work it asks for.
+// The stored number decides how much work is done, so it is bounded here.
 const mostIterations = 10_000_000
 const base64 = "[A-Za-z0-9+/]"
 const form = new RegExp(`^\\$pbkdf2-sha256\\$i=([1-9][0-9]{0,7})\\$(${base64}{22})\\$(${base64}{43})$`)
@@ -24,7 +24,7 @@ const unpadded = (octets: Uint8Array): string => Buffer.from(octets).toString("b
 export const printPasswordHash = ({ hash, iterations, salt }: PasswordHash): string =>
   `$pbkdf2-sha256$i=${iterations}$${unpadded(salt)}$${unpadded(hash)}`
 
-/** Reads what {@link printPasswordHash} has written; `undefined` for any other text. */
+/** Reads the text that {@link printPasswordHash} writes. Answers `undefined` for any other text. */
 export const parsePasswordHash = (text: string): PasswordHash | undefined => {
   const [, digits, salt, hash] = form.exec(text) ?? []
   if (digits === undefined || salt === undefined || hash === undefined) return undefined
@@ -34,10 +34,10 @@ export const parsePasswordHash = (text: string): PasswordHash | undefined => {
     : { iterations, salt: Buffer.from(salt, "base64"), hash: Buffer.from(hash, "base64") }
 }
 
-/** What a password becomes. */
+/** Derives the hash of a password. */
 export type Derive = (password: string, salt: Uint8Array, iterations: number) => Effect.Effect<Uint8Array>
 
-/** PBKDF2-HMAC-SHA256 (RFC 8018) of the password's NFC, on the thread pool. It ends in its own time: nothing interrupts it. */
+/** PBKDF2-HMAC-SHA256 (RFC 8018) of the password's NFC, on the thread pool. It cannot be interrupted. */
 export const derive: Derive = (password, salt, iterations) =>
   Effect.uninterruptible(Effect.async<Uint8Array>((resume) => {
     pbkdf2(password.normalize("NFC"), salt, iterations, hashSize, "sha256", (error, hash) => {
@@ -45,15 +45,15 @@ export const derive: Derive = (password, salt, iterations) =>
     })
   }))
 
-/** A hash that no password has: its octets are drawn, so that nothing is known of what would give them. */
+/** A hash that no password has. It consists of random octets, so nobody knows a password that would give it. */
 export const unmatchable = (drawn: Uint8Array, iterations: number): PasswordHash => ({
   iterations,
   salt: drawn.subarray(0, saltSize),
   hash: drawn.subarray(saltSize, saltSize + hashSize)
 })
 
-/** Octets {@link unmatchable} takes. */
+/** The octets that {@link unmatchable} needs. */
 export const unmatchableSize = saltSize + hashSize
 
-/** Whether a derived value is the stored one, in a time that does not say where they differ. */
+/** Whether a derived hash is the stored one. The time of the comparison does not show where they differ. */
 export const isHashOf = (derived: Uint8Array, { hash }: PasswordHash): boolean => isSame(derived, hash)

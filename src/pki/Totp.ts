@@ -1,15 +1,15 @@
 import { generateSync, verifySync } from "otplib"
 import { encodeBase32 } from "./Base32.ts"
 
-/** How codes are made, as authenticators know it (RFC 6238). */
+/** The parameters of codes that every authenticator supports (RFC 6238). */
 export const totp = { algorithm: "SHA1", digits: 6, period: 30 } as const
 
-/** Octets of a secret. */
+/** The octets of a secret. */
 export const totpSecretSize = 20
 
 const form = /^[0-9]{6}$/
 
-/** Whether a text is a code by its shape. */
+/** Whether a text has the shape of a code. */
 export const isTotpCode = (text: string): boolean => form.test(text)
 
 /** The code of an epoch second. */
@@ -17,8 +17,8 @@ export const totpCode = (secret: Uint8Array, epoch: number): string =>
   generateSync({ secret, epoch, digits: totp.digits, period: totp.period, algorithm: "sha1" })
 
 /**
- * The time step a code is of, which is the present one or one of those beside it; `undefined` for a code of no such step.
- * Whoever takes the code has to claim the step, or it passes again.
+ * The time step of a code: the present one or one of its neighbours. Answers `undefined` if the code belongs to none of
+ * them. The caller must claim the step. Otherwise the code would pass again.
  */
 export const totpStep = (secret: Uint8Array, code: string, epoch: number): number | undefined => {
   if (!isTotpCode(code)) return undefined
@@ -34,7 +34,7 @@ export const totpStep = (secret: Uint8Array, code: string, epoch: number): numbe
   return found.valid && "timeStep" in found ? found.timeStep : undefined
 }
 
-/** The address by which an authenticator takes a secret over, as a picture or a link. */
+/** The URI with which an authenticator imports a secret, as a picture or a link. */
 export const totpUri = (issuer: string, username: string, secret: Uint8Array): string => {
   const [shownIssuer, shownName] = [encodeURIComponent(issuer), encodeURIComponent(username)]
   const { algorithm, digits, period } = totp

@@ -4,9 +4,9 @@ import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
 import type { Finding, Subject } from "./Finding.ts"
 import { adminFilterFindings } from "./PolicyRules.ts"
 
-/* What is refused of `[admin]` (docs/decisions/admin.md, "Configuration"). */
+/* The rules for `[admin]` (docs/decisions/admin.md, "Configuration"). */
 
-/** Checks that need nothing of an order: the listener of operators has none. */
+/** The checks that need no order, because requests of operators have none. */
 const usable: ReadonlyArray<CheckType> = ["allowed_ip", "path", "reverse_dns", "custom"]
 
 const isLoopback = makeAddressSet(["127.0.0.0/8", "::1/128"])
@@ -29,10 +29,14 @@ const unusableChecks = ({ config: { admin } }: Subject): ReadonlyArray<Finding> 
     const key = `admin.filter.check.${name}.type`
     return type === "" || usable.includes(type)
       ? []
-      : [{ key, message: `must be one of ${usable.join(", ")}: operators order nothing`, involves: [key] }]
+      : [{
+        key,
+        message: `must be one of ${usable.join(", ")}, because requests of operators have no order`,
+        involves: [key]
+      }]
   })
 
-/** Every fault of `[admin]`, whether or not it is enabled: turning it on is not the time to find one. */
+/** Every fault of `[admin]`, also while it is disabled. So no fault appears only when somebody enables it. */
 export const adminFindings = (subject: Subject): ReadonlyArray<Finding> => [
   ...unprotected(subject),
   ...unusableChecks(subject),

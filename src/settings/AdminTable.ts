@@ -3,7 +3,7 @@ import { baseUrl, bindAddress, path } from "../kernel/config/Form.ts"
 import { count, flag, milliseconds, text } from "../kernel/config/Key.ts"
 import { filter } from "./PolicyTable.ts"
 
-/* The listener of operators, and how they sign in. */
+/* The keys of the listener of operators and of their sign-in. */
 
 /** `[admin]`. */
 export const admin = Schema.Struct({
@@ -11,20 +11,20 @@ export const admin = Schema.Struct({
   bind_address: text(
     "127.0.0.1:3001",
     bindAddress,
-    "Address to serve operators on. One that is not loopback needs admin.tls.enabled."
+    "Address to serve operators on. An address that is not loopback needs admin.tls.enabled."
   ),
   base_url: text(
     "http://localhost:3001",
     baseUrl,
-    "URL as the browsers of operators see it. A request that names another origin is refused."
+    "URL that the browsers of operators use. A request from another origin is refused."
   ),
   require_mfa: flag(false, "Operators without a second factor must enrol one at their next sign-in."),
-  session_ttl_seconds: count(43200, "Lifetime of a session, however it is used."),
-  session_idle_timeout_seconds: count(3600, "Time after which a session that nobody uses ends."),
-  login_max_attempts: count(5, "Failed sign-ins of one address within the window before more are refused."),
-  login_window_seconds: count(300, "That window."),
-  max_body_bytes: count(65536, "Size of one request's body."),
-  page_size_max: count(200, "Rows of one page at most; a larger limit is lowered to it."),
+  session_ttl_seconds: count(43200, "Lifetime of a session, even if it is in use."),
+  session_idle_timeout_seconds: count(3600, "A session that is not used for this long ends."),
+  login_max_attempts: count(5, "Failed sign-ins of one address within the window. Further ones are refused."),
+  login_window_seconds: count(300, "Length of that window."),
+  max_body_bytes: count(65536, "Largest body of a request."),
+  page_size_max: count(200, "Most rows of one page. A larger limit is lowered to it."),
   tls: Schema.Struct({
     enabled: flag(false, "Speak HTTPS instead of HTTP."),
     cert_path: text("admin.pem", path, "Certificate chain, PEM. A self-signed pair is made when a file is missing."),

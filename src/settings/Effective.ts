@@ -12,7 +12,7 @@ import { table } from "./Table.ts"
 export interface EffectiveKey {
   /** Its full name; a key of a profile begins with `profiles.<name>`. */
   readonly key: string
-  /** The value, a secret as `***`. Undefined where the key is unset and has no default. */
+  /** The value, with a secret as `***`. Undefined if the key is unset and has no default. */
   readonly value: string | number | boolean | ReadonlyArray<string> | undefined
   readonly source: Source
   /** Whether the key holds a secret. */
@@ -34,7 +34,7 @@ const masked = (key: string, secret: Redacted.Redacted<unknown>): string => {
 const shown = (key: string, value: unknown): EffectiveKey["value"] =>
   Redacted.isRedacted(value) ? masked(key, value) : value as EffectiveKey["value"]
 
-/** Every key below a node, with the value it has in force. */
+/** Every key below a node, with its value in force. */
 const keysOf = (
   node: Node,
   path: ReadonlyArray<string>,
@@ -53,8 +53,8 @@ const keysOf = (
 }
 
 /**
- * The keys in force: the process-wide ones, or those of one profile with everything it inherits. `undefined` when there is no
- * such profile.
+ * The keys in force: the process-wide ones, or those of one profile with everything that it inherits. Undefined if
+ * there is no such profile.
  */
 export const effectiveKeys = (
   { config, sources }: Pick<Resolved, "config" | "sources">,

@@ -7,7 +7,7 @@ import { perFilters } from "../kernel/sql/Filters.ts"
 import { select, statement } from "../kernel/sql/Statement.ts"
 import { accountColumns } from "./Accounts.ts"
 
-/* Accounts as operators look for them: by id without profile, or by any of a set of filters. */
+/* Searches of accounts for operators: by id without a profile, or by any of a set of filters. */
 
 const record = {
   ...accountColumns,
@@ -19,14 +19,14 @@ const record = {
   lastSeenPtr: nullable(text())
 }
 
-/** An account with everything operators are shown of it. Times are epoch seconds. */
+/** An account with everything that operators are shown. Times are epoch seconds. */
 export type AccountRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof findRecord>>>
 
-/** What a listing is narrowed by; an absent one does not narrow. */
+/** The filters of a listing; an absent filter excludes nothing. */
 export interface AccountFilters {
   readonly profile?: string | undefined
   readonly status?: AccountStatus | undefined
-  /** The credential it was bound by. */
+  /** The credential that bound the account. */
   readonly eabKid?: string | undefined
 }
 

@@ -5,7 +5,7 @@ import { all, first } from "../kernel/sql/Database.ts"
 import { perFilters } from "../kernel/sql/Filters.ts"
 import { select, statement } from "../kernel/sql/Statement.ts"
 
-/* The audit trail as operators read it. */
+/* Searches of the audit trail for operators. */
 
 const record = {
   id: int,
@@ -27,15 +27,15 @@ const record = {
   detail: nullable(json(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
 }
 
-/** A row of the trail. `event` may be one that another version writes. Times are epoch seconds. */
+/** A row of the trail. `event` may be one that another version has written. Times are epoch seconds. */
 export type AuditRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
 
-/** What a listing is narrowed by; an absent one does not narrow. */
+/** The filters of a listing; an absent filter excludes nothing. */
 export interface AuditFilters {
   readonly profile?: string | undefined
   readonly accountId?: string | undefined
   readonly orderId?: string | undefined
-  /** As serials are stored. */
+  /** In the stored form of serial numbers. */
   readonly certSerial?: string | undefined
   readonly event?: AuditEvent | undefined
   readonly outcome?: AuditOutcome | undefined
@@ -46,7 +46,10 @@ export interface AuditFilters {
   readonly until?: number | undefined
 }
 
-/** The names of the conditions. Each outcome is a condition without parameter, because only then the index of failures serves. */
+/**
+ * The names of the conditions. Each outcome is a condition without a parameter, because only then the index of failures
+ * is used.
+ */
 type Narrowing = Exclude<keyof AuditFilters, "outcome"> | AuditOutcome
 
 const filterColumns = {
@@ -163,11 +166,11 @@ export const behind = (
   before: { readonly beforeTime: number; readonly beforeId: number; readonly limit: number }
 ) => all(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
 
-/** Rows of one request among those with ids above one and up to another, newest first. */
+/** Rows of one request whose ids are above `above` and at most `upTo`, newest first. */
 export const ofRequest = (requestId: string, above: number, upTo: number) =>
   all(stretchStatement, { requestId, above, upTo })
 
-/** The smallest and the largest id; none while the trail is empty. */
+/** The smallest and the largest id. Absent while the trail is empty. */
 export const ends = Effect.map(
   Effect.suspend(() => first(endsStatement, {})),
   (row) => row?.first === undefined || row.last === undefined ? undefined : { first: row.first, last: row.last }

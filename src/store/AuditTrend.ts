@@ -6,7 +6,7 @@ import { statement } from "../kernel/sql/Statement.ts"
 
 /* Counts rows of the audit trail over time. */
 
-/** What is counted. */
+/** The events that are counted. */
 const counted = [
   "certificate_issued",
   "certificate_issue_failed",
@@ -21,7 +21,7 @@ const trend = (condition: (f: Fragments) => string) =>
     name: "audit_trend",
     params,
     row: { event: text<(typeof counted)[number]>(), slot: int, count: int },
-    // The cast makes SQLite divide integers: the driver binds numbers as floating-point ones.
+    // The cast makes SQLite divide integers: the driver binds numbers as floating-point numbers.
     sql: (f) =>
       `SELECT l.event AS "event", l.created_at / CAST(:bucket AS BIGINT) AS "slot", count(*) AS "count"
        FROM audit_log l WHERE ${condition(f)} AND l.created_at >= :since AND l.created_at < :until
@@ -32,10 +32,14 @@ const among = `IN (${counted.map((event) => `'${event}'`).join(", ")})`
 
 const everywhere = trend(() => `l.event ${among}`)
 
-// The index of profile and time. Without a hint SQLite takes that of the event, and reads the rows of every profile.
+// This uses the index of profile and time. Without the hint, SQLite takes the index of the event and reads the rows of
+// every profile.
 const atProfile = trend(({ aside }) => `l.profile = :profile AND ${aside("l.event")} ${among}`)
 
-/** Counts rows by event and by slot of so many seconds, of one profile or of all. Slots are numbered from the epoch on. */
+/**
+ * Counts rows by event and by slot of this many seconds, of one profile or of all. Slots are numbered from the epoch
+ * on.
+ */
 export const trendOf = (
   { profile, ...span }: {
     readonly profile: string | undefined

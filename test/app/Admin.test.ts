@@ -116,7 +116,7 @@ describe("acme-svc admin", () => {
       assert.deepInclude(shown, { username: "olga", role: "operator", contact: "olga@example.org", activeSessions: 0 })
       assert.match((yield* user("show", "olga")).out, /role +operator\n/)
       assert.deepStrictEqual(yield* user("contact", "olga"), done("The contact was cleared."))
-      const last = refused(3, "root is the last active admin; make another one first.")
+      const last = refused(3, "root is the last active admin; create another one first.")
       assert.deepStrictEqual(yield* user("disable", "root"), last)
       assert.deepStrictEqual(yield* user("role", "root", "viewer"), last)
       assert.deepStrictEqual(yield* user("delete", "root", "--yes"), last)
@@ -141,7 +141,7 @@ describe("acme-svc admin", () => {
       const place = yield* ready
       yield* place.run(["admin", "user", "create", "root", "--password-file", fileOf(place, password)])
       const totp = (...words: ReadonlyArray<string>) => place.run(["admin", "user", "totp", ...words])
-      const none = refused(3, "There is no second factor.")
+      const none = refused(3, "The operator has no second factor.")
       assert.deepStrictEqual(yield* totp("recovery-codes", "root"), none)
       assert.deepStrictEqual(yield* totp("reset", "root", "--yes"), none)
       yield* served(

@@ -131,7 +131,7 @@ describe("account", () => {
         assert.deepStrictEqual(yield* run(words, { typed: "y" }), {
           code: 3,
           out: "",
-          err: "1 certificate of it can still be used; revoke first.\n"
+          err: "It has 1 certificate that can still be used; revoke first.\n"
         })
       }
     }))

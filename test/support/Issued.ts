@@ -54,7 +54,7 @@ export const work = (...kinds: ReadonlyArray<JobKind>) =>
     }
   }))
 
-/** Tests in a world with a CA of its own that a worker has met, from {@link madeAt} on. */
+/** Tests in a world with a CA of its own that a worker has seen, from {@link madeAt} on. */
 export const useOwnCa = (backend: Backend) =>
   useWorld(backend, {
     startsAt: madeAt,

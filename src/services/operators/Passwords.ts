@@ -12,15 +12,15 @@ import {
   unmatchableSize
 } from "../../pki/Password.ts"
 
-/** What came of comparing a password with a stored hash. */
+/** The result of a comparison of a password with a stored hash. */
 export type Verdict =
   /** `isWeak`: the hash has fewer iterations than new ones. */
   | { readonly _tag: "Right"; readonly isWeak: boolean }
   | { readonly _tag: "Wrong" }
-  /** What is stored is no hash this service has written. */
+  /** The stored text is not a hash that this service writes. */
   | { readonly _tag: "Unreadable" }
 
-/** How passwords are hashed; what is left out is as the service has it. */
+/** How passwords are hashed. An absent setting has the value of the service. */
 export interface PasswordSettings {
   readonly iterations?: number
   readonly recoveryIterations?: number
@@ -32,16 +32,21 @@ const mostWaiting = 32
 const retrySeconds = 1
 
 /**
- * Hashes of passwords and recovery codes. Two are computed at once and 32 may wait, so that sign-ins leave the thread pool to
- * others; whoever comes after them is to try again.
+ * Hashes of passwords and recovery codes. At most two are computed at once and 32 may wait, so that sign-ins leave the
+ * thread pool to others. Any further request is told to try again.
  */
 export class Passwords extends Context.Tag("acme/services/operators/Passwords")<Passwords, {
   readonly hash: (password: string) => Effect.Effect<string, RateLimited>
-  /** Compares with a stored hash, or with one nobody's password has: both cost the same. */
+  /**
+   * Compares a password with a stored hash or, if there is none, with a hash that no password has. Both cost the same.
+   */
   readonly verify: (password: string, stored: string | undefined) => Effect.Effect<Verdict, RateLimited>
-  /** Hashes codes, each with a salt of its own: they are random, and so need less work than a password. */
+  /** Hashes codes, each with its own salt. They are random, so they need less work than a password. */
   readonly hashCodes: (codes: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, RateLimited>
-  /** Which of some hashes a code has; every one is compared, so that the time does not tell which it was. */
+  /**
+   * Finds the hash of a code among some hashes. All of them are compared, so that the time does not show which one it
+   * was.
+   */
   readonly findCode: <A extends { readonly codeHash: string }>(
     code: string,
     among: ReadonlyArray<A>
@@ -70,7 +75,8 @@ export class Passwords extends Context.Tag("acme/services/operators/Passwords")<
           return printPasswordHash({ iterations: rounds, salt, hash: yield* derive(password, salt, rounds) })
         })
 
-        // A hash of fewer iterations is made up for where it does not match: the time would say that the name exists.
+        // If a hash of fewer iterations does not match, the rest of the iterations is done too. Otherwise the time
+        // would show that the name exists.
         const compared = Effect.fnUntraced(function*(password: string, stored: PasswordHash) {
           const isRight = isHashOf(yield* derive(password, stored.salt, stored.iterations), stored)
           const missing = iterations - stored.iterations
@@ -84,7 +90,7 @@ export class Passwords extends Context.Tag("acme/services/operators/Passwords")<
             return Effect.map(inTurn(compared(password, read ?? nobodys)), (isRight): Verdict =>
               read === undefined
                 ? { _tag: "Unreadable" }
-                // Nobody's hash lets nobody in, whatever came of it.
+                // The hash that no password has never lets anybody in, whatever the comparison says.
                 : isRight && read !== nobodys
                 ? { _tag: "Right", isWeak: read.iterations < iterations }
                 : { _tag: "Wrong" })

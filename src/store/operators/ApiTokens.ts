@@ -6,7 +6,7 @@ import { perFilters } from "../../kernel/sql/Filters.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
 
-/** What is shown of a token: everything but its hash. */
+/** The columns of a token that are shown: all but its hash. */
 const token = {
   id: uuid(),
   userId: uuid(),
@@ -102,12 +102,12 @@ const countStatement = perFilters(["userId"], (used) =>
     sql: () => `SELECT count(*) AS "total" FROM api_tokens t ${narrowing(used)}`
   }))
 
-/** A token as it is shown, with its owner's name. Times are epoch seconds. */
+/** A token in the form in which it is shown, with its owner's name. Times are epoch seconds. */
 export type ApiTokenRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
 
 /**
- * Inserts a token; `undefined` when its owner has a live one of the name. The owner's row has to be locked, or two of a name
- * may come in at once.
+ * Inserts a token. Answers `undefined` if its owner has a live token with this name. The owner's row must be locked.
+ * Otherwise two tokens with one name could be inserted at once.
  */
 export const insert = (row: {
   readonly id: string
@@ -120,13 +120,13 @@ export const insert = (row: {
   readonly expiresAt: number
 }) => first(insertStatement, row)
 
-/** The token of a hash, with what is asked of its owner at every request. */
+/** The token with this hash, and the facts of its owner that every request needs. */
 export const findByHash = (tokenHash: string) => first(byHashStatement, { tokenHash })
 
 /** A token by its id. */
 export const find = (id: string) => first(findStatement, { id })
 
-/** Stamps a use, unless one was stamped after `before`. */
+/** Stamps a use, unless a use was stamped after `before`. */
 export const touch = (of: {
   readonly id: string
   readonly now: number
@@ -134,13 +134,13 @@ export const touch = (of: {
   readonly ip: string | undefined
 }) => first(touchStatement, of)
 
-/** Revokes a token; `undefined` when it was. */
+/** Revokes a token. Answers `undefined` if it was already revoked. */
 export const revoke = (id: string, now: number) => first(revokeStatement, { id, now })
 
 /** A page of tokens, of one operator or of all, newest first. */
 export const list = (of: { readonly userId: string | undefined; readonly limit: number; readonly offset: number }) =>
   all(listStatement(of), of)
 
-/** How many a listing would show unpaged. */
+/** The number of tokens on all pages of a listing. */
 export const count = (userId: string | undefined) =>
   Effect.map(first(countStatement({ userId }), { userId }), (row) => row?.total ?? 0)

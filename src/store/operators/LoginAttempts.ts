@@ -4,11 +4,12 @@ import { all, first, run } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /*
- * How often somebody has failed of late, for every process (docs/decisions/admin.md, "Login limiter"). One statement decides
- * and counts, so that of attempts at one time no more pass than may.
+ * Counts recent failures, for all processes (docs/decisions/admin.md, "Login limiter"). One statement decides and
+ * counts, so that concurrent attempts cannot pass the limit together.
  */
 
-// A window that begins far ahead was written by a clock that was wrong, and would last until then.
+// A window that begins in the far future was written by a wrong clock. It would last until that time, so it begins
+// again now.
 const takeStatement = statement({
   name: "login_attempt_take",
   params: { key: text(), now: int, ended: int, ahead: int, most: int },
@@ -50,13 +51,13 @@ const sweepStatement = statement({
      RETURNING key AS "key"`
 })
 
-/** An attempt that was counted, for giving it back. */
+/** An attempt that was counted. It is needed to give the attempt back. */
 export interface Taken {
   readonly key: string
   readonly windowStartedAt: number
 }
 
-/** Counts an attempt under a key; `undefined`, and nothing counted, when there were so many in the window. */
+/** Counts an attempt under a key. Answers `undefined`, and counts nothing, if the window has had the most attempts. */
 export const take = (of: {
   readonly key: string
   readonly most: number
@@ -74,12 +75,12 @@ export const take = (of: {
     (row): Taken | undefined => row && { key: of.key, ...row }
   )
 
-/** When the window of a key began. */
+/** The begin of a key's window. */
 export const windowOf = (key: string) => Effect.map(first(windowStatement, { key }), (row) => row?.windowStartedAt)
 
-/** Takes an attempt back that was none; one of an older window is gone already. */
+/** Gives an attempt back. If its window is over, there is nothing to give back. */
 export const giveBack = (taken: Taken) => run(giveBackStatement, taken)
 
-/** Deletes up to `limit` windows that began at an epoch second or before; answers how many. */
+/** Deletes up to `limit` windows that began at an epoch second or before. Answers how many. */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)

@@ -39,20 +39,20 @@ const insertStatement = statement({
     } FROM ${each(":codes")}`
 })
 
-/** The hashes of an operator's codes that were not used yet. */
+/** The hashes of an operator's unused codes. */
 export const unused = (userId: string) => all(unusedStatement, { userId })
 
-/** How many of them there are. */
+/** The number of an operator's unused codes. */
 export const remaining = (userId: string) => Effect.map(unused(userId), ({ length }) => length)
 
-/** Stamps a code as used; `undefined` when it was, or is another set's. */
+/** Stamps a code as used. Answers `undefined` if it was used, or belongs to a replaced set. */
 export const consume = (of: { readonly id: string; readonly userId: string; readonly now: number }) =>
   first(consumeStatement, of)
 
 /** Deletes every code of an operator. */
 export const removeAll = (userId: string) => run(deleteStatement, { userId })
 
-/** Puts a set of codes in place of the one before. */
+/** Replaces an operator's set of codes. */
 export const replace = (of: {
   readonly userId: string
   readonly codes: ReadonlyArray<{ readonly id: string; readonly hash: string }>

@@ -2,7 +2,10 @@ import { bytes, int, nullable, uuid } from "../../kernel/sql/Column.ts"
 import { first } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* The secrets of authenticators. Each change names the secrets it was decided by: two at once cannot both come about. */
+/*
+ * The secrets of authenticators. Each change names the secrets on which it was decided, so of two concurrent changes
+ * only one is made.
+ */
 
 const pendStatement = statement({
   name: "totp_pend",
@@ -43,23 +46,28 @@ const clearStatement = statement({
      WHERE id = :id AND (totp_secret IS NOT NULL OR totp_pending_secret IS NOT NULL) RETURNING id AS "id"`
 })
 
-/** What a change of the factor was decided by: the operator, and the secret that was in force. */
+/** The facts on which a change of the factor was decided: the operator, and the secret in force. */
 interface Decided {
   readonly id: string
   readonly inForce: Uint8Array | undefined
   readonly now: number
 }
 
-/** Begins an enrolment, in place of one that was not confirmed; `undefined` when the factor has changed meanwhile. */
+/**
+ * Begins an enrolment. It replaces one that was not confirmed. Answers `undefined` if the factor has changed meanwhile.
+ */
 export const pend = (of: Decided & { readonly pending: Uint8Array }) => first(pendStatement, of)
 
-/** Puts a pending secret in force, its step claimed; `undefined` when it, or the factor, is another by now. */
+/**
+ * Puts a pending secret in force and claims its step. Answers `undefined` if the pending secret or the factor has
+ * changed.
+ */
 export const confirm = (of: Decided & { readonly pending: Uint8Array; readonly step: number }) =>
   first(confirmStatement, of)
 
-/** Claims a step of the factor in force; `undefined` when it, or a later one, was claimed before. */
+/** Claims a step of the factor in force. Answers `undefined` if this step or a later one was claimed before. */
 export const claim = (of: { readonly id: string; readonly secret: Uint8Array; readonly step: number }) =>
   first(claimStatement, of)
 
-/** Takes the factor away, and an enrolment with it; `undefined` when there was neither. */
+/** Removes the factor and any enrolment. Answers `undefined` if there was neither. */
 export const clear = (id: string, now: number) => first(clearStatement, { id, now })

@@ -4,7 +4,7 @@ import { all, first, run } from "../../kernel/sql/Database.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
 
-/** `pending_mfa` sessions reach the second factor and nothing else. */
+/** A `pending_mfa` session may use only the routes of the second factor. */
 export type SessionState = "pending_mfa" | "active"
 
 const session = {
@@ -162,16 +162,16 @@ const sweepStatement = statement({
 
 const lengths = Effect.map((gone: ReadonlyArray<unknown>) => gone.length)
 
-/** A session with what is asked of its operator at every request. Times are epoch seconds. */
+/** A session, and the facts of its operator that every request needs. Times are epoch seconds. */
 export type FoundSession = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
 
-/** A session as lists have it. */
+/** A session in the form of lists. */
 export type ListedSession = Effect.Effect.Success<ReturnType<typeof list>>[number]
 
-/** Characters of a token's hash that name its session where sessions are listed. */
+/** The characters of a token's hash that name its session in lists. */
 const nameLength = 16
 
-/** The name of a session, which lets nobody in. */
+/** The name of a session. Nobody can sign in with it. */
 export const nameOf = ({ tokenHash }: { readonly tokenHash: string }): string => tokenHash.slice(0, nameLength)
 
 /** Inserts a session. */
@@ -186,31 +186,34 @@ export const insert = (row: {
   readonly userAgent: string | undefined
 }) => run(insertStatement, row)
 
-/** The session of a token, whether or not it has ended by time. */
+/** The session of a token, even if its time is over. */
 export const find = (tokenHash: string) => first(findStatement, { tokenHash })
 
-/** Stamps a use, unless one was stamped after `before`; `undefined` then, or when the session is gone. */
+/** Stamps a use. Answers `undefined` if a use was stamped after `before`, or if the session is gone. */
 export const touch = (tokenHash: string, now: number, before: number) =>
   first(touchStatement, { tokenHash, now, before })
 
-/** Counts a code before it is looked at; `undefined` when there were so many, or the session is not pending any more. */
+/**
+ * Counts a code before it is compared. Answers `undefined` if there were too many, or if the session is no longer
+ * pending.
+ */
 export const countAttempt = (tokenHash: string, most: number) =>
   Effect.map(first(attemptStatement, { tokenHash, most }), (row) => row?.attempts)
 
-/** Ends a session in the state it is thought to have; `undefined` when it is in no such state. */
+/** Ends a session that is in this state. Answers `undefined` if it is not. */
 export const end = (tokenHash: string, state: SessionState) => first(endStatement, { tokenHash, state })
 
-/** Ends the sessions of an operator, but the one given; answers how many. */
+/** Ends the sessions of an operator, except the given one. Answers how many. */
 export const endAllOf = (userId: string, but = "") => lengths(all(endAllOfStatement, { userId, but }))
 
-/** Ends the session of an operator that {@link nameOf} names; answers how many there were of that name. */
+/** Ends the session of an operator with this name ({@link nameOf}). Answers how many sessions had the name. */
 export const endNamed = (userId: string, name: string) =>
   lengths(all(endNamedStatement, { userId, from: name, until: `${name}g` })) // every digit comes before g
 
-/** Ends every session there is; answers how many. */
+/** Ends every session. Answers how many. */
 export const endEvery = lengths(all(endEveryStatement, {}))
 
-/** Which sessions are live: those neither at their end nor idle since. */
+/** The bounds of live sessions: they are neither at their end nor idle. */
 interface Live {
   readonly now: number
   readonly idleSince: number
@@ -224,11 +227,11 @@ export const list = (of: Live & { readonly userId: string; readonly limit: numbe
 export const count = (of: Live & { readonly userId: string }) =>
   Effect.map(first(countStatement, of), (row) => row?.total ?? 0)
 
-/** The same of every operator, each with the name. */
+/** A page of the live sessions of all operators, newest first, each with the operator's name. */
 export const listEvery = (of: Live & { readonly limit: number; readonly offset: number }) => all(listEveryStatement, of)
 
 /** How many live sessions there are. */
 export const countEvery = (of: Live) => Effect.map(first(countEveryStatement, of), (row) => row?.total ?? 0)
 
-/** Deletes up to `limit` sessions that ended at an epoch second or before; answers how many. */
+/** Deletes up to `limit` sessions that ended at an epoch second or before. Answers how many. */
 export const sweep = (before: number, limit: number) => lengths(all(sweepStatement, { before, limit }))

@@ -4,12 +4,12 @@ import { bytes, int, json, nullable, text, uuid } from "../../kernel/sql/Column.
 import { all, first, run } from "../../kernel/sql/Database.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
-/** `disabled` operators cannot sign in, and their tokens do nothing. */
+/** `disabled` operators cannot sign in, and their tokens are refused. */
 export type UserStatus = "active" | "disabled"
 
 const addresses = json(Schema.Array(Schema.String))
 
-/** What is shown of an operator. */
+/** The columns of an operator that are shown. */
 const shown = {
   id: uuid(),
   username: text(),
@@ -35,7 +35,7 @@ const flags = { isEnrolled: int, isEnrolling: int }
 const factors = `CASE WHEN totp_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolled",
   CASE WHEN totp_pending_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolling"`
 
-/** An operator as a list has them: without anything that lets one in. */
+/** An operator in a list, without any column that can be used to sign in. */
 const listed = { ...shown, ...flags }
 
 const insertStatement = statement({
@@ -165,13 +165,13 @@ const deleteStatement = statement({
   sql: () => `DELETE FROM admin_users WHERE id = :id RETURNING id AS "id"`
 })
 
-/** An operator with what lets them in; never shown. Times are epoch seconds. */
+/** An operator with the columns that are used to sign in. It is never shown. Times are epoch seconds. */
 export type User = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
 
-/** An operator as lists have them. */
+/** An operator in the form of lists. */
 export type ListedUser = Effect.Effect.Success<ReturnType<typeof list>>[number]
 
-/** Inserts an active operator; `undefined` when the name is in use. */
+/** Inserts an active operator. Answers `undefined` if the name is in use. */
 export const insert = (row: {
   readonly id: string
   readonly username: string
@@ -181,16 +181,16 @@ export const insert = (row: {
   readonly now: number
 }) => first(insertStatement, row)
 
-/** The operator of a name. */
+/** The operator with this name. */
 export const find = (username: string) => first(byNameStatement, { username })
 
-/** The operator of an id. */
+/** The operator with this id. */
 export const findById = (id: string) => first(byIdStatement, { id })
 
-/** The operator of a name, whose row nobody else changes until the transaction ends. */
+/** The operator with this name. Until the transaction ends, nobody else can change the row. */
 export const lock = (username: string) => first(lockStatement, { username })
 
-/** Every active admin, kept from being demoted, disabled or deleted by others until the transaction ends. */
+/** Every active admin. Until the transaction ends, nobody else can demote, disable or delete them. */
 export const lockAdmins = all(lockAdminsStatement, {})
 
 interface Filters {
@@ -201,17 +201,17 @@ interface Filters {
 /** A page of operators, by name. */
 export const list = (page: Filters & { readonly limit: number; readonly offset: number }) => all(listStatement, page)
 
-/** How many a listing would show unpaged. */
+/** The number of operators on all pages of a listing. */
 export const count = ({ role, status }: Filters) =>
   Effect.map(first(countStatement, { role, status }), (row) => row?.total ?? 0)
 
-/** Stamps a sign-in that is complete; `undefined` when the operator is not active any more. */
+/** Stamps a complete sign-in. Answers `undefined` if the operator is no longer active. */
 export const signedIn = (id: string, addresses: ReadonlyArray<string>, now: number) =>
   first(signedInStatement, { id, addresses, now })
 
 /**
- * Holds on to an operator whose password was verified, and stores `renewed` in place of the hash. `undefined` when the operator
- * is not active any more, or the password or the second factor is not the one that was looked at.
+ * Locks an operator whose password was verified, and stores `renewed` as the hash if it is given. Answers `undefined`
+ * if the operator is no longer active, or if the password or the second factor has changed since it was read.
  */
 export const verified = (of: {
   readonly id: string
@@ -224,15 +224,15 @@ export const verified = (of: {
 export const setPassword = (id: string, passwordHash: string, now: number) =>
   run(passwordStatement, { id, passwordHash, now })
 
-/** Sets the status; `undefined` when it was that already. */
+/** Sets the status. Answers `undefined` if the operator had it already. */
 export const setStatus = (id: string, status: UserStatus, now: number) => first(statusStatement, { id, status, now })
 
 /** Sets the role. */
 export const setRole = (id: string, role: OperatorRole, now: number) => run(roleStatement, { id, role, now })
 
-/** Sets or clears the contact; `undefined` when it was that already. */
+/** Sets or clears the contact. Answers `undefined` if it is unchanged. */
 export const setContact = (id: string, contact: string | undefined, now: number) =>
   first(contactStatement, { id, contact, now })
 
-/** Deletes an operator with all that is theirs. */
+/** Deletes an operator with all their sessions, codes and tokens. */
 export const remove = (id: string) => first(deleteStatement, { id })

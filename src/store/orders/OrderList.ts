@@ -17,7 +17,7 @@ const ofAccount = statement({
 
 /**
  * An account's orders older than `before`, newest first. `isShown` is false for an order that failed or that expired
- * unfinished. These orders are answered too, so that no request walks past more than `limit` rows.
+ * unfinished. Such orders are answered too, so that no request reads more than `limit` rows.
  */
 export const list = (page: Parameters<typeof all<typeof ofAccount.params, typeof ofAccount.row>>[1]) =>
   all(ofAccount, page)

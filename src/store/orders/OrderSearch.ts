@@ -32,7 +32,7 @@ export interface OrderFilters {
   readonly status?: OrderStatus | undefined
   /** One whole name. */
   readonly identifier?: string | undefined
-  /** The end of a name, beginning with a whole label. */
+  /** The end of a name, which begins with a whole label. */
   readonly identifierSuffix?: string | undefined
   readonly certSerial?: string | undefined
   /** Epoch seconds, inclusive. */
@@ -68,7 +68,7 @@ const conditions: { readonly [F in keyof OrderFilters]-?: string } = {
 
 const filterNames = Object.keys(conditions) as ReadonlyArray<keyof OrderFilters>
 
-/** The index of serials begins with the profile. A search without a profile asks it once for each profile there is. */
+/** The index of serials begins with the profile. A search without a profile reads it once for each profile. */
 const anyProfile = `o.profile IN (SELECT profile FROM ${distinct("orders", "profile")})`
 
 const whereOf = (used: ReadonlyArray<keyof OrderFilters>): string =>

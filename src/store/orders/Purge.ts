@@ -63,23 +63,23 @@ const leftStatement = perRevoked((revoked) =>
   })
 )
 
-/** What is deleted: `valid` orders of a profile whose certificate ended at or before an epoch second. */
+/** Selects what is deleted: `valid` orders of a profile whose certificate expired at or before an epoch second. */
 export interface Ended {
   readonly profile: string
   readonly cutoff: number
 }
 
-/** Locks the next orders to be deleted, in the order of expiry; answers each with the number of its authorizations. */
+/** Locks the next orders to delete, in the order of expiry. Answers each with the number of its authorizations. */
 export const page = (wanted: Ended, isRevoked: boolean, limit: number) =>
   all(pageStatement(isRevoked), { ...wanted, limit })
 
-/** Deletes those of these orders that still meet the condition; answers their ids. */
+/** Deletes those of the orders that still meet the condition. Answers their ids. */
 export const remove = (wanted: Ended, orders: ReadonlyArray<OrderId>) =>
   all(deleteStatement, { ...wanted, orders: orders.map((id) => [packedUuid(id)]) })
 
 const both = <A, E, R>(ask: (isRevoked: boolean) => Effect.Effect<A, E, R>) => Effect.all([ask(false), ask(true)])
 
-/** How many orders would be deleted, and when the first and the last of their certificates ended. */
+/** The number of orders that would be deleted, and when their first and last certificate expired. */
 export const preview = (wanted: Ended) =>
   Effect.map(both((isRevoked) => first(previewStatement(isRevoked), wanted)), (found) => {
     const ends = found.flatMap((row) => [row?.oldest, row?.newest]).filter((end) => end !== undefined)
@@ -90,7 +90,7 @@ export const preview = (wanted: Ended) =>
     }
   })
 
-/** How many `valid` orders of a profile have a certificate of unknown expiry. */
+/** The number of `valid` orders of a profile whose certificate has an unknown expiry. */
 export const left = (profile: string) =>
   Effect.map(
     both((isRevoked) => first(leftStatement(isRevoked), { profile })),

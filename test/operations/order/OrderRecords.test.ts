@@ -45,7 +45,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])
     }))
 
-  test("the certificate of a CA that no worker has met is not revoked, and the refusal is in the audit trail", () =>
+  test("the certificate of a CA that no worker has seen is not revoked, and the refusal is in the audit trail", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issueTo(yield* callerAt(profileOf(config)), ["a.example"])
       yield* sql("DELETE FROM crls")

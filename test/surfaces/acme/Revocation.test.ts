@@ -687,7 +687,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual(headerOf(yield* ask, "retry-after"), "60")
     }))
 
-  test("an issuer no worker has met: 500 serverInternal, told of, and nothing is revoked", () =>
+  test("an issuer that no worker has seen: 500 serverInternal, logged, and nothing is revoked", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const [issuer = ""] = yield* column("SELECT issuer FROM crls")
