@@ -18,6 +18,7 @@ buildNpmPackage {
       ../tsconfig.json
       ../src
       ../migrations
+      ../panel
       ../config.toml.example
     ];
   };
@@ -45,7 +46,7 @@ buildNpmPackage {
     runHook preInstall
     npm prune --omit=dev --omit=optional --ignore-scripts
     mkdir -p $out/lib/acme-svc $out/bin
-    cp -r dist migrations node_modules package.json config.toml.example $out/lib/acme-svc/
+    cp -r dist migrations panel node_modules package.json config.toml.example $out/lib/acme-svc/
     makeWrapper ${lib.getExe nodejs_24} $out/bin/acme-svc \
       --add-flags "$out/lib/acme-svc/dist/main.js"
     runHook postInstall

@@ -23,4 +23,8 @@ if (fault !== undefined) {
 // The cache is beside the program, not in a folder that others can write: files in it are executed.
 Module.enableCompileCache(fileURLToPath(new URL("dist/compiled", root)))
 const { start } = await import("./app/Program.ts")
-start(versionIn("../package.json") ?? "", fileURLToPath(new URL("migrations", root)))
+start({
+  version: versionIn("../package.json") ?? "",
+  migrations: fileURLToPath(new URL("migrations", root)),
+  panel: { folder: fileURLToPath(new URL("panel", root)), htmx: require.resolve("htmx.org/dist/htmx.min.js") }
+})

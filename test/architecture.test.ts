@@ -50,7 +50,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:stream": ["kernel/host/Scripts.ts"],
   "node:tls": ["kernel/http", "kernel/net"],
   "node:url": ["kernel/sql/Readers.ts", "main.ts"],
-  "node:util": ["app/Cli.ts"],
+  "node:util": ["app/Cli.ts", "kernel/http/Compressed.ts"],
+  "node:zlib": ["kernel/http/Compressed.ts"],
   "@effect/cli": ["app/Cli.ts", "app/commands"],
   "@effect/platform": ["surfaces/api"],
   "@effect/platform-node": ["app/Program.ts"],
@@ -66,7 +67,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "prom-client": ["kernel/telemetry/Metrics.ts"],
   re2js: ["domain/policy/Regex.ts"],
   "smol-toml": ["kernel/config/Source.ts"],
-  tr46: ["domain/Identifier.ts"]
+  tr46: ["domain/Identifier.ts"],
+  uqr: ["surfaces/panel/QrCode.ts"]
 }
 
 describe("src", () => {

@@ -9,6 +9,7 @@ import type { Config } from "../settings/AppConfig.ts"
 import type { Resolved } from "../settings/Resolve.ts"
 import { filesFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
+import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 
@@ -27,10 +28,13 @@ const services = (config: Config, version: string, before: Graph.Before) =>
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver))
   )
 
+/** What programs ask for. Everything else is answered as a page. */
+const isOfApi = (path: string): boolean => path === "/health" || path === "/api" || path.startsWith("/api/")
+
 /** The surface for operators. None if `admin.enabled` is off. */
 export const adminSurface = Effect.fnUntraced(function*(
   resolved: Pick<Resolved, "config" | "sources">,
-  version: string,
+  { panel, version }: Pick<Installed, "panel" | "version">,
   before: Graph.Before,
   counted: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ) {
@@ -40,12 +44,15 @@ export const adminSurface = Effect.fnUntraced(function*(
   // It is loaded only here, because the declaration is large and most processes serve no operators.
   const { declaredApp } = yield* Effect.promise(() => import("../surfaces/api/Declared.ts"))
   const { make } = yield* Effect.promise(() => import("../surfaces/api/App.ts"))
+  const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { doorsOf } = yield* Effect.promise(() => import("../surfaces/admin/Doors.ts"))
   const built = yield* Layer.build(services(config, version, before))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
   const declared = yield* Effect.provide(declaredApp(resolved, version), built)
-  const app = make(admin, doorsOf(admin, { policy, names }), declared)
+  const doors = doorsOf(admin, { policy, names })
+  const api = make(admin, doors, declared)
+  const pages = yield* Effect.mapError(madePanel(resolved, doors, panel, version), filesFailed)
   const tls = yield* ListenerTls.load(config, "admin")
   const surface: Surface = {
     name: "admin",
@@ -55,11 +62,11 @@ export const adminSurface = Effect.fnUntraced(function*(
     serving: {
       app: {
         route: (received) => {
-          const routed = app.route(received)
+          const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
           return {
             ...routed,
-            handle: (request) => counted(routed.handle(request)),
-            late: (request) => counted(routed.late(request))
+            handle: (request) => counted(Effect.provide(routed.handle(request), built)),
+            late: (request) => counted(Effect.provide(routed.late(request), built))
           }
         }
       },

@@ -21,6 +21,7 @@ import * as acme from "../surfaces/acme/App.ts"
 import { Endpoint } from "../surfaces/acme/Endpoint.ts"
 import { handlers } from "../surfaces/jobs/JobHandlers.ts"
 import { make as makeMetrics } from "../surfaces/metrics/Metrics.ts"
+import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 import { adminSurface } from "./AdminSurface.ts"
 import type { CommandFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
@@ -31,6 +32,7 @@ import * as ListenerTls from "./ListenerTls.ts"
 export interface Build {
   readonly roles: Roles
   readonly version: string
+  readonly panel: PanelFiles
 }
 
 /**
@@ -229,7 +231,7 @@ export const build = (
         config,
         surfaces: [
           ...(serving === undefined ? [] : [serving.surface]),
-          ...process.roles.has("admin") ? yield* adminSurface(resolved, process.version, before, uses.counted) : [],
+          ...process.roles.has("admin") ? yield* adminSurface(resolved, process, before, uses.counted) : [],
           ...yield* metricsSurface(config, working !== undefined)
         ],
         handlers: counting(known, uses.counted),

@@ -1,5 +1,6 @@
 import { Context } from "effect"
 import type { Effect } from "effect"
+import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 
 /** An output stream of the process. */
 export interface Output {
@@ -16,11 +17,16 @@ export interface Streams {
   readonly env: { readonly [name: string]: string | undefined }
 }
 
-/** The properties of the process that are not in its configuration. */
-export interface Process {
+/** The files that belong to the program, and its version. */
+export interface Installed {
   readonly version: string
   /** Folder that holds `sqlite/` and `postgres/`. */
   readonly migrations: string
+  readonly panel: PanelFiles
+}
+
+/** The properties of the process that are not in its configuration. */
+export interface Process extends Installed {
   readonly pid: number
   /** Completes with the signal that asks the process to stop. */
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">

@@ -2,7 +2,7 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import { Effect, Exit, Layer } from "effect"
 import { createInterface } from "node:readline"
 import { run } from "./Cli.ts"
-import type { Output } from "./Host.ts"
+import type { Installed, Output } from "./Host.ts"
 import { Host } from "./Host.ts"
 
 const output = (stream: NodeJS.WriteStream): Output => {
@@ -88,19 +88,19 @@ const readHidden = Effect.async<string>((resume) => {
 })
 
 /** This process. */
-const host = (version: string, migrations: string): Layer.Layer<Host> =>
+const host = (installed: Installed): Layer.Layer<Host> =>
   Layer.sync(Host, () => ({
     stdin: { isTerminal: process.stdin.isTTY === true, readLine, readHidden },
     stdout: output(process.stdout),
     stderr: output(process.stderr),
     env: process.env,
     cwd: process.cwd(),
-    process: { version, migrations, pid: process.pid, stopSignal, reloadSignal, uncaught }
+    process: { ...installed, pid: process.pid, stopSignal, reloadSignal, uncaught }
   }))
 
-/** Runs the command line of this process, and ends it with the exit code. `migrations` holds a folder for each database. */
-export const start = (version: string, migrations: string): void => {
-  const program = Effect.provide(run(process.argv.slice(2)), Layer.merge(host(version, migrations), NodeContext.layer))
+/** Runs the command line of this process, and ends it with the exit code. */
+export const start = (installed: Installed): void => {
+  const program = Effect.provide(run(process.argv.slice(2)), Layer.merge(host(installed), NodeContext.layer))
   Effect.runFork(program).addObserver((exit) => {
     process.exit(Exit.isSuccess(exit) ? exit.value : 1)
   })

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { baseUrl, bindAddress, path } from "../kernel/config/Form.ts"
+import { baseUrl, bindAddress, orEmpty, path } from "../kernel/config/Form.ts"
 import { count, flag, milliseconds, text } from "../kernel/config/Key.ts"
 import { filter } from "./PolicyTable.ts"
 
@@ -25,6 +25,7 @@ export const admin = Schema.Struct({
   login_window_seconds: count(300, "Length of that window."),
   max_body_bytes: count(65536, "Largest body of a request."),
   page_size_max: count(200, "Most rows of one page. A larger limit is lowered to it."),
+  template_dir: text("", orEmpty(path), "Folder of page templates that replace built-in ones of the same name."),
   tls: Schema.Struct({
     enabled: flag(false, "Speak HTTPS instead of HTTP."),
     cert_path: text("admin.pem", path, "Certificate chain, PEM. A self-signed pair is made when a file is missing."),

@@ -140,9 +140,15 @@ then = "allow"
       )
       const url = `http://${yield* address}`
       const { send } = yield* client
-      for (const path of ["/health", "/api/orders", "/none"]) {
+      for (const path of ["/health", "/api/orders"]) {
         const told = yield* Effect.promise(() => send(`${url}${path}`))
         assert.deepStrictEqual([told.status, (told.json as { readonly error: string }).error], [403, "access_denied"])
+      }
+      for (const path of ["/none", "/ui/login"]) {
+        const told = yield* Effect.promise(() => send(`${url}${path}`))
+        assert.strictEqual(told.status, 403)
+        assert.match(told.headers["content-type"] ?? "", /^text\/html/)
+        assert.include(told.text, "access_denied")
       }
       yield* stop
       yield* ended

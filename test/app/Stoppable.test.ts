@@ -16,6 +16,7 @@ const hostWith = (stopSignal: Host["Type"]["process"]["stopSignal"]): Host["Type
   process: {
     version: "1",
     migrations: "",
+    panel: { folder: "", htmx: "" },
     pid: 1,
     stopSignal,
     reloadSignal: Effect.never,

@@ -380,6 +380,7 @@ export const others: Record<string, TextSamples> = {
     good: [[], ["vip"]],
     bad: [["a role"], ["vip&role=x"]]
   },
+  "admin.template_dir": optionalPath,
   "ipam.netbox.ca_cert_path": optionalPath,
   "ipam.phpipam.url": serviceUrl,
   "ipam.phpipam.token": anything,

@@ -36,6 +36,7 @@ import { ProfileNotMounted, Signers } from "../../src/services/signing/Signer.ts
 import { Validator } from "../../src/services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../src/settings/AppConfig.ts"
 import { resolveConfig } from "../../src/settings/Resolve.ts"
+import type { PanelFiles } from "../../src/surfaces/panel/Statics.ts"
 import { newEcKey } from "./Keys.ts"
 import { sql } from "./OpenDatabase.ts"
 
@@ -48,6 +49,12 @@ export { openDriver, sql } from "./OpenDatabase.ts"
 
 /** Where the migrations are. */
 export const migrationsFolder: string = fileURLToPath(new URL("../../migrations", import.meta.url))
+
+/** The files of the panel. */
+export const panelFiles: PanelFiles = {
+  folder: fileURLToPath(new URL("../../panel", import.meta.url)),
+  htmx: fileURLToPath(new URL("../../node_modules/htmx.org/dist/htmx.min.js", import.meta.url))
+}
 
 /** The migrations of an engine. */
 export const migrationsOf = (dialect: "sqlite" | "postgres") => Effect.orDie(Migrations.read(migrationsFolder, dialect))

@@ -6,7 +6,7 @@ import { run } from "../../src/app/Cli.ts"
 import type { Process } from "../../src/app/Host.ts"
 import { Host } from "../../src/app/Host.ts"
 import { freshDirectory } from "./Databases.ts"
-import { migrationsFolder } from "./Graph.ts"
+import { migrationsFolder, panelFiles } from "./Graph.ts"
 import { minimalConfig } from "./Server.ts"
 
 /** The exit code and output of a command line. */
@@ -75,6 +75,7 @@ export const hostOf = (
   process: {
     version: "1.2.3",
     migrations: migrationsFolder,
+    panel: panelFiles,
     pid: process.pid,
     stopSignal: Effect.never,
     reloadSignal: Effect.never,

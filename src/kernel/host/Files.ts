@@ -40,3 +40,21 @@ export const isExecutable = (path: string): Effect.Effect<boolean> =>
     .pipe(
       Effect.orElseSucceed(() => false)
     )
+
+/** The texts of a folder's files whose names are wanted, by name and in its order. */
+export const readFolder = (
+  path: string,
+  isWanted: (name: string) => boolean
+): Effect.Effect<ReadonlyMap<string, string>, FileUnreadable> =>
+  Effect.gen(function*() {
+    const names = yield* Effect.tryPromise({
+      try: () => fs.readdir(path),
+      catch: (cause) => {
+        const code = codeOf(cause) ?? "unknown"
+        return new FileUnreadable({ path, reason: `cannot be read (${code})`, code })
+      }
+    })
+    const wanted = names.filter(isWanted).sort()
+    const texts = yield* Effect.forEach(wanted, (name) => readText(`${path}/${name}`))
+    return new Map(wanted.map((name, index) => [name, texts[index] ?? ""]))
+  })

@@ -1,6 +1,7 @@
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
-import { cookieOf, signedIn, useApi } from "../../support/Api.ts"
+import { signedIn, useApi } from "../../support/Api.ts"
+import { cookieOf } from "../../support/Asked.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { codeOf, made, password, secretOf } from "../../support/Operators.ts"
 

@@ -1,0 +1,146 @@
+// The panel's own script: copy buttons, local times, the theme, and fragments that ask for themselves again.
+"use strict"
+;(() => {
+  const said = (text) => {
+    const region = document.getElementById("said")
+    if (region) region.textContent = text
+  }
+
+  // Themes: the system's, light, dark.
+  const themes = ["system", "light", "dark"]
+  const stored = () => {
+    try {
+      return localStorage.getItem("theme") ?? "system"
+    } catch {
+      return "system"
+    }
+  }
+  const wear = (theme) => {
+    if (theme === "system") delete document.documentElement.dataset.theme
+    else document.documentElement.dataset.theme = theme
+    for (const name of document.querySelectorAll("[data-theme-name]")) name.textContent = theme
+  }
+  const changeTheme = () => {
+    const next = themes[(themes.indexOf(stored()) + 1) % themes.length]
+    try {
+      localStorage.setItem("theme", next)
+    } catch { /* the theme lasts as long as the page */ }
+    wear(next)
+  }
+
+  // What a page without this script does not show.
+  const dress = (root) => {
+    for (const button of root.querySelectorAll("[data-copy], [data-theme-switch]")) button.hidden = false
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime)
+      if (!Number.isNaN(at.getTime())) time.title = `${at.toLocaleString()} (here)`
+    }
+    for (const polled of root.querySelectorAll("[data-poll]")) wait(polled)
+    if (root.dataset?.poll) wait(root)
+  }
+
+  const copy = async (button) => {
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy)
+    } catch {
+      const field = document.createElement("textarea")
+      field.value = button.dataset.copy
+      field.className = "off"
+      document.body.append(field)
+      field.select()
+      document.execCommand("copy")
+      field.remove()
+      button.focus()
+    }
+    button.classList.add("copied")
+    setTimeout(() => button.classList.remove("copied"), 1500)
+    said("Copied")
+  }
+
+  // A fragment is left alone while somebody is about to confirm something in it, or types in it.
+  const isBusy = (element) =>
+    element.querySelector("details.confirm[open]") !== null ||
+    (element.contains(document.activeElement) && document.activeElement.matches("input, select, textarea"))
+
+  const polls = 210
+  const paceOf = (count) => count <= 30 ? 2 : 10
+  const offerAgain = (element) => {
+    for (const button of element.querySelectorAll("[data-again]")) button.hidden = false
+  }
+  // Nothing has changed: the same fragment asks once more.
+  const counted = (url) => {
+    const next = new URL(url, location.href)
+    const count = Number(next.searchParams.get("poll")) + 1
+    next.searchParams.set("poll", String(count))
+    return count > polls ? undefined : { url: next.pathname + next.search, seconds: paceOf(count) }
+  }
+  const wait = (element) => {
+    if (element.dataset.polling === "1") return
+    element.dataset.polling = "1"
+    const ask = async (url) => {
+      if (!element.isConnected) return
+      const again = () => {
+        const next = counted(url)
+        if (next === undefined) offerAgain(element)
+        else setTimeout(ask, next.seconds * 1000, next.url)
+      }
+      if (document.hidden) return void document.addEventListener("visibilitychange", () => ask(url), { once: true })
+      let answer
+      try {
+        answer = await fetch(url, {
+          headers: { "HX-Request": "true", "X-Panel-Refresh": "1" },
+          credentials: "same-origin",
+          redirect: "error"
+        })
+      } catch {
+        return again()
+      }
+      if (answer.status === 204 || answer.status >= 500 || answer.status === 429) return again()
+      if (!answer.ok) return offerAgain(element)
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html")
+      const parts = Array.from(fresh.body.children)
+      for (const part of parts) {
+        const old = part.id === "" ? null : document.getElementById(part.id)
+        if (old === null) continue
+        if (isBusy(old)) {
+          if (old === element) again()
+          continue
+        }
+        const adopted = document.adoptNode(part)
+        old.replaceWith(adopted)
+        globalThis.htmx?.process(adopted)
+        dress(adopted)
+      }
+    }
+    setTimeout(ask, Number(element.dataset.pollSeconds) * 1000, element.dataset.poll)
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element ? event.target.closest("[data-copy], [data-theme-switch]") : null
+    if (button === null) {
+      for (const menu of document.querySelectorAll("details.menu[open]")) {
+        if (!menu.contains(event.target)) menu.open = false
+      }
+    } else if (button.dataset.copy === undefined) changeTheme()
+    else void copy(button)
+  })
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return
+    for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false
+  })
+  document.addEventListener("htmx:afterSettle", (event) => dress(event.detail.elt))
+  // A refusal is read out where it appears, and its form can be sent again.
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target?.classList?.contains("refusal")) event.detail.target.scrollIntoView({ block: "nearest" })
+  })
+  document.addEventListener("htmx:sendError", () => said("The service could not be reached."))
+
+  wear(stored())
+  const narrow = matchMedia("(max-width: 60rem)")
+  const fold = () => {
+    for (const pages of document.querySelectorAll(".side-fold")) pages.open = !narrow.matches
+  }
+  fold()
+  narrow.addEventListener("change", fold)
+  dress(document)
+})()

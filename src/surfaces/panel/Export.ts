@@ -1,0 +1,38 @@
+import { Effect, Stream } from "effect"
+import { UnknownWord } from "../../domain/OperatorError.ts"
+import { Database } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Exported } from "../../operations/Exports.ts"
+import type { Format } from "../../operations/ExportText.ts"
+import type { SessionIdentity } from "../../operations/operators/Identity.ts"
+import type { Failure, Given, Sent } from "./Route.ts"
+
+const formats: ReadonlyArray<Format> = ["csv", "json"]
+
+/** A list as a file, sent while it is read. A record tells of it once it was sent whole. */
+export const exportOf = <E extends Failure, R>(
+  { query, sender }: Given<SessionIdentity>,
+  list: string,
+  made: (format: Format) => Effect.Effect<Exported, E, R>
+) =>
+  Effect.gen(function*() {
+    const word = query.get("format") ?? "csv"
+    const format = formats.find((one) => one === word)
+    if (format === undefined) return yield* new UnknownWord({ name: "format", word: word.slice(0, 64), known: formats })
+    const { fileName, mediaType, text } = yield* made(format)
+    const context = yield* Effect.context<Database>()
+    let octets = 0
+    const counted = Stream.tap(Stream.encodeText(text), (chunk) => Effect.sync(() => void (octets += chunk.length)))
+    const told = Effect.suspend(() =>
+      emit("admin_export_completed", { username: sender.username, list, format, body_bytes: octets })
+    )
+    const sent: Sent = {
+      _tag: "Sent",
+      answer: {
+        status: 200,
+        headers: { "content-type": mediaType, "content-disposition": `attachment; filename="${fileName}"` },
+        stream: Stream.provideContext(Stream.concat(counted, Stream.execute(told)), context)
+      }
+    }
+    return sent
+  })

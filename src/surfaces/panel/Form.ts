@@ -1,0 +1,58 @@
+import { Effect } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { BadRequest, BodyRefused, Busy, MediaTypeRefused } from "../../domain/OperatorError.ts"
+import type { Request } from "../../kernel/http/Message.ts"
+import { header } from "../../kernel/http/Message.ts"
+
+/* The fields of a form, as a browser sends them. */
+
+const formType = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
+const mostFields = 50
+
+/** Fields that one database stores and the other refuses: with U+0000, or with half of a surrogate pair. */
+const isStorable = (text: string): boolean => !text.includes("\u0000") && !/\p{Surrogate}/u.test(text)
+
+/** Reads the form of a request, up to `maxBytes`. Every field is there once. */
+export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLSearchParams, OperatorError> =>
+  Effect.gen(function*() {
+    const octets = yield* Effect.mapError(request.body, ({ _tag }) => {
+      if (_tag === "BodyTooLarge") return new BodyRefused({ maxBytes })
+      return _tag === "BodyTooSlow"
+        ? new BadRequest({ detail: "The form did not arrive in time." })
+        : new Busy({ retryAfter: 5 })
+    })
+    if (octets.length === 0) return new URLSearchParams()
+    const encoding = request.headers["content-encoding"]
+    if (!formType.test(header(request, "content-type") ?? "") || (encoding !== undefined && encoding !== "identity")) {
+      return yield* new MediaTypeRefused()
+    }
+    const text = yield* Effect.try({
+      try: () => new TextDecoder("utf-8", { fatal: true }).decode(octets),
+      catch: () => new BadRequest({ detail: "The form is not UTF-8." })
+    })
+    const form = new URLSearchParams(text)
+    const seen = new Set<string>()
+    for (const [name, value] of form) {
+      if (seen.has(name) || seen.size >= mostFields) {
+        return yield* new BadRequest({
+          detail: `The field ${JSON.stringify(name.slice(0, 64))} is there twice, or too much.`
+        })
+      }
+      if (!isStorable(name) || !isStorable(value)) {
+        return yield* new BadRequest({
+          detail: `The field ${JSON.stringify(name.slice(0, 64))} has a character that cannot be stored.`
+        })
+      }
+      seen.add(name)
+    }
+    return form
+  })
+
+/** A field with text in it; an empty one counts as absent. */
+export const field = (form: URLSearchParams, name: string): string | undefined => {
+  const text = form.get(name)?.trim()
+  return text === undefined || text === "" ? undefined : text
+}
+
+/** A secret field, exactly as it was typed. */
+export const secret = (form: URLSearchParams, name: string): string => form.get(name) ?? ""

@@ -1,0 +1,91 @@
+/* Lists: their filters, pages and exports all stand in the URL, and every link is made of the same parts. */
+
+/** A filter of a list, as its form shows it. */
+export interface Filter {
+  readonly name: string
+  readonly label: string
+  readonly kind: "text" | "choice" | "date"
+  /** The words of a choice, without the empty one. */
+  readonly words?: ReadonlyArray<string>
+  readonly hint?: string
+}
+
+/** Rows of one page. */
+const pageRows = 50
+
+/** The farthest page: what lies behind it is reached by filters. */
+const lastPage = 100_000
+
+/** The page that a query asks for, from 1. */
+const pageOf = (query: URLSearchParams): number => {
+  const text = query.get("page") ?? "1"
+  return /^\d{1,6}$/.test(text) ? Math.min(Math.max(Number(text), 1), lastPage) : 1
+}
+
+/** The window of rows of that page, as operations take it. */
+export const windowOf = (query: URLSearchParams): { readonly limit: number; readonly offset: number } => ({
+  limit: pageRows,
+  offset: (pageOf(query) - 1) * pageRows
+})
+
+/** A path with those parameters that have a value. */
+export const urlOf = (path: string, parameters: { readonly [name: string]: string | undefined }): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value.trim() !== "") query.set(name, value.trim())
+  }
+  return query.size === 0 ? path : `${path}?${query}`
+}
+
+/** The values of these filters in a query, by their names; a blank one counts as absent. */
+export const filtersIn = <N extends string>(
+  query: URLSearchParams,
+  names: ReadonlyArray<N>
+): { readonly [_ in N]?: string } =>
+  Object.fromEntries(names.flatMap((name) => {
+    const value = query.get(name)?.trim()
+    return value === undefined || value === "" ? [] : [[name, value]]
+  })) as { readonly [_ in N]?: string }
+
+/** What is known of the rows of a page. */
+export interface Counted {
+  readonly total: number
+  /** How many of them are on this page. */
+  readonly shown: number
+  /** The search ended before it had seen every row. */
+  readonly isCut?: boolean
+}
+
+/** A list as its template shows it. */
+export const listView = (
+  path: string,
+  query: URLSearchParams,
+  filters: ReadonlyArray<Filter>,
+  { isCut = false, shown, total }: Counted,
+  exports?: { readonly path: string; readonly most: number; readonly command: string }
+) => {
+  const given = filtersIn(query, filters.map(({ name }) => name))
+  const page = pageOf(query)
+  const first = (page - 1) * pageRows
+  const to = (target: number) => urlOf(path, { ...given, page: target === 1 ? undefined : String(target) })
+  return {
+    path,
+    filters: filters.map((filter) => ({ ...filter, words: filter.words ?? [], value: given[filter.name] ?? "" })),
+    isFiltered: Object.keys(given).length > 0,
+    total,
+    isCut,
+    from: shown === 0 ? 0 : first + 1,
+    to: first + shown,
+    page,
+    ...(page > 1 ? { previous: to(page - 1) } : {}),
+    ...(first + shown < total ? { next: to(page + 1) } : {}),
+    ...(exports === undefined ? {} : {
+      exports: total > exports.most
+        ? { most: exports.most, command: exports.command }
+        : {
+          csv: urlOf(exports.path, { ...given, format: "csv" }),
+          json: urlOf(exports.path, { ...given, format: "json" })
+        }
+    })
+  }
+}

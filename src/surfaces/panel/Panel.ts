@@ -1,0 +1,24 @@
+import { Effect } from "effect"
+import type { Resolved } from "../../settings/Resolve.ts"
+import type { Doors } from "../admin/Doors.ts"
+import { make } from "./App.ts"
+import { makePresenting } from "./Presenting.ts"
+import { makeRendering } from "./Rendering.ts"
+import { routesOf } from "./Routes.ts"
+import type { PanelFiles } from "./Statics.ts"
+import { readStatics } from "./Statics.ts"
+
+/** The panel of a configuration, for as long as the scope lives. Every template is compiled by then. */
+export const makePanel = (
+  resolved: Pick<Resolved, "config" | "sources">,
+  doors: Doors,
+  files: PanelFiles,
+  version: string
+) =>
+  Effect.gen(function*() {
+    const { admin } = resolved.config
+    const statics = yield* readStatics(files)
+    const own = admin.template_dir === "" ? undefined : admin.template_dir
+    const rendering = yield* makeRendering(`${files.folder}/templates`, own)
+    return make(admin, doors, routesOf(resolved, statics), makePresenting(rendering, statics, version))
+  })

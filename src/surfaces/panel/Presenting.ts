@@ -1,0 +1,164 @@
+import { Effect } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
+import { permits } from "../../domain/OperatorRole.ts"
+import type { Answer, Request } from "../../kernel/http/Message.ts"
+import { header } from "../../kernel/http/Message.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Sender } from "../admin/Checks.ts"
+import { urlOf } from "./Listing.ts"
+import { placesFor } from "./Navigation.ts"
+import { nextPoll, pollOf, tagOf } from "./Refresh.ts"
+import type { Rendering } from "./Rendering.ts"
+import type { Page, Reply } from "./Route.ts"
+import type { Statics } from "./Statics.ts"
+
+/* Replies as answers: whole pages, fragments of them, and refusals where the reader looks for them. */
+
+/** Whether only the fragment is asked for. A browser that goes back wants the whole page again. */
+const isFragment = (request: Request): boolean =>
+  header(request, "hx-request") === "true" && header(request, "hx-history-restore-request") !== "true"
+
+/** Whether a form or link of a page was used with its script. */
+const isScripted = (request: Request): boolean => header(request, "hx-request") === "true"
+
+/** Whether a fragment asks for itself. */
+const isRefresh = (request: Request): boolean => header(request, "x-panel-refresh") === "1"
+
+const html = (status: number, body: string, headers: Answer["headers"] = {}): Answer => ({
+  status,
+  headers: { "content-type": "text/html; charset=utf-8", ...headers },
+  body
+})
+
+/** An own path to come back to after sign-in: a page of the panel, never another host. */
+export const ownPath = (text: string | null | undefined): string | undefined =>
+  text !== null && text !== undefined && /^\/ui\/(?!login)[A-Za-z0-9._~:@/?&=%+-]{0,1000}$/.test(text) &&
+    !/\/[./]/.test(text)
+    ? text
+    : undefined
+
+const currentPath = (request: Request): string | undefined => {
+  if (!isScripted(request)) return request.method === "GET" ? request.target : undefined
+  const shown = header(request, "hx-current-url")
+  return shown !== undefined && URL.canParse(shown) ? new URL(shown).pathname + new URL(shown).search : undefined
+}
+
+const goTo = (request: Request, to: string, headers: Answer["headers"] = {}): Answer =>
+  isScripted(request)
+    ? { status: 204, headers: { ...headers, "hx-redirect": to } }
+    : { status: 303, headers: { ...headers, location: to } }
+
+/** Where somebody without a whole session is sent; nowhere for what signing in does not change. */
+export const bounce = (request: Request, error: OperatorError): Answer | undefined => {
+  switch (error._tag) {
+    case "SessionInvalid":
+    case "SessionExpired":
+    case "SessionIdle": {
+      if (isRefresh(request)) return { status: 401, headers: {} }
+      const to = urlOf("/ui/login", {
+        next: ownPath(currentPath(request)),
+        why: error._tag === "SessionInvalid" ? undefined : "ended"
+      })
+      return goTo(request, to)
+    }
+    case "MfaPending":
+      return goTo(request, "/ui/login/verify")
+    default:
+      return undefined
+  }
+}
+
+/** How replies become answers. */
+export interface Presenting {
+  readonly answer: (request: Request, reply: Reply, sender: Sender) => Effect.Effect<Answer>
+  readonly refusal: (request: Request, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
+}
+
+const shellOf = (request: Request, sender: Sender, statics: Statics, version: string) => ({
+  statics: statics.urls,
+  version,
+  path: request.path,
+  ...(sender?.kind === "session"
+    ? {
+      user: { username: sender.username, role: sender.role },
+      csrf: sender.csrfToken,
+      canWrite: permits(sender.role, "operator"),
+      isAdmin: sender.role === "admin",
+      places: placesFor(sender.role, request.path),
+      search: new URLSearchParams(request.target.slice(request.path.length)).get("q") ?? ""
+    }
+    : {})
+})
+
+/** Makes them with these templates. */
+export const makePresenting = (rendering: Rendering, statics: Statics, version: string): Presenting => {
+  const plainly = (status: number, message: string) =>
+    html(status, `<!doctype html><html lang="en"><title>acme-svc</title><p>${message}</p></html>`)
+
+  const rendered = (
+    request: Request,
+    { data, headers, isLive = false, status = 200, template, title }: Page,
+    sender: Sender
+  ) => {
+    const tag = tagOf(data)
+    const poll = pollOf(new URLSearchParams(request.target.slice(request.path.length)))
+    if (isLive && isRefresh(request) && poll?.tag === tag) return Effect.succeed<Answer>({ status: 204, headers: {} })
+    const live = isLive
+      ? nextPoll(request.path, new URLSearchParams(request.target.slice(request.path.length)), tag)
+      : undefined
+    const values = {
+      ...data,
+      ...(live === undefined ? {} : { live }),
+      shell: shellOf(request, sender, statics, version),
+      title,
+      layout: isFragment(request) ? "fragment.html" : "layout.html"
+    }
+    return rendering.render(template, values).pipe(
+      Effect.map((text) => html(status, text, headers)),
+      Effect.catchAll((fault) =>
+        Effect.as(
+          emit("request_handler_panicked", { error: fault.message }),
+          plainly(500, "This page cannot be shown: its template failed. The log says where.")
+        )
+      )
+    )
+  }
+
+  const refusal: Presenting["refusal"] = (request, error, sender) => {
+    const { code, message, retryAfter, status } = operatorProblemOf(error)
+    const more = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
+    if (isRefresh(request)) return Effect.succeed({ status, headers: more })
+    const problem = { status, code, message, requestId: request.id }
+    // A refusal belongs beside the form it is about; a failure of the service takes the whole page.
+    const isBeside = isScripted(request) && status < 500
+    const placed = isBeside
+      ? { "hx-retarget": "find .refusal", "hx-reswap": "innerHTML" }
+      : isScripted(request)
+      ? { "hx-retarget": "body", "hx-reswap": "innerHTML" }
+      : {}
+    const view: Page = {
+      _tag: "Page",
+      template: isBeside ? "refusal" : "error",
+      title: status === 404 ? "Not found" : "Refused",
+      data: { problem },
+      status,
+      headers: { ...placed, ...more }
+    }
+    return rendered(request, view, sender)
+  }
+
+  return {
+    refusal,
+    answer: (request, reply, sender) => {
+      switch (reply._tag) {
+        case "Page":
+          return rendered(request, reply, sender)
+        case "Moved":
+          return Effect.succeed(goTo(request, reply.to, reply.headers))
+        case "Sent":
+          return Effect.succeed(reply.answer)
+      }
+    }
+  }
+}

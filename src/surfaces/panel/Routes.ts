@@ -1,0 +1,22 @@
+import type { Resolved } from "../../settings/Resolve.ts"
+import { orderRoutes } from "./handlers/Orders.ts"
+import { overviewRoutes } from "./handlers/Overview.ts"
+import { signInRoutes } from "./handlers/SignIn.ts"
+import { staticRoutes } from "./handlers/Static.ts"
+import type { Route } from "./Route.ts"
+import type { Statics } from "./Statics.ts"
+
+const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics) => [
+  ...staticRoutes(statics),
+  ...signInRoutes(config),
+  ...overviewRoutes,
+  ...orderRoutes(config)
+]
+
+type Needs<T> = T extends Route<infer R> ? R : never
+
+/** The services that the pages ask for. */
+export type PanelServices = Needs<ReturnType<typeof all>[number]>
+
+/** Every route of the panel, for a configuration. */
+export const routesOf: (...given: Parameters<typeof all>) => ReadonlyArray<Route<PanelServices>> = all

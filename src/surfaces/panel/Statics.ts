@@ -1,0 +1,84 @@
+import { Effect } from "effect"
+import { readText } from "../../kernel/host/Files.ts"
+import { deflated } from "../../kernel/http/Compressed.ts"
+import type { Answer, Request } from "../../kernel/http/Message.ts"
+import { header } from "../../kernel/http/Message.ts"
+import { sha256 } from "../../pki/Digest.ts"
+
+/* The stylesheet and the scripts. Their names carry a digest, so browsers keep them for a year. */
+
+/** Where the files of the panel lie. */
+export interface PanelFiles {
+  /** Holds `templates/` and `static/`. */
+  readonly folder: string
+  /** The script of htmx. */
+  readonly htmx: string
+}
+
+interface Static {
+  readonly plain: Buffer
+  readonly compressed: Buffer
+  readonly type: string
+}
+
+/** The files and their URLs. */
+export interface Statics {
+  /** The path of each file, by the name templates know it by: `panel.css`. */
+  readonly urls: { readonly [name: string]: string }
+  /** Answers a request for the file of this name, if there is one. */
+  readonly answer: (name: string, request: Request) => Answer | undefined
+}
+
+const types: { readonly [ending: string]: string } = {
+  css: "text/css; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  svg: "image/svg+xml"
+}
+
+const year = 31_536_000
+
+const acceptsGzip = (request: Request): boolean =>
+  /(?:^|,)\s*gzip\s*(?:;\s*q=(?:1|0\.\d*[1-9]\d*)(?:\.0*)?\s*)?(?:,|$)/i.test(header(request, "accept-encoding") ?? "")
+
+/** Reads the files, once for a configuration. */
+export const readStatics = ({ folder, htmx }: PanelFiles) =>
+  Effect.gen(function*() {
+    const sources = {
+      "panel.css": `${folder}/static/panel.css`,
+      "panel.js": `${folder}/static/panel.js`,
+      "mark.svg": `${folder}/static/mark.svg`,
+      "htmx.js": htmx
+    }
+    const files = new Map<string, Static>()
+    const urls: Record<string, string> = {}
+    for (const [name, path] of Object.entries(sources)) {
+      const plain = Buffer.from(yield* readText(path))
+      const [stem = "", ending = ""] = name.split(".")
+      const hashed = `${stem}-${sha256(plain).slice(0, 12)}.${ending}`
+      files.set(hashed, {
+        plain,
+        compressed: yield* deflated(plain),
+        type: types[ending] ?? "application/octet-stream"
+      })
+      urls[name] = `/ui/static/${hashed}`
+    }
+    const statics: Statics = {
+      urls,
+      answer: (name, request) => {
+        const file = files.get(name)
+        if (file === undefined) return undefined
+        const isCompressed = acceptsGzip(request)
+        return {
+          status: 200,
+          headers: {
+            "content-type": file.type,
+            "cache-control": `public, max-age=${year}, immutable`,
+            vary: "Accept-Encoding",
+            ...(isCompressed ? { "content-encoding": "gzip" } : {})
+          },
+          body: isCompressed ? file.compressed : file.plain
+        }
+      }
+    }
+    return statics
+  })

@@ -1,0 +1,69 @@
+import type { Filter } from "../../kernel/template/Filters.ts"
+import { parseRfc3339 } from "../../kernel/Time.ts"
+
+/* The filters of the panel's templates: how times, counts and ids are written for people. */
+
+const units: ReadonlyArray<readonly [seconds: number, one: string, many: string]> = [
+  [86_400, "day", "days"],
+  [3600, "hour", "hours"],
+  [60, "minute", "minutes"],
+  [1, "second", "seconds"]
+]
+
+/** A length of time in its largest unit: `3 days`. */
+const lengthOf = (seconds: number): string => {
+  const [size, one, many] = units.find(([size]) => seconds >= size) ?? [1, "second", "seconds"]
+  const count = Math.floor(seconds / size)
+  return `${count} ${count === 1 ? one : many}`
+}
+
+const agoOf = (at: number, now: number): string =>
+  Math.abs(now - at) < 5 ? "now" : at <= now ? `${lengthOf(now - at)} ago` : `in ${lengthOf(at - now)}`
+
+const secondsOf = (value: unknown): number | undefined =>
+  typeof value === "number" ? value : typeof value === "string" ? parseRfc3339(value) : undefined
+
+const idOf = (text: string): string =>
+  text.length <= 16
+    ? text
+    : /^[0-9a-f]{8}-/.test(text)
+    ? `${text.slice(0, 8)}…${text.slice(-4)}`
+    : `${text.slice(0, 12)}…`
+
+/** Every filter, at a moment in epoch seconds. */
+export const wordsAt = (now: () => number): { readonly [name: string]: Filter } => ({
+  /** How long ago, or until, an RFC 3339 time is. */
+  ago: (value) => {
+    const at = secondsOf(value)
+    return at === undefined ? "" : agoOf(at, now())
+  },
+  /** The time for people: `2031-02-03 04:05:06 UTC`. */
+  utc: (value) => typeof value === "string" ? value.replace("T", " ").replace("Z", " UTC") : "",
+  /** Seconds as a length of time. */
+  span: (value) => typeof value === "number" ? lengthOf(value) : "",
+  /** An id, a serial number or a fingerprint, shortened. */
+  short: (value) => idOf(String(value ?? "")),
+  /** A count with thin spaces between its thousands. */
+  number: (value) => String(value ?? "").replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f"),
+  /** A count with its noun: `1 order`, `2 orders`. */
+  of: (value, noun, many) => `${String(value)} ${value === 1 ? String(noun) : String(many ?? `${String(noun)}s`)}`,
+  /** A text cut at so many characters. */
+  cut: (value, most = 200) => {
+    const characters = [...String(value ?? "")]
+    return characters.length > Number(most) ? `${characters.slice(0, Number(most)).join("")}…` : characters.join("")
+  },
+  /** A key in groups of four. */
+  grouped: (value) => String(value ?? "").replace(/(.{4})(?=.)/g, "$1 "),
+  /** A value as indented JSON. */
+  pretty: (value) => JSON.stringify(plain(value), undefined, 2),
+  /** A word of the API for people: `live_certificates` is `live certificates`. */
+  words: (value) => String(value ?? "").replaceAll("_", " ")
+})
+
+/** Objects come out of the engine as maps. */
+const plain = (value: unknown): unknown =>
+  value instanceof Map
+    ? Object.fromEntries([...value].map(([key, member]) => [key, plain(member)]))
+    : Array.isArray(value)
+    ? value.map(plain)
+    : value

@@ -1,0 +1,117 @@
+import { Effect, Either, Redacted } from "effect"
+import type { OperatorError } from "../../../domain/OperatorError.ts"
+import { isOperatorError, operatorProblemOf } from "../../../domain/OperatorProblem.ts"
+import * as mfaSignIn from "../../../operations/operators/MfaSignIn.ts"
+import * as sessions from "../../../operations/operators/Sessions.ts"
+import type { SessionToken } from "../../../operations/operators/Sessions.ts"
+import { signIn } from "../../../operations/operators/SignIn.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { clearSession, setSession } from "../../admin/Credentials.ts"
+import { field, secret } from "../Form.ts"
+import { urlOf } from "../Listing.ts"
+import { ownPath } from "../Presenting.ts"
+import { qrCode } from "../QrCode.ts"
+import type { Failure } from "../Route.ts"
+import { forRole, halfway, moved, open, page, requesterOf } from "../Route.ts"
+
+/* Signing in and out. These are plain forms: they work without a script. */
+
+const withCookie = (token: SessionToken) => ({ "set-cookie": setSession(Redacted.value(token)) })
+
+/** Separates what the form itself tells the reader from what any page would. */
+const orRefusal = <A, E extends Failure, R>(
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<Either.Either<A, OperatorError>, E, R> =>
+  Effect.catchAll(
+    Effect.map(self, (value) => Either.right(value)),
+    (failure) => isOperatorError(failure) ? Effect.succeed(Either.left(failure)) : Effect.fail(failure)
+  )
+
+/** The form again, with what was wrong. */
+const again = (template: string, title: string, data: object, error: OperatorError) => {
+  const { code, message, retryAfter, status } = operatorProblemOf(error)
+  const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
+  return page(template, title, { ...data, problem: { code, message, status } }, { status, headers })
+}
+
+const title = "Sign in"
+
+/** The routes of sign-in. */
+export const signInRoutes = ({ admin }: Config) => [
+  open("GET", "/ui/login", ({ query }) =>
+    Effect.succeed(page("login", title, {
+      next: ownPath(query.get("next")) ?? "",
+      isEnded: query.get("why") === "ended",
+      isSignedOut: query.get("why") === "out"
+    }))),
+  open("POST", "/ui/login", (given) =>
+    Effect.gen(function*() {
+      const next = ownPath(given.form.get("next"))
+      const username = field(given.form, "username") ?? ""
+      const credentials = { username, password: Redacted.make(secret(given.form, "password")) }
+      const signedIn = yield* orRefusal(signIn(admin, credentials, requesterOf(given)))
+      if (Either.isLeft(signedIn)) return again("login", title, { username, next: next ?? "" }, signedIn.left)
+      const { identity, token } = signedIn.right
+      const to = identity.kind === "session"
+        ? next ?? "/ui/"
+        : urlOf(identity.step === "enrol" ? "/ui/login/enrol" : "/ui/login/verify", { next })
+      return moved(to, withCookie(token))
+    })),
+  halfway("GET", "/ui/login/verify", ({ query, sender }) => {
+    const next = ownPath(query.get("next"))
+    return Effect.succeed(
+      sender.step === "enrol"
+        ? moved(urlOf("/ui/login/enrol", { next }))
+        : page("verify", title, { next: next ?? "" })
+    )
+  }),
+  halfway("POST", "/ui/login/verify", (given) =>
+    Effect.gen(function*() {
+      const next = ownPath(given.form.get("next"))
+      const verified = yield* orRefusal(
+        mfaSignIn.verify(admin, given.sender, secret(given.form, "code"), requesterOf(given))
+      )
+      return Either.isLeft(verified)
+        ? again("verify", title, { next: next ?? "" }, verified.left)
+        : moved(next ?? "/ui/", withCookie(verified.right.token))
+    })),
+  halfway(
+    "GET",
+    "/ui/login/enrol",
+    ({ query }) => Effect.succeed(page("enrol", "Second factor", { next: ownPath(query.get("next")) ?? "" }))
+  ),
+  halfway(
+    "POST",
+    "/ui/login/enrol",
+    (given) =>
+      Effect.map(mfaSignIn.beginEnrolment(given.sender), ({ secret, uri }) =>
+        page("enrol", "Second factor", {
+          next: ownPath(given.form.get("next")) ?? "",
+          enrolment: { secret, uri, qr: qrCode(uri) }
+        }))
+  ),
+  halfway("POST", "/ui/login/enrol/confirm", (given) =>
+    Effect.gen(function*() {
+      const next = ownPath(given.form.get("next"))
+      const confirmed = yield* orRefusal(
+        mfaSignIn.confirmEnrolment(admin, given.sender, secret(given.form, "code"), requesterOf(given))
+      )
+      if (Either.isLeft(confirmed)) {
+        return again("enrol", "Second factor", { next: next ?? "", isPending: true }, confirmed.left)
+      }
+      const { active, recoveryCodes } = confirmed.right
+      return page("codes", "Recovery codes", { recoveryCodes, next: next ?? "/ui/" }, {
+        headers: withCookie(active.token)
+      })
+    })),
+  halfway(
+    "POST",
+    "/ui/login/abandon",
+    ({ sender }) => Effect.as(sessions.abandonHalf(sender), moved("/ui/login", { "set-cookie": clearSession }))
+  ),
+  forRole("own")("POST", "/ui/logout", ({ sender }) =>
+    Effect.as(
+      sessions.signOut(sender, { all: false }),
+      moved("/ui/login?why=out", { "set-cookie": clearSession })
+    ))
+]

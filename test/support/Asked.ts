@@ -1,0 +1,96 @@
+import { Effect, Stream } from "effect"
+import type { App, Request } from "../../src/kernel/http/Message.ts"
+import { BodyTooLarge } from "../../src/kernel/http/Refused.ts"
+import type { Config } from "../../src/settings/AppConfig.ts"
+import { sessionCookie } from "../../src/surfaces/admin/Credentials.ts"
+
+/* The listener of operators without a socket: requests are handed to the app that it serves. */
+
+/** One request. */
+export interface Ask {
+  readonly method?: string
+  /** Sent as JSON, unless it is a form, a text or octets. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
+  /** The value of the session's cookie. */
+  readonly cookie?: string | undefined
+  readonly csrf?: string | undefined
+  readonly clientIp?: string
+}
+
+/** Its answer; `json` is undefined where the body is none. */
+export interface Told {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly json: any
+}
+
+/** A session as a browser holds it. */
+export interface Held {
+  readonly cookie: string
+  readonly csrf: string
+}
+
+const octetsOf = (body: unknown): Buffer =>
+  body === undefined
+    ? Buffer.alloc(0)
+    : typeof body === "string"
+    ? Buffer.from(body)
+    : body instanceof URLSearchParams
+    ? Buffer.from(body.toString())
+    : body instanceof Uint8Array
+    ? Buffer.from(body)
+    : Buffer.from(JSON.stringify(body))
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The way to ask an app. */
+export const asking = <R>(app: App<R>, { admin }: Pick<Config, "admin">) =>
+  Effect.fnUntraced(function*(target: string, asked: Ask = {}) {
+    const { body, clientIp = "192.0.2.1", cookie, csrf, headers = {}, method = "GET" } = asked
+    const octets = octetsOf(body)
+    const isForm = body instanceof URLSearchParams
+    const received: Request = {
+      id: "request-1",
+      givenId: undefined,
+      method,
+      target,
+      path: target.split("?")[0] ?? "",
+      headers: {
+        ...body === undefined
+          ? {}
+          : { "content-type": isForm ? "application/x-www-form-urlencoded" : "application/json" },
+        ...cookie === undefined ? {} : { cookie: `${sessionCookie}=${cookie}` },
+        ...csrf === undefined ? {} : { "x-csrf-token": csrf },
+        ...headers
+      },
+      clientIp,
+      userAgent: "test/1",
+      body: octets.length > admin.max_body_bytes ? new BodyTooLarge() : Effect.succeed(octets)
+    }
+    const routed = app.route(received)
+    const answer = yield* routed.handle({ ...received, clientIp: routed.clientIp })
+    const sent = answer.stream === undefined
+      ? [Buffer.from((answer.body as Uint8Array | undefined) ?? [])]
+      : yield* Effect.orDie(Stream.runCollect(answer.stream))
+    const text = Buffer.concat([...sent]).toString()
+    const told: Told = {
+      status: answer.status,
+      headers: Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, [value].flat().join()])),
+      text,
+      json: parsed(text)
+    }
+    return told
+  })
+
+/** The cookie that an answer sets. */
+export const cookieOf = ({ headers }: Told): string =>
+  new RegExp(`${sessionCookie}=([^;]*)`).exec(headers["set-cookie"] ?? "")?.[1] ?? ""

@@ -1,0 +1,56 @@
+import { Effect, Layer } from "effect"
+import { ReverseNames } from "../../src/kernel/net/ReverseNames.ts"
+import { Passwords } from "../../src/services/operators/Passwords.ts"
+import type { Config } from "../../src/settings/AppConfig.ts"
+import { doorsOf } from "../../src/surfaces/admin/Doors.ts"
+import { makePanel } from "../../src/surfaces/panel/Panel.ts"
+import { asking, cookieOf } from "./Asked.ts"
+import type { Backend } from "./Databases.ts"
+import type { World } from "./Graph.ts"
+import { configOf, panelFiles, world } from "./Graph.ts"
+import { made, password, startsAt } from "./Operators.ts"
+import { useStore } from "./UseTests.ts"
+
+/* The panel without a socket and without a browser. */
+
+const surfaceOf = Effect.fnUntraced(function*(config: Config) {
+  const sources = new Map<string, "default" | "file" | "env">()
+  const names = yield* ReverseNames
+  const doors = doorsOf(config.admin, { policy: undefined, names })
+  const app = yield* Effect.orDie(makePanel({ config, sources }, doors, panelFiles, "0.0.0-test"))
+  return { ask: asking(app, config) }
+})
+
+/** What tests of the panel are given. */
+export type AskingPanel = Effect.Effect.Success<ReturnType<typeof surfaceOf>>
+
+/** Tests over the panel; `first` gives each the way to ask it. */
+export const usePanel = (backend: Backend, toml = "") => {
+  const config = configOf(toml)
+  return {
+    config,
+    ...useStore<AskingPanel, World | Passwords>(backend, {
+      startsAt,
+      layer: ({ name, records }) =>
+        Layer.provideMerge(Passwords.layer({ iterations: 2, recoveryIterations: 1 }), world({ seed: name, records })),
+      first: () => surfaceOf(config)
+    })
+  }
+}
+
+/** The fields of a form. */
+export const form = (fields: Readonly<Record<string, string>>) => new URLSearchParams(fields)
+
+/** Makes an operator and signs them in; answers the session as their browser holds it. */
+export const entered = Effect.fnUntraced(function*(
+  { ask }: AskingPanel,
+  username: string,
+  role: "viewer" | "operator" | "admin"
+) {
+  yield* made(username, role)
+  const told = yield* ask("/ui/login", { method: "POST", body: form({ username, password }) })
+  const cookie = cookieOf(told)
+  const first = yield* ask("/ui/", { cookie })
+  const csrf = /X-CSRF-Token":"([\w-]+)"/.exec(first.text)?.[1] ?? ""
+  return { cookie, csrf }
+})
