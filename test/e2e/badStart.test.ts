@@ -3,11 +3,12 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
 import { makeCa } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import type { ProcessOptions } from "../support/Server.ts"
-import { minimalConfig, runToEnd } from "../support/Server.ts"
+import { minimalConfig } from "../support/Server.ts"
 
 /** Configuration is wrong: trying again will not help. */
 const invalid = 3
@@ -279,7 +280,7 @@ const check = async ({ code, says, with: arrange }: Case): Promise<void> => {
   const directory = freshDirectory()
   const options = await arrange?.(directory) ?? {}
   const port = await freePort()
-  const finished = await runToEnd(["serve"], {
+  const finished = await commandLine(["serve"], {
     ...options,
     directory,
     env: {

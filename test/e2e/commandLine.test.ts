@@ -2,6 +2,7 @@ import { execFileSync, spawn } from "node:child_process"
 import { readdirSync, statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import { freePort } from "../support/Ports.ts"
 import { runtime, runToEnd, startServer } from "../support/Server.ts"
@@ -36,7 +37,7 @@ describe("the command line", () => {
     { flags: ["--color", "never"], env: { NO_COLOR: undefined, FORCE_COLOR: "1" }, coloured: false },
     { flags: ["--color", "always"], env: { NO_COLOR: "1" }, coloured: true }
   ])("colours as asked: $flags, $env", async ({ coloured, env, flags }) => {
-    const help = await runToEnd(["--help", ...flags], { config: null, env })
+    const help = await commandLine(["--help", ...flags], { config: null, env })
     assert.strictEqual(help.stdout.includes(escape), coloured)
   })
 
@@ -54,14 +55,14 @@ describe("the command line", () => {
     { words: ["filter", "explain", "--account-id", "7"], names: "--account-id" },
     { words: ["completions", "tcsh"], names: "bash" }
   ])("refuses $words with exit 2, naming it", async ({ names, words }) => {
-    const { code, stderr, stdout } = await runToEnd(words)
+    const { code, stderr, stdout } = await commandLine(words)
     assert.strictEqual(code, 2, stderr)
     assert.match(stderr, new RegExp(names))
     assert.strictEqual(stdout, "")
   })
 
   it("tells errors as JSON too, on stderr", async () => {
-    const { code, stderr, stdout } = await runToEnd(["profile", "list", "--json"], { config: null })
+    const { code, stderr, stdout } = await commandLine(["profile", "list", "--json"], { config: null })
     assert.deepStrictEqual([code, stdout], [3, ""])
     const said = JSON.parse(stderr) as { readonly error: string; readonly message: string }
     assert.strictEqual(said.error, "refused")
@@ -81,11 +82,11 @@ describe("the command line", () => {
       "[profiles.parked]",
       "enabled = false"
     ].join("\n")
-    const { code, stderr, stdout } = await runToEnd(["profile", "list"], { config })
+    const { code, stderr, stdout } = await commandLine(["profile", "list"], { config })
     assert.deepStrictEqual([code, stderr], [0, ""])
     assert.match(stdout, /^web .*\/profile\/web\/directory .*local_ca .*http-01 +off +served$/m)
     assert.match(stdout, /^lab .*bypassed +required +served$/m)
-    const listed = JSON.parse((await runToEnd(["profile", "list", "--json"], { config })).stdout) as {
+    const listed = JSON.parse((await commandLine(["profile", "list", "--json"], { config })).stdout) as {
       readonly items: ReadonlyArray<Readonly<Record<string, unknown>>>
       readonly total: number
     }
@@ -114,7 +115,7 @@ describe("the command line", () => {
   })
 
   it.each(["bash", "fish", "zsh"])("prints completions for %s that name every command", async (shell) => {
-    const { code, stdout } = await runToEnd(["completions", shell], { config: null })
+    const { code, stdout } = await commandLine(["completions", shell], { config: null })
     assert.strictEqual(code, 0)
     for (const command of ["serve", "init", "migrate", "profile", "health", "eab"]) assert.include(stdout, command)
     if (shell === "bash") execFileSync("bash", ["-n"], { input: stdout })
@@ -122,7 +123,7 @@ describe("the command line", () => {
 
   it("init names the file it may not write, with exit 1", async () => {
     const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\nkey_path = \"no/such/folder/ca.key\"\n"
-    const { code, stderr } = await runToEnd(["init"], { config })
+    const { code, stderr } = await commandLine(["init"], { config })
     assert.strictEqual(code, 1)
     assert.match(stderr, /signer\.local_ca: .*no\/such\/folder\/ca\.key cannot be written: no such file or directory\./)
   })
@@ -130,14 +131,14 @@ describe("the command line", () => {
   it("init leaves nothing behind of what it could not complete", async () => {
     const directory = freshDirectory()
     const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\ncert_path = \"absent/ca.pem\"\n"
-    assert.strictEqual((await runToEnd(["init"], { config, directory })).code, 1)
+    assert.strictEqual((await commandLine(["init"], { config, directory })).code, 1)
     assert.notIncludeMembers(readdirSync(directory), ["ca.key", "ca.pem"])
     assert.isEmpty(readdirSync(directory).filter((name) => name.startsWith(".")))
   })
 
   it("writes what holds secrets for its owner alone", async () => {
     const directory = freshDirectory()
-    const { code, stderr } = await runToEnd(["init"], { config: null, directory })
+    const { code, stderr } = await commandLine(["init"], { config: null, directory })
     assert.strictEqual(code, 0, stderr)
     for (const name of ["ca.key", "sqlite.db"]) {
       assert.strictEqual((statSync(join(directory, name)).mode & 0o777).toString(8), "600", name)
@@ -150,7 +151,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
 
   it("migrate brings the schema up to date once; --check says whether it is, and changes nothing", async () => {
     const env = { ACME_SVC_DATABASE__URL: await freshUrl() }
-    const run = (...flags: ReadonlyArray<string>) => runToEnd(["migrate", ...flags], { env })
+    const run = (...flags: ReadonlyArray<string>) => commandLine(["migrate", ...flags], { env })
     const behind = await run("--check", "--json")
     assert.strictEqual(behind.code, 3)
     const { pending } = JSON.parse(behind.stdout) as { readonly pending: ReadonlyArray<string> }
@@ -171,7 +172,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
       ACME_SVC_SERVER__BASE_URL: `http://127.0.0.1:${port}`
     }
     const health = async (...flags: ReadonlyArray<string>) => {
-      const { code, stderr, stdout } = await runToEnd(["health", ...flags], { env, directory })
+      const { code, stderr, stdout } = await commandLine(["health", ...flags], { env, directory })
       assert.deepStrictEqual([stderr, stdout], ["", ""])
       return code
     }

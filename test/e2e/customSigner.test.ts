@@ -6,12 +6,12 @@ import { promisify } from "node:util"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { shellScript } from "../support/Script.ts"
-import { runToEnd } from "../support/Server.ts"
 
 /* `signer.backend = "custom"`: the script of docs/recipes, and scripts that misbehave in every way. */
 
@@ -196,14 +196,14 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     assert.deepStrictEqual([refused.status, refused.headers["retry-after"]], [500, undefined])
     const command = { config, env: { ACME_SVC_DATABASE__URL: databaseUrl } }
     const id = order.finalize.split("/").at(-2) ?? ""
-    const failed = await runToEnd(["order", "revoke", id], command)
+    const failed = await commandLine(["order", "revoke", id], command)
     assert.strictEqual(failed.code, 1, failed.stdout)
     assert.match(failed.stderr, /^Job \S+ is failed: script_failed: the HSM is away\n$/)
     rmSync(fails)
-    const revoked = await runToEnd(["order", "revoke", id, "--reason", "4"], command)
+    const revoked = await commandLine(["order", "revoke", id, "--reason", "4"], command)
     assert.deepStrictEqual([revoked.code, revoked.stderr], [0, ""])
     assert.match(revoked.stdout, /^Job \S+ asks the signer to revoke it\.\nRevoked\.\n$/)
-    const again = await runToEnd(["order", "revoke", id], command)
+    const again = await commandLine(["order", "revoke", id], command)
     assert.deepStrictEqual([again.code, again.stderr], [3, "The certificate is revoked already.\n"])
     session.close()
   })

@@ -1,8 +1,9 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
 import type { Server } from "../support/Server.ts"
 
 describe("a database file that is taken away", () => {
@@ -21,10 +22,10 @@ describe("a database file that is taken away", () => {
     const { fields } = await first.waitForEvent("server_fatal_error")
     assert.include(String(fields["error"]), "was removed while it was in use")
 
-    const refused = await runToEnd(["serve"], { directory })
+    const refused = await commandLine(["serve"], { directory })
     assert.strictEqual(refused.code, 3)
     assert.match(refused.stderr, /ca\.crl is its list number 1.*--accept-empty-database/)
-    assert.strictEqual((await runToEnd(["serve"], { directory })).code, 3, "nor the one that was begun meanwhile")
+    assert.strictEqual((await commandLine(["serve"], { directory })).code, 3, "nor the one that was begun meanwhile")
 
     const accepted = await startServer({ directory, flags: ["--accept-empty-database"] })
     running.push(accepted)

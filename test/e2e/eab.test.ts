@@ -4,13 +4,14 @@ import { spawn } from "node:child_process"
 import { resolve } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Database } from "../../src/kernel/sql/Database.ts"
+import type { Said } from "../support/CommandLine.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases, freshDirectory, sqlite } from "../support/Databases.ts"
 import { openDriver, sql } from "../support/Graph.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { verifyChain } from "../support/Openssl.ts"
-import type { Finished } from "../support/Server.ts"
-import { minimalConfig, runtime, runToEnd } from "../support/Server.ts"
+import { minimalConfig, runtime } from "../support/Server.ts"
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
@@ -33,8 +34,8 @@ class Commands {
     this.env = { ACME_SVC_DATABASE__URL: url, USER: "tester" }
   }
 
-  async run(...words: ReadonlyArray<string>): Promise<Finished> {
-    const ended = await runToEnd(words, { config, env: this.env })
+  async run(...words: ReadonlyArray<string>): Promise<Said> {
+    const ended = await commandLine(words, { config, env: this.env })
     this.said.push(ended.stdout, ended.stderr)
     return ended
   }
@@ -314,7 +315,7 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
 
   /** A command beside the running server, over its configuration and database. */
   const command = (...words: ReadonlyArray<string>) =>
-    runToEnd(words, {
+    commandLine(words, {
       config: null,
       directory: ground.server.directory,
       env: { ACME_SVC_DATABASE__URL: databaseUrl, ACME_SVC_EAB__ENABLED: "true" }

@@ -6,8 +6,9 @@ import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { join, resolve } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
-import { runtime, runToEnd } from "../support/Server.ts"
+import { runtime } from "../support/Server.ts"
 
 /* How commands end that nobody lets come to their end. */
 
@@ -17,7 +18,7 @@ const program = resolve(import.meta.dirname, "../../dist/main.js")
 const filled = async (rows: number) => {
   const directory = freshDirectory()
   const config = "[profiles.default]\n[database]\nurl = \"sqlite://acme.db\"\n"
-  assert.strictEqual((await runToEnd(["migrate"], { config, directory })).code, 0)
+  assert.strictEqual((await commandLine(["migrate"], { config, directory })).code, 0)
   const database = new Sqlite(join(directory, "acme.db"))
   database.exec(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})

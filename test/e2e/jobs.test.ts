@@ -3,9 +3,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases } from "../support/Databases.ts"
 import type { Server } from "../support/Server.ts"
-import { minimalConfig, runToEnd, startServer } from "../support/Server.ts"
+import { minimalConfig, startServer } from "../support/Server.ts"
 
 /* The commands over the queue, beside a process without the worker role: its jobs wait. */
 
@@ -28,7 +29,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
   let server: Server
   let session: AcmeSession
 
-  const run = (...words: ReadonlyArray<string>) => runToEnd(words, { directory, env })
+  const run = (...words: ReadonlyArray<string>) => commandLine(words, { directory, env })
   const ends = async (code: number, ...words: ReadonlyArray<string>): Promise<string> => {
     const ended = await run(...words)
     assert.strictEqual(ended.code, code, `${words.join(" ")}: ${ended.stderr}`)

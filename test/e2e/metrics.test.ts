@@ -5,12 +5,12 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { freePort } from "../support/Ports.ts"
-import { runToEnd } from "../support/Server.ts"
 
 const sections = (port: number, more = ""): string =>
   `[metrics]\nenabled = true\nbind_address = "127.0.0.1:${port}"\n\n${more}\n\n[profiles.default]\nenabled = true\n`
@@ -158,7 +158,7 @@ describe("metrics.bind_address", () => {
   it("must not be that of another listener, however written: no start, and the database is not touched", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\nbase_url = "http://127.0.0.1:${port}"`
-    const { code, records, stderr } = await runToEnd(["serve"], { config: sections(port, server) })
+    const { code, records, stderr } = await commandLine(["serve"], { config: sections(port, server) })
     assert.strictEqual(code, 3)
     assert.include(stderr, "metrics.bind_address")
     assert.include(stderr, "server.bind_address")
@@ -178,7 +178,7 @@ describe("metrics.bind_address", () => {
       ACME_SVC_METRICS__ENABLED: "true",
       ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${port}`
     }
-    const { code, records, stderr } = await runToEnd(["serve"], { config: null, env })
+    const { code, records, stderr } = await commandLine(["serve"], { config: null, env })
     squatter.close()
     assert.strictEqual(code, 1, stderr)
     assert.match(

@@ -5,6 +5,7 @@ import { inspect } from "node:util"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { OrderBody } from "../support/AcmeSession.ts"
 import { AcmeSession, problemType } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import type { DnsAnswerer } from "../support/DnsAnswerer.ts"
@@ -15,7 +16,7 @@ import { relayWhileKilled } from "../support/KilledRelays.ts"
 import { sqlAt } from "../support/OpenDatabase.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
 
 /* `signer.backend = "relay"`, with a second instance of this service as the upstream. */
 
@@ -191,7 +192,11 @@ describe.each(databases)("a relay on $name", (backend) => {
 
     const command = async (...words: ReadonlyArray<string>) => {
       const env = { ACME_SVC_DATABASE__URL: databaseUrl }
-      const ended = await runToEnd(["upstream", "order", ...words], { config: null, directory: server.directory, env })
+      const ended = await commandLine(["upstream", "order", ...words], {
+        config: null,
+        directory: server.directory,
+        env
+      })
       assert.deepStrictEqual([ended.code, ended.stderr], [0, ""])
       return ended.stdout
     }
@@ -218,12 +223,12 @@ describe.each(databases)("a relay on $name", (backend) => {
     const env = { ACME_SVC_DATABASE__URL: databaseUrl }
     const at = { config: null, directory: server.directory, env }
     const unknown = "01890a5d-ac96-774b-bcce-b302099a8057"
-    const missing = await runToEnd(["upstream", "order", "show", unknown], at)
+    const missing = await commandLine(["upstream", "order", "show", unknown], at)
     assert.deepStrictEqual([missing.code, missing.stderr], [
       3,
       `There is no upstream order ${unknown}.\n`
     ])
-    const wrong = await runToEnd(["upstream", "order", "list", "--status", "ready"], at)
+    const wrong = await commandLine(["upstream", "order", "list", "--status", "ready"], at)
     assert.strictEqual(wrong.code, 3)
     assert.match(wrong.stderr, /processing, valid, invalid/)
   })
@@ -231,13 +236,13 @@ describe.each(databases)("a relay on $name", (backend) => {
   it("init makes the account, and says what it made; where the upstream wants a credential first, it says that", async () => {
     const directory = freshDirectory()
     const config = relaying("trusting", upstream.directoryUrl.replace("/default/", "/trusting/"))
-    const made = await runToEnd(["init"], { config, directory })
+    const made = await commandLine(["init"], { config, directory })
     assert.strictEqual(made.code, 0, made.stderr)
     assert.match(made.stdout, /\ncreated account +trusting\.key, trusting\.key\.kid\n$/)
-    const again = await runToEnd(["init"], { config, directory })
+    const again = await commandLine(["init"], { config, directory })
     assert.strictEqual(again.stdout, "Nothing to do: everything exists.\n")
     const bound = relaying("bound", upstream.directoryUrl.replace("/default/", "/bound/"))
-    const refused = await runToEnd(["init"], { config: bound, directory: freshDirectory() })
+    const refused = await commandLine(["init"], { config: bound, directory: freshDirectory() })
     assert.strictEqual(refused.code, 3)
     assert.match(refused.stderr, /^Profile bound: .*external account binding/)
   })
@@ -254,7 +259,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     const directory = freshDirectory()
     const bound = upstream.directoryUrl.replace("/default/", "/bound/")
     const command = (...words: ReadonlyArray<string>) =>
-      runToEnd(["upstream", ...words], { config: relaying("bound", bound), directory })
+      commandLine(["upstream", ...words], { config: relaying("bound", bound), directory })
     const shown = async () => JSON.parse((await command("show", "--json")).stdout) as Record<string, unknown>
     assert.deepInclude(await shown(), {
       accountKeyPath: `${directory}/bound.key`,
@@ -265,7 +270,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     const unbound = await command("register")
     assert.deepStrictEqual([unbound.code, unbound.stdout], [3, ""])
     assert.match(unbound.stderr, /^The upstream refused: .*external account binding/)
-    const made = await runToEnd(["eab", "create", "--label", "relay", "--json"], {
+    const made = await commandLine(["eab", "create", "--label", "relay", "--json"], {
       config: upstreamConfig(1),
       directory: upstream.directory
     })
@@ -279,7 +284,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.match(again.stdout, /^The account is registered already, and the upstream knows it: http\S+\n$/)
     assert.deepInclude(await shown(), { accountKeyPresent: true, registered: true })
     for (const name of readdirSync(directory)) assert.notInclude(readFileSync(join(directory, name), "utf8"), hmacKey)
-    const wrong = await runToEnd(["upstream", "show"], { config: "[profiles.a]\n", directory: freshDirectory() })
+    const wrong = await commandLine(["upstream", "show"], { config: "[profiles.a]\n", directory: freshDirectory() })
     assert.deepStrictEqual([wrong.code, wrong.stderr], [3, "Profile a does not relay to an upstream.\n"])
   })
 

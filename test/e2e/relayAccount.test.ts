@@ -1,11 +1,12 @@
 import { readFileSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { startForwardProxy } from "../support/ForwardProxy.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
 
 /* What becomes of a relay whose account's files come back from a backup in part, as docs/operations.md has it. */
 
@@ -15,7 +16,7 @@ describe("a relay's account", () => {
   beforeAll(async () => {
     await builtServer()
     upstream = await startServer({ config: "[profiles.open]\n[profiles.bound]\neab.enabled = true\n" })
-    const made = await runToEnd(["eab", "create", "--label", "relay", "--json"], {
+    const made = await commandLine(["eab", "create", "--label", "relay", "--json"], {
       config: null,
       directory: upstream.directory
     })
@@ -75,7 +76,7 @@ describe("a relay's account", () => {
     const directoryUrl = `${baseUrl}/profile/default/directory`
     try {
       const [through, refusing] = await Promise.all(proxies.map(({ url }) =>
-        runToEnd(["init"], {
+        commandLine(["init"], {
           directory: freshDirectory(),
           config: [
             `[proxy]\nhttp_url = "${url}"`,

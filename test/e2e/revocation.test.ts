@@ -7,13 +7,14 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { openssl, opensslOnCrl, pem } from "../pki/Pki.ts"
 import { acmeKeyFrom, AcmeSession, problemType } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { leafOf } from "../support/Openssl.ts"
 import type { Server } from "../support/Server.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
 
 interface CrlObject {
   readonly issuer: string
@@ -49,7 +50,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
   const serialOf = (chain: string): string => leafOf(chain).serialNumber.toLowerCase()
 
   const command = (...words: ReadonlyArray<string>) =>
-    runToEnd(words, {
+    commandLine(words, {
       directory: ground.server.directory,
       env: { ACME_SVC_DATABASE__URL: databaseUrl, ACME_SVC_SERVER__BASE_URL: ground.server.baseUrl, USER: "olga" }
     })
@@ -422,7 +423,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     it("without a database that is up to date: exit 1", async () => {
       const directory = freshDirectory()
       for (const words of [["crl", "list"], ["order", "revoke", absent]]) {
-        const { code, stderr } = await runToEnd(words, { directory })
+        const { code, stderr } = await commandLine(words, { directory })
         assert.strictEqual(code, 1, stderr)
         assert.include(stderr, "migrate")
       }
@@ -432,7 +433,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       const csr = makeCsr({ names: ["parked.example"] })
       const issued = await session.issue(["parked.example"], ground.responder.tokens, { key: csr.key })
       const directory = freshDirectory()
-      const { code, stderr } = await runToEnd(["order", "revoke", idOf(issued.order.url)], {
+      const { code, stderr } = await commandLine(["order", "revoke", idOf(issued.order.url)], {
         directory,
         config: "[profiles.elsewhere]\nenabled = true\n",
         env: { ACME_SVC_DATABASE__URL: databaseUrl }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases } from "../support/Databases.ts"
 import type { DnsAnswerer } from "../support/DnsAnswerer.ts"
 import { startDnsAnswerer } from "../support/DnsAnswerer.ts"
@@ -11,7 +12,7 @@ import type { Http01Responder } from "../support/Http01Responder.ts"
 import { startHttp01Responder } from "../support/Http01Responder.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 import type { Server } from "../support/Server.ts"
-import { minimalConfig, runToEnd, startServer } from "../support/Server.ts"
+import { minimalConfig, startServer } from "../support/Server.ts"
 
 const eventsOf = (server: Server): ReadonlyArray<unknown> => server.records().map(({ fields }) => fields["event"])
 
@@ -91,7 +92,10 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
   it("a worker has no socket, and is well all the same", async () => {
     assert.isTrue(await refusesConnections(worker.port))
     const env = { ACME_SVC_DATABASE__URL: databaseUrl }
-    assert.strictEqual((await runToEnd(["health", "--role", "worker"], { directory: worker.directory, env })).code, 0)
+    assert.strictEqual(
+      (await commandLine(["health", "--role", "worker"], { directory: worker.directory, env })).code,
+      0
+    )
   })
 
   it("end in peace, each by itself", async () => {
@@ -102,11 +106,11 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
   it("an acme process neither makes the schema nor a CA", async () => {
     const empty = directory()
     const options = { directory: empty, env: { ACME_SVC_DATABASE__URL: await freshUrl() }, flags: ["--role", "acme"] }
-    const behind = await runToEnd(["serve"], options)
+    const behind = await commandLine(["serve"], options)
     assert.strictEqual(behind.code, 1)
     assert.include(behind.records.map(({ fields }) => fields["event"]), "server_schema_behind")
-    assert.strictEqual((await runToEnd(["migrate"], { ...options, flags: [] })).code, 0)
-    const without = await runToEnd(["serve"], options)
+    assert.strictEqual((await commandLine(["migrate"], { ...options, flags: [] })).code, 0)
+    const without = await commandLine(["serve"], options)
     assert.strictEqual(without.code, 3)
     assert.include(without.stderr, "ca.pem cannot be used")
     assert.deepStrictEqual([existsSync(join(empty, "ca.pem")), existsSync(join(empty, "ca.key"))], [false, false])
@@ -118,14 +122,14 @@ describe("serve --role", () => {
   beforeAll(builtServer)
 
   it("an unknown role ends it before the configuration is read", async () => {
-    const { code, stderr } = await runToEnd(["serve", "--role", "acme,janitor"], { config: "nonsense" })
+    const { code, stderr } = await commandLine(["serve", "--role", "acme,janitor"], { config: "nonsense" })
     assert.strictEqual(code, 2)
     assert.include(stderr, `--role takes acme, admin, worker, and not "janitor"`)
   })
 
   it("an empty one is no word for every role", async () => {
     for (const flags of [["--role", ""], ["--role="]]) {
-      const { code, stderr, stdout } = await runToEnd(["serve", ...flags], { config: "nonsense" })
+      const { code, stderr, stdout } = await commandLine(["serve", ...flags], { config: "nonsense" })
       assert.strictEqual(code, 2, flags.join(" "))
       assert.deepStrictEqual([stdout, stderr], ["", "--role needs a value: acme,admin,worker.\n"])
     }

@@ -8,6 +8,7 @@ import { Client } from "pg"
 import { assert, beforeAll, describe, it } from "vitest"
 import { openssl } from "../pki/Pki.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
 import { leafOf } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
@@ -36,7 +37,7 @@ const hidden = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
 const place = () => {
   const directory = freshDirectory()
   const command = (databaseUrl: string, ...words: ReadonlyArray<string>) =>
-    runToEnd(hidden(words), {
+    commandLine(hidden(words), {
       config,
       directory,
       env: { ACME_SVC_DATABASE__URL: databaseUrl, USER: "olga", PGPASSWORD: undefined }
@@ -135,11 +136,11 @@ describe("transfer", () => {
     const full = await command(from, "transfer", "--to", to, "--yes", "--log-level", "debug")
     assert.strictEqual(full.code, 0, full.stderr)
     const env = { ACME_SVC_DATABASE__URL: from }
-    const seen = await runToEnd(["transfer", "--to", to, "--yes"], { config, directory, env })
+    const seen = await commandLine(["transfer", "--to", to, "--yes"], { config, directory, env })
     assert.strictEqual(seen.code, 2)
     assert.match(seen.stderr, /^--to must hold no password, .*--to-file.*PGPASSWORD\.$/m)
     for (const words of [[], ["--to", to, "--to-file", "x"], ["--to-file", "/nowhere/at/all"]]) {
-      assert.strictEqual((await runToEnd(["transfer", ...words, "--yes"], { config, directory, env })).code, 2)
+      assert.strictEqual((await commandLine(["transfer", ...words, "--yes"], { config, directory, env })).code, 2)
     }
     const wrong = to.replace(password, "not-the-one")
     const refused = await command(from, "transfer", "--to", wrong, "--yes", "--json")
@@ -160,6 +161,7 @@ describe("transfer", () => {
     to.password = ""
     const words = ["transfer", "--to", to.href, "--yes"]
     const env = { ACME_SVC_DATABASE__URL: from }
+    // The driver reads the variables of its process.
     const done = await runToEnd(words, { config, directory, env: { ...env, PGPASSWORD: password } })
     assert.deepStrictEqual([done.code, done.stderr], [0, ""])
     assert.strictEqual((await runToEnd(words, { config, directory, env })).code, 1)

@@ -94,6 +94,10 @@ const parseRecord = (line: string): LogRecord | undefined => {
   }
 }
 
+/** The records among the lines that a process wrote. */
+export const recordsOf = (stdout: string): ReadonlyArray<LogRecord> =>
+  stdout.split("\n").flatMap((line) => parseRecord(line) ?? [])
+
 /** One run of the service's process, from its start to its exit. */
 class Run {
   readonly pid: number
@@ -192,7 +196,8 @@ class Run {
   }
 }
 
-const prepare = (options: ProcessOptions): { readonly directory: string; readonly remove: () => void } => {
+/** The working directory of a process with its configuration, and how what was made for it is removed. */
+export const prepare = (options: ProcessOptions): { readonly directory: string; readonly remove: () => void } => {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), "acme-server-"))
   const config = options.config === undefined ? minimalConfig : options.config
   if (config !== null) writeFileSync(join(directory, "config.toml"), config)

@@ -1,0 +1,46 @@
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import { Effect, Layer } from "effect"
+import { run } from "../../src/app/Cli.ts"
+import { Host } from "../../src/app/Host.ts"
+import { isFull } from "./Full.ts"
+import { patienceMs } from "./Patience.ts"
+import { hostOf } from "./RunCommand.ts"
+import type { Finished, ProcessOptions } from "./Server.ts"
+import { prepare, recordsOf, runToEnd } from "./Server.ts"
+
+/** What a command line said, and its exit code. */
+export type Said = Pick<Finished, "code" | "stdout" | "stderr" | "records">
+
+const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptions): Promise<Said> => {
+  const { directory, remove } = prepare(options)
+  const said = { out: "", err: "" }
+  const host: Host["Type"] = {
+    ...hostOf(directory, said, {}),
+    env: {
+      PATH: process.env["PATH"],
+      HOME: directory,
+      NO_COLOR: "1",
+      ACME_SVC_LOGGING__JSON_FORMAT: "true",
+      ...options.env
+    }
+  }
+  const whole = run([...words, ...options.flags ?? []]).pipe(
+    Effect.provide(Layer.merge(Layer.succeed(Host, host), NodeContext.layer)),
+    Effect.timeout(patienceMs)
+  )
+  try {
+    const code = await Effect.runPromise(whole)
+    return { code, stdout: said.out, stderr: said.err, records: recordsOf(said.out) }
+  } finally {
+    remove()
+  }
+}
+
+/**
+ * Runs one command of the service to its end, beside servers that are processes. It runs in the test's process, because
+ * starting one costs a hundred times what most commands do. In full it is a process of the built program, as
+ * {@link runToEnd} has it in every run.
+ */
+export const commandLine: (words: ReadonlyArray<string>, options?: ProcessOptions) => Promise<Said> = isFull
+  ? runToEnd
+  : (words, options = {}) => inThisProcess(words, options)
