@@ -21,12 +21,12 @@ type Little = readonly [Fault, DatabaseName, rounds: number]
 const least: ReadonlyArray<Little> = [
   [killApart, "PostgreSQL", 2],
   [fullDisk, "SQLite", 1],
-  [restartedDatabase, "PostgreSQL", 2],
   [clientResets, "SQLite", 10]
 ]
 
 const little: ReadonlyArray<Little> = [
   ...least,
+  [restartedDatabase, "PostgreSQL", 2],
   [stopWorker, "PostgreSQL", 1],
   [failedOver, "PostgreSQL", 1],
   [databaseResets, "PostgreSQL", 6],
