@@ -30,14 +30,24 @@ const runIn = (shell: string, program: string): ReadonlyArray<string> => {
   return stdout.split("\n").filter((line) => line !== "")
 }
 
-/** What bash offers behind words, of which the last is not complete; `=` is a word of its own there. */
-const offeredByBash = (...words: ReadonlyArray<string>): ReadonlyArray<string> =>
-  runIn(
-    "bash",
-    `source ./bash; COMP_WORDS=(acme-svc ${
-      words.map((word) => `'${word}'`).join(" ")
-    }); COMP_CWORD=${words.length}; _acme_svc; printf '%s\\n' "\${COMPREPLY[@]}"`
-  )
+/** What one bash offers behind each of some words, of which the last is not complete; `=` is a word of its own there. */
+const offersOfBash = (asked: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<ReadonlyArray<string>> => {
+  const asks = asked.map((words) => {
+    const line = words.map((word) => `'${word}'`).join(" ")
+    return `COMPREPLY=(); COMP_WORDS=(acme-svc ${line}); COMP_CWORD=${words.length}; _acme_svc; printf '%s\\n' "\${COMPREPLY[@]}" :`
+  })
+  const said = runIn("bash", ["source ./bash", ...asks].join("\n"))
+  const offered: Array<Array<string>> = [[]]
+  for (const word of said) {
+    if (word === ":") offered.push([])
+    else offered.at(-1)?.push(word)
+  }
+  assert.lengthOf(offered, asked.length + 1)
+  return offered.slice(0, -1)
+}
+
+/** What bash offers behind words. */
+const offeredByBash = (...words: ReadonlyArray<string>): ReadonlyArray<string> => offersOfBash([words])[0] ?? []
 
 describe("in bash", () => {
   it.each(nodesOf(root).map((node) => [node.path.join(" "), node] as const))("%s is completed", (_, node) => {
@@ -48,14 +58,19 @@ describe("in bash", () => {
       : node.args.some(({ words }) => words.length > 0)
       ? node.args.flatMap(({ words }) => words)
       : [...node.flags.map(({ name }) => name), ...globals]
-    assert.sameMembers([...offeredByBash(...place, "")], expected)
-    assert.sameMembers([...offeredByBash(...place, "-")], [...node.flags.map(({ name }) => name), ...globals])
-    for (const { name, value, words } of [...node.flags, ...globalFlags]) {
-      if (value === undefined) continue
-      const given = offeredByBash(...place, name, "")
+    const flags = [...node.flags, ...globalFlags].filter(({ value }) => value !== undefined)
+    const [words = [], dashed = [], ...values] = offersOfBash([
+      [...place, ""],
+      [...place, "-"],
+      ...flags.flatMap(({ name }) => [[...place, name, ""], [...place, name, "=", ""], [...place, name, "="]])
+    ])
+    assert.sameMembers([...words], expected)
+    assert.sameMembers([...dashed], [...node.flags.map(({ name }) => name), ...globals])
+    for (const [at, { name, words }] of flags.entries()) {
+      const given = values[3 * at] ?? []
       assert.sameMembers([...given], name.endsWith("-file") ? ["bash", "fish", "some-file", "zsh"] : [...words], name)
-      assert.deepStrictEqual(offeredByBash(...place, name, "=", ""), given)
-      assert.deepStrictEqual(offeredByBash(...place, name, "="), given)
+      assert.deepStrictEqual(values[3 * at + 1], given)
+      assert.deepStrictEqual(values[3 * at + 2], given)
     }
   })
 
