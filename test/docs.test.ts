@@ -16,6 +16,7 @@ import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import { AcmeSession } from "./support/AcmeSession.ts"
 import type { Credential } from "./support/Binding.ts"
 import { bindingOf } from "./support/Binding.ts"
+import { commandLine } from "./support/CommandLine.ts"
 import { builtServer, freshDirectory, freshPostgresUrl } from "./support/Databases.ts"
 import { isFull } from "./support/Full.ts"
 import { startHttp01Responder } from "./support/Http01Responder.ts"
@@ -26,7 +27,8 @@ import { watch } from "./support/Watchdog.ts"
 
 /*
  * Every command of the documents is run, here or by `.ci/run`: as it stands, but for ports, the database's URL and the
- * paths of an installation.
+ * paths of an installation. In full a shell runs them all; else `acme-svc` runs in this process where a line is no more
+ * than that, and `npm start` builds once.
  */
 
 const repository = resolve(import.meta.dirname, "..")
@@ -208,6 +210,16 @@ const gateComesBack = (): void =>
     /^step npm run interop$[^]*^if \[ "\$had_clients" = false \]; then step npm test -- docs\.test\.ts; fi$/m
   )
 
+/** The arguments of a line that is `acme-svc` alone, parted as a shell does it; undefined for what takes a shell. */
+const argumentsOf = (command: string): ReadonlyArray<string> | undefined => {
+  const word = /"([^"$`\\]*)"|'([^']*)'|([\w./:=,@%+-]+)/
+  if (!new RegExp(`^acme-svc(?: (?:${word.source}))*$`).test(command)) return undefined
+  const words = [...command.matchAll(new RegExp(word, "g"))].map(([, quoted, raw, plain]) =>
+    quoted ?? raw ?? plain ?? ""
+  )
+  return words.slice(1)
+}
+
 interface Ended {
   readonly code: number | null
   readonly stdout: string
@@ -259,21 +271,25 @@ class Place {
     return this.replacements.reduce<string>((command, [from, to]) => command.replaceAll(from, to), lines[line])
   }
 
+  private get variables(): Readonly<Record<string, string>> {
+    return {
+      PATH: `${this.binaries}:${process.env["PATH"]}`,
+      HOME: this.home,
+      NO_COLOR: "1",
+      npm_config_update_notifier: "false",
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${this.port}`,
+      ACME_SVC_SERVER__BASE_URL: `http://localhost:${this.port}`,
+      ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`,
+      ...this.env
+    }
+  }
+
   private begin(command: string) {
     const child = spawn("sh", ["-c", command], {
       cwd: this.directory,
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
-      env: {
-        PATH: `${this.binaries}:${process.env["PATH"]}`,
-        HOME: this.home,
-        NO_COLOR: "1",
-        npm_config_update_notifier: "false",
-        ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${this.port}`,
-        ACME_SVC_SERVER__BASE_URL: `http://localhost:${this.port}`,
-        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`,
-        ...this.env
-      }
+      env: this.variables
     })
     watch(child, "group")
     const out = { stdout: "", stderr: "" }
@@ -288,7 +304,11 @@ class Place {
 
   /** Runs a command to its end. */
   run(command: string): Promise<Ended> {
-    return this.begin(command).ended
+    // PostgreSQL's driver reads the variables of its process.
+    const words = isFull || "PGPASSWORD" in this.env ? undefined : argumentsOf(command)
+    if (words === undefined) return this.begin(command).ended
+    const env = { ...this.variables, ACME_SVC_LOGGING__JSON_FORMAT: undefined }
+    return commandLine(words, { config: null, directory: this.directory, env })
   }
 
   /** Runs a line to its end. */
@@ -347,6 +367,9 @@ class Place {
     }
   }
 }
+
+/** What `npm start` does behind the build. */
+const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
 
 /** The end of what the server prints at start. */
 const settled = "--domains demo.localhost run\n"
@@ -454,6 +477,10 @@ describe("README.md", () => {
   describe("the same over TLS", () => {
     let serving: Serving
     beforeAll(async () => {
+      if (!isFull) {
+        await builtServer()
+        place.stand("npm start", startBuilt)
+      }
       serving = await place.serve("startTls", settled)
     })
     afterAll(() => serving.stop())
@@ -477,7 +504,11 @@ describe("README.md", () => {
   describe("with PostgreSQL", () => {
     it("serves all the same", async () => {
       const elsewhere = await Place.make()
-      cloneInto(elsewhere)
+      if (isFull) cloneInto(elsewhere)
+      else {
+        await builtServer()
+        elsewhere.stand("npm start", startBuilt)
+      }
       elsewhere.replacements.push(["postgres://acme:secret@localhost/acme", `'${await freshPostgresUrl()}'`])
       const serving = await elsewhere.serve("startPostgres", settled)
       await elsewhere.issueInItsPlace(`http://localhost:${elsewhere.port}/profile/default/directory`, "cert.pem")
@@ -493,31 +524,6 @@ describe("docs/operations.md", () => {
   beforeAll(async () => {
     await builtServer()
     place = await Place.make()
-  })
-
-  it("installs what the service needs and no more", async () => {
-    const installed = await Place.make()
-    for (const entry of ["package.json", "package-lock.json", ".npmrc", "dist", "migrations"]) {
-      cpSync(join(repository, entry), installed.at(entry), { recursive: true })
-    }
-    // Links where the file system has them; removing a link removes nothing of ours.
-    const modules = join(repository, "node_modules")
-    const copied = spawnSync("sh", [
-      "-c",
-      "cp -al \"$0\" \"$1\" || { rm -rf \"$1\"; cp -a \"$0\" \"$1\"; }",
-      modules,
-      installed.at("node_modules")
-    ])
-    assert.strictEqual(copied.status, 0, copied.stderr.toString())
-    await installed.succeed("prune")
-    await installed.succeed("relink")
-    assert.isFalse(existsSync(installed.at("node_modules/vitest")))
-    assert.isTrue(existsSync(join(modules, "vitest")))
-    const started = spawnSync(installed.at("node_modules/.bin/node"), [installed.at("dist/main.js"), "init"], {
-      cwd: freshDirectory(),
-      encoding: "utf8"
-    })
-    assert.strictEqual(started.status, 0, started.stderr)
   })
 
   it("begins with init", async () => {
@@ -1050,40 +1056,10 @@ describe("docs/signers.md", () => {
   })
 })
 
-describe("docs/development.md", () => {
-  it("serves from the sources, and again when one of them has changed", async () => {
-    const place = await Place.make()
-    cloneInto(place)
-    const serving = await place.serve("dev", settled)
-    assert.isTrue(existsSync(place.at("dev/config.toml")))
-    appendFileSync(place.at("src/domain/Role.ts"), "\n// Changed.\n")
-    await vi.waitFor(() => assert.lengthOf(serving.said().split(settled), 3), { timeout: patienceMs, interval: 100 })
-    const { stdout } = await serving.stop()
-    assert.include(stdout, "server_shutdown_completed")
-  })
-})
-
-describe("docs/cli.md, docs/errors.md and docs/log-events.md", () => {
-  it("are written anew, from the code alone", async () => {
-    const place = await Place.make()
-    cloneInto(place)
-    const written = ["docs/cli.md", "docs/errors.md", "docs/log-events.md"]
-    for (const document of written) {
-      const emptied = text(document).replace(/(?<=dprint-ignore-start -->).*(?=<!-- dprint-ignore-end)/s, "\n")
-      assert.isBelow(emptied.length, text(document).length)
-      writeFileSync(place.at(document), emptied)
-    }
-    await place.succeed("catalogues")
-    for (const document of written) {
-      assert.strictEqual(readFileSync(place.at(document), "utf8"), text(document), document)
-    }
-  })
-})
-
 // Programs that take their time: a full run has them.
-const toolsOf = isFull ? ["docs/development.md, docs/bench.md and CONTRIBUTING.md"] : []
+const tools = isFull ? ["programs that take their time"] : []
 
-describe.each(toolsOf)("%s", () => {
+describe.each(tools)("%s", () => {
   const written = (chosen: (command: string) => boolean): ReadonlyArray<string> => [
     ...new Set(documents.flatMap(commandsOf).filter(chosen))
   ]
@@ -1123,6 +1099,58 @@ describe.each(toolsOf)("%s", () => {
     assert.match(stdout, /^[12] passed, 0 failed$/m)
   })
 
+  it("docs/operations.md installs what the service needs and no more", async () => {
+    await builtServer()
+    const installed = await Place.make()
+    for (const entry of ["package.json", "package-lock.json", ".npmrc", "dist", "migrations"]) {
+      cpSync(join(repository, entry), installed.at(entry), { recursive: true })
+    }
+    // Links where the file system has them; removing a link removes nothing of ours.
+    const modules = join(repository, "node_modules")
+    const copied = spawnSync("sh", [
+      "-c",
+      "cp -al \"$0\" \"$1\" || { rm -rf \"$1\"; cp -a \"$0\" \"$1\"; }",
+      modules,
+      installed.at("node_modules")
+    ])
+    assert.strictEqual(copied.status, 0, copied.stderr.toString())
+    await installed.succeed("prune")
+    await installed.succeed("relink")
+    assert.isFalse(existsSync(installed.at("node_modules/vitest")))
+    assert.isTrue(existsSync(join(modules, "vitest")))
+    const started = spawnSync(installed.at("node_modules/.bin/node"), [installed.at("dist/main.js"), "init"], {
+      cwd: freshDirectory(),
+      encoding: "utf8"
+    })
+    assert.strictEqual(started.status, 0, started.stderr)
+  })
+
+  it("npm run dev serves from the sources, and again when one of them has changed", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const serving = await place.serve("dev", settled)
+    assert.isTrue(existsSync(place.at("dev/config.toml")))
+    appendFileSync(place.at("src/domain/Role.ts"), "\n// Changed.\n")
+    await vi.waitFor(() => assert.lengthOf(serving.said().split(settled), 3), { timeout: patienceMs, interval: 100 })
+    const { stdout } = await serving.stop()
+    assert.include(stdout, "server_shutdown_completed")
+  })
+
+  it("docs/cli.md, docs/errors.md and docs/log-events.md are written anew, from the code alone", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const written = ["docs/cli.md", "docs/errors.md", "docs/log-events.md"]
+    for (const document of written) {
+      const emptied = text(document).replace(/(?<=dprint-ignore-start -->).*(?=<!-- dprint-ignore-end)/s, "\n")
+      assert.isBelow(emptied.length, text(document).length)
+      writeFileSync(place.at(document), emptied)
+    }
+    await place.succeed("catalogues")
+    for (const document of written) {
+      assert.strictEqual(readFileSync(place.at(document), "utf8"), text(document), document)
+    }
+  })
+
   it("CONTRIBUTING.md has a first change that fits and passes", async () => {
     const place = await Place.make()
     cloneInto(place)
@@ -1158,7 +1186,7 @@ describe.each(toolsOf)("%s", () => {
 describe("this test", () => {
   it("has run every line, or the gate will", () => {
     const lacking: ReadonlyArray<Line> = [
-      ...isFull ? [] : ["firstChange", "format"] as const,
+      ...isFull ? [] : ["prune", "relink", "dev", "catalogues", "firstChange", "format"] as const,
       ...client.certbot
         ? []
         : ["certbot", "certbotTls", "certbotEab", "certbotRenew", "certbotRevoke", "certbotRevokeByKey"] as const,
