@@ -951,7 +951,7 @@ describe("docs/revocation.md", () => {
     assert.match(await place.succeed("verifyCrl"), /cert\.pem: OK/)
     const [, id = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(await place.succeed("ordersNamed")) ?? []
     place.stand("ORDER_ID", id)
-    assert.match(await place.succeed("orderRevoke"), /^The list is signed\.$/m)
+    assert.match(await place.succeed("orderRevoke"), /^The revocation list is signed\.$/m)
     assert.match(await place.succeed("orderShow"), /^status +valid, revoked$/m)
     const refused = await place.paste("verifyCrl")
     assert.notStrictEqual(refused.code, 0)

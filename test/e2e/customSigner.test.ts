@@ -202,7 +202,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     rmSync(fails)
     const revoked = await commandLine(["order", "revoke", id, "--reason", "4"], command)
     assert.deepStrictEqual([revoked.code, revoked.stderr], [0, ""])
-    assert.match(revoked.stdout, /^Job \S+ asks the signer to revoke it\.\nRevoked\.\n$/)
+    assert.match(revoked.stdout, /^Job \S+ asks the signer to revoke the certificate\.\nRevoked\.\n$/)
     const again = await commandLine(["order", "revoke", id], command)
     assert.deepStrictEqual([again.code, again.stderr], [3, "The certificate is revoked already.\n"])
     session.close()

@@ -360,7 +360,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       await ends(3, "order", "revoke", absent)
       assert.isUndefined((await json<OrderObject>("order", "show", id, "--json")).revokedAt)
       const said = await ends(0, "order", "revoke", id, "--reason", "5", "--wait", "20")
-      assert.match(said, /^Revoked\. Job [0-9a-f-]{36} signs the list\.\nThe list is signed\.\n$/)
+      assert.match(said, /^Revoked\. Job [0-9a-f-]{36} signs the revocation list\.\nThe revocation list is signed\.\n$/)
       assert.include(check(chain, await fetchList()), "certificate revoked")
       const shown = await json<OrderObject>("order", "show", id, "--json")
       assert.strictEqual(shown.revocationReason, 5)

@@ -138,7 +138,7 @@ describe("transfer", () => {
     const env = { ACME_SVC_DATABASE__URL: from }
     const seen = await commandLine(["transfer", "--to", to, "--yes"], { config, directory, env })
     assert.strictEqual(seen.code, 2)
-    assert.match(seen.stderr, /^--to must hold no password, .*--to-file.*PGPASSWORD\.$/m)
+    assert.match(seen.stderr, /^--to must not contain a password, .*--to-file.*PGPASSWORD\.$/m)
     for (const words of [[], ["--to", to, "--to-file", "x"], ["--to-file", "/nowhere/at/all"]]) {
       assert.strictEqual((await commandLine(["transfer", ...words, "--yes"], { config, directory, env })).code, 2)
     }
