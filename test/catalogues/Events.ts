@@ -1,4 +1,4 @@
-import type { Declaration } from "../../src/kernel/telemetry/Event.ts"
+import type { Declaration } from "../../src/kernel/telemetry/Declaration.ts"
 import { events } from "../../src/kernel/telemetry/Event.ts"
 import { fields } from "../../src/kernel/telemetry/EventField.ts"
 import { targetOf } from "../../src/kernel/telemetry/LogFilter.ts"

@@ -3,33 +3,14 @@
  * (docs/decisions/log-and-metrics.md, "A closed vocabulary of events").
  */
 
-import type { FieldName, fields, FieldTypes } from "./EventField.ts"
-
-export type Level = "debug" | "info" | "warn" | "error"
-
-/** `failure`: something did not work. `progress`: a start, with a later end. `advisory`: a remark on the setup. */
-export type Outcome = "success" | "failure" | "progress" | "advisory"
-
-/** The declaration of one event. */
-export interface Declaration<F extends FieldName = FieldName> {
-  readonly level: Level
-  readonly outcome: Outcome
-  readonly fields: ReadonlyArray<F>
-}
-
-const declare = (level: Level, outcome: Outcome) =>
-<const F extends ReadonlyArray<FieldName>>(
-  ...names: F
-): Declaration<F[number]> => ({ level, outcome, fields: names })
-
-const debug = declare("debug", "success")
-const info = declare("info", "success")
-const progress = declare("info", "progress")
-const warn = declare("warn", "failure")
-const advisory = declare("warn", "advisory")
-const error = declare("error", "failure")
+import type { Declaration } from "./Declaration.ts"
+import { advisory, debug, error, info, progress, warn } from "./Declaration.ts"
+import type { fields, FieldTypes } from "./EventField.ts"
+import { operatorEvents } from "./OperatorEvent.ts"
 
 export const events = {
+  ...operatorEvents,
+
   // process
   server_config_loaded: info("path", "file_present", "keys_from_file", "keys_from_env"),
   server_config_file_absent: advisory("path"),
@@ -45,12 +26,6 @@ export const events = {
   server_connection_refused: warn("listener", "address", "open", "pending"),
   server_socket_bind_failed: error("address", "error"),
   server_schema_behind: error("name"),
-  admin_listening: info("address", "tls"),
-  admin_origin_resolved: info("origin"),
-  admin_config_invalid: error("key", "error"),
-  admin_socket_bind_failed: error("address", "error"),
-  admin_request_refused: warn("reason", "username"),
-  admin_export_completed: info("username", "list", "format", "body_bytes"),
   metrics_listening: info("address"),
   metrics_config_invalid: error("key", "error"),
   metrics_sample_failed: warn("series", "error"),
@@ -210,34 +185,6 @@ export const events = {
   local_ca_crl_stale: error("issuer", "next_update"),
   local_ca_ledger_imported: info("issuer", "crl_number", "entries", "rows_imported"),
   local_ca_orphaned_crl: advisory("issuer"),
-
-  // operators
-  admin_login_succeeded: info("username", "client_ip", "surface", "step"),
-  admin_login_mfa_pending: info("username", "client_ip", "surface", "step"),
-  admin_login_failed: warn("username", "client_ip", "surface", "reason"),
-  admin_mfa_failed: warn("username", "client_ip", "reason"),
-  admin_mfa_verified: info("username", "method"),
-  admin_mfa_enrolled: info("username", "method"),
-  admin_mfa_disabled: info("username", "method"),
-  admin_mfa_recovery_code_used: advisory("username", "remaining"),
-  admin_mfa_recovery_codes_reissued: info("username", "surface", "target_username"),
-  admin_step_up_failed: warn("username", "client_ip", "surface"),
-  admin_logout: info("username", "scope"),
-  admin_password_hash_unreadable: warn("username"),
-  admin_role_unknown: warn("username"),
-  admin_session_revoked: info("username", "surface", "sessions"),
-  admin_operator_created: info("username", "surface", "target_username", "role"),
-  admin_operator_deleted: info("username", "surface", "target_username"),
-  admin_operator_disabled: info("username", "surface", "target_username", "sessions"),
-  admin_operator_enabled: info("username", "surface", "target_username"),
-  admin_operator_role_changed: info("username", "surface", "target_username", "role", "sessions"),
-  admin_operator_contact_changed: info("username", "surface", "target_username"),
-  admin_operator_password_changed: info("username", "surface", "target_username", "sessions"),
-  admin_operator_totp_reset: info("username", "surface", "target_username", "sessions"),
-  admin_operator_session_revoked: info("username", "surface", "target_username", "sessions"),
-  admin_token_created: info("username", "surface", "target_username", "name", "role"),
-  admin_token_revoked: info("username", "surface", "target_username", "name"),
-  admin_token_refused: warn("username", "name", "client_ip", "reason"),
 
   // queue
   job_enqueued: debug("kind", "job_id"),

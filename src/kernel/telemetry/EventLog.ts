@@ -1,5 +1,6 @@
 import { Clock, Context, Effect, FiberRef, Layer } from "effect"
-import type { EventName, FieldsOf, Level, Outcome } from "./Event.ts"
+import type { Level, Outcome } from "./Declaration.ts"
+import type { EventName, FieldsOf } from "./Event.ts"
 import { events } from "./Event.ts"
 import type { Weight } from "./Weight.ts"
 

@@ -1,4 +1,4 @@
-import type { Level } from "./Event.ts"
+import type { Level } from "./Declaration.ts"
 
 const ranks = { off: 0, error: 1, warn: 2, info: 3, debug: 4, trace: 5 } as const
 

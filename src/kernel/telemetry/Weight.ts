@@ -1,4 +1,4 @@
-import type { Level, Outcome } from "./Event.ts"
+import type { Level, Outcome } from "./Declaration.ts"
 
 /** Level and outcome of one record. */
 export interface Weight {

@@ -1,7 +1,7 @@
 import { it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { assert, describe } from "vitest"
-import type { Level } from "../../../src/kernel/telemetry/Event.ts"
+import type { Level } from "../../../src/kernel/telemetry/Declaration.ts"
 import { events } from "../../../src/kernel/telemetry/Event.ts"
 import { parseFilter, targetOf } from "../../../src/kernel/telemetry/LogFilter.ts"
 

@@ -1,0 +1,29 @@
+import type { FieldName } from "./EventField.ts"
+
+/* The form of a declared event. */
+
+/** The level of a record. */
+export type Level = "debug" | "info" | "warn" | "error"
+
+/** `failure`: something did not work. `progress`: a start, with a later end. `advisory`: a remark on the setup. */
+export type Outcome = "success" | "failure" | "progress" | "advisory"
+
+/** The declaration of one event. */
+export interface Declaration<F extends FieldName = FieldName> {
+  readonly level: Level
+  readonly outcome: Outcome
+  readonly fields: ReadonlyArray<F>
+}
+
+/** Declares an event of this level and outcome, with these fields. */
+const declare = (level: Level, outcome: Outcome) =>
+<const F extends ReadonlyArray<FieldName>>(
+  ...names: F
+): Declaration<F[number]> => ({ level, outcome, fields: names })
+
+export const debug = declare("debug", "success")
+export const info = declare("info", "success")
+export const progress = declare("info", "progress")
+export const warn = declare("warn", "failure")
+export const advisory = declare("warn", "advisory")
+export const error = declare("error", "failure")
