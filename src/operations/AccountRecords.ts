@@ -4,13 +4,15 @@ import { checkContacts } from "../domain/Account.ts"
 import { AccountId, isId } from "../domain/Id.ts"
 import { BadRequest, LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
 import { problemOf } from "../domain/Problem.ts"
-import { aside, transaction } from "../kernel/sql/Database.ts"
+import { transaction } from "../kernel/sql/Database.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import * as accounts from "../store/Accounts.ts"
 import type { AccountFilters, AccountRecord } from "../store/AccountSearch.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
 import * as audit from "../store/Audit.ts"
 import * as deletions from "../store/Deletions.ts"
+import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorOf } from "./Operator.ts"
 import * as orders from "./order/OrderRecords.ts"
@@ -30,11 +32,11 @@ const find = Effect.fnUntraced(function*(id: string) {
 
 /** A page of accounts, newest first, and how many match. */
 export const list = (filters: AccountFilters, page: Page) =>
-  aside(Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) }))
+  listed(Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) }))
 
 /** An account, with the number of its orders and of its live certificates. */
 export const detail = (id: string) =>
-  aside(Effect.gen(function*() {
+  listed(Effect.gen(function*() {
     const account = yield* find(id)
     const [owned] = yield* deletions.owned([account.id])
     return {

@@ -1,12 +1,13 @@
 import { Clock, Effect, Ref } from "effect"
 import { NoSuch } from "../domain/OperatorError.ts"
-import { aside, turn } from "../kernel/sql/Database.ts"
+import { transaction, turn } from "../kernel/sql/Database.ts"
 import { inBatches } from "../kernel/sql/Pages.ts"
 import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"
 import type { AuditFilters, AuditRecord } from "../store/AuditSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
 import type { AtKeyboard } from "./Operator.ts"
+import { listed } from "./Listed.ts"
 
 /* What operators do with the audit trail: they read it, and they delete old rows. */
 
@@ -56,7 +57,7 @@ const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: 
  * ended early.
  */
 export const list = (filters: AuditFilters & { readonly requestId?: string | undefined }, page: Page) =>
-  aside(Effect.gen(function*() {
+  listed(Effect.gen(function*() {
     const { requestId, ...indexed } = filters
     if (requestId !== undefined) return yield* ofRequest(indexed, requestId, page)
     const items = yield* auditSearch.search(indexed, page)

@@ -3,13 +3,15 @@ import type { AccountsMode } from "../domain/Audit.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { isId } from "../domain/Id.ts"
 import { LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
-import { aside, transaction } from "../kernel/sql/Database.ts"
+import { transaction } from "../kernel/sql/Database.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import * as audit from "../store/Audit.ts"
 import * as deletions from "../store/Deletions.ts"
 import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
+import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorOf } from "./Operator.ts"
 
@@ -54,7 +56,7 @@ export const list = (page: {
   readonly status: EabStatus | undefined
   readonly limit: number
   readonly offset: number
-}) => aside(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
+}) => listed(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
 
 /**
  * Revokes a credential: newAccount no longer accepts it, and the accounts bound to it stay. A second call changes

@@ -18,6 +18,7 @@ import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as auditTrail from "./AuditTrail.ts"
 import type { Format } from "./ExportText.ts"
 import { exportText } from "./ExportText.ts"
+import { listed } from "./Listed.ts"
 import { credentialObject, expiringObject, orderObject } from "./Objects.ts"
 import { accountObject } from "./objects/Accounts.ts"
 import { auditObject } from "./objects/Audit.ts"
@@ -147,19 +148,25 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
       (page) =>
         page.map(accountObject)
     ),
-    total: aside(accountSearch.countMatches(filters))
+    total: listed(accountSearch.countMatches(filters))
   })
 
 const tooLong =
   "The trail is too long to search for a request here; use `audit export` on the command line, which has no bound."
 
-/** The audit trail. */
+/** The audit trail. Over the API, the rows of a request are those that the bounded search finds, if it finds them all. */
 export const auditFile = Effect.fnUntraced(function*(
   filters: AuditFilters & { readonly requestId?: string | undefined },
   wish: Wish
 ) {
   const { requestId, ...indexed } = filters
-  const rows = keyset<AuditRecord, number>(latest, ({ id }) => id, (before) => auditSearch.behind(indexed, before))
+  const bounded = requestId === undefined || wish.most === undefined
+    ? undefined
+    : yield* auditTrail.list(filters, { limit: wish.most, offset: 0 })
+  if (bounded?.truncated === true) return yield* new BadRequest({ detail: tooLong })
+  const rows = bounded === undefined
+    ? keyset<AuditRecord, number>(latest, ({ id }) => id, (before) => auditSearch.behind(indexed, before))
+    : Streams.succeed(bounded.items)
   return yield* exported(wish, {
     name: "audit",
     columns:
@@ -168,10 +175,7 @@ export const auditFile = Effect.fnUntraced(function*(
       rows,
       (page) => page.filter((row) => requestId === undefined || row.requestId === requestId).map(auditObject)
     ),
-    total: Effect.flatMap(
-      auditTrail.list(filters, { limit: 1, offset: 0 }),
-      ({ total, truncated }) => truncated ? new BadRequest({ detail: tooLong }) : Effect.succeed(total)
-    )
+    total: bounded === undefined ? listed(auditSearch.countMatches(indexed)) : Effect.succeed(bounded.total)
   })
 })
 
@@ -187,7 +191,7 @@ export const eabFile = (filters: { readonly status: EabStatus | undefined }, wis
       (page) =>
         page.map(credentialObject)
     ),
-    total: aside(eabKeys.count(filters.status))
+    total: listed(eabKeys.count(filters.status))
   })
 
 /** Certificates that expire soon, soonest first. */

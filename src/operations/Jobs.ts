@@ -7,7 +7,8 @@ import type { JobRecord } from "../kernel/queue/JobRecords.ts"
 import * as jobRecords from "../kernel/queue/JobRecords.ts"
 import { decodePayload } from "../kernel/queue/Queue.ts"
 import * as queueState from "../kernel/queue/QueueState.ts"
-import { aside, transaction } from "../kernel/sql/Database.ts"
+import { transaction } from "../kernel/sql/Database.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"
 import type { JobFilters } from "../store/jobs/JobSearch.ts"
@@ -16,6 +17,7 @@ import * as verdicts from "./authorization/Verdicts.ts"
 import type { Operator } from "./Operator.ts"
 import { actorOf } from "./Operator.ts"
 import * as issuance from "./order/Issuance.ts"
+import { listed } from "./Listed.ts"
 import * as relaying from "./order/Relaying.ts"
 import * as signerRevocation from "./revocation/SignerRevocation.ts"
 
@@ -27,7 +29,7 @@ export const find = Effect.fnUntraced(function*(id: string) {
 
 /** A page of jobs, newest first, and the number of matches. */
 export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
-  aside(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
+  listed(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
 
 /** Whether cancelling this job also ends its order. This is so for a waiting job of one of these kinds. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
@@ -107,7 +109,7 @@ export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string
 })
 
 /** The queue by kind: the numbers of waiting, running and failed rows, and the age in seconds of the oldest due row. */
-export const queue = aside(Effect.gen(function*() {
+export const queue = listed(Effect.gen(function*() {
   const now = yield* currentSeconds
   const counts = yield* queueState.counts
   const oldest = new Map((yield* queueState.oldest(now)).map(({ kind, runAt }) => [kind, now - runAt]))

@@ -1,18 +1,19 @@
 import { Effect, Ref } from "effect"
-import { aside } from "../kernel/sql/Database.ts"
+import { transaction } from "../kernel/sql/Database.ts"
 import { inBatches } from "../kernel/sql/Pages.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import * as audit from "../store/Audit.ts"
 import * as nonces from "../store/Nonces.ts"
 import type { Operator } from "./Operator.ts"
+import { listed } from "./Listed.ts"
 import { actorOf } from "./Operator.ts"
 
 /* What operators do with nonces. */
 
 /** How many nonces are stored, and how long each can be used. */
 export const count = ({ nonce }: Pick<Config, "nonce">) =>
-  Effect.map(aside(nonces.count), (count) => ({ count, ttlSeconds: nonce.ttl_seconds }))
+  Effect.map(listed(nonces.count), (count) => ({ count, ttlSeconds: nonce.ttl_seconds }))
 
 const batch = 1000
 

@@ -3,7 +3,6 @@ import { AccountId, isId, OrderId } from "../domain/Id.ts"
 import { BadRequest } from "../domain/OperatorError.ts"
 import { JobId } from "../kernel/queue/Job.ts"
 import * as jobRecords from "../kernel/queue/JobRecords.ts"
-import { aside } from "../kernel/sql/Database.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
@@ -11,6 +10,7 @@ import * as orderLookup from "../store/orders/OrderLookup.ts"
 import type { OrderRecord } from "../store/orders/OrderSearch.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as auditTrail from "./AuditTrail.ts"
+import { listed } from "./Listed.ts"
 import * as orders from "./order/OrderRecords.ts"
 
 /* The search box: it takes one text and decides what the text may mean (docs/decisions/admin.md, "Names and searches"). */
@@ -138,10 +138,10 @@ export const search = Effect.fnUntraced(function*<E, R>(text: string, { maySeeOp
   const query = text.trim()
   if (query === "") return yield* new BadRequest({ detail: "q is empty; it takes an id, a serial number or a name." })
   if (query.length > longest) return yield* new BadRequest({ detail: `q takes at most ${longest} characters.` })
-  if (isId(query.toLowerCase())) return { query, ...yield* aside(byId(query.toLowerCase())) }
+  if (isId(query.toLowerCase())) return { query, ...yield* listed(byId(query.toLowerCase())) }
   const serial = serialShape.test(query) ? parseSerial(query) : undefined
   if (serial !== undefined) {
-    const found = yield* aside(orderSearch.search({ certSerial: serial }, { limit: most, offset: 0 }))
+    const found = yield* listed(orderSearch.search({ certSerial: serial }, { limit: most, offset: 0 }))
     return { query, results: found.map(orderResult) }
   }
   if (query.includes("@")) {
@@ -151,7 +151,7 @@ export const search = Effect.fnUntraced(function*<E, R>(text: string, { maySeeOp
       hint: "Contacts are not searched; search for the id of the account, or for one of its orders."
     }
   }
-  const named = yield* aside(byName(query))
+  const named = yield* listed(byName(query))
   const people = maySeeOperators ? yield* operators(query.toLowerCase(), most) : []
   return {
     query,

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import { aside } from "../kernel/sql/Database.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import * as auditTrend from "../store/AuditTrend.ts"
+import { listed } from "./Listed.ts"
 
 const ranges = {
   "24h": { bucketSeconds: 3600, buckets: 24 },
@@ -28,7 +28,7 @@ const kindOf = {
  * seconds.
  */
 export const trend = (profile: string | undefined, range: TrendRange) =>
-  aside(Effect.gen(function*() {
+  listed(Effect.gen(function*() {
     const { buckets, bucketSeconds } = ranges[range]
     const last = Math.floor((yield* currentSeconds) / bucketSeconds)
     const first = last - buckets + 1

@@ -4,6 +4,7 @@ import { Context, Data, Effect, Exit } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
 import { tracedWithin } from "../telemetry/Tracing.ts"
 import type { Columns, Dialect, ValuesOf } from "./Column.ts"
+import { Late } from "./Late.ts"
 import type { Compiled, Statement } from "./Statement.ts"
 import { decode, encode } from "./Statement.ts"
 
@@ -13,6 +14,8 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   readonly detail: string
   /** Deadlock or serialization failure: the whole transaction may be tried again. */
   readonly transient: boolean
+  /** The time for it was up, or no connection came free in time. */
+  readonly isLate?: boolean
 }> {
   override get message(): string {
     return `${this.statement}: ${this.detail}`
@@ -104,7 +107,7 @@ const failed = (driver: Driver, statement: string) => (error: SqlError): Effect.
   const { detail, transient } = driver.describe(error)
   return Effect.zipRight(
     afterTransaction(emit("db_statement_failed", { statement, error: detail })),
-    Effect.fail(new StorageFailed({ statement, detail, transient }))
+    Effect.fail(new StorageFailed({ statement, detail, transient, isLate: error.cause instanceof Late }))
   )
 }
 

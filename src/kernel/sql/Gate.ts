@@ -1,6 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
+import { Late } from "./Late.ts"
 
 /** Lets a number of users in at once and the others in turn. None waits longer than the patience of the gate. */
 export interface Gate {
@@ -33,7 +34,7 @@ export const makeGate = (places: number, patienceMillis: number): Gate => {
     const timer = setTimeout(() => {
       waiting.delete(enter)
       const late = new SqlError({
-        cause: new Error(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
+        cause: new Late(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
         message: "no connection"
       })
       resume(Effect.zipRight(emit("db_pool_timeout", { waited_ms: patienceMillis }), late))

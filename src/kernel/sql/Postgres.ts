@@ -10,6 +10,7 @@ import { sha256Octets } from "../../pki/Digest.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Driver } from "./Database.ts"
 import { Database, rollback } from "./Database.ts"
+import { Late } from "./Late.ts"
 import { withRemedy } from "./Remedies.ts"
 
 /** `database.*` of the configuration. */
@@ -189,14 +190,15 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     let listening = 0
     const keepsSession = options.pooling !== "transaction"
     const sql = yield* SqlClient.SqlClient
-    const reserve = Effect.tapError(sql.reserve, (error) =>
-      describe(error).detail.includes("timeout exceeded when trying to connect")
-        ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms })
-        : Effect.void)
+    const reserve = Effect.catchAll(sql.reserve, (error) => {
+      const { detail } = describe(error)
+      if (!detail.includes("timeout exceeded when trying to connect")) return Effect.fail(error)
+      const late = new SqlError({ cause: new Late(detail), message: error.message })
+      return Effect.zipRight(emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }), Effect.fail(late))
+    })
     yield* Effect.scoped(reserve) // an unreachable server is reported now, not at the first statement
     // Not interruptible, because an interrupted wait would leak the slot. The pool bounds the wait.
-    const exclusive: Driver["exclusive"] = (use) =>
-      Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
+    const exclusive: Driver["exclusive"] = (use) => Effect.uninterruptible(Effect.scoped(Effect.flatMap(reserve, use)))
     const begin: Driver["begin"] = (connection) =>
       connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${boundsOfTransaction}`, [])
     // If the failure of a statement was swallowed, the transaction is aborted: COMMIT then answers ROLLBACK without an
@@ -221,7 +223,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
       exclusive((connection) => {
         const end = performance.now() + patienceMillis
-        const late = new SqlError({ cause: undefined, message: `not done within ${patienceMillis} ms` })
+        const message = `not done within ${patienceMillis} ms`
+        const late = new SqlError({ cause: new Late(message), message })
         // Before each statement the server gets the time that is left, and keeps that bound itself.
         const execute: Connection["execute"] = (text, params, transform) =>
           Effect.suspend(() => {
@@ -252,9 +255,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         ? listen(
           server,
           Effect.acquireRelease(
-            Effect.sync(() =>
-              listening++
-            ),
+            Effect.sync(() => listening++),
             () => Effect.sync(() => listening--)
           )
         )

@@ -7,6 +7,7 @@ import * as Fs from "node:fs"
 import { fileURLToPath } from "node:url"
 import type { Connections, Driver, Executor } from "./Database.ts"
 import { makeGate } from "./Gate.ts"
+import { Late } from "./Late.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
 
 /*
@@ -28,6 +29,11 @@ const program = (): string => {
 
 const failure = (message: string, code?: string) =>
   new SqlError({ cause: Object.assign(new Error(message), code === undefined ? {} : { code }), message })
+
+const late = (millis: number): SqlError => {
+  const message = `not done within ${millis} ms`
+  return new SqlError({ cause: new Late(message), message })
+}
 
 type Result = Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError>
 
@@ -67,11 +73,11 @@ const stop = (reader: Reader): void => {
 
 const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
   Effect.async((resume) => {
-    const late = () => {
+    const end = () => {
       stop(reader)
-      reader.answer?.(failure(`not done within ${wholeMillis} ms`))
+      reader.answer?.(late(wholeMillis))
     }
-    const timer = setTimeout(late, Math.max(0, leftMillis))
+    const timer = setTimeout(end, Math.max(0, leftMillis))
     reader.answer = (result) => {
       clearTimeout(timer)
       reader.answer = undefined
@@ -127,7 +133,7 @@ export const makeReaders = (
       execute: (text, params) =>
         Effect.suspend(() =>
           reader.isGone
-            ? failure(`not done within ${patienceMillis} ms`)
+            ? late(patienceMillis)
             : ask(reader, { text, params }, end - performance.now(), patienceMillis)
         )
     }

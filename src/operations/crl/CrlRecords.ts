@@ -2,7 +2,7 @@ import { Effect, Either } from "effect"
 import { NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { aside, transaction, turn } from "../../kernel/sql/Database.ts"
+import { transaction, turn } from "../../kernel/sql/Database.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { listedSerials } from "../../pki/x509/Crl.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
@@ -10,6 +10,7 @@ import { Issuers } from "../../services/signing/Issuers.ts"
 import * as audit from "../../store/Audit.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
+import { listed } from "../Listed.ts"
 import type { AtKeyboard } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
 
@@ -68,7 +69,7 @@ export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>)
   }
   const stored = yield* crls.issuers()
   const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
-  return yield* aside(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
+  return yield* listed(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
 })
 
 /** The stored list of one CA. */

@@ -1,8 +1,9 @@
 import { Effect } from "effect"
-import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import * as audit from "../../store/Audit.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
+import { listed } from "../Listed.ts"
 import type { AtKeyboard, Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
@@ -20,7 +21,7 @@ export const sessionsOf = Effect.fnUntraced(function*(settings: SignInSettings, 
 /** Every live session with the name of its operator, newest first. */
 export const everySession = Effect.fnUntraced(function*(settings: SignInSettings, paging: Paging) {
   const of = yield* liveNow(settings)
-  return yield* aside(
+  return yield* listed(
     Effect.all({ items: sessions.listEvery({ ...of, ...paging }), total: sessions.countEvery(of) })
   )
 })

@@ -3,7 +3,7 @@ import type { Redacted } from "effect"
 import { BadRequest, MfaNotEnrolled, NameTaken, SelfTarget } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { readUsername, usernameForm } from "../../domain/Username.ts"
-import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
@@ -11,6 +11,7 @@ import * as audit from "../../store/Audit.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import type { UserStatus } from "../../store/operators/Users.ts"
 import * as users from "../../store/operators/Users.ts"
+import { listed } from "../Listed.ts"
 import type { AtKeyboard, Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
@@ -28,7 +29,7 @@ import { liveNow } from "./Sessions.ts"
 export const list = (
   filters: { readonly status: UserStatus | undefined; readonly role: OperatorRole | undefined },
   paging: Paging
-) => aside(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
+) => listed(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
 
 /**
  * An operator, with the state of the second factor and the number of live sessions. It contains nothing that can be

@@ -1,7 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { MfaPending, NoSuch, SessionExpired, SessionIdle, SessionInvalid } from "../../domain/OperatorError.ts"
 import { isRoleUnknown, roleRead } from "../../domain/OperatorRole.ts"
-import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { sha256 } from "../../pki/Digest.ts"
@@ -10,6 +10,7 @@ import * as audit from "../../store/Audit.ts"
 import type { FoundSession } from "../../store/operators/Sessions.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import type { User } from "../../store/operators/Users.ts"
+import { listed } from "../Listed.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
@@ -124,7 +125,7 @@ export const liveNow = (settings: SignInSettings) =>
 /** A page of an operator's live sessions, newest first, and the number of all. */
 export const listOf = Effect.fnUntraced(function*(settings: SignInSettings, userId: string, paging: Paging) {
   const of = { ...yield* liveNow(settings), userId }
-  return yield* aside(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
+  return yield* listed(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
 })
 
 /** The caller's own sessions. `current` is the name of the session that asks. */

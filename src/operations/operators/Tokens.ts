@@ -6,13 +6,14 @@ import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { permits, roleRead } from "../../domain/OperatorRole.ts"
 import { readUsername } from "../../domain/Username.ts"
 import { parseCidr } from "../../kernel/net/Address.ts"
-import { aside, transaction } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import * as audit from "../../store/Audit.ts"
 import * as apiTokens from "../../store/operators/ApiTokens.ts"
 import * as users from "../../store/operators/Users.ts"
+import { listed } from "../Listed.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import type { Identity } from "./Identity.ts"
@@ -120,7 +121,7 @@ export const find = Effect.fnUntraced(function*(id: string) {
 /** A page of the tokens of one operator or of all, newest first, and the number of all. */
 export const list = Effect.fnUntraced(function*(username: string | undefined, paging: Paging) {
   const userId = username === undefined ? undefined : (yield* named(username)).id
-  return yield* aside(
+  return yield* listed(
     Effect.all({ items: apiTokens.list({ userId, ...paging }), total: apiTokens.count(userId) })
   )
 })

@@ -6,6 +6,7 @@ import { pages } from "../../kernel/sql/Pages.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf, serialPart } from "../../pki/x509/CertId.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
+import { listed } from "../Listed.ts"
 
 /**
  * How a certificate was replaced: the other certificate's order named it, or the other certificate has all its names.
@@ -144,7 +145,7 @@ export const list = (
   wanted: Wanted,
   { limit, offset }: { readonly limit: number; readonly offset: number }
 ) =>
-  aside(Effect.gen(function*() {
+  listed(Effect.gen(function*() {
     const now = yield* currentSeconds
     const window = { profile: wanted.profile, now, until: now + wanted.days * daySeconds }
     const page: Array<expiring.Place> = []

@@ -7,7 +7,8 @@ import { isId, OrderId } from "../../domain/Id.ts"
 import { AlreadyRevoked, IssuerUnknown, NoSuch, OrderNotIssued, ProfileNotMounted } from "../../domain/OperatorError.ts"
 import { statusShown } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
-import { aside, turn } from "../../kernel/sql/Database.ts"
+import { turn } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf } from "../../pki/x509/CertId.ts"
 import type { Config } from "../../settings/AppConfig.ts"
@@ -16,6 +17,7 @@ import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import * as orderDetail from "../../store/orders/OrderDetail.ts"
 import type { OrderFilters, OrderRecord } from "../../store/orders/OrderSearch.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
+import { listed } from "../Listed.ts"
 import type { Operator } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
 import * as revocation from "../revocation/Revocation.ts"
@@ -96,7 +98,7 @@ export const list = (
   filters: OrderFilters & { readonly identifierContains?: string | undefined },
   page: { readonly limit: number; readonly offset: number }
 ) =>
-  aside(Effect.gen(function*() {
+  listed(Effect.gen(function*() {
     const { identifierContains, ...indexed } = filters
     if (identifierContains !== undefined) {
       return yield* searchContaining(indexed, identifierContains.toLowerCase(), page)

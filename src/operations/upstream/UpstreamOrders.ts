@@ -1,17 +1,17 @@
 import { Effect } from "effect"
 import { isId, OrderId } from "../../domain/Id.ts"
 import { NoSuch } from "../../domain/OperatorError.ts"
-import { aside } from "../../kernel/sql/Database.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import type { UpstreamOrderFilters } from "../../store/upstream/UpstreamOrderRecords.ts"
 import * as upstreamOrderRecords from "../../store/upstream/UpstreamOrderRecords.ts"
+import { listed } from "../Listed.ts"
 
 /** A page of relayed orders, newest first, and the number of matches. */
 export const list = (
   filters: UpstreamOrderFilters,
   page: { readonly limit: number; readonly offset: number }
 ) =>
-  aside(Effect.all({
+  listed(Effect.all({
     items: upstreamOrderRecords.search(filters, page),
     total: upstreamOrderRecords.countMatches(filters)
   }))

@@ -1,0 +1,53 @@
+import { it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { assert, describe } from "vitest"
+import { int } from "../../src/kernel/sql/Column.ts"
+import { all, Database } from "../../src/kernel/sql/Database.ts"
+import { statement } from "../../src/kernel/sql/Statement.ts"
+import { listed } from "../../src/operations/Listed.ts"
+import { databases, useDatabase } from "../support/Databases.ts"
+import { openDriver } from "../support/Graph.ts"
+
+/** Ends when the engine is told to give it up. */
+const endless = statement({
+  name: "test_endless",
+  params: {},
+  row: { n: int },
+  sql: ({ dialect }) =>
+    dialect === "postgres"
+      ? `SELECT 1 AS "n" FROM pg_sleep(600)`
+      : `SELECT count(*) AS "n" FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)`
+})
+
+const wrong = statement({ name: "test_wrong", params: {}, row: { n: int }, sql: () => `SELECT n FROM no_such_table` })
+
+describe.each(databases)("what is listed for operators on $name", (backend) => {
+  const database = useDatabase(backend)
+
+  const beside = <A, E>(body: Effect.Effect<A, E, Database>) =>
+    Effect.scoped(Effect.flatMap(
+      openDriver(database.url(), 2, 200, 1),
+      (driver) => Effect.provideService(body, Database, driver)
+    ))
+
+  it.live("is given up when its time is over, and says when to ask again", () =>
+    beside(Effect.gen(function*() {
+      const busy = yield* Effect.flip(listed(all(endless, {}), 300))
+      assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
+    })))
+
+  it.live("says the same while others read and no connection comes free", () =>
+    beside(Effect.gen(function*() {
+      // Of two connections one writes on SQLite, so that one reader has them all; PostgreSQL has two.
+      const others = yield* Effect.forEach([1, 2], () => Effect.fork(Effect.flip(listed(all(endless, {}), 3000))))
+      yield* Effect.yieldNow()
+      const busy = yield* Effect.flip(listed(all(endless, {}), 3000))
+      assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
+      yield* Effect.forEach(others, Fiber.join)
+    })))
+
+  it.live("fails as the statement does when that is at fault", () =>
+    beside(Effect.gen(function*() {
+      assert.strictEqual((yield* Effect.flip(listed(all(wrong, {}))))._tag, "StorageFailed")
+    })))
+})
