@@ -1,5 +1,5 @@
 import { Data, Effect } from "effect"
-import { isId } from "../domain/Id.ts"
+import { isId, OrderId } from "../domain/Id.ts"
 import { Cancelled } from "../domain/JobFailure.ts"
 import { JobNotCancellable, JobNotRunnable, NoSuch } from "../domain/OperatorError.ts"
 import { JobId } from "../kernel/queue/Job.ts"
@@ -13,6 +13,9 @@ import { currentSeconds } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"
 import type { JobFilters } from "../store/jobs/JobSearch.ts"
 import * as jobSearch from "../store/jobs/JobSearch.ts"
+import * as orderLookup from "../store/orders/OrderLookup.ts"
+import * as orderSearch from "../store/orders/OrderSearch.ts"
+import * as upstreamOrderRecords from "../store/upstream/UpstreamOrderRecords.ts"
 import * as verdicts from "./authorization/Verdicts.ts"
 import type { Operator } from "./Operator.ts"
 import { actorOf } from "./Operator.ts"
@@ -26,6 +29,20 @@ export const find = Effect.fnUntraced(function*(id: string) {
   const job = isId(id) ? yield* jobRecords.find(JobId(id)) : undefined
   return job ?? (yield* new NoSuch({ noun: "job", id }))
 })
+
+/** A job with the order it is about, and that order at its upstream, if there are such. */
+export const detailOf = Effect.fnUntraced(function*(job: JobRecord) {
+  const { dedupKey } = job
+  const isOfRecord = isId(dedupKey)
+  const order = isOfRecord ? yield* orderSearch.findRecord(OrderId(dedupKey)) : undefined
+  const challenge = isOfRecord && order === undefined ? yield* orderLookup.findByChallenge(dedupKey) : undefined
+  const orderId = order?.id ?? challenge?.orderId
+  const upstreamOrder = orderId === undefined ? undefined : yield* upstreamOrderRecords.find(orderId)
+  return { job, orderId, upstreamOrder }
+})
+
+/** What {@link detailOf} answers. */
+export type JobDetail = Effect.Effect.Success<ReturnType<typeof detailOf>>
 
 /** A page of jobs, newest first, and the number of matches. */
 export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>

@@ -13,6 +13,7 @@ import type { ChallengeRecord } from "../store/orders/OrderDetail.ts"
 import type { OrderRecord } from "../store/orders/OrderSearch.ts"
 import type { UpstreamOrderRecord } from "../store/upstream/UpstreamOrderRecords.ts"
 import type { CrlView } from "./crl/CrlRecords.ts"
+import type { JobDetail } from "./Jobs.ts"
 import { member, timeMember } from "./objects/Members.ts"
 import type { Expiring } from "./order/Expiring.ts"
 import type { detail } from "./order/OrderRecords.ts"
@@ -129,6 +130,13 @@ export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, 
     updatedAt: rfc3339(order.updatedAt)
   }
 }
+
+/** A job with the order it is about. */
+export const jobDetailObject = (config: Config, { job, orderId, upstreamOrder }: JobDetail, now: number) => ({
+  ...jobObject(job),
+  ...member("orderId", orderId),
+  ...member("upstreamOrder", upstreamOrder === undefined ? undefined : upstreamOrderObject(config, upstreamOrder, now))
+})
 
 const staleAfterSeconds = 30
 

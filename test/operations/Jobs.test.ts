@@ -5,8 +5,9 @@ import * as queue from "../../src/kernel/queue/Jobs.ts"
 import type { Driver } from "../../src/kernel/sql/Database.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import * as jobs from "../../src/operations/Jobs.ts"
-import { jobObject } from "../../src/operations/Objects.ts"
+import { jobDetailObject, jobObject } from "../../src/operations/Objects.ts"
 import { finalize } from "../../src/operations/order/Finalize.ts"
+import * as upstreamOrders from "../../src/store/upstream/UpstreamOrders.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { databases } from "../support/Databases.ts"
 import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
@@ -67,6 +68,28 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.notProperty(shown.payload, "csr")
       assert.strictEqual((yield* Effect.flip(jobs.find(nobody)))._tag, "NoSuch")
       assert.strictEqual((yield* Effect.flip(jobs.find("x")))._tag, "NoSuch")
+    }))
+
+  test("are shown with the order they are about, by itself or by a challenge, and with that order at its upstream", () =>
+    Effect.gen(function*() {
+      const { job, orderId } = yield* finalized()
+      const shown = () =>
+        Effect.map(Effect.flatMap(jobs.find(job.id), jobs.detailOf), (found) => jobDetailObject(config, found, madeAt))
+      const { dedupKey } = jobObject(job)
+      assert.deepInclude(yield* shown(), { id: job.id, dedupKey, orderId })
+      assert.notProperty(yield* shown(), "upstreamOrder")
+      const text = backend.dialect === "sqlite" ? "lower(hex(id))" : "replace(id::text, '-', '')"
+      const [challenge = ""] = yield* column(`SELECT ${text} FROM challenges LIMIT 1`)
+      const id = challenge.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5")
+      yield* sql(`UPDATE jobs SET kind = 'challenge_validate', dedup_key = '${id}'`)
+      yield* upstreamOrders.insert({ orderId, csr: new Uint8Array(), client: {}, now: madeAt })
+      const found = yield* shown()
+      assert.deepInclude(found, { dedupKey: id, orderId })
+      assert.deepInclude(found.upstreamOrder, { orderId, status: "processing", profile: "default" })
+      for (const key of [nobody, "periodic"]) {
+        yield* sql(`UPDATE jobs SET dedup_key = '${key}'`)
+        assert.notProperty(yield* shown(), "orderId")
+      }
     }))
 
   test("a signing that is cancelled ends its order invalid, with two rows of one actor", () =>

@@ -5,12 +5,13 @@ import * as workers from "../../kernel/queue/Workers.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { jobFilters, jobStatuses, wordOf } from "../../operations/Filters.ts"
 import * as jobs from "../../operations/Jobs.ts"
-import { jobObject, workerObject } from "../../operations/Objects.ts"
+import { jobDetailObject, jobObject, workerObject } from "../../operations/Objects.ts"
 import { renderJob } from "../../surfaces/cli/Job.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
 import { jsonOption, optionalText, optionalWord, pageOptions } from "./Flags.ts"
 import { print } from "./Print.ts"
 
@@ -52,7 +53,9 @@ const showCommand = Command.withDescription(
   Command.make("show", { id: idArgument, json: jsonOption }, ({ id, json }) =>
     withRecords(
       Effect.gen(function*() {
-        const job = jobObject(yield* jobs.find(id))
+        const { config } = yield* Settings.loaded
+        const found = yield* jobs.detailOf(yield* jobs.find(id))
+        const job = jobDetailObject(config, found, yield* currentSeconds)
         yield* print(json, job, () => renderJob(job))
       })
     )),

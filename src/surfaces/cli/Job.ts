@@ -1,14 +1,16 @@
-import type { jobObject } from "../../operations/Objects.ts"
+import type { jobDetailObject } from "../../operations/Objects.ts"
 import { renderDetail } from "./Detail.ts"
 import type { Rendered } from "./Rendered.ts"
 
 /** `jobs show` for people. */
-export const renderJob = (job: ReturnType<typeof jobObject>): Rendered =>
+export const renderJob = (job: ReturnType<typeof jobDetailObject>): Rendered =>
   renderDetail({
     id: job.id,
     kind: job.kind,
     status: job.status,
     about: job.dedupKey,
+    order: job.orderId,
+    upstreamOrder: job.upstreamOrder?.upstreamOrderUrl,
     attempts: `${job.attempts} of ${job.maxAttempts}`,
     due: job.runAt,
     deadline: job.deadline,

@@ -1,10 +1,11 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { isId, OrderId } from "../../../domain/Id.ts"
+import type { JobRecord } from "../../../kernel/queue/JobRecords.ts"
 import * as workers from "../../../kernel/queue/Workers.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import * as jobs from "../../../operations/Jobs.ts"
-import { jobObject, workerObject } from "../../../operations/Objects.ts"
+import { jobDetailObject, jobObject, workerObject } from "../../../operations/Objects.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { Api } from "../Api.ts"
 import { answering } from "../Refusals.ts"
@@ -12,8 +13,14 @@ import { operator } from "./Caller.ts"
 import { paged, windowOf } from "./Paging.ts"
 
 /** The queue, and the processes that run its jobs. */
-export const jobsHandlers = ({ admin }: Config) =>
-  HttpApiBuilder.group(Api, "jobs", (handlers) =>
+export const jobsHandlers = (config: Config) => {
+  const { admin } = config
+  const shown = (job: JobRecord) =>
+    Effect.zipWith(jobs.detailOf(job), currentSeconds, (found, now) => jobDetailObject(config, found, now))
+  const answeringOne = <E extends { readonly _tag: string; readonly message: string }, R>(
+    self: Effect.Effect<JobRecord, E, R>
+  ) => answering(Effect.flatMap(self, shown))
+  return HttpApiBuilder.group(Api, "jobs", (handlers) =>
     handlers
       .handle("listJobs", ({ urlParams: { kind, limit, offset, orderId, status } }) => {
         const window = windowOf({ limit, offset }, admin.page_size_max)
@@ -21,14 +28,14 @@ export const jobsHandlers = ({ admin }: Config) =>
         const filters = { kind, status, orderId: orderId === undefined ? undefined : OrderId(orderId) }
         return answering(Effect.map(jobs.list(filters, window), (found) => paged(found, jobObject, window)))
       })
-      .handle("readJob", ({ path: { id } }) => answering(Effect.map(jobs.find(id), jobObject)))
+      .handle("readJob", ({ path: { id } }) => answeringOne(jobs.find(id)))
       .handle(
         "cancelJob",
-        ({ path: { id } }) => answering(Effect.map(Effect.flatMap(operator, (by) => jobs.cancel(by, id)), jobObject))
+        ({ path: { id } }) => answeringOne(Effect.flatMap(operator, (by) => jobs.cancel(by, id)))
       )
       .handle(
         "runJob",
-        ({ path: { id } }) => answering(Effect.map(Effect.flatMap(operator, (by) => jobs.runNow(by, id)), jobObject))
+        ({ path: { id } }) => answeringOne(Effect.flatMap(operator, (by) => jobs.runNow(by, id)))
       )
       .handle("readQueue", () =>
         answering(Effect.map(jobs.queue, (kinds) => {
@@ -39,3 +46,4 @@ export const jobsHandlers = ({ admin }: Config) =>
         answering(Effect.zipWith(workers.list, currentSeconds, (items, now) => ({
           items: items.map((worker) => workerObject(worker, now))
         })))))
+}
