@@ -10,6 +10,12 @@ export interface Output {
   readonly write: (text: string) => void
 }
 
+/** An output stream of texts without end. */
+export interface Pipe extends Output {
+  /** Writes a text, waits until it was taken, and answers whether somebody still reads. */
+  readonly send: (text: string) => Effect.Effect<boolean>
+}
+
 /** The output streams of the process, and the variables that configure its output. */
 export interface Streams {
   readonly stdout: Output
@@ -40,6 +46,7 @@ export interface Process extends Installed {
 export class Host extends Context.Tag("acme/app/Host")<
   Host,
   Streams & {
+    readonly stdout: Pipe
     readonly cwd: string
     readonly process: Process
     readonly stdin: {

@@ -2,17 +2,21 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import { Effect, Exit, Layer } from "effect"
 import { createInterface } from "node:readline"
 import { run } from "./Cli.ts"
-import type { Installed, Output } from "./Host.ts"
+import type { Installed, Pipe } from "./Host.ts"
 import { Host } from "./Host.ts"
 
-const output = (stream: NodeJS.WriteStream): Output => {
+const output = (stream: NodeJS.WriteStream): Pipe => {
   stream.on("error", () => {}) // a closed pipe ends quietly
   return {
     isTerminal: stream.isTTY === true,
     get columns() {
       return stream.columns // changes with the window
     },
-    write: (text) => void stream.write(text)
+    write: (text) => void stream.write(text),
+    send: (text) =>
+      Effect.async<boolean>((resume) => {
+        stream.write(text, (error) => resume(Effect.succeed(error === null || error === undefined)))
+      })
   }
 }
 

@@ -202,6 +202,9 @@ describe("order", () => {
         jsonOf<Page>(yield* run(["order", "export", "--format", "json", "--status", "valid"])).items,
         []
       )
+      const cut = yield* run(["order", "export"], { reads: () => false })
+      assert.deepStrictEqual([cut.code, cut.err], [0, ""])
+      assert.notInclude(cut.out, orderId, "nobody reads on after the head")
       assert.strictEqual((yield* run(["order", "export", "--format", "xml"])).code, 2)
       assert.strictEqual((yield* run(["order", "export", "--status", "odd"])).code, 3)
     }))

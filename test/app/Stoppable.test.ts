@@ -11,7 +11,7 @@ const hostWith = (stopSignal: Host["Type"]["process"]["stopSignal"]): Host["Type
   cwd: "/",
   env: {},
   stdin: { isTerminal: false, readLine: Effect.succeed(""), readHidden: Effect.succeed("") },
-  stdout: nothing,
+  stdout: { ...nothing, send: () => Effect.succeed(true) },
   stderr: nothing,
   process: {
     version: "1",

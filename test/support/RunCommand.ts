@@ -29,6 +29,8 @@ export interface Around {
   /** What happens while somebody is asked. */
   readonly whileAsked?: Effect.Effect<unknown>
   readonly process?: Partial<Process>
+  /** Whether somebody reads standard output on. */
+  readonly reads?: () => boolean
   /** Receives standard output as it is written. */
   readonly heard?: (text: string) => void
 }
@@ -65,7 +67,13 @@ export const hostOf = (
     write: (text) => {
       said.out += text
       around.heard?.(text)
-    }
+    },
+    send: (text) =>
+      Effect.sync(() => {
+        said.out += text
+        around.heard?.(text)
+        return around.reads?.() ?? true
+      })
   },
   stderr: {
     isTerminal: around.columns !== undefined,

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Exit, Fiber, Layer, Queue, Scope, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Queue, Scope, Stream, TestClock } from "effect"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"
 import { connect } from "node:net"
@@ -268,6 +268,23 @@ describe("the access record", () => {
       assert.strictEqual(record?.fields["status"], 499)
       assert.strictEqual(record?.span["request_id"], "gone")
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed"])
+    }))
+
+  test("stops making a file whose client has gone away", () =>
+    Effect.gen(function*() {
+      const ended = yield* Deferred.make<void>()
+      const chunk = Buffer.alloc(1000, "x")
+      const stream = Stream.ensuring(
+        Stream.concat(Stream.make(chunk), Stream.never),
+        Deferred.succeed(ended, undefined)
+      )
+      const { port } = yield* serving(appOf(() => Effect.succeed({ status: 200, headers: {}, stream })))
+      const client = yield* talk(port)
+      yield* client.send(get("/"))
+      yield* client.heard(/xxx/)
+      yield* client.leave
+      yield* Deferred.await(ended)
+      yield* log.of("request_completed")
     }))
 
   test("says 499 of a client that went away before its body was there", () =>
