@@ -28,6 +28,13 @@ const faultOf = (found: Found | undefined, requester: Requester, now: number) =>
   return isTakenFrom(found, requester) ? undefined : "address"
 }
 
+/** A token that was made in a time to come was made by a clock that was ahead: it begins now (docs/decisions/clocks.md, "Operators"). */
+const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: number) {
+  if (found === undefined || found.createdAt <= now + touchSeconds) return found
+  yield* apiTokens.correct(found.id, now)
+  return { ...found, createdAt: now, expiresAt: found.expiresAt - found.createdAt + now }
+})
+
 /**
  * Finds the owner of a token, for every request with a token. Every fault gets the same answer, and counts as a failed
  * sign-in of the address. The checksum shows a mistyped token without a look-up.
@@ -44,15 +51,15 @@ export const authenticateToken = Effect.fnUntraced(function*(
     return yield* new SessionInvalid()
   }
   const now = yield* currentSeconds
-  const found = yield* apiTokens.findByHash(apiTokenHash(text))
+  const found = yield* Effect.flatMap(apiTokens.findByHash(apiTokenHash(text)), (stored) => corrected(stored, now))
   const fault = faultOf(found, requester, now)
   if (found === undefined || fault !== undefined) {
     yield* emit("admin_token_refused", { username: found?.username, name: found?.name, client_ip: ip, reason: fault })
     yield* limiter.take(settings, limiter.keyOf(requester))
     return yield* new SessionInvalid()
   }
-  if (now - (found.lastUsedAt ?? 0) >= touchSeconds) {
-    yield* apiTokens.touch({ id: found.id, now, before: now - touchSeconds, ip })
+  if (Math.abs(now - (found.lastUsedAt ?? 0)) >= touchSeconds) {
+    yield* apiTokens.touch({ id: found.id, now, seconds: touchSeconds, ip })
     if (isRoleUnknown(found.ownerRole)) yield* emit("admin_role_unknown", { username: found.username })
   }
   const identity: TokenIdentity = {

@@ -30,6 +30,9 @@ export const drawn = Effect.gen(function*() {
   return { token: yield* token, csrfToken: yield* token }
 })
 
+const lifeOf = ({ session_ttl_seconds }: SignInSettings, state: sessions.SessionState): number =>
+  state === "pending_mfa" ? Math.min(halfSeconds, session_ttl_seconds) : session_ttl_seconds
+
 /** Begins a session, in the transaction of its cause. `enrolled` is the factor that the operator now has. */
 export const begin = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -37,17 +40,28 @@ export const begin = Effect.fnUntraced(function*(
   of: { readonly user: User; readonly requester: Requester; readonly now: number; readonly isHalf: boolean }
 ) {
   const { isHalf, now, requester, user } = of
-  const life = isHalf ? Math.min(halfSeconds, settings.session_ttl_seconds) : settings.session_ttl_seconds
-  const facts = { tokenHash: sha256(token), csrfToken, expiresAt: now + life }
+  const state = isHalf ? "pending_mfa" : "active"
+  const facts = { tokenHash: sha256(token), csrfToken, expiresAt: now + lifeOf(settings, state) }
   yield* sessions.insert({
     ...facts,
     userId: user.id,
-    state: isHalf ? "pending_mfa" : "active",
+    state,
     now,
     ip: requester.client.ip,
     userAgent: requester.client.user_agent?.slice(0, 256)
   })
   return facts
+})
+
+/**
+ * Corrects the times of a session that a clock ahead of this one has written: it ends later than one that begins now, or its last
+ * use lies in the future (docs/decisions/clocks.md, "Operators").
+ */
+const corrected = Effect.fnUntraced(function*(found: FoundSession, now: number, latest: number) {
+  if (found.expiresAt <= latest + touchSeconds && found.lastSeenAt <= now + touchSeconds) return found
+  const times = { lastSeenAt: Math.min(found.lastSeenAt, now), expiresAt: Math.min(found.expiresAt, latest) }
+  yield* sessions.correct({ tokenHash: found.tokenHash, ...times })
+  return { ...found, ...times }
 })
 
 /** The session of a token, if it has not ended and its operator is active. */
@@ -57,8 +71,9 @@ const live = Effect.fnUntraced(function*(settings: SignInSettings, token: Sessio
   if (found === undefined || found.status !== "active") return yield* new SessionInvalid()
   const now = yield* currentSeconds
   if (now >= found.expiresAt) return yield* new SessionExpired()
-  if (now - found.lastSeenAt >= settings.session_idle_timeout_seconds) return yield* new SessionIdle()
-  return found
+  // A last use in the far future was written by a wrong clock, so nobody knows how long the session was idle.
+  if (Math.abs(now - found.lastSeenAt) >= settings.session_idle_timeout_seconds) return yield* new SessionIdle()
+  return yield* corrected(found, now, now + lifeOf(settings, found.state))
 })
 
 const factsOf = ({ csrfToken, expiresAt, tokenHash, userId, username }: FoundSession) => ({

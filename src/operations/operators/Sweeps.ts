@@ -7,12 +7,31 @@ import * as loginAttempts from "../../store/operators/LoginAttempts.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 
-/** Deletes sessions that have ended, and windows of sign-ins that are over. */
+const latest = Number.MAX_SAFE_INTEGER
+
+/**
+ * Deletes sessions that have ended, and windows of sign-ins that are over. What lies further ahead than anything that began now
+ * was written by a clock that was wrong, and goes as well (docs/decisions/clocks.md, "Operators").
+ */
 export const sweepSessions = (settings: SignInSettings): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
     const now = yield* currentSeconds
-    const ended = yield* inBatches(1000, (limit) => sessions.sweep(now, limit))
-    const over = now - settings.login_window_seconds
-    const rows_removed = ended + (yield* inBatches(1000, (limit) => loginAttempts.sweep(over, limit)))
+    const { login_window_seconds, session_idle_timeout_seconds, session_ttl_seconds } = settings
+    const sessionsOf = {
+      sweep: sessions.sweep,
+      over: now,
+      ahead: now + session_ttl_seconds + session_idle_timeout_seconds
+    }
+    const windowsOf = {
+      sweep: loginAttempts.sweep,
+      over: now - login_window_seconds,
+      ahead: now + login_window_seconds + 1
+    }
+    let rows_removed = 0
+    for (const { ahead, over, sweep } of [sessionsOf, windowsOf]) {
+      for (const span of [{ from: 0, upTo: over }, { from: ahead, upTo: latest }]) {
+        rows_removed += yield* inBatches(1000, (limit) => sweep({ ...span, limit }))
+      }
+    }
     yield* emit("admin_session_reaper_swept", { rows_removed })
   })

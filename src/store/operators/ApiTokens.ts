@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
@@ -68,11 +68,20 @@ const findStatement = statement({
 
 const touchStatement = statement({
   name: "token_touch",
-  params: { id: token.id, now: int, before: int, ip: nullable(text()) },
+  params: { id: token.id, now: int, before: int, ahead: int, ip: nullable(text()) },
   row: { id: token.id },
   sql: () =>
     `UPDATE api_tokens SET last_used_at = :now, last_used_ip = :ip
-     WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= :before) RETURNING id AS "id"`
+     WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= :before OR last_used_at > :ahead) RETURNING id AS "id"`
+})
+
+const correctStatement = statement({
+  name: "token_correct",
+  params: { id: token.id, now: int },
+  row: {},
+  sql: () =>
+    `UPDATE api_tokens SET created_at = :now, expires_at = expires_at - created_at + :now
+     WHERE id = :id AND created_at > :now`
 })
 
 const revokeStatement = statement({
@@ -126,13 +135,16 @@ export const findByHash = (tokenHash: string) => first(byHashStatement, { tokenH
 /** A token by its id. */
 export const find = (id: string) => first(findStatement, { id })
 
-/** Stamps a use, unless a use was stamped after `before`. */
-export const touch = (of: {
+/** Stamps a use, unless a use was stamped within so many seconds, before or after now. */
+export const touch = ({ seconds, ...of }: {
   readonly id: string
   readonly now: number
-  readonly before: number
+  readonly seconds: number
   readonly ip: string | undefined
-}) => first(touchStatement, of)
+}) => first(touchStatement, { ...of, before: of.now - seconds, ahead: of.now + seconds })
+
+/** Lets a token begin now that a wrong clock made in the future. Its lifetime stays the same. */
+export const correct = (id: string, now: number) => run(correctStatement, { id, now })
 
 /** Revokes a token. Answers `undefined` if it was already revoked. */
 export const revoke = (id: string, now: number) => first(revokeStatement, { id, now })

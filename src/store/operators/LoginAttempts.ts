@@ -8,14 +8,14 @@ import { statement } from "../../kernel/sql/Statement.ts"
  * counts, so that concurrent attempts cannot pass the limit together.
  */
 
-// A window that begins in the far future was written by a wrong clock. It would last until that time, so it begins
-// again now.
+// A window that begins in the future belongs to a process whose clock is ahead. It counts as the current one: otherwise two
+// processes would end each other's windows in turn.
 const takeStatement = statement({
   name: "login_attempt_take",
-  params: { key: text(), now: int, ended: int, ahead: int, most: int },
+  params: { key: text(), now: int, ended: int, most: int },
   row: { windowStartedAt: int },
   sql: () => {
-    const isOver = "(a.window_started_at <= :ended OR a.window_started_at > :ahead)"
+    const isOver = "a.window_started_at <= :ended"
     return `INSERT INTO login_attempts AS a (key, window_started_at, attempts) VALUES (:key, :now, 1)
       ON CONFLICT (key) DO UPDATE SET
         attempts = CASE WHEN ${isOver} THEN 1 ELSE a.attempts + 1 END,
@@ -43,11 +43,12 @@ const giveBackStatement = statement({
 
 const sweepStatement = statement({
   name: "login_attempt_sweep",
-  params: { before: int, limit: int },
+  params: { from: int, upTo: int, limit: int },
   row: { key: text() },
   sql: () =>
     `DELETE FROM login_attempts WHERE key IN
-       (SELECT key FROM login_attempts WHERE window_started_at <= :before ORDER BY window_started_at LIMIT :limit)
+       (SELECT key FROM login_attempts WHERE window_started_at >= :from AND window_started_at <= :upTo
+        ORDER BY window_started_at LIMIT :limit)
      RETURNING key AS "key"`
 })
 
@@ -69,7 +70,6 @@ export const take = (of: {
       key: of.key,
       now: of.now,
       ended: of.now - of.windowSeconds,
-      ahead: of.now + of.windowSeconds,
       most: of.most
     }),
     (row): Taken | undefined => row && { key: of.key, ...row }
@@ -81,6 +81,6 @@ export const windowOf = (key: string) => Effect.map(first(windowStatement, { key
 /** Gives an attempt back. If its window is over, there is nothing to give back. */
 export const giveBack = (taken: Taken) => run(giveBackStatement, taken)
 
-/** Deletes up to `limit` windows that began at an epoch second or before. Answers how many. */
-export const sweep = (before: number, limit: number) =>
-  Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
+/** Deletes up to `limit` windows that began between two epoch seconds, inclusive. Answers how many. */
+export const sweep = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
+  Effect.map(all(sweepStatement, of), (gone) => gone.length)

@@ -29,12 +29,12 @@ const confirmStatement = statement({
 
 const claimStatement = statement({
   name: "totp_claim",
-  params: { id: uuid(), secret: bytes, step: int },
+  params: { id: uuid(), secret: bytes, step: int, ahead: int },
   row: { id: uuid() },
   sql: () =>
     `UPDATE admin_users SET totp_last_step = :step
      WHERE id = :id AND status = 'active' AND totp_secret = :secret
-       AND (totp_last_step IS NULL OR totp_last_step < :step) RETURNING id AS "id"`
+       AND (totp_last_step IS NULL OR totp_last_step < :step OR totp_last_step > :ahead) RETURNING id AS "id"`
 })
 
 const clearStatement = statement({
@@ -65,9 +65,15 @@ export const pend = (of: Decided & { readonly pending: Uint8Array }) => first(pe
 export const confirm = (of: Decided & { readonly pending: Uint8Array; readonly step: number }) =>
   first(confirmStatement, of)
 
-/** Claims a step of the factor in force. Answers `undefined` if this step or a later one was claimed before. */
+/** An hour, in steps of thirty seconds. */
+const farSteps = 120
+
+/**
+ * Claims a step of the factor in force. Answers `undefined` if this step or a later one was claimed before. A claim that lies more
+ * than an hour ahead was made while a clock was wrong. It is ignored, because it would refuse every code until that time.
+ */
 export const claim = (of: { readonly id: string; readonly secret: Uint8Array; readonly step: number }) =>
-  first(claimStatement, of)
+  first(claimStatement, { ...of, ahead: of.step + farSteps })
 
 /** Removes the factor and any enrolment. Answers `undefined` if there was neither. */
 export const clear = (id: string, now: number) => first(clearStatement, { id, now })

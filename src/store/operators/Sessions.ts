@@ -68,6 +68,14 @@ const touchStatement = statement({
      RETURNING token_hash AS "tokenHash"`
 })
 
+const correctStatement = statement({
+  name: "session_correct",
+  params: { tokenHash: text(), lastSeenAt: int, expiresAt: int },
+  row: {},
+  sql: () =>
+    `UPDATE admin_sessions SET last_seen_at = :lastSeenAt, expires_at = :expiresAt WHERE token_hash = :tokenHash`
+})
+
 const attemptStatement = statement({
   name: "session_mfa_attempt",
   params: { tokenHash: text(), most: int },
@@ -152,11 +160,12 @@ const countEveryStatement = statement({
 
 const sweepStatement = statement({
   name: "session_sweep",
-  params: { before: int, limit: int },
+  params: { from: int, upTo: int, limit: int },
   row: { tokenHash: text() },
   sql: () =>
     `DELETE FROM admin_sessions WHERE token_hash IN
-       (SELECT token_hash FROM admin_sessions WHERE expires_at <= :before ORDER BY expires_at LIMIT :limit)
+       (SELECT token_hash FROM admin_sessions WHERE expires_at >= :from AND expires_at <= :upTo
+        ORDER BY expires_at LIMIT :limit)
      RETURNING token_hash AS "tokenHash"`
 })
 
@@ -192,6 +201,10 @@ export const find = (tokenHash: string) => first(findStatement, { tokenHash })
 /** Stamps a use. Answers `undefined` if a use was stamped after `before`, or if the session is gone. */
 export const touch = (tokenHash: string, now: number, before: number) =>
   first(touchStatement, { tokenHash, now, before })
+
+/** Replaces the times of a session that a wrong clock has written. */
+export const correct = (of: { readonly tokenHash: string; readonly lastSeenAt: number; readonly expiresAt: number }) =>
+  run(correctStatement, of)
 
 /**
  * Counts a code before it is compared. Answers `undefined` if there were too many, or if the session is no longer
@@ -233,5 +246,6 @@ export const listEvery = (of: Live & { readonly limit: number; readonly offset: 
 /** How many live sessions there are. */
 export const countEvery = (of: Live) => Effect.map(first(countEveryStatement, of), (row) => row?.total ?? 0)
 
-/** Deletes up to `limit` sessions that ended at an epoch second or before. Answers how many. */
-export const sweep = (before: number, limit: number) => lengths(all(sweepStatement, { before, limit }))
+/** Deletes up to `limit` sessions that end between two epoch seconds, inclusive. Answers how many. */
+export const sweep = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
+  lengths(all(sweepStatement, of))

@@ -1,4 +1,4 @@
-import { Effect, TestClock } from "effect"
+import { Clock, Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
@@ -50,6 +50,24 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual((yield* Effect.flip(sessions.authenticateHalf(admin, active.token)))._tag, "SessionInvalid")
       assert.deepStrictEqual(yield* sessions.authenticate(admin, active.token, { touch: true }), active.identity)
       assert.includeMembers([...eventsOf(records)], ["admin_mfa_verified", "admin_login_succeeded"])
+    }))
+
+  test("takes the code of now, though a clock that was ahead took one of another day", () =>
+    Effect.gen(function*() {
+      const { secret } = yield* withFactor
+      const now = yield* Clock.currentTimeMillis
+      yield* TestClock.adjust("1 day")
+      yield* mfa.verify(admin, (yield* half("olga")).identity, yield* codeOf(secret), here)
+      yield* TestClock.setTime(now)
+      const { identity } = yield* half("olga")
+      yield* mfa.verify(admin, identity, yield* codeOf(secret), here)
+      const again = yield* half("olga")
+      const refused = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
+      assert.strictEqual(refused._tag, "InvalidCode", "and takes it once")
+      // An hour is more than clocks of processes are apart: what was claimed less far ahead stays claimed.
+      yield* sql(`UPDATE admin_users SET totp_last_step = ${Math.floor(now / 30_000) + 120}`)
+      const near = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
+      assert.strictEqual(near._tag, "InvalidCode")
     }))
 
   test("takes the codes beside the present one, and none that is two steps away", () =>

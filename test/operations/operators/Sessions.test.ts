@@ -10,7 +10,18 @@ import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { sweepSessions } from "../../../src/operations/operators/Sweeps.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
-import { config, enter, half, here, keyboard, made, strict, typed, useOperators } from "../../support/Operators.ts"
+import {
+  config,
+  enter,
+  half,
+  here,
+  keyboard,
+  made,
+  startsAt,
+  strict,
+  typed,
+  useOperators
+} from "../../support/Operators.ts"
 
 const { admin } = config
 const all = { limit: 50, offset: 0 }
@@ -237,6 +248,35 @@ describe.each(databases)("sessions on $name", (backend) => {
         csrfToken: pending.identity.csrfToken,
         expiresAt: "2027-01-15T08:05:15Z"
       })
+    }))
+
+  test("that a clock half an hour ahead began live from their first use, no longer than others", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* TestClock.adjust("30 minutes")
+      const { token } = yield* enter("olga")
+      const pending = yield* half("olga", here, strict.admin)
+      yield* TestClock.setTime(startsAt * 1000)
+      const found = yield* sessions.authenticate(admin, token, { touch: false })
+      assert.strictEqual(found.expiresAt, startsAt + admin.session_ttl_seconds)
+      assert.strictEqual((yield* sessions.authenticateHalf(admin, pending.token)).expiresAt, startsAt + 300)
+      assert.deepStrictEqual(
+        yield* column("SELECT expires_at || ' ' || last_seen_at FROM admin_sessions ORDER BY expires_at"),
+        [`${startsAt + 300} ${startsAt}`, `${startsAt + admin.session_ttl_seconds} ${startsAt}`]
+      )
+      yield* TestClock.adjust("3600 seconds")
+      assert.strictEqual(yield* use(token), "SessionIdle")
+    }))
+
+  test("that a clock far ahead began let nobody in, and are swept", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* TestClock.adjust("365 days")
+      const { token } = yield* enter("olga")
+      yield* TestClock.setTime(startsAt * 1000)
+      assert.strictEqual(yield* use(token), "SessionIdle")
+      yield* sweepSessions(admin)
+      assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
     }))
 
   test("that have ended are swept, and windows of sign-ins that are over", () =>

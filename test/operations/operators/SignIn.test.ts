@@ -1,9 +1,10 @@
-import { Effect, Redacted, TestClock } from "effect"
+import { Clock, Effect, Redacted, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
+import { sweepSessions } from "../../../src/operations/operators/Sweeps.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
 import { databases } from "../../support/Databases.ts"
@@ -91,6 +92,25 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* Effect.flip(attempt("olga", password)))._tag, "RateLimited", "no attempt lengthens it")
       yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* attempt("olga", password))._tag, "Active")
+    }))
+
+  test("counts the same window in processes whose clocks are apart, whichever looks at it", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      let tried = 0
+      // An hour ahead, and an hour behind, in turn: neither ends what the other has begun.
+      for (const apart of ["3600 seconds", "-3600 seconds", "3600 seconds", "-3600 seconds"] as const) {
+        for (let time = 0; time < 10; time++) {
+          const { _tag } = yield* Effect.flip(attempt("olga", wrong))
+          if (_tag === "InvalidCredentials") tried++
+        }
+        const now = yield* Clock.currentTimeMillis
+        yield* TestClock.setTime(now + Number.parseInt(apart, 10) * 1000)
+      }
+      assert.strictEqual(tried, 10, "five by each clock, and no more")
+      assert.deepInclude(yield* Effect.flip(attempt("olga", password)), { _tag: "RateLimited", retryAfter: 300 })
+      yield* sweepSessions(admin)
+      assert.strictEqual((yield* attempt("olga", password))._tag, "Active", "nobody is locked out by a clock for long")
     }))
 
   test("counts addresses of IPv6 by their /64, and an IPv4 address within one as itself", () =>

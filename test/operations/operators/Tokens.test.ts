@@ -14,7 +14,18 @@ import * as tokens from "../../../src/operations/operators/Tokens.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
-import { config, enter, from, here, keyboard, made, password, typed, useOperators } from "../../support/Operators.ts"
+import {
+  config,
+  enter,
+  from,
+  here,
+  keyboard,
+  made,
+  password,
+  startsAt,
+  typed,
+  useOperators
+} from "../../support/Operators.ts"
 
 const { admin } = config
 const all = { limit: 50, offset: 0 }
@@ -38,6 +49,20 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
     Effect.map(Effect.flip(self), ({ _tag }) => _tag)
   const reasons = () =>
     records.filter(({ event }) => event === "admin_token_refused").map(({ fields }) => fields["reason"])
+
+  test("that a clock which was ahead made begin with their first use, and live as long as they were to", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* TestClock.adjust("100 days")
+      const { record, token } = yield* mint("olga")
+      yield* use(token)
+      yield* TestClock.setTime(startsAt * 1000)
+      yield* use(token)
+      const { createdAt, expiresAt, lastUsedAt } = yield* tokens.find(record.id)
+      assert.deepStrictEqual([createdAt, expiresAt, lastUsedAt], [startsAt, startsAt + 30 * 86_400, startsAt])
+      yield* TestClock.adjust("30 days")
+      assert.strictEqual(yield* tagOf(use(token)), "SessionInvalid")
+    }))
 
   test("are shown once, and are known by their hash", () =>
     Effect.gen(function*() {
