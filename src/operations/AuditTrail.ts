@@ -1,4 +1,5 @@
 import { Clock, Effect, Ref } from "effect"
+import type { AuditRow } from "../domain/Audit.ts"
 import { NoSuch } from "../domain/OperatorError.ts"
 import { transaction, turn } from "../kernel/sql/Database.ts"
 import { inBatches } from "../kernel/sql/Pages.ts"
@@ -6,8 +7,8 @@ import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"
 import type { AuditFilters, AuditRecord } from "../store/AuditSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
-import type { AtKeyboard } from "./Operator.ts"
 import { listed } from "./Listed.ts"
+import type { AtKeyboard } from "./Operator.ts"
 
 /* What operators do with the audit trail: they read it, and they delete old rows. */
 
@@ -72,9 +73,18 @@ export const preview = (olderThanDays: number) =>
   Effect.flatMap(currentSeconds, (now) => auditSearch.countMatches({ until: now - olderThanDays * daySeconds }))
 
 /**
- * Deletes rows older than this many days, a thousand in each transaction. An interruption takes effect between two
- * transactions. Either way one row of the trail says how many rows the run deleted. `told` gets the number after each
- * transaction.
+ * Deletes up to `limit` rows made before an epoch second, and records how many, in one transaction. So the trail tells of every
+ * gap, even if the process is killed.
+ */
+export const prune = (by: Pick<AuditRow<"audit_pruned">, "actorId" | "actorKind">, before: number) => (limit: number) =>
+  transaction(Effect.tap(audit.sweep(before, limit), (removed) =>
+    removed === 0
+      ? Effect.void
+      : audit.insert({ event: "audit_pruned", ...by, detail: { cutoff: rfc3339(before), removed } })))
+
+/**
+ * Deletes rows older than this many days, a thousand in each transaction ({@link prune}). An interruption takes effect between two
+ * transactions. `told` gets the number so far after each transaction.
  */
 export const cleanup = Effect.fnUntraced(function*(
   operator: AtKeyboard,
@@ -83,19 +93,9 @@ export const cleanup = Effect.fnUntraced(function*(
 ) {
   const before = (yield* currentSeconds) - olderThanDays * daySeconds
   const removed = yield* Ref.make(0)
+  const pruned = prune({ actorKind: operator.kind, actorId: operator.id }, before)
   const pass = (limit: number) =>
-    Effect.uninterruptible(Effect.tap(audit.sweep(before, limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
-  const record = Effect.flatMap(Ref.get(removed), (gone) =>
-    gone === 0
-      ? Effect.void
-      : audit.record({
-        event: "audit_pruned",
-        actorKind: operator.kind,
-        actorId: operator.id,
-        detail: { cutoff: rfc3339(before), removed: gone }
-      }))
-  yield* inBatches(batch, (limit) => Effect.zipLeft(pass(limit), Effect.flatMap(Ref.get(removed), told))).pipe(
-    Effect.ensuring(record)
-  )
+    Effect.uninterruptible(Effect.tap(pruned(limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
+  yield* inBatches(batch, (limit) => Effect.zipLeft(pass(limit), Effect.flatMap(Ref.get(removed), told)))
   return { removed: yield* Ref.get(removed), cutoff: before }
 })

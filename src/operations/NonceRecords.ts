@@ -5,8 +5,8 @@ import { currentSeconds } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import * as audit from "../store/Audit.ts"
 import * as nonces from "../store/Nonces.ts"
-import type { Operator } from "./Operator.ts"
 import { listed } from "./Listed.ts"
+import type { Operator } from "./Operator.ts"
 import { actorOf } from "./Operator.ts"
 
 /* What operators do with nonces. */
@@ -17,7 +17,10 @@ export const count = ({ nonce }: Pick<Config, "nonce">) =>
 
 const batch = 1000
 
-/** Deletes nonces older than this many seconds. The default is the age at which a nonce can no longer be used. */
+/**
+ * Deletes nonces older than this many seconds. The default is the age at which a nonce can no longer be used. Each transaction
+ * deletes a thousand and records how many.
+ */
 export const cleanup = Effect.fnUntraced(function*(
   { nonce }: Pick<Config, "nonce">,
   operator: Operator,
@@ -25,12 +28,13 @@ export const cleanup = Effect.fnUntraced(function*(
 ) {
   const before = (yield* currentSeconds) - ttlSeconds
   const removed = yield* Ref.make(0)
+  const row = (removed: number) =>
+    audit.insert({ event: "nonce_cleanup_completed", ...actorOf(operator), detail: { removed } })
   const pass = (limit: number) =>
-    Effect.uninterruptible(Effect.tap(nonces.sweep(before, limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
-  const record = Effect.flatMap(Ref.get(removed), (gone) =>
-    gone === 0
-      ? Effect.void
-      : audit.record({ event: "nonce_cleanup_completed", ...actorOf(operator), detail: { removed: gone } }))
-  yield* Effect.ensuring(inBatches(batch, pass), record)
+    Effect.uninterruptible(Effect.tap(
+      transaction(Effect.tap(nonces.sweep(before, limit), (gone) => gone === 0 ? Effect.void : row(gone))),
+      (gone) => Ref.update(removed, (sum) => sum + gone)
+    ))
+  yield* inBatches(batch, pass)
   return { removed: yield* Ref.get(removed) }
 })

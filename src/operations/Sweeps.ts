@@ -20,6 +20,7 @@ import * as leftovers from "../store/orders/Leftovers.ts"
 import * as orders from "../store/orders/Orders.ts"
 import * as http01Tokens from "../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../store/upstream/UpstreamOrders.ts"
+import { prune } from "./AuditTrail.ts"
 
 const daySeconds = 86_400
 
@@ -101,15 +102,8 @@ export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFa
   Effect.gen(function*() {
     const now = yield* currentSeconds
     const before = now - retentionDays * daySeconds
-    const rows_removed = yield* inBatches(1000, (limit) => audit.sweep(before, limit))
+    const rows_removed = yield* inBatches(1000, prune({ actorKind: "system", actorId: undefined }, before))
     yield* emit("audit_reaper_swept", { rows_removed })
-    if (rows_removed === 0) return
-    yield* audit.record({
-      event: "audit_pruned",
-      actorKind: "system",
-      actorId: undefined,
-      detail: { cutoff: new Date(before * 1000).toISOString(), removed: rows_removed }
-    })
   })
 
 /** Deletes settled jobs older than `jobs.retention_days`. */

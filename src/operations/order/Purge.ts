@@ -1,4 +1,4 @@
-import { Effect, Exit, Ref } from "effect"
+import { Effect, Ref } from "effect"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { inBatches } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -54,15 +54,36 @@ export const preview = Effect.fnUntraced(function*(wanted: Wanted) {
   }
 })
 
-/** Deletes one page of orders. The delete repeats the whole condition, because a row may have changed since it was read. */
-const pass = (wanted: purge.Ended, isRevoked: boolean, gone: Ref.Ref<Gone>) => (limit: number) =>
+/** Deletes orders of one profile, of one kind, in the name of a run. */
+interface Pass {
+  readonly operator: AtKeyboard
+  readonly ended: purge.Ended
+  readonly isRevoked: boolean
+}
+
+const rowOf = ({ ended: { cutoff, profile }, operator }: Pass, gone: Gone) =>
+  audit.insert({
+    event: "orders_purged",
+    actorKind: operator.kind,
+    actorId: operator.id,
+    profile,
+    detail: { cutoff: rfc3339(cutoff), profile, ...gone }
+  })
+
+/**
+ * Deletes one page of orders, and writes the row about it, in one transaction. The delete repeats the whole condition, because a
+ * row may have changed since it was read.
+ */
+const pass = (of: Pass, gone: Ref.Ref<Gone>) => (limit: number) =>
   Effect.uninterruptible(Effect.gen(function*() {
     const [met, deleted] = yield* transaction(Effect.gen(function*() {
-      const page = yield* purge.page(wanted, isRevoked, limit)
+      const page = yield* purge.page(of.ended, of.isRevoked, limit)
       if (page.length === 0) return [0, { orders: 0, authorizations: 0 }] as const
-      const ids = new Set((yield* purge.remove(wanted, page.map(({ id }) => id))).map(({ id }) => id))
+      const ids = new Set((yield* purge.remove(of.ended, page.map(({ id }) => id))).map(({ id }) => id))
       const authorizations = page.reduce((sum, row) => sum + (ids.has(row.id) ? row.authorizations : 0), 0)
-      return [page.length, { orders: ids.size, authorizations }] as const
+      const deleted = { orders: ids.size, authorizations }
+      if (ids.size > 0) yield* rowOf(of, deleted)
+      return [page.length, deleted] as const
     }))
     yield* Ref.update(gone, ({ authorizations, orders }) => ({
       orders: orders + deleted.orders,
@@ -77,9 +98,8 @@ interface Gone {
 }
 
 /**
- * Deletes orders whose certificate expired long ago, 500 in each transaction. An interruption takes effect between two
- * transactions. Either way one row of the trail says how many orders the run deleted. `told` gets the number after each
- * transaction.
+ * Deletes orders whose certificate expired long ago, 500 in each transaction, which also records how many. An interruption takes
+ * effect between two transactions. `told` gets the number so far after each transaction.
  */
 export const run = Effect.fnUntraced(function*(
   operator: AtKeyboard,
@@ -90,33 +110,11 @@ export const run = Effect.fnUntraced(function*(
   const names = yield* profilesOf(wanted)
   const gone = yield* Ref.make<Gone>({ orders: 0, authorizations: 0 })
   const tell = Effect.flatMap(Ref.get(gone), ({ orders }) => told(orders))
-  const record = Effect.gen(function*() {
-    const { authorizations, orders } = yield* Ref.get(gone)
-    if (orders === 0) return
-    yield* audit.record({
-      event: "orders_purged",
-      actorKind: operator.kind,
-      actorId: operator.id,
-      profile: wanted.profile,
-      detail: {
-        cutoff: rfc3339(cutoff),
-        ...(wanted.profile === undefined ? {} : { profile: wanted.profile }),
-        orders,
-        authorizations
-      }
-    })
-  })
   yield* Effect.forEach(names, (profile) =>
     Effect.forEach([false, true], (isRevoked) => {
-      const next = pass({ profile, cutoff }, isRevoked, gone)
+      const next = pass({ operator, ended: { profile, cutoff }, isRevoked }, gone)
       return inBatches(batch, (limit) => Effect.zipLeft(next(limit), tell))
-    })).pipe(Effect.onExit((exit) =>
-      Effect.zipRight(
-        record,
-        Exit.isSuccess(exit)
-          ? Effect.flatMap(Ref.get(gone), ({ orders }) => emit("order_purge_completed", { rows_removed: orders }))
-          : Effect.void
-      )
-    ))
+    }))
+  yield* Effect.flatMap(Ref.get(gone), ({ orders }) => emit("order_purge_completed", { rows_removed: orders }))
   return { ...yield* Ref.get(gone), left: yield* leftOf(names), cutoff }
 })
