@@ -2,11 +2,22 @@ import { Effect, Redacted } from "effect"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { isExecutable } from "../kernel/host/Files.ts"
+import type { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
+import { remarks } from "../operations/operators/Remarks.ts"
 import { advise as policies } from "../services/policy/Advisories.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
+
+/**
+ * What an operator should see of those who sign in. A remark that cannot be made is no reason not to serve; why it could not is
+ * logged by the statement that failed.
+ */
+export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effect<void, never, Database> =>
+  admin.enabled && roles.has("admin")
+    ? Effect.catchTag(remarks(admin), "StorageFailed", () => Effect.void)
+    : Effect.void
 
 /**
  * Events an operator should see at start and at each reload. Nothing has failed, but the setting may not be intended.

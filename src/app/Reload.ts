@@ -8,7 +8,7 @@ import * as crl from "../operations/crl/Crl.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { frozenChanges } from "../settings/Frozen.ts"
 import { checkAddresses } from "./Addresses.ts"
-import { advise } from "./Advisories.ts"
+import { advise, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Build, Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
@@ -85,6 +85,7 @@ export const reload = (
       yield* Generations.told(surroundings.roles, before.config, config)
       const generation = yield* Ref.updateAndGet(count, (known) => known + 1)
       yield* advise(config, surroundings.roles)
+      yield* adviseOnOperators(config, surroundings.roles)
       yield* emit("server_config_reloaded", { generation, listeners_rebound: sockets.rebound })
       yield* Effect.forkIn(before.retire, scope)
       if (next.signers === undefined) return

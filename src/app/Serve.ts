@@ -14,7 +14,7 @@ import { keepExported } from "../operations/crl/CrlExport.ts"
 import { recover } from "../operations/Sweeps.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import type { Config } from "../settings/AppConfig.ts"
-import { advise } from "./Advisories.ts"
+import { advise, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
@@ -120,6 +120,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
   yield* sockets.publish
   yield* Generations.told(roles, undefined, config)
   yield* advise(config, roles)
+  yield* adviseOnOperators(config, roles)
   yield* announce
   return { build, current, listeners, runner, stop, stopped: Fiber.join(stopped) }
 })

@@ -14,7 +14,7 @@ import * as audit from "../store/Audit.ts"
 import * as deletions from "../store/Deletions.ts"
 import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
-import { actorOf } from "./Operator.ts"
+import { actorFields, actorOf, tellingRefusal } from "./Operator.ts"
 import * as orders from "./order/OrderRecords.ts"
 
 /* What operators do with accounts. */
@@ -83,6 +83,7 @@ export const updateContact = Effect.fnUntraced(
       })
     )
     if (updated === undefined) yield* Effect.flatMap(find(id), refuseUnlessValid)
+    else yield* emit("admin_account_contact_updated", { ...actorFields(operator), account_id: before.id })
     return yield* detail(id)
   },
   Effect.uninterruptible
@@ -95,10 +96,13 @@ export const updateContact = Effect.fnUntraced(
 export const deactivate = Effect.fnUntraced(function*(operator: Operator, id: string) {
   const { id: accountId, profile } = yield* find(id)
   const row = rowOf(operator, { id: accountId, profile })
-  yield* audit.changing(
+  const changed = yield* audit.changing(
     accounts.deactivate(profile, accountId),
     audit.insert({ event: "account_deactivated", ...row, detail: { via: "account" } })
   )
+  if (changed !== undefined) {
+    yield* emit("admin_account_deactivated", { ...actorFields(operator), account_id: accountId })
+  }
   return yield* detail(id)
 }, Effect.uninterruptible)
 
@@ -119,7 +123,7 @@ export const preview = Effect.fnUntraced(function*(id: string) {
  * be in use.
  */
 export const remove = Effect.fnUntraced(function*(operator: Operator, id: string) {
-  return yield* transaction(Effect.gen(function*() {
+  const done = yield* transaction(Effect.gen(function*() {
     const { id: accountId, profile } = yield* find(id)
     yield* accounts.lock(accountId)
     yield* deletions.lockOrders([accountId])
@@ -135,5 +139,7 @@ export const remove = Effect.fnUntraced(function*(operator: Operator, id: string
       detail: { orders, authorizations, via: "account" }
     })
     return { deleted: { orders, authorizations } }
-  }))
+  })).pipe(tellingRefusal(operator, { account_id: id }))
+  yield* emit("admin_account_deleted", { ...actorFields(operator), account_id: id, ...done.deleted })
+  return done
 }, Effect.uninterruptible)

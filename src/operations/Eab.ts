@@ -13,7 +13,7 @@ import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
 import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
-import { actorOf } from "./Operator.ts"
+import { actorFields, actorOf, tellingRefusal } from "./Operator.ts"
 
 const scopeOf = (
   { label, profile }: { readonly label?: string | undefined; readonly profile?: string | undefined }
@@ -41,6 +41,7 @@ export const create = Effect.fnUntraced(function*(
     eabKeys.insert({ kid, secret, label, profile, now }),
     audit.insert({ event: "eab_created", ...actorOf(operator), detail: { kid, ...scopeOf({ label, profile }) } })
   ))
+  yield* emit("admin_eab_created", { ...actorFields(operator), kid })
   const credential: Credential = { kid, label, profile, status: "active", createdAt: now, accounts: 0 }
   return { credential, secret }
 }, Effect.uninterruptible)
@@ -65,7 +66,11 @@ export const list = (page: {
 export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: string) {
   const { label, profile } = yield* find(kid)
   const detail = { kid, ...scopeOf({ label, profile }) }
-  yield* audit.changing(eabKeys.revoke(kid), audit.insert({ event: "eab_revoked", ...actorOf(operator), detail }))
+  const revoked = yield* audit.changing(
+    eabKeys.revoke(kid),
+    audit.insert({ event: "eab_revoked", ...actorOf(operator), detail })
+  )
+  if (revoked !== undefined) yield* emit("admin_eab_revoked", { ...actorFields(operator), kid })
   return yield* find(kid)
 }, Effect.uninterruptible)
 
@@ -138,7 +143,7 @@ const told = Effect.fnUntraced(function*(
  * live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of accounts").
  */
 export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
-  return yield* transaction(Effect.gen(function*() {
+  const done = yield* transaction(Effect.gen(function*() {
     yield* find(kid)
     const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
     if (mode !== "keep") yield* deletions.lockOrders(accounts)
@@ -149,5 +154,7 @@ export const remove = Effect.fnUntraced(function*(operator: Operator, kid: strin
     const credential = yield* eabKeys.remove(kid)
     const done = { credential: credential ?? (yield* new NoSuch({ noun: "credential", id: kid })), bound, deactivated }
     return yield* told(operator, kid, mode, done)
-  }))
+  })).pipe(tellingRefusal(operator, { kid }))
+  yield* emit("admin_eab_deleted", { ...actorFields(operator), kid, ...done.deleted })
+  return done
 }, Effect.uninterruptible)

@@ -17,10 +17,10 @@ import * as orderLookup from "../store/orders/OrderLookup.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as upstreamOrderRecords from "../store/upstream/UpstreamOrderRecords.ts"
 import * as verdicts from "./authorization/Verdicts.ts"
-import type { Operator } from "./Operator.ts"
-import { actorOf } from "./Operator.ts"
-import * as issuance from "./order/Issuance.ts"
 import { listed } from "./Listed.ts"
+import type { Operator } from "./Operator.ts"
+import { actorFields, actorOf } from "./Operator.ts"
+import * as issuance from "./order/Issuance.ts"
 import * as relaying from "./order/Relaying.ts"
 import * as signerRevocation from "./revocation/SignerRevocation.ts"
 
@@ -103,7 +103,10 @@ export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string
       )
       yield* changed("job_cancelled", operator, job)
     })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
-    if (cancelled) return yield* find(id)
+    if (cancelled) {
+      yield* emit("admin_job_cancelled", { ...actorFields(operator), kind: job.kind, job_id: id })
+      return yield* find(id)
+    }
     if (left === 0) return yield* new JobNotCancellable({ id, status: "running" })
   }
 })
@@ -122,6 +125,7 @@ export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string
     : Effect.succeed(undefined)
   const moved = yield* audit.changing(move, changed("job_advanced", operator, job))
   if (moved === undefined) return yield* new JobNotRunnable({ id, status: (yield* find(id)).status })
+  yield* emit("admin_job_advanced", { ...actorFields(operator), kind: job.kind, job_id: id })
   return yield* find(id)
 })
 

@@ -1,13 +1,14 @@
 import { Effect, Ref } from "effect"
 import { transaction } from "../kernel/sql/Database.ts"
 import { inBatches } from "../kernel/sql/Pages.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import * as audit from "../store/Audit.ts"
 import * as nonces from "../store/Nonces.ts"
 import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
-import { actorOf } from "./Operator.ts"
+import { actorFields, actorOf } from "./Operator.ts"
 
 /* What operators do with nonces. */
 
@@ -35,6 +36,11 @@ export const cleanup = Effect.fnUntraced(function*(
       transaction(Effect.tap(nonces.sweep(before, limit), (gone) => gone === 0 ? Effect.void : row(gone))),
       (gone) => Ref.update(removed, (sum) => sum + gone)
     ))
-  yield* inBatches(batch, pass)
+  const told = Effect.flatMap(
+    Ref.get(removed),
+    (rows_removed) =>
+      rows_removed === 0 ? Effect.void : emit("admin_nonces_cleaned", { ...actorFields(operator), rows_removed })
+  )
+  yield* Effect.ensuring(inBatches(batch, pass), told)
   return { removed: yield* Ref.get(removed) }
 })

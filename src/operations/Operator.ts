@@ -1,4 +1,6 @@
+import { Effect } from "effect"
 import type { ClientFacts } from "../kernel/queue/Job.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
 
 /** The surfaces that an operator can use. */
 export type OperatorSurface = "api" | "ui" | "cli"
@@ -38,3 +40,25 @@ export const actorOf = <O extends Operator>({ client, id, kind, token }: O) => (
 
 /** The operator, in the form of log records. */
 export const actorFields = ({ id, surface = "cli" }: Operator) => ({ username: id, surface })
+
+/** What an operator wants to delete. */
+interface Deletable {
+  readonly account_id?: string
+  readonly kid?: string
+  readonly order_id?: string
+}
+
+/** Logs that a deletion is refused because of certificates that can still be used. */
+export const tellingRefusal =
+  (operator: Operator, { account_id, kid, order_id }: Deletable) =>
+  <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.tapError(self, ({ _tag }) =>
+      _tag === "LiveCertificates"
+        ? emit("admin_delete_refused", {
+          ...actorFields(operator),
+          account_id,
+          order_id,
+          kid,
+          reason: "live_certificates"
+        })
+        : Effect.void)

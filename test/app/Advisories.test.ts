@@ -3,13 +3,16 @@ import { Effect } from "effect"
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
-import { advise } from "../../src/app/Advisories.ts"
+import { advise, adviseOnOperators } from "../../src/app/Advisories.ts"
 import type { Role } from "../../src/domain/Role.ts"
 import { everyRole } from "../../src/domain/Role.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
 import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import * as operators from "../../src/operations/operators/Operators.ts"
 import { accepted } from "../settings/Samples.ts"
-import { freshDirectory } from "../support/Databases.ts"
+import { databases, freshDirectory } from "../support/Databases.ts"
+import { sql } from "../support/Graph.ts"
+import { enrolled, enter, keyboard, made, useOperators } from "../support/Operators.ts"
 
 /* What an operator is told at start and at a reload: posture, of which each piece is said, and said where it is so alone. */
 
@@ -125,5 +128,44 @@ describe("advisories", () => {
         no_proxy_entries: 1,
         source: "config"
       }])
+    }))
+})
+
+describe.each(databases)("of those who sign in, on $name", (backend) => {
+  const { records, test } = useOperators(backend)
+  const remarked = (fileText: string, roles: ReadonlyArray<Role> = everyRole) =>
+    Effect.suspend(() => {
+      records.length = 0
+      return Effect.map(
+        adviseOnOperators(accepted({ fileText }).config, new Set(roles)),
+        (): ReadonlyArray<Told> => records.map(({ event, fields }) => ({ event, ...fields }))
+      )
+    })
+  const enabled = `${quiet}[admin]\nenabled = true\n`
+
+  test("tell of a listener that nobody can sign in to, and of operators who have yet to enrol", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* remarked(quiet), [])
+      assert.deepStrictEqual(yield* remarked(enabled, ["acme", "worker"]), [])
+      assert.deepStrictEqual(yield* remarked(enabled), [{ event: "admin_no_users" }])
+      for (const name of ["ann", "ben", "cid"]) yield* made(name, "admin")
+      yield* operators.disable(keyboard, "cid")
+      yield* enrolled((yield* enter("ben")).identity)
+      assert.deepStrictEqual(yield* remarked(enabled), [])
+      const demanded = yield* remarked(`${enabled}require_mfa = true\n`)
+      assert.deepStrictEqual(demanded, [{ event: "admin_mfa_enrolment_pending", count: 1 }])
+    }))
+
+  test("are logged as the statement that failed, where the database cannot be asked, and hold nothing up", () =>
+    Effect.gen(function*() {
+      yield* sql("ALTER TABLE admin_users RENAME TO admin_users_gone")
+      const said = yield* Effect.ensuring(
+        remarked(enabled),
+        sql("ALTER TABLE admin_users_gone RENAME TO admin_users")
+      )
+      assert.deepInclude(said.find(({ event }) => event === "db_statement_failed"), {
+        event: "db_statement_failed",
+        statement: "user_count"
+      })
     }))
 })

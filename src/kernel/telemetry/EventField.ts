@@ -14,10 +14,12 @@ export interface FieldTypes {
 /** One meaning and one type per field name, everywhere. */
 export const fields = {
   account_id: "text",
+  accounts: "int",
   address: "text",
   answers: "int",
   attempts: "int",
   audit_event: "word",
+  authorizations: "int",
   authz_id: "text",
   backend: "word",
   body_bytes: "int",
@@ -71,6 +73,7 @@ export const fields = {
   open: "int",
   origin: "text",
   order_id: "text",
+  orders: "int",
   owner: "text",
   path: "text",
   pending: "int",

@@ -19,7 +19,7 @@ import type { OrderFilters, OrderRecord } from "../../store/orders/OrderSearch.t
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import { listed } from "../Listed.ts"
 import type { Operator } from "../Operator.ts"
-import { actorOf } from "../Operator.ts"
+import { actorFields, actorOf } from "../Operator.ts"
 import * as revocation from "../revocation/Revocation.ts"
 
 /** Lifetime of an order: its profile's, or the process-wide one if the profile no longer exists. */
@@ -149,10 +149,15 @@ export const revoke = Effect.fnUntraced(function*(
   const found = { orderId, accountId, profile, identifiers, certificate, serial: certSerial, certPubkey }
   const by = { ...actor, detail: { authorized_by: "operator" } } as const
   const burning = revocation.burn(found, reason, by)
-  return yield* revocation.revoke(found, served.signer.backend, reason, by, burning).pipe(
+  const done = yield* revocation.revoke(found, served.signer.backend, reason, by, burning).pipe(
     Effect.catchTags({
       WasRevoked: () => Effect.zipRight(refused(new RevokedBefore(), "already_revoked"), new AlreadyRevoked()),
       IssuerUnknown: () => Effect.zipRight(refused(new ServerInternal({}), "issuer_mismatch"), new IssuerUnknown())
     })
   )
+  const told = { ...actorFields(operator), order_id: orderId, cert_serial: certSerial }
+  yield* done.isRevoked
+    ? emit("admin_order_revoked", told)
+    : emit("admin_order_revoke_queued", { ...told, job_id: done.job })
+  return done
 })

@@ -2,12 +2,13 @@ import { Effect } from "effect"
 import { isId, OrderId } from "../../domain/Id.ts"
 import { LiveCertificates, NoSuch } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import * as audit from "../../store/Audit.ts"
 import * as deletions from "../../store/Deletions.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import type { Operator } from "../Operator.ts"
-import { actorOf } from "../Operator.ts"
+import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
 
 /* Operators delete single orders. */
 
@@ -20,7 +21,7 @@ export const preview = Effect.fnUntraced(function*(id: string) {
 
 /** Deletes an order with its authorizations and challenges, unless its certificate can still be used. */
 export const remove = Effect.fnUntraced(function*(operator: Operator, id: string) {
-  return yield* transaction(Effect.gen(function*() {
+  const done = yield* transaction(Effect.gen(function*() {
     // An issuance locks this row while it stores a certificate, so the facts that are read below stay true.
     if (isId(id)) yield* orders.lock(OrderId(id))
     const { accountId, authorizations, id: orderId, profile, status } = yield* preview(id)
@@ -35,5 +36,7 @@ export const remove = Effect.fnUntraced(function*(operator: Operator, id: string
       detail: { authorizations, status }
     })
     return { deleted: { authorizations } }
-  }))
+  })).pipe(tellingRefusal(operator, { order_id: id }))
+  yield* emit("admin_order_deleted", { ...actorFields(operator), order_id: id, ...done.deleted })
+  return done
 }, Effect.uninterruptible)

@@ -106,6 +106,13 @@ const countStatement = statement({
   sql: ({ dialect }) => `SELECT count(*) AS "total" FROM admin_users WHERE ${matching(dialect)}`
 })
 
+const unenrolledStatement = statement({
+  name: "user_count_unenrolled",
+  params: {},
+  row: { total: int },
+  sql: () => `SELECT count(*) AS "total" FROM admin_users WHERE status = 'active' AND totp_secret IS NULL`
+})
+
 const signedInStatement = statement({
   name: "user_signed_in",
   params: { id: uuid(), addresses, now: int },
@@ -204,6 +211,9 @@ export const list = (page: Filters & { readonly limit: number; readonly offset: 
 /** The number of operators on all pages of a listing. */
 export const count = ({ role, status }: Filters) =>
   Effect.map(first(countStatement, { role, status }), (row) => row?.total ?? 0)
+
+/** How many active operators have no second factor. */
+export const countUnenrolled = Effect.map(first(unenrolledStatement, {}), (row) => row?.total ?? 0)
 
 /** Stamps a complete sign-in. Answers `undefined` if the operator is no longer active. */
 export const signedIn = (id: string, addresses: ReadonlyArray<string>, now: number) =>

@@ -7,7 +7,11 @@ const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/
 
 /** Records of what is built. */
 export const specified = words(`
-  account_created account_deactivated account_found account_request_refused account_updated admin_config_invalid
+  account_created account_deactivated account_found account_request_refused account_updated
+  admin_account_contact_updated admin_account_deactivated admin_account_deleted admin_config_invalid
+  admin_delete_refused admin_eab_created admin_eab_deleted admin_eab_revoked admin_job_advanced admin_job_cancelled
+  admin_mfa_enrolment_pending admin_no_users admin_nonces_cleaned admin_order_deleted admin_order_revoke_queued
+  admin_order_revoked
   admin_export_completed admin_listening admin_login_failed admin_login_mfa_pending admin_login_succeeded
   admin_logout admin_mfa_disabled admin_mfa_enrolled admin_mfa_failed admin_mfa_recovery_code_used admin_mfa_verified
   admin_operator_contact_changed admin_operator_disabled admin_operator_enabled admin_operator_password_changed
@@ -56,11 +60,9 @@ export const own = words(
   "account_key_refused admin_mfa_recovery_codes_reissued admin_operator_created admin_operator_deleted admin_token_created admin_token_refused admin_token_revoked challenge_validation_postponed db_job_times_corrected key_burnt key_certificates_revoked local_ca_crl_exported local_ca_leaf_discarded request_rate_limited server_clock_skewed server_clock_stepped trace_export_failed trace_spans_dropped upstream_order_lost upstream_record_left"
 )
 
-/** Records of surfaces that are not built: the panel and its API, and notifications. */
+/** Records of surfaces that are not built: notifications. */
 export const awaited = words(`
-  admin_account_contact_updated admin_delete_refused admin_eab_created 
-  admin_job_cancelled admin_mfa_enrolment_pending admin_no_users admin_nonces_cleaned
-  admin_order_revoked notify_delivered
+  notify_delivered
   notify_delivery_abandoned notify_delivery_failed notify_delivery_target_missing notify_email_plaintext
   notify_enqueue_failed notify_entry_unused notify_expiry_backfilled notify_expiry_digest_queued notify_queued
   notify_template_unused

@@ -15,7 +15,7 @@ const config = configOf()
 const operator = { kind: "cli", id: "tester" } as const
 
 describe.each(databases)("orders in the operator's hands on $name", (backend) => {
-  const { test } = useOwnCa(backend)
+  const { records, test } = useOwnCa(backend)
 
   const revoke = (id: string, reason?: number) => orders.revoke(config, operator, id, reason)
   const failures = Effect.map(
@@ -40,6 +40,8 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
     Effect.gen(function*() {
       const { orderId } = yield* issueTo(yield* callerAt(profileOf(config)), ["a.example"])
       yield* revoke(orderId, 4)
+      const told = records.find(({ event }) => event === "admin_order_revoked")
+      assert.deepInclude(told?.fields, { username: "tester", surface: "cli", order_id: orderId })
       assert.strictEqual((yield* Effect.flip(revoke(orderId, 1)))._tag, "AlreadyRevoked")
       assert.deepStrictEqual(yield* failures, [refusal("alreadyRevoked", "already_revoked")])
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])

@@ -59,7 +59,11 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
         reason: "4",
         detail: `{"authorized_by":"operator"}`
       }])
-      assert.includeMembers([...eventsOf(records)], ["certificate_revoke_queued", "certificate_revoked"])
+      assert.includeMembers([...eventsOf(records)], [
+        "certificate_revoke_queued",
+        "admin_order_revoke_queued",
+        "certificate_revoked"
+      ])
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'local_ca_crl_regenerate'"), 0)
     }))
 
