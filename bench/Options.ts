@@ -21,6 +21,13 @@ export interface Options {
   readonly queue: boolean
   readonly cluster: boolean
   readonly relay: boolean
+  readonly lists: boolean
+  /** Where `lists` keeps its databases for another run; undefined to remove them. */
+  readonly keep: string | undefined
+  /** The sizes of the database for `lists`. */
+  readonly accounts: number
+  readonly orders: number
+  readonly auditRows: number
 }
 
 const usage = `Usage: npm run bench -- [options]
@@ -36,7 +43,11 @@ const usage = `Usage: npm run bench -- [options]
   --queue             measure the queue by itself, beside up to a million done jobs, and nothing else
   --cluster           measure two acme and two worker processes beside one of all roles, on PostgreSQL, and nothing else
   --relay             measure what relaying to Pebble costs beside signing, and nothing else
-  --part N            build only this part of what --grown and --queue build, such as 0.01
+  --lists             measure what operators read on a grown database, and how it delays clients, and nothing else
+  --keep DIR          keep the databases of --lists there, and use those that are there already
+  --accounts N, --orders N, --audit-rows N
+                      size of the database of --lists (1000000, 10000000, 1000000)
+  --part N            build only this part of what --grown, --lists and --queue build, such as 0.01
   --service-only      leave out the floor and the statement counts
   --statements        list the statements of one issuance
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
@@ -67,6 +78,11 @@ const parse = (words: ReadonlyArray<string>) => {
         queue: { type: "boolean", default: false },
         cluster: { type: "boolean", default: false },
         relay: { type: "boolean", default: false },
+        lists: { type: "boolean", default: false },
+        keep: { type: "string" },
+        accounts: { type: "string", default: "1000000" },
+        orders: { type: "string", default: "10000000" },
+        "audit-rows": { type: "string", default: "1000000" },
         "service-only": { type: "boolean", default: false },
         statements: { type: "boolean", default: false },
         "cpu-prof": { type: "string" },
@@ -102,6 +118,8 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
   const databases = list(given.databases)
   const foreign = databases.find((word) => !isDialect(word))
   if (foreign !== undefined) fail(`--databases takes sqlite and postgres, not ${foreign}`)
+  const part = number("part", given.part, 1, false)
+  const scaled = (option: string, text: string) => Math.max(1000, Math.round(number(option, text, 1e9) * part))
   return {
     databases: databases.filter(isDialect),
     concurrency: list(given.concurrency).map((word) => number("concurrency", word, 1000)),
@@ -115,11 +133,16 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     listStatements: given.statements,
     serviceOnly: given["service-only"],
     pebble: given.pebble,
-    grown: given.grown ? number("part", given.part, 1, false) : undefined,
-    part: number("part", given.part, 1, false),
+    grown: given.grown ? part : undefined,
+    part,
     policy: given.policy,
     queue: given.queue,
     cluster: given.cluster,
-    relay: given.relay
+    relay: given.relay,
+    lists: given.lists,
+    keep: given.keep,
+    accounts: scaled("accounts", given.accounts),
+    orders: scaled("orders", given.orders),
+    auditRows: scaled("audit-rows", given["audit-rows"])
   }
 }

@@ -73,6 +73,16 @@ export const cpuOfFamily = (parent: number): number => {
   return millis
 }
 
+/** CPU of the children of a process that live, as exactly as the kernel has it. */
+export const cpuOfChildren = (parent: number): number => {
+  let millis = 0
+  for (const entry of readdirSync("/proc")) {
+    const child = /^\d+$/.test(entry) ? statOf(Number(entry)) : undefined
+    if (child !== undefined && Number(child[field.parent]) === parent) millis += scheduledMillis(Number(entry)) ?? 0
+  }
+  return millis
+}
+
 /** The parent of a process. */
 export const parentOf = (pid: number): number => Number(statOf(pid)?.[field.parent] ?? 0)
 

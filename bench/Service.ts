@@ -20,6 +20,8 @@ export interface ServiceOptions {
   readonly configuration?: string
   /** Its only role; every role when not given. */
   readonly role?: "acme" | "worker"
+  /** Further variables of the environment. */
+  readonly variables?: { readonly [name: string]: string } | undefined
   /** Files in PEM to speak TLS with; plain HTTP when not given. */
   readonly tls?: { readonly certificate: string; readonly privateKey: string } | undefined
   /** A certificate in PEM it trusts beside the public ones. */
@@ -57,25 +59,42 @@ const environment = (directory: string, port: number, options: ServiceOptions): 
   ...options.trusted === undefined ? {} : { NODE_EXTRA_CA_CERTS: options.trusted },
   ACME_SVC_CHALLENGE__BYPASS: "true",
   ACME_SVC_CHALLENGE__MAX_IN_FLIGHT_PER_ACCOUNT: "0",
-  ACME_SVC_LOGGING__JSON_FORMAT: "true"
+  ACME_SVC_LOGGING__JSON_FORMAT: "true",
+  ...options.variables
 })
 
-const newDirectory = (configuration = ""): string => {
-  const directory = temporaryDirectory()
+const newDirectory = (configuration = ""): string => configured(temporaryDirectory(), configuration)
+
+/** Writes the configuration file into a directory. */
+export const configured = (directory: string, configuration = ""): string => {
   writeFileSync(join(directory, "config.toml"), `[profiles.default]\nenabled = true\n\n${configuration}\n`)
   return directory
 }
 
-/** Brings the schema of a database up to date with the server's own command. */
-export const migrate = (options: Pick<ServiceOptions, "databaseUrl" | "synchronous">): string => {
-  const directory = newDirectory()
-  const env = environment(directory, 0, { ...options, nodeWords: [] })
-  const { status, stderr, stdout } = spawnSync(process.execPath, [program, "migrate"], {
+/** Runs a command of the server; answers what it printed. */
+export const runCommand = (
+  options: ServiceOptions & { readonly directory: string },
+  words: ReadonlyArray<string>,
+  input = ""
+): string => {
+  const { directory } = options
+  const env = environment(directory, 0, options)
+  const { status, stderr, stdout } = spawnSync(process.execPath, [program, ...words], {
     cwd: directory,
     env,
-    encoding: "utf8"
+    encoding: "utf8",
+    input
   })
-  if (status !== 0) throw new Error(`migrate failed:\n${stdout}${stderr}`)
+  if (status !== 0) throw new Error(`${words.join(" ")} failed:\n${stdout}${stderr}`)
+  return stdout
+}
+
+/** Brings the schema of a database up to date with the server's own command. */
+export const migrate = (
+  options: Pick<ServiceOptions, "databaseUrl" | "synchronous" | "directory">
+): string => {
+  const directory = options.directory ?? newDirectory()
+  runCommand({ ...options, directory, nodeWords: [] }, ["migrate"])
   return directory
 }
 

@@ -4,6 +4,7 @@ import { endOnSignals } from "./Cleanup.ts"
 import { clusterReport, measureCluster } from "./Cluster.ts"
 import { floor } from "./Floor.ts"
 import { grownReport, measureGrown } from "./Grown.ts"
+import { listsReport, measureLists } from "./Lists.ts"
 import { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import { measure } from "./Measure.ts"
@@ -14,6 +15,7 @@ import { measurePolicy, policyReport } from "./Policy.ts"
 import * as Procfs from "./Procfs.ts"
 import { measureQueue, queueReport } from "./Queue.ts"
 import { queueRun } from "./QueueRun.ts"
+import { reader } from "./Reader.ts"
 import { measureRelay, relayReport } from "./Relay.ts"
 import { paintFor, report } from "./Report.ts"
 
@@ -21,11 +23,14 @@ import { paintFor, report } from "./Report.ts"
  * `npm run bench`: see docs/bench.md. The program runs once more for each process that takes part.
  */
 
-const roles: { readonly [role: string]: typeof load | typeof floor | typeof bareHttp | typeof queueRun } = {
+const roles: {
+  readonly [role: string]: typeof load | typeof floor | typeof bareHttp | typeof queueRun | typeof reader
+} = {
   load,
   floor,
   http: bareHttp,
-  queue: queueRun
+  queue: queueRun,
+  reader
 }
 
 const conditions = (synchronous: string): string => {
@@ -75,8 +80,17 @@ const relayText = async (options: Options, progress: Progress): Promise<string> 
     : relayReport(paintFor(process.stdout.isTTY === true), costs)
 }
 
-const chosen = ({ cluster, grown, policy, queue, relay }: Options) =>
-  relay
+const listsText = async (options: Options, progress: Progress): Promise<string> => {
+  const costs = await measureLists(options, progress)
+  return options.json
+    ? JSON.stringify(costs, undefined, 2)
+    : listsReport(paintFor(process.stdout.isTTY === true), costs)
+}
+
+const chosen = ({ cluster, grown, lists, policy, queue, relay }: Options) =>
+  lists
+    ? listsText
+    : relay
     ? relayText
     : cluster
     ? clusterText

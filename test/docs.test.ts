@@ -180,11 +180,11 @@ const needsPebble = (command: string): boolean => /--(?:pebble|relay)\b/.test(co
 
 const shortened = (command: string): string => {
   const [, words = ""] = command.split(" -- ")
-  const kept = words.replaceAll(/--(?:seconds|issuances|concurrency|databases) \S+/g, "")
-  const part = /--(?:grown|queue)/.test(words) ? "--part 0.0001" : ""
-  // Clients of a relay wait five seconds, as they are told to.
-  const count = /--relay/.test(words) ? 1 : 5
-  return `npm run bench -- ${kept} ${part} --databases sqlite --concurrency 1 --issuances ${count} --service-only`
+  const kept = words.replaceAll(/--(?:seconds|issuances|concurrency|databases|part) \S+/g, "")
+  const part = /--(?:grown|lists|queue)/.test(words) ? "--part 0.0001" : ""
+  // Clients of a relay wait five seconds, as they are told to. Reads are beside clients for a time.
+  const extent = /--lists/.test(words) ? "--seconds 1" : `--issuances ${/--relay/.test(words) ? 1 : 5}`
+  return `npm run bench -- ${kept} ${part} --databases sqlite --concurrency 1 ${extent} --service-only`
 }
 
 /** Commands that install, that are the test run itself or that need the network: steps of `.ci/run`. */

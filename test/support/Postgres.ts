@@ -63,6 +63,8 @@ export interface PostgresOptions {
   readonly followed?: boolean
   /** Where its data goes, in place of the system's directory for temporary files; kept as small as it can be. */
   readonly within?: string
+  /** A directory whose data outlives the server; what an earlier server left there is used again. */
+  readonly kept?: string
 }
 
 interface Credentials {
@@ -292,16 +294,19 @@ export const dropPostgresDatabase = async (adminUrl: string, url: string): Promi
 /** Starts a server of our own; {@link PostgresCluster.stop} ends it, and so does the end of this process. */
 export const startPostgres = async (options: PostgresOptions = {}): Promise<PostgresCluster> => {
   const as = unprivileged()
-  const scratch = mkdtempSync(join(options.within ?? tmpdir(), "acme-postgres-"))
-  const password = randomBytes(12).toString("hex")
+  const scratch = options.kept ?? mkdtempSync(join(options.within ?? tmpdir(), "acme-postgres-"))
   const data = join(scratch, "data")
   const passwordFile = join(scratch, "password")
+  const isThere = existsSync(join(data, "PG_VERSION"))
+  const password = isThere ? readFileSync(passwordFile, "utf8") : randomBytes(12).toString("hex")
   const given = (path: string) => {
     if (as.uid !== undefined && as.gid !== undefined) chownSync(path, as.uid, as.gid)
   }
   const urlOf = (port: number) => `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
-  const remove = () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 })
+  const remove = () => {
+    if (options.kept === undefined) rmSync(scratch, { recursive: true, force: true, maxRetries: 3 })
+  }
 
   const launcher = (binaries: string) => (directory: string, port: number): Promise<Running> =>
     launch(
@@ -320,6 +325,20 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
   const start = async () => {
     chmodSync(scratch, 0o755)
     const binaries = usableBinaries(as, scratch)
+    if (!isThere) initialize(binaries)
+
+    const launchOn = launcher(binaries)
+    for (let attempt = 0;; attempt++) {
+      const port = await freePort()
+      try {
+        return { port, running: await launchOn(data, port), launchOn }
+      } catch (error) {
+        if (attempt === 4 || !String(error).includes("could not create any TCP/IP sockets")) throw error
+      }
+    }
+  }
+
+  const initialize = (binaries: string) => {
     writeFileSync(passwordFile, password, { mode: 0o600 })
     given(scratch)
     given(passwordFile)
@@ -334,16 +353,6 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
       "--no-instructions",
       ...options.within === undefined ? [] : ["--wal-segsize=1"]
     ], { ...as, cwd: scratch, stdio: "pipe", env: { PATH: process.env["PATH"], LC_ALL: "C" } })
-
-    const launchOn = launcher(binaries)
-    for (let attempt = 0;; attempt++) {
-      const port = await freePort()
-      try {
-        return { port, running: await launchOn(data, port), launchOn }
-      } catch (error) {
-        if (attempt === 4 || !String(error).includes("could not create any TCP/IP sockets")) throw error
-      }
-    }
   }
 
   const { launchOn, port, running: first } = await start().catch((error: unknown) => {

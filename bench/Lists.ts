@@ -1,0 +1,406 @@
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { freePort } from "../test/support/Ports.ts"
+import type { PostgresCluster } from "../test/support/Postgres.ts"
+import { startPostgres } from "../test/support/Postgres.ts"
+import type { BusyPopulation } from "./Busy.ts"
+import { populateBusy } from "./Busy.ts"
+import { temporaryDirectory } from "./Cleanup.ts"
+import { readsOf } from "./ListReads.ts"
+import type { load, Window } from "./Load.ts"
+import { percentilesOf } from "./Load.ts"
+import type { Progress } from "./Measure.ts"
+import { postmasterOf } from "./Measure.ts"
+import type { Options } from "./Options.ts"
+import type { Peer } from "./Peer.ts"
+import { startPeer } from "./Peer.ts"
+import { revoke } from "./Populate.ts"
+import * as Procfs from "./Procfs.ts"
+import type { Read, reader, Reading } from "./Reader.ts"
+import type { Paint } from "./Report.ts"
+import { fixed, table } from "./Report.ts"
+import type { Service, ServiceOptions } from "./Service.ts"
+import { configured, migrate, runCommand, startService } from "./Service.ts"
+import type { Dialect } from "./Statements.ts"
+
+/*
+ * What operators read on a grown database, and what their reading does to clients that issue: windows of issuing alone and
+ * of issuing beside four reads a second, by turns.
+ */
+
+const readsPerSecond = 4
+const rounds = 5
+
+/** A window, as its clients saw it. Times are milliseconds, of one request; CPU is of one issuance. */
+interface Side {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p99: number
+  readonly serviceCpu: number
+  readonly databaseCpu: number
+  /** Of processes outside the measurement: their share of the machine. */
+  readonly others: number
+}
+
+/** A read with nothing beside it: CPU of the service, of its readers and of the database, and the time it took. */
+interface Alone {
+  readonly reading: Reading
+  readonly cpu: number
+}
+
+/** One read. Times are milliseconds. */
+interface ReadCost {
+  readonly name: string
+  readonly total: string
+  /** Alone: the first time, and once more. */
+  readonly first: Alone | undefined
+  readonly again: Alone | undefined
+  readonly count: number
+  /** Undefined where the windows ended before it was its turn. */
+  readonly firstOctet: { readonly p50: number; readonly p95: number } | undefined
+  readonly whole: { readonly p50: number; readonly p95: number } | undefined
+  /** Statuses that were not the expected one. */
+  readonly unexpected: ReadonlyArray<number>
+}
+
+/** Medians over the rounds, and the reads of all of them. */
+export interface ListsCost {
+  readonly name: Dialect
+  readonly population: BusyPopulation
+  /** Undefined for a database that was there already. */
+  readonly builtSeconds: number | undefined
+  readonly concurrency: number
+  readonly alone: Side
+  readonly beside: Side
+  /** Medians of the ratios of neighbouring windows. */
+  readonly ratio: { readonly p50: number; readonly p99: number; readonly perSecond: number }
+  readonly reads: ReadonlyArray<ReadCost>
+  readonly readsPerSecond: number
+}
+
+const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
+
+interface Place {
+  readonly directory: string
+  readonly cluster: PostgresCluster | undefined
+  readonly databaseUrl: string
+  /** A file or a URL. */
+  readonly where: string
+}
+
+const databaseName = "lists"
+
+const placeOf = async (name: Dialect, keep: string | undefined): Promise<Place> => {
+  const root = keep === undefined ? temporaryDirectory() : resolve(keep)
+  const directory = join(root, name)
+  mkdirSync(directory, { recursive: true })
+  chmodSync(root, 0o755) // PostgreSQL may run as another user
+  if (!existsSync(join(directory, "config.toml"))) configured(directory)
+  if (name === "sqlite") {
+    return { directory, cluster: undefined, databaseUrl: "sqlite://bench.db", where: join(directory, "bench.db") }
+  }
+  const kept = join(root, "postgres-data")
+  mkdirSync(kept, { recursive: true })
+  const cluster = await startPostgres({ durable: true, kept })
+  const databaseUrl = cluster.url(databaseName)
+  if (!existsSync(join(directory, "filled"))) await cluster.createDatabase(databaseName)
+  return { directory, cluster, databaseUrl, where: databaseUrl }
+}
+
+// Nothing ends and nothing is deleted while the bench looks.
+const still = {
+  ACME_SVC_ORDER__VALIDITY_SECONDS: "126144000",
+  ACME_SVC_ORDER__RETENTION_DAYS: "0",
+  ACME_SVC_JOBS__RETENTION_DAYS: "3650",
+  ACME_SVC_ADMIN__ENABLED: "true"
+}
+
+/** The certificate of one issuance, and a first look at the CA. */
+const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof load>): Promise<string> => {
+  const service = await startService(options)
+  await loader.call("target", service.directoryUrl)
+  const exchanges = await loader.call("sample")
+  await service.stop()
+  return exchanges.findLast(({ kind }) => kind === "certificate")?.answer.body ?? ""
+}
+
+const fillOnce = async (
+  name: Dialect,
+  { directory, where }: Place,
+  population: BusyPopulation,
+  options: ServiceOptions,
+  loader: Peer<typeof load>,
+  progress: Progress
+): Promise<number | undefined> => {
+  const mark = join(directory, "filled")
+  if (existsSync(mark)) return undefined
+  const begun = performance.now()
+  migrate({ ...options, directory })
+  const certificate = await firstCertificate(options, loader)
+  await populateBusy(name, where, population, certificate, progress)
+  await revoke(name, where, { revocations: Math.round(population.orders / 200) })
+  writeFileSync(mark, JSON.stringify(population))
+  return (performance.now() - begun) / 1000
+}
+
+const operatorName = "bench"
+
+/** A new token of an operator, who is made first. */
+const tokenOf = (options: ServiceOptions & { readonly directory: string }): string => {
+  const password = Buffer.from(crypto.getRandomValues(new Uint8Array(18))).toString("base64url")
+  const listed = runCommand(options, ["admin", "user", "list", "--json"])
+  if (!listed.includes(`"${operatorName}"`)) {
+    runCommand(options, ["admin", "user", "create", operatorName, "--role", "admin"], `${password}\n`)
+  }
+  const name = `run ${Date.now()}`
+  const printed = runCommand(options, ["admin", "token", "create", operatorName, "--name", name, "--expires-in", "1"])
+  const [token] = /acme_svc_\S+/.exec(printed) ?? []
+  if (token === undefined) throw new Error(`no token in ${printed}`)
+  return token
+}
+
+interface Bench {
+  readonly service: Service
+  /** Process id of the database server, where there is one. */
+  readonly postmaster: number | undefined
+  readonly loader: Peer<typeof load>
+  readonly readers: Peer<typeof reader>
+  readonly reads: ReadonlyArray<Read>
+}
+
+interface Measured extends Side {
+  readonly readings: ReadonlyArray<Reading>
+}
+
+const window = async (
+  { loader, postmaster, reads, readers, service }: Bench,
+  { concurrency, seconds }: { readonly concurrency: number; readonly seconds: number },
+  from: number | undefined
+): Promise<Measured> => {
+  await loader.call("prepare", concurrency + seconds * 100)
+  const read = () => ({
+    service: Procfs.cpuOf(service.pid).total,
+    // On SQLite the readers are children of the service.
+    database: postmaster === undefined
+      ? Procfs.cpuOfFamily(service.pid) - Procfs.cpuOf(service.pid).total
+      : Procfs.cpuOfFamily(postmaster),
+    machine: Procfs.machineCpu()
+  })
+  const before = read()
+  const reading = from === undefined
+    ? []
+    : readers.call("run", { reads, from, perSecond: readsPerSecond, seconds })
+  const issued: Window = await loader.call("run", { seconds, concurrency })
+  const after = read()
+  const database = Math.max(0, after.database - before.database)
+  const own = after.service - before.service + database + issued.clientCpuMs
+  const busy = after.machine.busy - before.machine.busy
+  return {
+    perSecond: issued.issuances / issued.elapsedMs * 1000,
+    p50: issued.everyRequest.p50,
+    p99: issued.everyRequest.p99,
+    serviceCpu: (after.service - before.service) / issued.issuances,
+    databaseCpu: database / issued.issuances,
+    others: Math.max(0, (busy - own) / (after.machine.total - before.machine.total)),
+    readings: await reading
+  }
+}
+
+/** Reads everything once, with nothing beside it. */
+const readAlone = async ({ postmaster, readers, reads, service }: Bench): Promise<ReadonlyArray<Alone>> => {
+  const cpu = () =>
+    Procfs.cpuOf(service.pid).total + Procfs.cpuOfChildren(service.pid) +
+    (postmaster === undefined ? 0 : Procfs.cpuOfChildren(postmaster))
+  const found: Array<Alone> = []
+  for (let from = 0; from < reads.length; from++) {
+    const before = cpu()
+    const [reading] = await readers.call("run", { reads, from, perSecond: 1000, count: 1 })
+    if (reading !== undefined) found.push({ reading, cpu: Math.max(0, cpu() - before) })
+  }
+  return found
+}
+
+const costOf = (
+  read: Read,
+  alone: ReadonlyArray<ReadonlyArray<Alone>>,
+  readings: ReadonlyArray<Reading>
+): ReadCost => {
+  const own = readings.filter(({ name }) => name === read.name)
+  const [first, again] = alone.map((pass) => pass.find(({ reading }) => reading.name === read.name))
+  const of = (key: "firstOctet" | "whole") => {
+    const { count, p50, p95 } = percentilesOf(own.map((one) => one[key]))
+    return count === 0 ? undefined : { p50, p95 }
+  }
+  const expected = read.status ?? 200
+  return {
+    name: read.name,
+    total: first?.reading.total ?? "",
+    first,
+    again,
+    count: own.length,
+    firstOctet: of("firstOctet"),
+    whole: of("whole"),
+    unexpected: [...[first, again].flatMap((one) => one === undefined ? [] : [one.reading]), ...own]
+      .flatMap(({ status }) => status === expected ? [] : [status])
+  }
+}
+
+const sideOf = (windows: ReadonlyArray<Side>): Side => {
+  const of = (key: keyof Side) => median(windows.map((one) => one[key]))
+  return {
+    perSecond: of("perSecond"),
+    p50: of("p50"),
+    p99: of("p99"),
+    serviceCpu: of("serviceCpu"),
+    databaseCpu: of("databaseCpu"),
+    others: of("others")
+  }
+}
+
+const measureOne = async (
+  name: Dialect,
+  options: Options,
+  loader: Peer<typeof load>,
+  progress: Progress
+): Promise<ListsCost> => {
+  const { accounts, auditRows, nodeWords, orders, synchronous } = options
+  const population = { accounts, orders, auditRows }
+  const place = await placeOf(name, options.keep)
+  const readers = startPeer<typeof reader>("reader")
+  const adminPort = await freePort()
+  const origin = `http://127.0.0.1:${adminPort}`
+  const serving = {
+    databaseUrl: place.databaseUrl,
+    directory: place.directory,
+    synchronous,
+    nodeWords,
+    variables: { ...still, ACME_SVC_ADMIN__BIND_ADDRESS: `127.0.0.1:${adminPort}`, ACME_SVC_ADMIN__BASE_URL: origin }
+  }
+  try {
+    const builtSeconds = await fillOnce(name, place, population, serving, loader, progress)
+    migrate(serving)
+    const token = tokenOf(serving)
+    const postmaster = place.cluster === undefined ? undefined : await postmasterOf(place.cluster)
+    const service = await startService(serving)
+    await readers.call("target", { origin, token })
+    await loader.call("target", service.directoryUrl)
+    const reads = readsOf(population, Math.floor(Date.now() / 1000))
+    const bench: Bench = { service, postmaster: postmaster?.pid, loader, readers, reads }
+    progress(`${name}: reading everything, and again`)
+    const alone = [await readAlone(bench), await readAlone(bench)]
+    const seconds = options.extent.seconds ?? 1
+    const extent = { concurrency: options.concurrency.at(-1) ?? 1, seconds }
+    const measured: Array<{ readonly alone: Measured; readonly beside: Measured }> = []
+    await loader.call("connect", extent.concurrency)
+    progress(`${name}: warming up`)
+    await window(bench, extent, undefined)
+    let from = 0
+    for (let round = 1; round <= rounds; round++) {
+      progress(`${name}: round ${round} of ${rounds}`)
+      const withoutReads = () => window(bench, extent, undefined)
+      const withReads = async () => {
+        const one = await window(bench, extent, from)
+        from += one.readings.length
+        return one
+      }
+      // By turns, so that neither side always comes first.
+      const isAloneFirst = round % 2 === 0
+      const first = isAloneFirst ? await withoutReads() : await withReads()
+      const second = isAloneFirst ? await withReads() : await withoutReads()
+      measured.push(isAloneFirst ? { alone: first, beside: second } : { alone: second, beside: first })
+    }
+    await Promise.all([service.stop(), postmaster?.leave()])
+    const readings = measured.flatMap(({ beside }) => beside.readings)
+    const ratioOf = (key: keyof Side) => median(measured.map(({ alone, beside }) => beside[key] / alone[key]))
+    return {
+      name,
+      population,
+      builtSeconds,
+      concurrency: extent.concurrency,
+      alone: sideOf(measured.map(({ alone }) => alone)),
+      beside: sideOf(measured.map(({ beside }) => beside)),
+      ratio: { p50: ratioOf("p50"), p99: ratioOf("p99"), perSecond: ratioOf("perSecond") },
+      reads: reads.map((read) => costOf(read, alone, readings)),
+      readsPerSecond: readings.length / (rounds * seconds)
+    }
+  } finally {
+    readers.stop()
+    await place.cluster?.stop()
+  }
+}
+
+/** Measures with the last concurrency of the options. */
+export const measureLists = async (options: Options, progress: Progress): Promise<ReadonlyArray<ListsCost>> => {
+  const loader = startPeer<typeof load>("load")
+  const costs: Array<ListsCost> = []
+  for (const name of options.databases) costs.push(await measureOne(name, options, loader, progress))
+  loader.stop()
+  return costs
+}
+
+const percent = (share: number): string => `${Math.round(share * 100)} %`
+
+const clientsTable = (paint: Paint, { alone, beside, ratio }: ListsCost): string =>
+  table(
+    paint,
+    ["issuing clients", "alone", "beside reads", "ratio"],
+    [
+      ["request p50 ms", fixed(alone.p50, 1), fixed(beside.p50, 1), fixed(ratio.p50, 2)],
+      ["request p99 ms", fixed(alone.p99, 1), fixed(beside.p99, 1), paint.strong(fixed(ratio.p99, 2))],
+      ["issuances/s", fixed(alone.perSecond, 1), fixed(beside.perSecond, 1), fixed(ratio.perSecond, 2)],
+      ["CPU ms of the service", fixed(alone.serviceCpu, 2), fixed(beside.serviceCpu, 2), ""],
+      ["CPU ms of database or readers", fixed(alone.databaseCpu, 2), fixed(beside.databaseCpu, 2), ""],
+      ["others on the machine", percent(alone.others), percent(beside.others), ""]
+    ]
+  )
+
+const readsTable = (paint: Paint, { reads }: ListsCost): string =>
+  table(
+    paint,
+    [
+      "read",
+      "total",
+      "CPU ms",
+      "again",
+      "ms",
+      "again",
+      "beside: times",
+      "first octet p50",
+      "p95",
+      "whole p50",
+      "p95",
+      ""
+    ],
+    reads.map(({ again, count, first, firstOctet, name, total, unexpected, whole }) => [
+      name,
+      total,
+      fixed(first?.cpu, 0),
+      fixed(again?.cpu, 0),
+      fixed(first?.reading.whole, 0),
+      fixed(again?.reading.whole, 0),
+      String(count),
+      fixed(firstOctet?.p50, 0),
+      fixed(firstOctet?.p95, 0),
+      fixed(whole?.p50, 0),
+      fixed(whole?.p95, 0),
+      unexpected.length === 0 ? "" : paint.bad(`answered ${[...new Set(unexpected)].join(", ")}`)
+    ])
+  )
+
+/** The figures as tables. */
+export const listsReport = (paint: Paint, costs: ReadonlyArray<ListsCost>): string =>
+  costs.map((cost) => {
+    const { builtSeconds, concurrency, name, population, readsPerSecond: rate } = cost
+    const built = builtSeconds === undefined ? "kept from an earlier run" : `built in ${Math.round(builtSeconds)} s`
+    return [
+      paint.strong(
+        `${name}: ${population.accounts} accounts, ${population.orders} orders, ${population.auditRows} audit rows, ${built}`
+      ),
+      `  ${concurrency} clients, ${
+        rate.toFixed(1)
+      } reads a second; issuances per window and read times in milliseconds`,
+      clientsTable(paint, cost),
+      readsTable(paint, cost)
+    ].join("\n\n")
+  }).join("\n\n")

@@ -1,0 +1,94 @@
+import { Agent, request } from "node:http"
+import { setTimeout as delay } from "node:timers/promises"
+
+/*
+ * An operator's program: it reads one path of the API after another, in a process of its own.
+ */
+
+/** A read: its name in the report, its path, and how it ends. */
+export interface Read {
+  readonly name: string
+  readonly path: string
+  /** The status that is expected, 200 unless it says otherwise. */
+  readonly status?: number
+  /** Hang up at the first octet of the body: a file that is sent while it is read. */
+  readonly isFile?: boolean
+}
+
+/** What a read took, in milliseconds. */
+export interface Reading {
+  readonly name: string
+  readonly firstOctet: number
+  readonly whole: number
+  readonly status: number
+  /** The member `total` of the answer, with a plus where it is truncated. */
+  readonly total: string
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+let origin = ""
+let token = ""
+
+const totalOf = (body: string): string => {
+  const total = /"total":(\d+)/.exec(body)?.[1] ?? ""
+  return body.includes(`"truncated":true`) ? `${total}+` : total
+}
+
+const read = ({ isFile = false, name, path }: Read): Promise<Reading> =>
+  new Promise((resolve, reject) => {
+    const begun = performance.now()
+    const since = () => performance.now() - begun
+    const asked = request(`${origin}${path}`, { agent, headers: { authorization: `Bearer ${token}` } }, (answer) => {
+      let body = ""
+      let firstOctet = 0
+      const end = () => {
+        resolve({ name, firstOctet, whole: since(), status: answer.statusCode ?? 0, total: totalOf(body) })
+      }
+      answer.setEncoding("utf8")
+      answer.on("data", (chunk: string) => {
+        firstOctet ||= since()
+        body += chunk
+        if (isFile && answer.statusCode === 200) {
+          end()
+          answer.destroy()
+        }
+      })
+      answer.on("end", end)
+      answer.on("error", reject)
+    })
+    asked.on("error", reject)
+    asked.end()
+  })
+
+/** The functions the reading process offers to the bench. */
+export const reader = {
+  /** Switches to a server. */
+  target: (server: { readonly origin: string; readonly token: string }): void => {
+    origin = server.origin
+    token = server.token
+  },
+
+  /**
+   * Reads one after another, round and round from the read with the number `from`, and begins so many in a second at most.
+   * Ends after so many reads, or with the read that is under way after so many seconds.
+   */
+  run: async (parameter: {
+    readonly reads: ReadonlyArray<Read>
+    readonly from: number
+    readonly perSecond: number
+    readonly count?: number
+    readonly seconds?: number
+  }): Promise<ReadonlyArray<Reading>> => {
+    const { count = Number.POSITIVE_INFINITY, from, perSecond, reads, seconds = Number.POSITIVE_INFINITY } = parameter
+    const begun = performance.now()
+    const found: Array<Reading> = []
+    while (found.length < count && performance.now() - begun < seconds * 1000) {
+      const due = begun + found.length * 1000 / perSecond
+      const early = due - performance.now()
+      if (early > 0) await delay(early)
+      const one = reads[(from + found.length) % reads.length]
+      if (one !== undefined) found.push(await read(one))
+    }
+    return found
+  }
+}
