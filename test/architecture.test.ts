@@ -44,7 +44,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:http": ["kernel/http", "kernel/net", "app/Health.ts"],
   "node:https": ["kernel/http", "app/Health.ts"],
   "node:net": ["kernel/http", "kernel/net", "pki/x509/TlsPair.ts"],
-  "node:os": ["app"],
+  "node:os": ["app", "kernel/sql/sqliteReader.ts"],
   "node:path": ["kernel", "settings", "app"],
   "node:readline": ["app/Program.ts"],
   "node:stream": ["kernel/host/Scripts.ts"],

@@ -45,6 +45,12 @@ const bounds = {
  */
 const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join("; ")
 
+/**
+ * For reads of listings and samples: one processor is enough for them. With parallel workers a single count would take
+ * every processor from those who wait for a certificate, and to compile a statement costs more than it saves.
+ */
+const readModestly = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off"
+
 const names = new Map<string, string>()
 const nameOf = (text: string): string => {
   let name = names.get(text)
@@ -219,7 +225,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
             exit
           ))
       )
-    const beginReading = `BEGIN READ ONLY${keepsSession ? "" : `; ${boundsOfTransaction}`}`
+    const beginReading = `BEGIN READ ONLY; ${readModestly}${keepsSession ? "" : `; ${boundsOfTransaction}`}`
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
       exclusive((connection) => {
         const end = performance.now() + patienceMillis

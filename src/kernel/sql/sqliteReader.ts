@@ -1,4 +1,5 @@
 import Sqlite from "better-sqlite3"
+import { setPriority } from "node:os"
 
 /*
  * A separate program: it reads one SQLite file for the process that started it. That process may kill it at any moment.
@@ -17,6 +18,11 @@ export type Answer =
   | { readonly code: string; readonly message: string }
 
 const [, , file = ""] = process.argv
+
+// Operators can wait longer than clients that want a certificate, so on a busy machine this process gets less.
+const niceness = 10
+setPriority(niceness)
+
 let database: Sqlite.Database | undefined
 
 const open = (): Sqlite.Database => {

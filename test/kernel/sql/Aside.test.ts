@@ -1,5 +1,7 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
+import { readdirSync, readFileSync } from "node:fs"
+import { getPriority } from "node:os"
 import { assert, describe } from "vitest"
 import { bytes, int, text } from "../../../src/kernel/sql/Column.ts"
 import { all, aside, Database, run } from "../../../src/kernel/sql/Database.ts"
@@ -25,6 +27,24 @@ const readValues = statement({
       dialect === "postgres" ? ":octets::bytea" : ":octets"
     } AS "octets" FROM nonces WHERE created_at > :above ORDER BY value`
 })
+
+const settingStatement = statement({
+  name: "test_setting",
+  params: { name: text() },
+  row: { value: text() },
+  sql: () => `SELECT current_setting(:name) AS "value"`
+})
+
+/** The processes that read a file for a process. */
+const readersOf = (parent: number): ReadonlyArray<number> =>
+  readdirSync("/proc").filter((entry) => /^\d+$/.test(entry)).map(Number).filter((pid) => {
+    try {
+      const isChild = new RegExp(`^PPid:\\s*${parent}$`, "m").test(readFileSync(`/proc/${pid}/status`, "latin1"))
+      return isChild && readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("sqliteReader")
+    } catch {
+      return false // it has ended meanwhile
+    }
+  })
 
 /** Ends when the engine is told to give it up. */
 const endless = statement({
@@ -74,6 +94,19 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
     beside(Effect.gen(function*() {
       const forever = Effect.forever(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
       assert.strictEqual((yield* Effect.flip(aside(forever, 300))).detail, "not done within 300 ms")
+    })))
+
+  it.live("take less than those who wait for a certificate: no second processor, or a lower priority", () =>
+    beside(Effect.gen(function*() {
+      if (backend.dialect === "postgres") {
+        const read = all(settingStatement, { name: "max_parallel_workers_per_gather" })
+        const [there] = yield* aside(read)
+        const [here] = yield* read
+        assert.deepStrictEqual([there?.value, here?.value === "0"], ["0", false])
+      } else {
+        yield* aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
+        assert.deepStrictEqual(readersOf(process.pid).map((pid) => getPriority(pid) - getPriority()), [10])
+      }
     })))
 
   it.live("cannot write", () =>
