@@ -217,27 +217,29 @@ export const makeLeafIssuer = (issuer: {
       extension(oid("2.5.29.35"), false, sequence(identifier)),
       ...issuerUrls(issuer.crlDistributionPoints, issuer.caIssuerUrls)
     ]
-    const build = (request: LeafRequest) => {
-      const { commonName } = request
-      return signCertificate(signer, {
-        serial: request.serial,
-        issuer: certificate.subject,
-        notBefore: request.notBefore,
-        notAfter: request.notAfter,
-        subject: commonName === undefined
-          ? EMPTY_NAME
-          : sequence(relativeName(OBJECT.commonName, text(Tag.utf8String, commonName))),
-        spki: request.spki,
-        extensions: [
-          request.keyType === "rsa" ? DIGITAL_SIGNATURE_AND_ENCIPHERMENT : DIGITAL_SIGNATURE,
-          SERVER_AUTH,
-          subjectKeyIdentifier(request.spki),
-          ...shared,
-          subjectAltName(request.names.map(dnsName), commonName === undefined)
-        ]
-      })
+    return {
+      build: (request: LeafRequest) =>
+        Effect.suspend(() => {
+          const { commonName } = request
+          return signCertificate(signer, {
+            serial: request.serial,
+            issuer: certificate.subject,
+            notBefore: request.notBefore,
+            notAfter: request.notAfter,
+            subject: commonName === undefined
+              ? EMPTY_NAME
+              : sequence(relativeName(OBJECT.commonName, text(Tag.utf8String, commonName))),
+            spki: request.spki,
+            extensions: [
+              request.keyType === "rsa" ? DIGITAL_SIGNATURE_AND_ENCIPHERMENT : DIGITAL_SIGNATURE,
+              SERVER_AUTH,
+              subjectKeyIdentifier(request.spki),
+              ...shared,
+              subjectAltName(request.names.map(dnsName), commonName === undefined)
+            ]
+          })
+        })
     }
-    return { build: (request: LeafRequest) => Effect.suspend(() => build(request)) }
   })
 
 const HOUR = 3600
