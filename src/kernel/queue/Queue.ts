@@ -48,7 +48,7 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
         const origin = yield* entropy.uuid
         const signals = yield* Mailbox.sliding<void>(1)
         const wake = Effect.asVoid(signals.offer(undefined))
-        const insert = Effect.fnUntraced(function*(job: Enqueue<JobKind>): Effect.fn.Return<
+        const enqueue: Queue["Type"]["enqueue"] = Effect.fnUntraced(function*(job: Enqueue<JobKind>): Effect.fn.Return<
           JobId,
           StorageFailed,
           Database
@@ -72,14 +72,9 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
           }
           const live = yield* jobs.join(job.kind, job.dedupKey)
           // The live row settled between the two statements, so a new row can be inserted.
-          return live === undefined ? yield* insert(job) : live.id
-        })
-        return Queue.of({
-          origin,
-          enqueue: (job) => Effect.provideService(insert(job), Database, database),
-          wake,
-          awakened: signals.take
-        })
+          return live === undefined ? yield* enqueue(job) : live.id
+        }, Effect.provideService(Database, database))
+        return Queue.of({ origin, enqueue, wake, awakened: signals.take })
       })
     )
 }
