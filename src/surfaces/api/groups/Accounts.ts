@@ -10,21 +10,22 @@ import {
   CredentialStatus,
   MintedCredential
 } from "../schemas/Accounts.ts"
-import { pageOf, paging } from "../schemas/Common.ts"
-import { exported, exportOf } from "../schemas/Export.ts"
+import { pageOf } from "../schemas/Common.ts"
+import { exportOf } from "../schemas/Export.ts"
 import { Order } from "../schemas/Orders.ts"
+import { byId, exported, ofProfile, paging, segment, text, word } from "../schemas/Parameters.ts"
 
 /* Accounts of ACME clients, and the credentials that bind them. */
 
-const byId = Schema.Struct({ id: Schema.String })
-const byKid = Schema.Struct({ kid: Schema.String })
+const account = byId("account")
+const byKid = Schema.Struct({ kid: segment("The key identifier of the credential.") })
 
 const accountFilters = {
-  profile: Schema.optional(Schema.String),
-  status: Schema.optional(AccountStatus),
-  eabKid: Schema.optional(Schema.String)
+  ...ofProfile,
+  status: word(AccountStatus.literals, "The status of the account."),
+  eabKid: text("The key identifier of the credential that bound the account.")
 }
-const credentialFilters = { status: Schema.optional(CredentialStatus) }
+const credentialFilters = { status: word(CredentialStatus.literals, "The status of the credential.") }
 
 /** `/api/accounts` */
 export const accounts = HttpApiGroup.make("accounts").add(
@@ -44,14 +45,14 @@ export const accounts = HttpApiGroup.make("accounts").add(
   )
   .add(
     HttpApiEndpoint.get("readAccount", "/api/accounts/:id")
-      .setPath(byId)
+      .setPath(account)
       .addSuccess(AccountDetail)
       .annotate(OpenApi.Summary, "One account")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("listOrdersOf", "/api/accounts/:id/orders")
-      .setPath(byId)
+      .setPath(account)
       .setUrlParams(Schema.Struct(paging))
       .addSuccess(pageOf(Order))
       .annotate(OpenApi.Summary, "List the orders of an account, newest first")
@@ -59,7 +60,7 @@ export const accounts = HttpApiGroup.make("accounts").add(
   )
   .add(
     HttpApiEndpoint.patch("updateAccount", "/api/accounts/:id")
-      .setPath(byId)
+      .setPath(account)
       .setPayload(Schema.Struct({ contact: Schema.Array(Schema.String) }))
       .addSuccess(AccountDetail)
       .annotate(OpenApi.Summary, "Replace the contacts of an account; an empty list clears them")
@@ -67,14 +68,14 @@ export const accounts = HttpApiGroup.make("accounts").add(
   )
   .add(
     HttpApiEndpoint.post("deactivateAccount", "/api/accounts/:id/deactivate")
-      .setPath(byId)
+      .setPath(account)
       .addSuccess(AccountDetail)
       .annotate(OpenApi.Summary, "Deactivate an account for good")
       .pipe(reachedBy("operator"))
   )
   .add(
     HttpApiEndpoint.del("deleteAccount", "/api/accounts/:id")
-      .setPath(byId)
+      .setPath(account)
       .addSuccess(Schema.Struct({ deleted: Schema.Struct({ orders: Schema.Int, authorizations: Schema.Int }) }))
       .addError(refusals("live_certificates"))
       .annotate(OpenApi.Summary, "Delete an account and its orders")
@@ -125,11 +126,10 @@ export const eab = HttpApiGroup.make("eab").add(
     HttpApiEndpoint.del("deleteCredential", "/api/eab/:kid")
       .setPath(byKid)
       .setUrlParams(Schema.Struct({
-        accounts: Schema.optional(
-          Schema.Literal("keep", "deactivate", "delete").annotations({
-            jsonSchema: { type: "string", enum: ["keep", "deactivate", "delete"], default: "keep" },
-            description: "What happens to the accounts that it has bound."
-          })
+        accounts: word(
+          ["keep", "deactivate", "delete"],
+          "What happens to the accounts that it has bound.",
+          "keep"
         )
       }))
       .addSuccess(Schema.Struct({

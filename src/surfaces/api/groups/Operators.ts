@@ -2,19 +2,24 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { pageOf, paging, password } from "../schemas/Common.ts"
+import { pageOf, password } from "../schemas/Common.ts"
 import { MintedToken, Operator, OperatorDetail, OperatorStatus, Role, SessionRow, Token } from "../schemas/Operators.ts"
+import { byId, paging, segment, word } from "../schemas/Parameters.ts"
 
 /* Operators and tokens (docs/decisions/admin.md, "Operators" and "Tokens"). */
 
-const named = Schema.Struct({ username: Schema.String })
+const named = Schema.Struct({ username: segment("The name of the operator.") })
 const stepUp = Schema.Struct({ password })
 const admins = { isStepUp: true }
 
 /** `/api/operators`. Only the role `admin` may use it, even to read. */
 export const operators = HttpApiGroup.make("operators").add(
   HttpApiEndpoint.get("listOperators", "/api/operators")
-    .setUrlParams(Schema.Struct({ status: Schema.optional(OperatorStatus), role: Schema.optional(Role), ...paging }))
+    .setUrlParams(Schema.Struct({
+      status: word(OperatorStatus.literals, "The status of the operator."),
+      role: word(Role.literals, "The role of the operator."),
+      ...paging
+    }))
     .addSuccess(pageOf(Operator))
     .annotate(OpenApi.Summary, "List operators by name")
     .pipe(reachedBy("admin"))
@@ -81,7 +86,7 @@ export const operators = HttpApiGroup.make("operators").add(
   )
   .add(
     HttpApiEndpoint.post("revokeSessionOf", "/api/operators/:username/sessions/:id/revoke")
-      .setPath(Schema.Struct({ username: Schema.String, id: Schema.String }))
+      .setPath(Schema.Struct({ ...named.fields, ...byId("session").fields }))
       .setPayload(stepUp)
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("step_up_failed"))
@@ -134,7 +139,7 @@ export const tokens = HttpApiGroup.make("tokens").add(
   )
   .add(
     HttpApiEndpoint.post("revokeToken", "/api/tokens/:id/revoke")
-      .setPath(Schema.Struct({ id: Schema.String }))
+      .setPath(byId("token"))
       .addSuccess(HttpApiSchema.NoContent)
       .annotate(OpenApi.Summary, "Revoke a token")
       .pipe(reachedBy("own"))

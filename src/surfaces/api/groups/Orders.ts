@@ -2,8 +2,8 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { Id, pageOf, paging, period, walkedPageOf, Whole } from "../schemas/Common.ts"
-import { exported, exportOf } from "../schemas/Export.ts"
+import { Id, pageOf, walkedPageOf } from "../schemas/Common.ts"
+import { exportOf } from "../schemas/Export.ts"
 import {
   Chain,
   Expiring,
@@ -14,32 +14,26 @@ import {
   UpstreamOrderDetail,
   UpstreamStatus
 } from "../schemas/Orders.ts"
+import { byId, exported, ofProfile, paging, period, segment, text, whole, word } from "../schemas/Parameters.ts"
 
 /* Orders and their certificates. */
 
-const byId = Schema.Struct({ id: Schema.String })
+const order = byId("order")
 
 const orderFilters = {
-  profile: Schema.optional(Schema.String),
-  accountId: Schema.optional(Schema.String),
-  status: Schema.optional(OrderStatus),
-  identifier: Schema.optional(Schema.String.annotations({ description: "The whole name." })),
-  identifierSuffix: Schema.optional(Schema.String.annotations({ description: "The last labels of the name." })),
-  identifierContains: Schema.optional(
-    Schema.String.annotations({ description: "A part of the name, three characters or more." })
-  ),
-  certSerial: Schema.optional(Schema.String),
+  ...ofProfile,
+  accountId: text("The id of the account."),
+  status: word(OrderStatus.literals, "The status of the order."),
+  identifier: text("The whole name."),
+  identifierSuffix: text("The last labels of the name."),
+  identifierContains: text("A part of the name, three characters or more."),
+  certSerial: text("The serial number of the certificate, hexadecimal."),
   ...period
 }
 const expiringFilters = {
-  profile: Schema.optional(Schema.String),
-  days: Schema.optional(Whole.annotations({ jsonSchema: { type: "integer", default: 30 } })),
-  superseded: Schema.optional(
-    Schema.Literal("show", "hide").annotations({
-      jsonSchema: { type: "string", enum: ["show", "hide"], default: "show" },
-      description: "hide leaves out certificates that were replaced."
-    })
-  )
+  ...ofProfile,
+  days: whole("How many days ahead certificates are looked for.", { default: 30, minimum: 1 }),
+  superseded: word(["show", "hide"], "hide leaves out certificates that were replaced.", "show")
 }
 
 /** `/api/orders` */
@@ -61,21 +55,21 @@ export const orders = HttpApiGroup.make("orders").add(
   )
   .add(
     HttpApiEndpoint.get("readOrder", "/api/orders/:id")
-      .setPath(byId)
+      .setPath(order)
       .addSuccess(OrderDetail)
       .annotate(OpenApi.Summary, "Show an order, with its authorizations and jobs")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.get("readCertificate", "/api/orders/:id/certificate")
-      .setPath(byId)
+      .setPath(order)
       .addSuccess(Chain)
       .annotate(OpenApi.Summary, "Show the certificate chain of an order, decoded")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.post("revokeOrder", "/api/orders/:id/revoke")
-      .setPath(byId)
+      .setPath(order)
       .setPayload(Schema.Struct({
         reason: Schema.optional(Schema.Int.annotations({ description: "RFC 5280 code, 0 to 6 and 8 to 10." }))
       }))
@@ -92,7 +86,7 @@ export const orders = HttpApiGroup.make("orders").add(
   )
   .add(
     HttpApiEndpoint.del("deleteOrder", "/api/orders/:id")
-      .setPath(byId)
+      .setPath(order)
       .addSuccess(Schema.Struct({ deleted: Schema.Struct({ authorizations: Schema.Int }) }))
       .addError(refusals("live_certificates"))
       .annotate(OpenApi.Summary, "Delete an order")
@@ -124,8 +118,8 @@ export const expiring = HttpApiGroup.make("expiring").add(
 export const upstreamOrders = HttpApiGroup.make("upstreamOrders").add(
   HttpApiEndpoint.get("listUpstreamOrders", "/api/upstream-orders")
     .setUrlParams(Schema.Struct({
-      profile: Schema.optional(Schema.String),
-      status: Schema.optional(UpstreamStatus),
+      ...ofProfile,
+      status: word(UpstreamStatus.literals, "The status of the order at the upstream."),
       ...paging
     }))
     .addSuccess(pageOf(UpstreamOrder))
@@ -134,7 +128,7 @@ export const upstreamOrders = HttpApiGroup.make("upstreamOrders").add(
 )
   .add(
     HttpApiEndpoint.get("readUpstreamOrder", "/api/upstream-orders/:orderId")
-      .setPath(Schema.Struct({ orderId: Schema.String }))
+      .setPath(Schema.Struct({ orderId: segment("The id of the local order.") }))
       .addSuccess(UpstreamOrderDetail)
       .annotate(OpenApi.Summary, "Show a relayed order, by the id of the local order")
       .pipe(reachedBy("viewer"))

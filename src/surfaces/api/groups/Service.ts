@@ -2,9 +2,10 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { Members, pageOf, paging, period, walkedPageOf } from "../schemas/Common.ts"
-import { exported, exportOf } from "../schemas/Export.ts"
+import { Members, pageOf, walkedPageOf } from "../schemas/Common.ts"
+import { exportOf } from "../schemas/Export.ts"
 import { Job, JobDetail, JobStatus } from "../schemas/Orders.ts"
+import { byId, exported, ofProfile, paging, period, segment, text, word } from "../schemas/Parameters.ts"
 import {
   ActorKind,
   AuditRow,
@@ -23,17 +24,15 @@ import {
 
 /* The state and the records of the service itself. */
 
-const byId = Schema.Struct({ id: Schema.String })
-
 const auditFilters = {
-  profile: Schema.optional(Schema.String),
-  accountId: Schema.optional(Schema.String),
-  orderId: Schema.optional(Schema.String),
-  certSerial: Schema.optional(Schema.String),
-  requestId: Schema.optional(Schema.String),
-  event: Schema.optional(Schema.String),
-  outcome: Schema.optional(Outcome),
-  actorKind: Schema.optional(ActorKind),
+  ...ofProfile,
+  accountId: text("The id of the account."),
+  orderId: text("The id of the order."),
+  certSerial: text("The serial number of the certificate, hexadecimal."),
+  requestId: text("The id of the request, as the log and the answer have it."),
+  event: text("The name of the event."),
+  outcome: word(Outcome.literals, "Whether the event was a success."),
+  actorKind: word(ActorKind.literals, "Who acted."),
   ...period
 }
 
@@ -55,7 +54,7 @@ export const audit = HttpApiGroup.make("audit").add(
   )
   .add(
     HttpApiEndpoint.get("readAuditRow", "/api/audit/:id")
-      .setPath(byId)
+      .setPath(byId("row"))
       .addSuccess(AuditRow)
       .annotate(OpenApi.Summary, "Show a row of the audit trail")
       .pipe(reachedBy("viewer"))
@@ -65,9 +64,9 @@ export const audit = HttpApiGroup.make("audit").add(
 export const jobs = HttpApiGroup.make("jobs").add(
   HttpApiEndpoint.get("listJobs", "/api/jobs")
     .setUrlParams(Schema.Struct({
-      kind: Schema.optional(Schema.String),
-      status: Schema.optional(JobStatus),
-      orderId: Schema.optional(Schema.String),
+      kind: text("The kind of the job. No job is of a kind that is unknown."),
+      status: word(JobStatus.literals, "The status of the job."),
+      orderId: text("The id of the order that the job is about."),
       ...paging
     }))
     .addSuccess(pageOf(Job))
@@ -76,14 +75,14 @@ export const jobs = HttpApiGroup.make("jobs").add(
 )
   .add(
     HttpApiEndpoint.get("readJob", "/api/jobs/:id")
-      .setPath(byId)
+      .setPath(byId("job"))
       .addSuccess(JobDetail)
       .annotate(OpenApi.Summary, "One job")
       .pipe(reachedBy("viewer"))
   )
   .add(
     HttpApiEndpoint.post("cancelJob", "/api/jobs/:id/cancel")
-      .setPath(byId)
+      .setPath(byId("job"))
       .addSuccess(JobDetail)
       .addError(refusals("job_not_cancellable"))
       .annotate(OpenApi.Summary, "Cancel a job; an order that waits for it becomes invalid")
@@ -91,7 +90,7 @@ export const jobs = HttpApiGroup.make("jobs").add(
   )
   .add(
     HttpApiEndpoint.post("runJob", "/api/jobs/:id/run")
-      .setPath(byId)
+      .setPath(byId("job"))
       .addSuccess(JobDetail)
       .addError(refusals("job_not_runnable"))
       .annotate(OpenApi.Summary, "Run a job now; a failed job gets one more attempt")
@@ -138,7 +137,7 @@ export const service = HttpApiGroup.make("service").add(
 )
   .add(
     HttpApiEndpoint.get("readPolicy", "/api/profiles/:name/filter")
-      .setPath(Schema.Struct({ name: Schema.String }))
+      .setPath(Schema.Struct({ name: segment("The name of the profile.") }))
       .addSuccess(Policy)
       .annotate(OpenApi.Summary, "Show the policy of an endpoint")
       .pipe(reachedBy("viewer"))
@@ -151,7 +150,7 @@ export const service = HttpApiGroup.make("service").add(
   )
   .add(
     HttpApiEndpoint.get("readConfig", "/api/config")
-      .setUrlParams(Schema.Struct({ profile: Schema.optional(Schema.String) }))
+      .setUrlParams(Schema.Struct(ofProfile))
       .addSuccess(Schema.Struct({ items: Schema.Array(Setting) }))
       .annotate(OpenApi.Summary, "Show the configuration in force; secrets are masked")
       .pipe(reachedBy("viewer"))
@@ -167,7 +166,7 @@ export const service = HttpApiGroup.make("service").add(
   )
   .add(
     HttpApiEndpoint.get("readTrends", "/api/trends")
-      .setUrlParams(Schema.Struct({ profile: Schema.optional(Schema.String), range: Schema.optional(Range) }))
+      .setUrlParams(Schema.Struct({ ...ofProfile, range: word(Range.literals, "How far back.", "24h") }))
       .addSuccess(Trends)
       .annotate(OpenApi.Summary, "Count issuances, refusals and revocations over time")
       .pipe(reachedBy("viewer"))

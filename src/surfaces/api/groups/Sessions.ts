@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { pageOf, paging, password } from "../schemas/Common.ts"
+import { pageOf, password } from "../schemas/Common.ts"
 import {
   EnrolledSession,
   HalfSession,
@@ -13,6 +13,7 @@ import {
   Step,
   TotpSecret
 } from "../schemas/Operators.ts"
+import { byId, paging, word } from "../schemas/Parameters.ts"
 
 /* Sign-in, the second factor, and the caller's own account (docs/decisions/admin.md, "Sign-in"). */
 
@@ -37,7 +38,11 @@ export const session = HttpApiGroup.make("session").add(
   )
   .add(
     HttpApiEndpoint.del("signOut", "/api/session")
-      .setUrlParams(Schema.Struct({ all: Schema.optional(Schema.Literal("true", "false")) }))
+      .setUrlParams(
+        Schema.Struct({
+          all: word(["true", "false"], "Whether every session of the operator ends.", "false")
+        })
+      )
       .addSuccess(HttpApiSchema.NoContent)
       .annotate(OpenApi.Summary, "Sign out of this session, or of all sessions")
       .pipe(reachedBy("own"))
@@ -141,7 +146,7 @@ export const own = HttpApiGroup.make("own").add(
   )
   .add(
     HttpApiEndpoint.post("revokeOwnSession", "/api/account/sessions/:id/revoke")
-      .setPath(Schema.Struct({ id: Schema.String }))
+      .setPath(byId("session"))
       .addSuccess(HttpApiSchema.NoContent)
       .annotate(OpenApi.Summary, "End one of the caller's sessions")
       .pipe(reachedBy("own"))

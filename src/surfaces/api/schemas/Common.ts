@@ -21,25 +21,6 @@ export const Members = Schema.Record({ key: Schema.String, value: Schema.Unknown
 export const created = <A>(identifier: string): Schema.Annotations.Schema<A> =>
   HttpApiSchema.annotations({ identifier, status: 201 })
 
-/** An integer in a query. */
-export const Whole = Schema.transform(
-  Schema.String.pipe(Schema.pattern(/^-?[0-9]{1,15}$/, { message: () => "must be an integer" })),
-  Schema.Number,
-  { strict: true, decode: Number, encode: String }
-).annotations({ jsonSchema: { type: "integer" } })
-
-/** The window of a list. */
-export const paging = {
-  limit: Schema.optional(Whole.annotations({
-    jsonSchema: { type: "integer", default: 50 },
-    description: "Rows of the page. A value below 1 counts as 1, a value above admin.page_size_max as that."
-  })),
-  offset: Schema.optional(Whole.annotations({
-    jsonSchema: { type: "integer", default: 0 },
-    description: "Rows to skip before the page. A negative value counts as 0."
-  }))
-}
-
 /** A page of a list. */
 export const pageOf = <A, I>(item: Schema.Schema<A, I>) =>
   Schema.Struct({
@@ -77,14 +58,6 @@ export const Problem = Schema.Struct({
     Schema.Array(Schema.Struct({ type: Schema.String, detail: Schema.String, identifier: Identifier }))
   )
 }).annotations({ identifier: "Problem" })
-
-/** The period in which the rows were written. */
-export const period = {
-  since: Schema.optional(Schema.String.annotations({
-    description: "From this time on: an RFC 3339 time, or a day as YYYY-MM-DD, which begins at midnight UTC."
-  })),
-  until: Schema.optional(Schema.String.annotations({ description: "Before this time, in the form of since." }))
-}
 
 /** The caller's own password. Some changes need it. */
 export const password = Schema.String.annotations({ description: "The caller's own password." })

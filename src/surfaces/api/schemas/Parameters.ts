@@ -1,0 +1,52 @@
+import { Schema } from "effect"
+
+/* Parameters of paths and queries, each with what the document says of it. */
+
+const integer = Schema.transform(
+  Schema.String.pipe(Schema.pattern(/^-?[0-9]{1,15}$/, { message: () => "must be an integer" })),
+  Schema.Number,
+  { strict: true, decode: Number, encode: String }
+)
+
+/** An integer in a query; `default` is what counts where it is left out. */
+export const whole = (description: string, more: { readonly default?: number; readonly minimum?: number } = {}) =>
+  Schema.optional(integer.annotations({ jsonSchema: { type: "integer", ...more, description } }))
+
+/** A text in a query. */
+export const text = (description: string) => Schema.optional(Schema.String.annotations({ description }))
+
+/** A word of a closed set in a query. */
+export const word = <const A extends string>(words: ReadonlyArray<A>, description: string, byDefault?: NoInfer<A>) => {
+  const schema = Schema.Literal(...words)
+  return Schema.optional(
+    byDefault === undefined
+      ? schema.annotations({ description })
+      : schema.annotations({ jsonSchema: { type: "string", enum: words, default: byDefault, description } })
+  )
+}
+
+/** A segment of a path. */
+export const segment = (description: string) => Schema.String.annotations({ description })
+
+/** The path of a record. */
+export const byId = (noun: string) => Schema.Struct({ id: segment(`The id of the ${noun}.`) })
+
+/** The window of a list. */
+export const paging = {
+  limit: whole("Rows of the page. A value below 1 counts as 1, a value above admin.page_size_max as that.", {
+    default: 50
+  }),
+  offset: whole("Rows to skip before the page. A negative value counts as 0.", { default: 0 })
+}
+
+/** The period in which the rows were written. */
+export const period = {
+  since: text("From this time on: an RFC 3339 time, or a day as YYYY-MM-DD, which begins at midnight UTC."),
+  until: text("Before this time, in the form of since.")
+}
+
+/** Filters that several lists have. */
+export const ofProfile = { profile: text("The name of a profile.") }
+
+/** The format of an export. */
+export const exported = { format: word(["csv", "json"], "The format of the file.", "csv") }
