@@ -20,6 +20,7 @@ import { canTrust } from "./Command.ts"
 import { forwarderCommands, playForwarders } from "./Forwarders.ts"
 import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
+import { playOpenApi } from "./OpenApi.ts"
 import { install, versionsOf } from "./Packages.ts"
 import { playRelays, relayCommands } from "./Relays.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
@@ -31,8 +32,8 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
- * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders and the units for
- * systemd. Everything happens on loopback. Words choose by a part of the name.
+ * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders, the units for
+ * systemd and the API of operators by its document. Everything happens on loopback. Words choose by a part of the name.
  */
 
 /** Those that take longest first. */
@@ -175,7 +176,8 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
         ...await playForwarders(say, isChosen),
         ...isChosen("zone updates") ? await playZoneUpdates(nameServer) : [],
         ...isChosen("relay") ? await playRelays(nameServer, () => cluster.createDatabase(), say) : [],
-        ...isChosen("systemd") ? await playUnits(say) : []
+        ...isChosen("systemd") ? await playUnits(say) : [],
+        ...isChosen("openapi") ? await playOpenApi(() => cluster.createDatabase(), say) : []
       ]
       const failed = outcomes.filter(({ error }) => error !== undefined).length
       say(`\n${await versionsOf(commands)}\n\n${tableOf(outcomes, databases)}`)

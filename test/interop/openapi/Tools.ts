@@ -1,0 +1,65 @@
+import { Validator } from "@seriousme/openapi-schema-validator"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { OpenApiDocument } from "../../support/Documented.ts"
+import { makeDocumented, schemasOf } from "../../support/Documented.ts"
+import { runCommand } from "../Command.ts"
+
+/* Tools that read the OpenAPI document. Whatever one of them warns of is an error here. */
+
+/** With all it needs it is 68 MB, more than the other tools together, so it is installed for the run alone. */
+const spectral = "@stoplight/spectral-cli@6.16.3"
+
+const rules = (file: string): string => join(import.meta.dirname, file)
+
+/** Installs the tool that is no dependency; answers its program, and how to remove it. */
+export const installSpectral = async (say: (text: string) => void) => {
+  const directory = mkdtempSync(join(tmpdir(), "acme-spectral-"))
+  say(`installing ${spectral} with npm`)
+  const words = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", directory, spectral]
+  // Where npm finds its registry, and whom it trusts for it, is said by the environment of whoever runs this.
+  const env = Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
+  await runCommand("npm", words, { cwd: directory, env, timeoutMs: 600_000 })
+  return {
+    program: join(directory, "node_modules/.bin/spectral"),
+    remove: () => rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** Has Redocly lint a file; its every word is an error. */
+export const lintByRedocly = async (file: string): Promise<void> => {
+  const env = { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" }
+  const words = ["lint", "--config", rules("redocly.yaml"), "--max-problems", "1000", file]
+  const said = await runCommand("redocly", words, { env })
+  if (/You have \d+ warning/.test(said) || !said.includes("Your API description is valid")) throw new Error(said)
+}
+
+/** Has Spectral lint a file; a hint is an error too. */
+export const lintBySpectral = async (program: string, file: string): Promise<void> => {
+  await runCommand(program, ["lint", "--ruleset", rules("spectral.yaml"), "--fail-severity", "hint", file])
+}
+
+/** Holds a document to the schema of OpenAPI 3.1. */
+export const validateDocument = async (document: OpenApiDocument): Promise<void> => {
+  const validator = new Validator()
+  // The validator resolves references in place.
+  const { errors, valid } = await validator.validate(structuredClone({ ...document }))
+  if (!valid) throw new Error(JSON.stringify(errors, undefined, 2))
+  if (validator.version !== "3.1") throw new Error(`it was held to ${validator.version}`)
+}
+
+const idsIn = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value !== "object" || value === null) return []
+  const own = "$id" in value && typeof value.$id === "string" ? [value.$id] : []
+  return [...own, ...Object.values(value).flatMap(idsIn)]
+}
+
+/** Compiles every schema of a document; answers how many there are. */
+export const compileSchemas = async (document: OpenApiDocument): Promise<void> => {
+  const ids = idsIn(document)
+  const twice = ids.filter((id, at) => ids.indexOf(id) !== at)
+  if (twice.length > 0) throw new Error(`schemas of one id: ${twice.join(", ")}`)
+  const { compile } = makeDocumented(document)
+  for (const steps of schemasOf(document)) compile(steps)
+}
