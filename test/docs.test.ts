@@ -112,6 +112,7 @@ const lines = {
   cpuProfile: "node docs/recipes/cpu-profile.mjs 9229 10 server.cpuprofile",
   sqliteLocks: "grep \":$(stat --format %i sqlite.db-shm) \" /proc/locks",
   dev: "npm run dev",
+  demo: "npm run demo",
   format: "npm run format",
   init: "acme-svc init",
   profiles: "acme-svc profile list",
@@ -1134,6 +1135,15 @@ describe.each(tools)("%s", () => {
     await vi.waitFor(() => assert.lengthOf(serving.said().split(settled), 3), { timeout: patienceMs, interval: 100 })
     const { stdout } = await serving.stop()
     assert.include(stdout, "server_shutdown_completed")
+  })
+
+  it("npm run demo serves a panel with something on every page, and says who can sign in", async () => {
+    const place = await Place.make()
+    const serving = await place.serve("demo", "Ctrl-C ends it")
+    assert.match(serving.said(), /ann {5}Amber kettle by the quay {3}admin/)
+    const url = /The panel is at (\S+)/.exec(serving.said())?.[1] ?? ""
+    assert.strictEqual((await fetch(url, { redirect: "manual" })).status, 303)
+    await serving.stop()
   })
 
   it("docs/cli.md, docs/errors.md and docs/log-events.md are written anew, from the code alone", async () => {

@@ -1,0 +1,35 @@
+import { operators, startDemo } from "./Demo.ts"
+
+/* `npm run demo`: an instance to look at, on loopback, until it is ended with Ctrl-C. `PORT` is where the panel is. */
+
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`)
+}
+
+const demo = await startDemo({
+  ...(process.env["PORT"] === undefined ? {} : { adminPort: Number(process.env["PORT"]) }),
+  tell: say
+})
+
+say(`
+The panel is at ${demo.url}/ui/
+
+  name    password                   role
+${operators.map(({ password, role, username }) => `  ${username.padEnd(8)}${password.padEnd(27)}${role}`).join("\n")}
+
+Its ACME endpoints: ${
+  ["corp", "edge", "script", "public"].map((name) => `${demo.acmeUrl}/profile/${name}/directory`).join(
+    "\n                    "
+  )
+}
+Ctrl-C ends it and removes what it made.
+`)
+
+let isEnding = false
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    if (isEnding) return
+    isEnding = true
+    void demo.stop().then(() => process.exit(0))
+  })
+}

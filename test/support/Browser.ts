@@ -1,0 +1,98 @@
+import chromium from "@sparticuz/chromium"
+import type { Browser, BrowserContext, Page } from "playwright-core"
+import { chromium as playwright } from "playwright-core"
+import { assert } from "vitest"
+import type { DemoOperator } from "../demo/Demo.ts"
+import { operators } from "../demo/Demo.ts"
+import { patienceMs } from "./Patience.ts"
+
+/* A real browser. It comes as an npm package, so that no system has to have one. */
+
+// The package's own list of flags switches web security off, and has one process for everything, which two windows end.
+const flags = [
+  "--no-sandbox",
+  "--no-zygote",
+  "--in-process-gpu",
+  "--use-gl=angle",
+  "--use-angle=swiftshader",
+  "--enable-unsafe-swiftshader",
+  "--ignore-gpu-blocklist",
+  "--headless=shell"
+]
+
+/** Starts the browser. */
+export const startBrowser = async (): Promise<Browser> =>
+  playwright.launch({ executablePath: await chromium.executablePath(), args: flags, timeout: patienceMs })
+
+/** How a window is opened. */
+export interface WindowOptions {
+  readonly theme?: "light" | "dark"
+  readonly width?: number
+  readonly height?: number
+  readonly hasScripts?: boolean
+}
+
+/** A window with one page. `complaints` has whatever the browser found wrong with any page of it. */
+export interface Window {
+  readonly context: BrowserContext
+  readonly page: Page
+  readonly complaints: Array<string>
+  /** Closes it; fails if there were complaints. */
+  readonly close: () => Promise<void>
+}
+
+/** What the browser says of an answer that the panel refused on purpose. */
+const isRefusal = (text: string): boolean =>
+  /^Failed to load resource: the server responded with a status of 4\d\d/.test(text)
+
+/** Opens a window without cookies. */
+export const openWindow = async (browser: Browser, options: WindowOptions = {}): Promise<Window> => {
+  const { hasScripts = true, height = 800, theme = "light", width = 1280 } = options
+  const context = await browser.newContext({
+    colorScheme: theme,
+    viewport: { width, height },
+    javaScriptEnabled: hasScripts,
+    timezoneId: "Europe/Warsaw",
+    locale: "en-GB"
+  })
+  context.setDefaultTimeout(patienceMs)
+  const complaints: Array<string> = []
+  const watch = (page: Page): void => {
+    page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error.message}`))
+    page.on("console", (message) => {
+      const isComplaint = message.type() === "error" || message.type() === "warning"
+      if (isComplaint && !isRefusal(message.text())) complaints.push(`${page.url()}: ${message.text()}`)
+    })
+    page.on("requestfailed", (request) => {
+      const url = new URL(request.url())
+      if (url.hostname !== "localhost") complaints.push(`${page.url()}: asked for ${request.url()}`)
+    })
+  }
+  context.on("page", watch)
+  const page = await context.newPage()
+  return {
+    context,
+    page,
+    complaints,
+    close: async () => {
+      await context.close()
+      assert.deepStrictEqual(complaints, [])
+    }
+  }
+}
+
+/** The operator of a demo with this role. */
+export const operatorOf = (role: DemoOperator["role"]): DemoOperator => {
+  const found = operators.find((one) => one.role === role)
+  if (found === undefined) throw new Error(`the demo has no ${role}`)
+  return found
+}
+
+/** Signs in by the form, and waits for the page that follows. */
+export const signInAs = async (page: Page, url: string, { password, username }: DemoOperator): Promise<void> => {
+  await page.goto(`${url}/ui/login`)
+  await page.fill("[name=username]", username)
+  await page.fill("[name=password]", password)
+  await page.click("button[type=submit]")
+  await page.waitForURL((at) => !at.pathname.startsWith("/ui/login") || at.pathname !== "/ui/login")
+}
