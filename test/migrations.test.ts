@@ -30,7 +30,8 @@ const frozen = {
     "0016_upstream_asks.sql": "e05070d91820ef75933fd35255798cd0576151ac116ff3b6ae85561b72581b18",
     "0017_joined.sql": "f27be2e492f7ed08fdc2c208c545ddf4356ebabcf92ea8745a3838eff6a8d06e",
     "0018_api_tokens.sql": "9d898f588ce0bda9eea201b1d2b6fd5bed75c4afc51015d65d925a7f894545e7",
-    "0019_administration.sql": "d4bcfabb10306f9f049a075436254cb61d4506c365cfed6d105e225d470432e3"
+    "0019_administration.sql": "d4bcfabb10306f9f049a075436254cb61d4506c365cfed6d105e225d470432e3",
+    "0020_lists.sql": "a324bcc96c25185594ca03510c4ca29ec0fc7da8ade85017a882f0205586015e"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -47,7 +48,8 @@ const frozen = {
     "0016_upstream_asks.sql": "39f4e426563aa0371f9310e9c1bf33627f257858f71e42ab12c299dd7593365a",
     "0017_joined.sql": "3f41800f18d42f0af256aef14d843cd2eee5252605dc3bcbff19bbdd2bb340aa",
     "0018_api_tokens.sql": "5c855c84891b20900d5dd96b175cf0d80a7f1d8de7c972232e85c6b2c0de590b",
-    "0019_administration.sql": "d4bcfabb10306f9f049a075436254cb61d4506c365cfed6d105e225d470432e3"
+    "0019_administration.sql": "d4bcfabb10306f9f049a075436254cb61d4506c365cfed6d105e225d470432e3",
+    "0020_lists.sql": "a324bcc96c25185594ca03510c4ca29ec0fc7da8ade85017a882f0205586015e"
   }
 } as const
 

@@ -12,6 +12,7 @@ import type { AccountFilters, AccountRecord } from "../store/AccountSearch.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
 import * as audit from "../store/Audit.ts"
 import * as deletions from "../store/Deletions.ts"
+import * as orderSearch from "../store/orders/OrderSearch.ts"
 import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "./Operator.ts"
@@ -38,10 +39,9 @@ export const list = (filters: AccountFilters, page: Page) =>
 export const detail = (id: string) =>
   listed(Effect.gen(function*() {
     const account = yield* find(id)
-    const [owned] = yield* deletions.owned([account.id])
     return {
       account,
-      orderCount: owned?.orders ?? 0,
+      orderCount: yield* orderSearch.countMatches({ accountId: account.id }),
       liveCertificates: yield* deletions.liveCertificates([account.id], yield* currentSeconds)
     }
   }))

@@ -4,6 +4,8 @@ import type { AccountId } from "../domain/Id.ts"
 import { int, kid, nullable, text, uuid } from "../kernel/sql/Column.ts"
 import { all, first } from "../kernel/sql/Database.ts"
 import { perFilters } from "../kernel/sql/Filters.ts"
+import { keptTotal } from "../kernel/sql/Kept.ts"
+import type { Fragments } from "../kernel/sql/Statement.ts"
 import { select, statement } from "../kernel/sql/Statement.ts"
 import { accountColumns } from "./Accounts.ts"
 
@@ -32,46 +34,59 @@ export interface AccountFilters {
 
 const filterColumns = { profile: text(), status: text<AccountStatus>(), eabKid: kid }
 
-const conditions: { readonly [F in keyof AccountFilters]-?: string } = {
+/**
+ * The names of the conditions. The status is one of two: nearly all accounts are `valid`, and the others are served by an
+ * index that has none of these.
+ */
+type Narrowing = Exclude<keyof AccountFilters, "status"> | "valid" | "ended"
+
+const conditions: { readonly [F in Narrowing]: string } = {
   profile: "a.profile = :profile",
-  status: "a.status = :status",
+  valid: "a.status = 'valid'",
+  ended: "a.status <> 'valid' AND a.status = :status",
   eabKid: "a.eab_kid = :eabKid"
 }
 
-const filterNames = ["profile", "status", "eabKid"] as const
+const narrowings = ["profile", "valid", "ended", "eabKid"] as const
+const statuses = ["valid", "ended"] as const
 
-const whereOf = (used: ReadonlyArray<keyof AccountFilters>): string =>
-  used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
+const narrowed = ({ status, ...others }: AccountFilters): { readonly [_ in Narrowing]?: unknown } =>
+  status === undefined ? others : { ...others, [status === "valid" ? "valid" : "ended"]: true }
 
-const pageStatement = perFilters(filterNames, (used) =>
+const whereOf = (used: ReadonlyArray<Narrowing>, { byEnded }: Pick<Fragments, "byEnded">): string =>
+  `${used.includes("ended") && !used.includes("eabKid") ? byEnded : ""} WHERE ${
+    used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
+  }`
+
+const pageStatement = perFilters(narrowings, (used) =>
   statement({
     name: "account_search",
     params: { ...filterColumns, limit: int, offset: int },
     row: record,
-    sql: () =>
-      `SELECT ${select(record, "a")} FROM accounts a WHERE ${whereOf(used)}
+    sql: (f) =>
+      `SELECT ${select(record, "a")} FROM accounts a ${whereOf(used, f)}
        ORDER BY a.created_at DESC, a.id DESC LIMIT :limit OFFSET :offset`
-  }))
+  }), statuses)
 
-const countStatement = perFilters(filterNames, (used) =>
+const countStatement = perFilters(narrowings, (used) =>
   statement({
     name: "account_search_count",
     params: filterColumns,
     row: { total: int },
-    sql: () => `SELECT count(*) AS "total" FROM accounts a WHERE ${whereOf(used)}`
-  }))
+    sql: (f) => `SELECT count(*) AS "total" FROM accounts a ${whereOf(used, f)}`
+  }), statuses)
 
 // The first comparison lets the engine read a range of an index, which an OR alone does not.
-const behindStatement = perFilters(filterNames, (used) =>
+const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "account_search_behind",
     params: { ...filterColumns, beforeTime: int, beforeId: uuid<AccountId>(), limit: int },
     row: record,
-    sql: () =>
-      `SELECT ${select(record, "a")} FROM accounts a
-       WHERE a.created_at <= :beforeTime AND (a.created_at < :beforeTime OR a.id < :beforeId) AND ${whereOf(used)}
+    sql: (f) =>
+      `SELECT ${select(record, "a")} FROM accounts a ${whereOf(used, f)}
+       AND a.created_at <= :beforeTime AND (a.created_at < :beforeTime OR a.id < :beforeId)
        ORDER BY a.created_at DESC, a.id DESC LIMIT :limit`
-  }))
+  }), statuses)
 
 const byId = statement({
   name: "account_record",
@@ -90,14 +105,27 @@ export const findRecord = (id: AccountId) => first(byId, { id })
 
 /** A page of matching accounts, newest first. */
 export const search = (filters: AccountFilters, page: { readonly limit: number; readonly offset: number }) =>
-  all(pageStatement(filters), { ...valuesOf(filters), ...page })
+  all(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
-/** How many accounts match. */
-export const countMatches = (filters: AccountFilters) =>
-  Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
+const countStated = (filters: AccountFilters) =>
+  Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), (row) => row?.total ?? 0)
+
+/** The statuses that few accounts have. */
+const ended = ["deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>
+
+// Valid accounts are all those that are not ended: both are counted in an index.
+const countOnce = (filters: AccountFilters) =>
+  filters.status !== "valid" || filters.eabKid !== undefined ? countStated(filters) : Effect.zipWith(
+    countStated({ ...filters, status: undefined }),
+    Effect.forEach(ended, (status) => countStated({ ...filters, status })),
+    (total, counts) => counts.reduce((left, many) => left - many, total)
+  )
+
+/** How many accounts match, now or a short time ago ({@link keptTotal}). */
+export const countMatches = (filters: AccountFilters) => keptTotal("account_search_count", filters, countOnce(filters))
 
 /** Matching accounts, newest first, after a given one. */
 export const behind = (
   filters: AccountFilters,
   before: { readonly beforeTime: number; readonly beforeId: AccountId; readonly limit: number }
-) => all(behindStatement(filters), { ...valuesOf(filters), ...before })
+) => all(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })

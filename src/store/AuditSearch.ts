@@ -1,8 +1,10 @@
 import { Effect, Schema } from "effect"
 import type { ActorKind, AuditEvent, AuditOutcome } from "../domain/Audit.ts"
 import { int, json, nullable, text } from "../kernel/sql/Column.ts"
+import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { all, first } from "../kernel/sql/Database.ts"
 import { perFilters } from "../kernel/sql/Filters.ts"
+import { keptTotal } from "../kernel/sql/Kept.ts"
 import { select, statement } from "../kernel/sql/Statement.ts"
 
 /* Searches of the audit trail for operators. */
@@ -48,9 +50,9 @@ export interface AuditFilters {
 
 /**
  * The names of the conditions. Each outcome is a condition without a parameter, because only then the index of failures
- * is used.
+ * is used. `others` are the rows that no client has caused; they have an index of their own.
  */
-type Narrowing = Exclude<keyof AuditFilters, "outcome"> | AuditOutcome
+type Narrowing = Exclude<keyof AuditFilters, "outcome" | "actorKind"> | AuditOutcome | "acme" | "others" | "actor"
 
 const filterColumns = {
   profile: text(),
@@ -71,12 +73,15 @@ const conditions: { readonly [F in Narrowing]: string } = {
   event: "l.event = :event",
   success: "l.outcome = 'success'",
   failure: "l.outcome = 'failure'",
-  actorKind: "l.actor_kind = :actorKind",
+  acme: "l.actor_kind = 'acme'",
+  others: "l.actor_kind <> 'acme'",
+  actor: "l.actor_kind <> 'acme' AND l.actor_kind = :actorKind",
   since: "l.created_at >= :since",
   until: "l.created_at < :until"
 }
 
 const names = Object.keys(conditions) as ReadonlyArray<Narrowing>
+const actors = ["acme", "others", "actor"] as const
 
 const whereOf = (used: ReadonlyArray<Narrowing>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
@@ -89,7 +94,7 @@ const pageStatement = perFilters(names, (used) =>
     sql: () =>
       `SELECT ${select(record, "l")} FROM audit_log l WHERE ${whereOf(used)}
        ORDER BY l.created_at DESC, l.id DESC LIMIT :limit OFFSET :offset`
-  }))
+  }), actors)
 
 const countStatement = perFilters(names, (used) =>
   statement({
@@ -97,7 +102,7 @@ const countStatement = perFilters(names, (used) =>
     params: filterColumns,
     row: { total: int },
     sql: () => `SELECT count(*) AS "total" FROM audit_log l WHERE ${whereOf(used)}`
-  }))
+  }), actors)
 
 const behindStatement = perFilters(names, (used) =>
   statement({
@@ -108,7 +113,7 @@ const behindStatement = perFilters(names, (used) =>
       `SELECT ${select(record, "l")} FROM audit_log l
        WHERE l.created_at <= :beforeTime AND (l.created_at < :beforeTime OR l.id < :beforeId) AND ${whereOf(used)}
        ORDER BY l.created_at DESC, l.id DESC LIMIT :limit`
-  }))
+  }), actors)
 
 // No index has the request, so the engine reads every row of a range of ids.
 const stretchStatement = statement({
@@ -134,8 +139,13 @@ const byId = statement({
   sql: () => `SELECT ${select(record, "l")} FROM audit_log l WHERE l.id = :id`
 })
 
-const narrowed = ({ outcome, ...others }: AuditFilters): { readonly [_ in Narrowing]?: unknown } =>
-  outcome === undefined ? others : { ...others, [outcome]: true }
+type Used = { readonly [_ in Narrowing]?: unknown }
+
+const narrowed = ({ actorKind, outcome, ...others }: AuditFilters): Used => ({
+  ...others,
+  ...(outcome === undefined ? {} : { [outcome]: true }),
+  ...(actorKind === undefined ? {} : { [actorKind === "acme" ? "acme" : "actor"]: true })
+})
 
 const valuesOf = (filters: AuditFilters) =>
   ({
@@ -156,9 +166,22 @@ export const find = (id: number) => first(byId, { id })
 export const search = (filters: AuditFilters, page: { readonly limit: number; readonly offset: number }) =>
   all(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
-/** How many rows match. */
+/**
+ * Counts the rows. Nearly all of them are successes and caused by clients, and no index has either: they are all rows but
+ * the failures, and all rows but the others, which are counted in an index.
+ */
+const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, StorageFailed, Database> => {
+  const { acme, success, ...rest } = used
+  const without = (common: Used, rare: Used) =>
+    Effect.zipWith(countOnce(common, filters), countOnce(rare, filters), (all, some) => all - some)
+  if (success !== undefined) return without({ ...rest, acme }, { ...rest, acme, failure: true })
+  if (acme !== undefined) return without(rest, { ...rest, others: true })
+  return Effect.map(first(countStatement(used), valuesOf(filters)), (row) => row?.total ?? 0)
+}
+
+/** How many rows match, now or a short time ago ({@link keptTotal}). */
 export const countMatches = (filters: AuditFilters) =>
-  Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), (row) => row?.total ?? 0)
+  keptTotal("audit_search_count", filters, countOnce(narrowed(filters), filters))
 
 /** Matching rows, newest first, after a given one. */
 export const behind = (

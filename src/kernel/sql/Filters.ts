@@ -3,11 +3,19 @@ export const makers: Array<() => void> = []
 
 /**
  * One statement for each set of filters in use, made at its first use. A single statement that tested every filter for
- * NULL could use no index. `make` gets the names of the filters in use, in the order of `names`.
+ * NULL could use no index. `make` gets the names of the filters in use, in the order of `names`. At most one filter of
+ * `alternatives` is ever in use.
  */
-export const perFilters = <K extends string, S>(names: ReadonlyArray<K>, make: (used: ReadonlyArray<K>) => S) => {
+export const perFilters = <K extends string, S>(
+  names: ReadonlyArray<K>,
+  make: (used: ReadonlyArray<K>) => S,
+  alternatives: ReadonlyArray<K> = []
+) => {
   makers.push(() => {
-    for (let set = 0; set < 2 ** names.length; set++) make(names.filter((_, index) => (set & 2 ** index) > 0))
+    for (let set = 0; set < 2 ** names.length; set++) {
+      const used = names.filter((_, index) => (set & 2 ** index) > 0)
+      if (used.filter((name) => alternatives.includes(name)).length <= 1) make(used)
+    }
   })
   const made = new Map<string, S>()
   return (filters: { readonly [_ in K]?: unknown }): S => {

@@ -25,6 +25,10 @@ export interface Fragments {
   readonly aside: (column: string) => string
   /** After `revocations`: use the index by the end of the revoked certificate. */
   readonly byEnd: string
+  /** After `accounts`: use the index of those that are not valid. */
+  readonly byEnded: string
+  /** After `orders`: use the index of those of a profile that failed. */
+  readonly byFailure: string
   /** A type for a parameter that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
@@ -42,6 +46,8 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     byDue: "INDEXED BY jobs_due",
     aside: (column) => `+${column}`,
     byEnd: "INDEXED BY revocations_issuer_not_after",
+    byEnded: "INDEXED BY accounts_ended",
+    byFailure: "INDEXED BY orders_profile_failed",
     typed: (parameter) => parameter
   },
   postgres: {
@@ -54,6 +60,8 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     byDue: "",
     aside: (column) => column,
     byEnd: "",
+    byEnded: "",
+    byFailure: "",
     typed: (parameter, type) => `${parameter}::${type}`
   }
 }

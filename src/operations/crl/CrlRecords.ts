@@ -3,6 +3,7 @@ import { NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { transaction, turn } from "../../kernel/sql/Database.ts"
+import { kept } from "../../kernel/sql/Kept.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { listedSerials } from "../../pki/x509/Crl.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
@@ -35,25 +36,45 @@ const halfValidity = 7 * 86_400 / 2
 const stateOf = (nextUpdate: number, unlisted: number, now: number): CrlView["state"] =>
   nextUpdate <= now ? "expired" : unlisted > 0 || nextUpdate - now < halfValidity ? "due" : "ok"
 
-const view = Effect.fnUntraced(function*(
-  issuer: string,
-  ca: Issuer | undefined,
-  profiles: ReadonlyArray<string>
-): Effect.fn.Return<CrlView, StorageFailed, Database> {
+interface Compared {
+  readonly entries: number
+  readonly unlisted: number
+}
+
+// To read and compare one entry of a list takes as long as to count so many rows.
+const rowsPerEntry = 100
+
+/** Compares the stored list with the recorded revocations. */
+const compare = Effect.fnUntraced(function*(issuer: string) {
   const stored = yield* crls.find(issuer)
-  const known = { issuer, ca, profiles, stored }
-  if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: "missing" }
-  const listed = Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
+  const listed = stored === undefined
+    ? new Set<string>()
+    : Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
   let [after, unlisted] = ["", 0]
   for (;;) {
     const page = yield* revocations.page(issuer, after, pageSize)
     unlisted += page.filter(({ serial }) => !listed.has(serial)).length
     after = page.at(-1)?.serial ?? after
-    if (page.length < pageSize) break
+    if (page.length < pageSize) return { entries: listed.size, unlisted } satisfies Compared
     yield* turn
   }
-  const state = stateOf(stored.nextUpdate, unlisted, yield* currentSeconds)
-  return { ...known, entries: listed.size, unlisted, state }
+})
+
+const view = Effect.fnUntraced(function*(
+  issuer: string,
+  ca: Issuer | undefined,
+  profiles: ReadonlyArray<string>
+): Effect.fn.Return<CrlView, StorageFailed, Database> {
+  const stored = yield* crls.findHead(issuer)
+  const known = { issuer, ca, profiles, stored }
+  if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: "missing" }
+  const recorded = yield* revocations.count(issuer)
+  const { entries, unlisted } = yield* kept(
+    `crl ${issuer} ${stored.crlNumber} ${recorded}`,
+    (found: Compared) => found.entries * rowsPerEntry,
+    compare(issuer)
+  )
+  return { ...known, entries, unlisted, state: stateOf(stored.nextUpdate, unlisted, yield* currentSeconds) }
 })
 
 /** The lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */

@@ -1,7 +1,8 @@
 import { Effect, Stream } from "effect"
 import { OrderId } from "../../domain/Id.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { aside } from "../../kernel/sql/Database.ts"
+import { aside, turn } from "../../kernel/sql/Database.ts"
+import { kept } from "../../kernel/sql/Kept.ts"
 import { pages } from "../../kernel/sql/Pages.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf, serialPart } from "../../pki/x509/CertId.ts"
@@ -36,6 +37,7 @@ export interface Wanted {
 export const mostDays = 100_000
 
 const daySeconds = 86_400
+const hourSeconds = 3600
 const batch = 2000
 const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }
 
@@ -92,11 +94,12 @@ const walk = Effect.fnUntraced(function*(
   window: expiring.Window,
   isFollowedWanted: boolean,
   use: (place: expiring.Place, isFollowed: boolean) => void,
-  hasEnough: () => boolean
+  hasEnough: () => boolean,
+  size = batch
 ) {
   const known = new Map<string, ReadonlyArray<string>>()
   yield* Stream.runForEachWhile(
-    placesOf(window, batch, (page) => page),
+    placesOf(window, size, (page) => page),
     Effect.fnUntraced(function*(page) {
       const gone = isFollowedWanted ? yield* followed(page, known) : new Set()
       page.forEach((place, number) => use(place, gone.has(number)))
@@ -136,6 +139,100 @@ const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.
   return [entry]
 })
 
+/** What is known of the certificates of a part of the window: their number, and the first of those not followed. */
+interface Part {
+  readonly places: number
+  readonly open: number
+  readonly first: ReadonlyArray<expiring.Place>
+}
+
+const mostOfPart = 500
+// To find out whether a certificate was followed takes as long as to count so many rows.
+const rowsPerPlace = 500
+
+/** Reads a part of the window. It is kept for a while: most of a window is followed, and what was stays so. */
+const partOf = ({ now, profile, until }: expiring.Window, key: number) => {
+  const read = Effect.gen(function*() {
+    const first: Array<expiring.Place> = []
+    let [places, open] = [0, 0]
+    yield* walk({ profile, now, until }, true, (place, isFollowed) => {
+      places++
+      if (isFollowed) return
+      open++
+      if (first.length < mostOfPart) first.push(place)
+    }, () => false)
+    return { places, open, first } satisfies Part
+  })
+  return {
+    read,
+    kept: kept(`expiring ${profile ?? ""} ${key} ${until}`, (part: Part) => part.places * rowsPerPlace, read)
+  }
+}
+
+const mostParts = 31
+
+/** The ends of the parts of a window, which are whole days, the last full hour, and the end of the window. */
+const endsOf = (now: number, until: number): ReadonlyArray<number> => {
+  const step = Math.ceil((until - now) / daySeconds / mostParts) * daySeconds
+  const ends: Array<number> = []
+  for (let end = now - now % step + step; end < until; end += step) ends.push(end)
+  const hour = until - until % hourSeconds
+  return [...new Set([...ends, ...hour > now ? [hour] : [], until])]
+}
+
+/**
+ * The open certificates of a window, part by part, so that a read that is given up leaves the parts it has finished for the
+ * next one. A part is walked again where the page lies behind the first of it.
+ */
+const openOf = Effect.fnUntraced(function*(
+  window: expiring.Window,
+  { limit, offset }: { readonly limit: number; readonly offset: number }
+) {
+  const { now, profile, until } = window
+  const page: Array<expiring.Place> = []
+  let [from, seen, hidden, total] = [now, 0, 0, 0]
+  for (const end of endsOf(now, until)) {
+    // The first part begins later each time it is read, and is the same part.
+    const { kept: keptPart, read } = partOf({ profile, now: from, until: end }, from === now ? 0 : from)
+    const part = yield* end % hourSeconds === 0 ? keptPart : read
+    const [begin, stop] = [Math.max(0, offset - seen), offset + limit - seen]
+    if (begin < part.open && page.length < limit) {
+      if (Math.min(stop, part.open) <= part.first.length) page.push(...part.first.slice(begin, stop))
+      else {
+        let number = 0
+        yield* walk({ profile, now: from, until: end }, true, (place, isFollowed) => {
+          if (!isFollowed && number++ >= begin && page.length < limit) page.push(place)
+        }, () => page.length >= limit)
+      }
+    }
+    seen += part.open
+    hidden += part.places - part.open
+    total += part.places
+    from = end
+    yield* turn
+  }
+  return { page, hidden, total }
+})
+
+/** The certificates of a window, soonest first, whether or not they were followed. */
+const everyOf = Effect.fnUntraced(function*(
+  window: expiring.Window,
+  { limit, offset }: { readonly limit: number; readonly offset: number }
+) {
+  const page: Array<expiring.Place> = []
+  let seen = 0
+  yield* walk(
+    window,
+    false,
+    (place) => {
+      if (++seen > offset && page.length < limit) page.push(place)
+    },
+    () => page.length >= limit,
+    Math.min(batch, offset + limit)
+  )
+  return { page, hidden: 0, total: yield* expiring.countEnding(window) }
+})
+
 /**
  * Certificates that expire within this many days and are neither revoked nor expired, soonest first
  * (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left out,
@@ -143,19 +240,14 @@ const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.
  */
 export const list = (
   wanted: Wanted,
-  { limit, offset }: { readonly limit: number; readonly offset: number }
+  paging: { readonly limit: number; readonly offset: number }
 ) =>
   listed(Effect.gen(function*() {
     const now = yield* currentSeconds
     const window = { profile: wanted.profile, now, until: now + wanted.days * daySeconds }
-    const page: Array<expiring.Place> = []
-    let [seen, hidden] = [0, 0]
-    yield* walk(window, wanted.hideSuperseded, (place, isFollowed) => {
-      if (isFollowed) hidden++
-      else if (++seen > offset && page.length < limit) page.push(place)
-    }, () => !wanted.hideSuperseded && page.length >= limit)
+    const { hidden, page, total } = yield* wanted.hideSuperseded ? openOf(window, paging) : everyOf(window, paging)
     const items = (yield* Effect.forEach(page, (place) => shown(place, now))).flat()
-    return { items, total: yield* expiring.countEnding(window), hidden }
+    return { items, total, hidden }
   }))
 
 const exportBatch = 1000

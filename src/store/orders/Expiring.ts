@@ -33,9 +33,13 @@ const countStatement = perReach((from, where) =>
 )
 
 /** The name of `o` that the fewest orders have, counted up to 32: when many orders have one name, few have another. */
-const rarestName = `(SELECT f.name FROM order_identifiers f WHERE f.order_id = o.id
+const rarestOfSome = `(SELECT f.name FROM order_identifiers f WHERE f.order_id = o.id
    ORDER BY (SELECT count(*) FROM (SELECT 1 FROM order_identifiers c WHERE c.profile = o.profile AND c.name = f.name
      LIMIT 32) AS few), f.name LIMIT 1)`
+
+/** The same; most orders have one name, and then nothing is counted. */
+const rarestName = `(SELECT CASE WHEN count(*) = 1 THEN min(g.name) ELSE ${rarestOfSome} END
+   FROM order_identifiers g WHERE g.order_id = o.id)`
 
 /**
  * Certificates `s` of the same account that have every name of `o` and end later. They are found by a name, and then each
@@ -61,7 +65,20 @@ const place = {
   certSerial: nullable(text())
 }
 
-const placesStatement = perReach((from, where) =>
+// Of every profile no more than a page, because the whole window would have to be sorted for each page otherwise.
+const pageOf = (from: string, { dialect }: Fragments): string => {
+  const one = (profile: string) =>
+    `SELECT w.id FROM orders w WHERE w.profile = ${profile} AND ${living("w")}
+       AND w.cert_not_after > :now AND w.cert_not_after <= :until
+       AND (w.cert_not_after > :afterTime OR (w.cert_not_after = :afterTime AND w.id > :afterId))
+     ORDER BY w.cert_not_after, w.id LIMIT :limit`
+  if (from !== everyProfile) return one(":profile")
+  return dialect === "postgres"
+    ? `SELECT every.id FROM ${distinct("orders", "profile")} CROSS JOIN LATERAL (${one("p.profile")}) AS every`
+    : `SELECT o.id FROM ${distinct("orders", "profile")} CROSS JOIN orders o WHERE o.id IN (${one("p.profile")})`
+}
+
+const placesStatement = perReach((from) =>
   statement({
     name: "expiring_places",
     params: { ...windowColumns, afterTime: int, afterId: uuid<OrderId>(), limit: int },
@@ -70,8 +87,7 @@ const placesStatement = perReach((from, where) =>
     sql: (f) =>
       `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.cert_not_after AS "notAfter",
          o.cert_serial AS "certSerial", ${isCovered(f)} AS "isCovered" FROM (
-           SELECT o.id FROM ${from}
-           WHERE ${where} AND (o.cert_not_after > :afterTime OR (o.cert_not_after = :afterTime AND o.id > :afterId))
+           SELECT o.id FROM (${pageOf(from, f)}) first CROSS JOIN orders o WHERE o.id = first.id
            ORDER BY o.cert_not_after, o.id LIMIT :limit) page CROSS JOIN orders o WHERE o.id = page.id
        ORDER BY o.cert_not_after, o.id`
   })

@@ -4,6 +4,7 @@ import type { OrderStatus } from "../../domain/Order.ts"
 import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
+import { keptTotal } from "../../kernel/sql/Kept.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { orderColumns } from "../orders/Orders.ts"
 import type { UpstreamStatus } from "./UpstreamOrders.ts"
@@ -69,7 +70,10 @@ const countStatement = perFilters(filterNames, (used) =>
     name: "upstream_order_count",
     params: filterColumns,
     row: { total: int },
-    sql: () => `SELECT count(*) AS "total" FROM ${tables} WHERE ${whereOf(used)}`
+    sql: () =>
+      `SELECT count(*) AS "total" FROM ${used.includes("profile") ? tables : "upstream_orders u"} WHERE ${
+        whereOf(used)
+      }`
   }))
 
 const byIdStatement = statement({
@@ -89,7 +93,11 @@ export const search = (
 
 /** How many relayed orders match. */
 export const countMatches = (filters: UpstreamOrderFilters) =>
-  Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
+  keptTotal(
+    "upstream_order_count",
+    filters,
+    Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
+  )
 
 /** One relayed order, by the id of the order here. */
 export const find = (orderId: OrderId) => first(byIdStatement, { orderId })

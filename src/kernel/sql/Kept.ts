@@ -1,0 +1,60 @@
+import { Clock, Effect } from "effect"
+import type { Driver, StorageFailed } from "./Database.ts"
+import { Database } from "./Database.ts"
+
+/*
+ * Numbers that are expensive to count are kept for a while (docs/decisions/readers.md, "Totals that are kept"). A list
+ * is asked for again and again, and to count ten million rows takes about a second each time.
+ */
+
+interface Kept {
+  readonly value: unknown
+  readonly untilMillis: number
+}
+
+const mostKept = 1000
+/** Up to so many rows, a number is counted each time. */
+const freeRows = 100_000
+const rowsPerSecondKept = 10_000
+const longestMillis = 900_000
+
+const perDatabase = new WeakMap<Driver, Map<string, Kept>>()
+
+const keptOf = (driver: Driver): Map<string, Kept> => {
+  const known = perDatabase.get(driver)
+  if (known !== undefined) return known
+  const fresh = new Map<string, Kept>()
+  perDatabase.set(driver, fresh)
+  return fresh
+}
+
+/**
+ * The answer of `count`, or one that was counted a short time ago. `rowsOf` says how many rows were counted: the more
+ * there are, the longer the answer is kept, one second for each ten thousand. `key` names what is counted.
+ */
+export const kept = <A, R>(
+  key: string,
+  rowsOf: (answer: A) => number,
+  count: Effect.Effect<A, StorageFailed, R>
+): Effect.Effect<A, StorageFailed, Database | R> =>
+  Effect.flatMap(Database, (driver) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const known = keptOf(driver)
+      const before = known.get(key)
+      if (before !== undefined && now < before.untilMillis && before.untilMillis - now <= longestMillis) {
+        return Effect.succeed(before.value as A)
+      }
+      return Effect.tap(count, (value) =>
+        Effect.sync(() => {
+          known.delete(key)
+          const rows = rowsOf(value)
+          if (rows <= freeRows) return
+          const [oldest] = known.keys()
+          if (known.size >= mostKept && oldest !== undefined) known.delete(oldest)
+          known.set(key, { value, untilMillis: now + Math.min(longestMillis, rows / rowsPerSecondKept * 1000) })
+        }))
+    }))
+
+/** {@link kept} for a total. */
+export const keptTotal = <R>(key: string, filters: object, count: Effect.Effect<number, StorageFailed, R>) =>
+  kept(`${key} ${JSON.stringify(filters)}`, (total: number) => total, count)
