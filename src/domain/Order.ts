@@ -1,8 +1,9 @@
 import type { AccountId, OrderId } from "./Id.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 
-/** RFC 8555 section 7.1.6. */
-export type OrderStatus = "pending" | "ready" | "processing" | "valid" | "invalid"
+/** Every status of an order, RFC 8555 section 7.1.6. */
+export const orderStatuses = ["pending", "ready", "processing", "valid", "invalid"] as const
+export type OrderStatus = (typeof orderStatuses)[number]
 
 /** What may happen to an order, from which status and to which ("States and transitions: Order"). */
 export const orderMoves = {

@@ -13,7 +13,7 @@ import type { AuditFilters, AuditRecord } from "../store/AuditSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
 import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
-import type { OrderFilters, OrderRecord } from "../store/orders/OrderSearch.ts"
+import type { ListedOrder } from "../store/orders/OrderSearch.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as auditTrail from "./AuditTrail.ts"
 import type { Format } from "./ExportText.ts"
@@ -23,6 +23,7 @@ import { credentialObject, expiringObject, orderObject } from "./Objects.ts"
 import { accountObject } from "./objects/Accounts.ts"
 import { auditObject } from "./objects/Audit.ts"
 import * as expiring from "./order/Expiring.ts"
+import { hasName } from "./order/NameSearch.ts"
 import * as orders from "./order/OrderRecords.ts"
 
 /* Whole lists as files, newest first (docs/decisions/admin.md, "Exports"). */
@@ -105,13 +106,14 @@ const keyset = <A extends { readonly createdAt: number }, Id>(
 /** Orders, without their PEM. */
 export const ordersFile = Effect.fnUntraced(function*(
   config: Config,
-  filters: OrderFilters & { readonly identifierContains?: string | undefined },
+  filters: orders.ListFilters,
   wish: Wish
 ) {
-  const { identifierContains, ...indexed } = filters
-  const part = identifierContains?.toLowerCase()
+  const sought = yield* listed(orders.soughtBy(filters))
+  const { identifierContains: _, ...others } = filters
+  const indexed = sought === undefined ? others : { ...others, identifierSuffix: undefined }
   const now = yield* currentSeconds
-  const found = keyset<OrderRecord, OrderId>(
+  const found = keyset<ListedOrder, OrderId>(
     OrderId(lastId),
     ({ id }) => id,
     (before) => orderSearch.behind(indexed, before)
@@ -123,8 +125,7 @@ export const ordersFile = Effect.fnUntraced(function*(
     rows: Streams.map(
       found,
       (page) =>
-        page.filter(({ identifiers }) => part === undefined || identifiers.some(({ value }) => value.includes(part)))
-          .map((order) => orderObject(config, order, now))
+        (sought === undefined ? page : page.filter(hasName(sought))).map((order) => orderObject(config, order, now))
     ),
     total: Effect.flatMap(
       orders.list(filters, { limit: 1, offset: 0 }),
@@ -133,7 +134,7 @@ export const ordersFile = Effect.fnUntraced(function*(
   })
 })
 
-const tooWide = "The search for a part of a name ended early; narrow it by profile, account or time."
+const tooWide = "The search for a part of a name ended early; narrow it by account or time."
 
 /** Accounts. */
 export const accountsFile = (filters: AccountFilters, wish: Wish) =>

@@ -4,7 +4,7 @@ import type { AuditEvent } from "../domain/Audit.ts"
 import { actorKinds, auditEvents, auditOutcomes } from "../domain/Audit.ts"
 import { AccountId, isId, OrderId } from "../domain/Id.ts"
 import { BadRequest, ConflictingIdentifierFilter, UnknownWord } from "../domain/OperatorError.ts"
-import type { OrderStatus } from "../domain/Order.ts"
+import { orderStatuses } from "../domain/Order.ts"
 import type { JobStatus } from "../kernel/queue/Job.ts"
 import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
@@ -19,8 +19,6 @@ import type { UpstreamStatus } from "../store/upstream/UpstreamOrders.ts"
 /** The filters of a list as text, by their names in the API. */
 export type Given<Names extends string> = { readonly [_ in Names]?: string | undefined }
 
-/** Every status of an order. */
-export const orderStatuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
 /** Every status of an account. */
 export const accountStatuses: ReadonlyArray<AccountStatus> = ["valid", "deactivated", "revoked"]
 

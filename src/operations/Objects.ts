@@ -10,7 +10,7 @@ import { rfc3339 } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Credential } from "../store/eab/EabKeys.ts"
 import type { ChallengeRecord } from "../store/orders/OrderDetail.ts"
-import type { OrderRecord } from "../store/orders/OrderSearch.ts"
+import type { ListedOrder } from "../store/orders/OrderSearch.ts"
 import type { UpstreamOrderRecord } from "../store/upstream/UpstreamOrderRecords.ts"
 import type { CrlView } from "./crl/CrlRecords.ts"
 import type { JobDetail } from "./Jobs.ts"
@@ -35,7 +35,7 @@ export const credentialObject = ({ accounts, createdAt, kid, label, profile, sta
 })
 
 /** An order, without its PEM. */
-export const orderObject = (config: Config, order: OrderRecord, now: number) => {
+export const orderObject = (config: Config, order: ListedOrder, now: number) => {
   const validity = validityOf(config, order.profile)
   return {
     id: order.id,

@@ -7,7 +7,7 @@ import { parseSerial } from "../pki/x509/Serial.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
 import * as orderLookup from "../store/orders/OrderLookup.ts"
-import type { OrderRecord } from "../store/orders/OrderSearch.ts"
+import type { ListedOrder } from "../store/orders/OrderSearch.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as auditTrail from "./AuditTrail.ts"
 import { listed } from "./Listed.ts"
@@ -50,7 +50,7 @@ export interface Searching<E, R> {
 const most = 5
 const longest = 253
 
-const orderResult = ({ id, identifiers, profile, revokedAt, status }: OrderRecord): SearchResult => ({
+const orderResult = ({ id, identifiers, profile, revokedAt, status }: ListedOrder): SearchResult => ({
   kind: "order",
   id,
   profile,
@@ -115,20 +115,23 @@ const byRequest = (requestId: string) =>
   }))
 
 /**
- * Orders with this name, then with names that end with it, then with names that contain it. Each order is listed once.
+ * Orders with this name, then with names that end with it. Each order is listed once. Names that contain the text are
+ * searched only if there is no such order, because that search walks over all names.
  */
 const byName = Effect.fnUntraced(function*(text: string) {
   const page = { limit: most, offset: 0 }
   const name = text.toLowerCase().replace(/\.$/, "")
-  const found = new Map<string, OrderRecord>()
+  const found = new Map<string, ListedOrder>()
   for (const filters of [{ identifier: name }, { identifierSuffix: name.replace(/^\./, "") }]) {
     if (found.size >= most) break
-    for (const order of yield* orderSearch.search(filters, page)) found.set(order.id, order)
+    for (const order of (yield* orders.list(filters, page, false)).items) found.set(order.id, order)
   }
-  const isEnough = found.size >= most || name.length < 3
-  const rest = isEnough ? undefined : yield* orders.list({ identifierContains: name }, page)
-  for (const order of rest?.items ?? []) found.set(order.id, order)
-  return { results: [...found.values()].slice(0, most).map(orderResult), truncated: rest?.truncated === true }
+  const isEnough = found.size > 0 || name.length < 3
+  const rest = isEnough ? undefined : yield* orders.list({ identifierContains: name }, page, false)
+  return {
+    results: [...found.values(), ...rest?.items ?? []].slice(0, most).map(orderResult),
+    truncated: rest?.truncated === true && rest.items.length < most
+  }
 })
 
 const serialShape = /^(?:[0-9a-f][:\s]*){8,}$/i

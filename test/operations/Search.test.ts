@@ -75,14 +75,14 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* kinds("deadbeef"), [])
     }))
 
-  test("finds names: the very one first, then those that end so, then those that contain it; five at most", () =>
+  test("finds names: the very one first, then those that end so, and those that contain it where there are none; five at most", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const names = ["x.mid.example", "mid.example", "amid.example", "a.example"]
       for (const name of names) yield* orderOf(caller, name)
       const labels = (text: string) =>
         Effect.map(search(text, viewer), ({ results }) => results.map(({ label }) => label.split(" ")[0]))
-      assert.deepStrictEqual(yield* labels("MID.example."), ["mid.example", "x.mid.example", "amid.example"])
+      assert.deepStrictEqual(yield* labels("MID.example."), ["mid.example", "x.mid.example"])
       assert.deepStrictEqual(yield* labels("am"), [], "a part of a name has three characters or more")
       assert.deepStrictEqual(yield* labels("ami"), ["amid.example"])
       for (let at = 0; at < 5; at++) yield* orderOf(caller, `n${at}.mid.example`)

@@ -63,14 +63,19 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
   {
     bound: "rows by their ids, where PostgreSQL knows how few there are",
-    names: /^(job_(claim_these|renew|move|bring_forward)|order_purge)$/,
+    names: /^(job_(claim_these|renew|move|bring_forward)|order_(purge|listed))$/,
     steps: /never/
   },
   { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },
   {
     bound: "from the newest on, as many as the limit says",
-    names: /^limit_(accounts|orders|names|pending_authorizations)$/,
-    steps: /accounts_profile_created_network|orders_account_id/
+    names: /^(limit_(accounts|orders|names|pending_authorizations)|order_names_ending)$/,
+    steps: /accounts_profile_created_network|orders_account_id|order_identifiers_name_rev/
+  },
+  {
+    bound: "a stretch of a walk that is bounded, beside the service",
+    names: /^order_walk_(matches|count|end|end_of_(account|time))$/,
+    steps: /PRIMARY KEY \(order_id|orders_account_id_id \(account_id=\? AND id|orders_created_at \(created_at/
   },
   {
     bound: "what ended long ago, for a command",

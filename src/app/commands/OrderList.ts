@@ -1,7 +1,8 @@
 import { Command, Options } from "@effect/cli"
 import { Console, Effect } from "effect"
+import { orderStatuses } from "../../domain/Order.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
-import { orderFilters, orderStatuses } from "../../operations/Filters.ts"
+import { orderFilters } from "../../operations/Filters.ts"
 import { expiringObject, orderObject } from "../../operations/Objects.ts"
 import * as expiring from "../../operations/order/Expiring.ts"
 import * as orders from "../../operations/order/OrderRecords.ts"
@@ -102,7 +103,7 @@ const printOrders = Effect.fnUntraced(function*(
       ]),
       found.total
     ))
-  if (found.truncated) yield* Console.error("The search ended early; narrow it by profile, account or time.")
+  if (found.truncated) yield* Console.error("The search ended early; narrow it by account or time.")
 })
 
 const printExpiring = Effect.fnUntraced(function*(

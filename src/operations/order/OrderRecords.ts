@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyRevoked as RevokedBefore, ServerInternal } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
@@ -7,7 +7,6 @@ import { isId, OrderId } from "../../domain/Id.ts"
 import { AlreadyRevoked, IssuerUnknown, NoSuch, OrderNotIssued, ProfileNotMounted } from "../../domain/OperatorError.ts"
 import { statusShown } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
-import { turn } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf } from "../../pki/x509/CertId.ts"
@@ -15,12 +14,13 @@ import type { Config } from "../../settings/AppConfig.ts"
 import * as audit from "../../store/Audit.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import * as orderDetail from "../../store/orders/OrderDetail.ts"
-import type { OrderFilters, OrderRecord } from "../../store/orders/OrderSearch.ts"
+import type { OrderFilters } from "../../store/orders/OrderSearch.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import { listed } from "../Listed.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import * as revocation from "../revocation/Revocation.ts"
+import { hasName, isCommonEnd, search as searchNames } from "./NameSearch.ts"
 
 /** Lifetime of an order: its profile's, or the process-wide one if the profile no longer exists. */
 export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
@@ -55,56 +55,51 @@ export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" |
   return { order, status: shown, challenges, jobs: ofOrder, replacedBy: successor?.id, explanation }
 })
 
-const walkBatch = 1000
-const walkNames = 1_000_000
-const walkMillis = 3000
-const afterAll = { beforeTime: Number.MAX_SAFE_INTEGER, beforeId: OrderId("ffffffff-ffff-ffff-ffff-ffffffffffff") }
+/** The filters of a list: those of the store, and a part of a name. */
+export type ListFilters = OrderFilters & { readonly identifierContains?: string | undefined }
 
 /**
- * Orders with a name that contains a text, newest first, as far as a bounded walk finds them
- * (docs/decisions/data-model.md, "Names that contain a text").
+ * What a search has to walk for; `undefined` where an index leads to the orders. The end of a name does, unless so many
+ * names end so that most of the index would be read.
  */
-const searchContaining = Effect.fnUntraced(function*(
-  filters: OrderFilters,
-  part: string,
-  { limit, offset }: { readonly limit: number; readonly offset: number }
-) {
-  const started = yield* Clock.currentTimeMillis
-  const items: Array<OrderRecord> = []
-  let [before, names, total] = [afterAll, 0, 0]
-  for (;;) {
-    const batch = yield* orderSearch.behind(filters, { ...before, limit: walkBatch })
-    for (const order of batch) {
-      names += order.identifiers.length
-      if (!order.identifiers.some(({ value }) => value.includes(part))) continue
-      if (total >= offset && items.length < limit) items.push(order)
-      total++
-    }
-    const last = batch.at(-1)
-    if (last === undefined || batch.length < walkBatch) return { items, total, truncated: false }
-    if (names >= walkNames || (yield* Clock.currentTimeMillis) - started >= walkMillis) {
-      return { items, total, truncated: true }
-    }
-    before = { beforeTime: last.createdAt, beforeId: last.id }
-    yield* turn
+export const soughtBy = Effect.fnUntraced(function*({ identifierContains, ...filters }: ListFilters) {
+  const { accountId, identifierSuffix, profile, since, status, until } = filters
+  const narrowing = { accountId, profile, since, status, until }
+  if (identifierContains !== undefined) {
+    return { ...narrowing, comparison: "contains", text: identifierContains.toLowerCase() } as const
   }
+  return identifierSuffix !== undefined && (yield* isCommonEnd(identifierSuffix))
+    ? { ...narrowing, comparison: "endsWith", text: identifierSuffix } as const
+    : undefined
 })
+
+const mostOfSerial = 1000
 
 /**
  * A page of orders, newest first, and the number of matches. `truncated` means that a search for a part of a name ended
- * early.
+ * early. Who needs the page alone says so, since to count may take longer.
  */
 export const list = (
-  filters: OrderFilters & { readonly identifierContains?: string | undefined },
-  page: { readonly limit: number; readonly offset: number }
+  filters: ListFilters,
+  page: { readonly limit: number; readonly offset: number },
+  isTotalWanted = true
 ) =>
   listed(Effect.gen(function*() {
-    const { identifierContains, ...indexed } = filters
-    if (identifierContains !== undefined) {
-      return yield* searchContaining(indexed, identifierContains.toLowerCase(), page)
+    const sought = yield* soughtBy(filters)
+    const { identifierContains: _, ...indexed } = filters
+    if (sought === undefined) {
+      const items = yield* orderSearch.search(indexed, page)
+      const total = isTotalWanted ? yield* orderSearch.countMatches(indexed) : items.length
+      return { items, total, truncated: false }
     }
-    const items = yield* orderSearch.search(indexed, page)
-    return { items, total: yield* orderSearch.countMatches(indexed), truncated: false }
+    if (filters.certSerial === undefined) return yield* searchNames(sought, page, isTotalWanted)
+    // One order of each profile has a serial.
+    const found = yield* orderSearch.search({ ...indexed, identifierSuffix: undefined }, {
+      limit: mostOfSerial,
+      offset: 0
+    })
+    const items = found.filter(hasName(sought))
+    return { items: items.slice(page.offset, page.offset + page.limit), total: items.length, truncated: false }
   }))
 
 /** An order that has a certificate. */

@@ -1,20 +1,23 @@
 import { Effect } from "effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
-import { bytes, int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { orderStatuses } from "../../domain/Order.ts"
+import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { all, first } from "../../kernel/sql/Database.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
+import { keptTotal } from "../../kernel/sql/Kept.ts"
+import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
+import { reversedRange } from "./NameWalk.ts"
 import { orderColumns } from "./Orders.ts"
 
 /* Searches of orders for operators: by id without a profile, or by any of a set of filters. */
 
-const record = {
+const listed = {
   ...orderColumns,
-  certificate: nullable(text()),
   certSerial: nullable(text()),
-  certPubkey: nullable(bytes),
   certNotAfter: nullable(int),
   revokedAt: nullable(int),
   revocationReason: nullable(int),
@@ -22,7 +25,12 @@ const record = {
   createdPtr: nullable(text())
 }
 
-/** An order with everything that operators are shown. Times are epoch seconds. */
+const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(bytes) }
+
+/** An order as lists show it. Times are epoch seconds. */
+export type ListedOrder = Effect.Effect.Success<ReturnType<typeof search>>[number]
+
+/** An order with everything that operators are shown. */
 export type OrderRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof findRecord>>>
 
 /** The filters of a listing; an absent filter excludes nothing. */
@@ -46,7 +54,7 @@ const filterColumns = {
   accountId: uuid<AccountId>(),
   status: text<OrderStatus>(),
   identifier: text(),
-  suffixReversed: text(),
+  reversed: text(),
   belowFrom: text(),
   belowTo: text(),
   certSerial: text(),
@@ -54,58 +62,103 @@ const filterColumns = {
   until: int
 }
 
-const conditions: { readonly [F in keyof OrderFilters]-?: string } = {
-  profile: "o.profile = :profile",
-  accountId: "o.account_id = :accountId",
-  status: "o.status = :status",
-  identifier: "o.id IN (SELECT order_id FROM order_identifiers WHERE name = :identifier)",
-  identifierSuffix: `o.id IN (SELECT order_id FROM order_identifiers
-    WHERE name_rev = :suffixReversed OR (name_rev >= :belowFrom AND name_rev < :belowTo))`,
-  certSerial: "o.cert_serial = :certSerial AND o.cert_serial IS NOT NULL",
-  since: "o.created_at >= :since",
-  until: "o.created_at < :until"
-}
+/**
+ * The names of the conditions. The status is one of three: `valid` have nearly all orders, `invalid` is served by an index
+ * of its own only where it is no parameter, and the others are those under way, which are few.
+ */
+type Narrowing = Exclude<keyof OrderFilters, "status"> | "valid" | "invalid" | "underWay"
 
-const filterNames = Object.keys(conditions) as ReadonlyArray<keyof OrderFilters>
+const narrowings: ReadonlyArray<Narrowing> = [
+  "profile",
+  "accountId",
+  "valid",
+  "invalid",
+  "underWay",
+  "identifier",
+  "identifierSuffix",
+  "certSerial",
+  "since",
+  "until"
+]
+const statuses = ["valid", "invalid", "underWay"] as const
+
+const narrowed = ({ status, ...others }: OrderFilters): { readonly [_ in Narrowing]?: unknown } => {
+  if (status === undefined) return others
+  return { ...others, [status === "valid" || status === "invalid" ? status : "underWay"]: true }
+}
 
 /** The index of serials begins with the profile. A search without a profile reads it once for each profile. */
 const anyProfile = `o.profile IN (SELECT profile FROM ${distinct("orders", "profile")})`
 
-const whereOf = (used: ReadonlyArray<keyof OrderFilters>): string =>
-  [
+/**
+ * SQLite knows no statistics, so it is told which conditions only filter: all others where there is one that few orders
+ * meet, and the weaker one of a profile and a status.
+ */
+const whereOf = (used: ReadonlyArray<Narrowing>, { aside, byFailure }: Fragments): string => {
+  const isUsed = (...names: ReadonlyArray<Narrowing>) => names.some((name) => used.includes(name))
+  const isNarrow = isUsed("accountId", "identifier", "identifierSuffix", "certSerial")
+  const filterIf = (isWeak: boolean, column: string) => isWeak ? aside(column) : column
+  const profile = filterIf(isUsed("underWay") || (isNarrow && !isUsed("certSerial")), "o.profile")
+  const createdAt = filterIf(isNarrow, "o.created_at")
+  const conditions: { readonly [F in Narrowing]: string } = {
+    profile: `${profile} = :profile`,
+    accountId: "o.account_id = :accountId",
+    valid: `${filterIf(isNarrow || isUsed("profile"), "o.status")} = 'valid'`,
+    invalid: `${isNarrow ? aside("o.status") : "o.status"} = 'invalid'`,
+    underWay: `${filterIf(isNarrow, "o.status")} = :status`,
+    identifier: "o.id IN (SELECT order_id FROM order_identifiers WHERE name = :identifier)",
+    identifierSuffix: `o.id IN (SELECT order_id FROM order_identifiers
+      WHERE name_rev = :reversed OR (name_rev >= :belowFrom AND name_rev < :belowTo))`,
+    certSerial: "o.cert_serial = :certSerial AND o.cert_serial IS NOT NULL",
+    since: `${createdAt} >= :since`,
+    until: `${createdAt} < :until`
+  }
+  const where = [
     ...used.map((name) => conditions[name]),
-    ...used.includes("certSerial") && !used.includes("profile") ? [anyProfile] : []
+    ...isUsed("certSerial") && !isUsed("profile") ? [anyProfile] : []
   ].join(" AND ") || "1 = 1"
+  return `${isUsed("profile") && isUsed("invalid") && !isNarrow ? byFailure : ""} WHERE ${where}`
+}
 
-const pageStatement = perFilters(filterNames, (used) =>
+const pageStatement = perFilters(narrowings, (used) =>
   statement({
     name: "order_search",
     params: { ...filterColumns, limit: int, offset: int },
-    row: record,
-    sql: () =>
-      `SELECT ${select(record, "o")} FROM orders o WHERE ${whereOf(used)}
+    row: listed,
+    sql: (f) =>
+      `SELECT ${select(listed, "o")} FROM orders o ${whereOf(used, f)}
        ORDER BY o.created_at DESC, o.id DESC LIMIT :limit OFFSET :offset`
-  }))
+  }), statuses)
 
-const countStatement = perFilters(filterNames, (used) =>
+const countStatement = perFilters(narrowings, (used) =>
   statement({
     name: "order_search_count",
     params: filterColumns,
     row: { total: int },
-    sql: () => `SELECT count(*) AS "total" FROM orders o WHERE ${whereOf(used)}`
-  }))
+    sql: (f) => `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
+  }), statuses)
 
 // The first comparison lets the engine read a range of an index, which an OR alone does not.
-const behindStatement = perFilters(filterNames, (used) =>
+const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "order_search_behind",
     params: { ...filterColumns, beforeTime: int, beforeId: uuid<OrderId>(), limit: int },
-    row: record,
-    sql: () =>
-      `SELECT ${select(record, "o")} FROM orders o
-       WHERE o.created_at <= :beforeTime AND (o.created_at < :beforeTime OR o.id < :beforeId) AND ${whereOf(used)}
+    row: listed,
+    sql: (f) =>
+      `SELECT ${select(listed, "o")} FROM orders o
+       ${whereOf(used, f)}
+       AND o.created_at <= :beforeTime AND (o.created_at < :beforeTime OR o.id < :beforeId)
        ORDER BY o.created_at DESC, o.id DESC LIMIT :limit`
-  }))
+  }), statuses)
+
+const listedStatement = statement({
+  name: "order_listed",
+  params: { ids: rows },
+  row: listed,
+  sql: ({ at, each }) =>
+    `SELECT ${select(listed, "o")} FROM orders o WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")})
+     ORDER BY o.created_at DESC, o.id DESC`
+})
 
 const byId = statement({
   name: "order_record",
@@ -123,21 +176,17 @@ const replacedBy = statement({
        AND status <> 'invalid'`
 })
 
-const valuesOf = (filters: OrderFilters) => {
-  const reversed = Array.from(filters.identifierSuffix ?? "").toReversed().join("")
-  return {
+const valuesOf = (filters: OrderFilters) =>
+  ({
     profile: filters.profile ?? "",
     accountId: filters.accountId ?? nobody,
     status: filters.status ?? "valid",
     identifier: filters.identifier ?? "",
-    suffixReversed: reversed,
-    belowFrom: `${reversed}.`,
-    belowTo: `${reversed}/`, // the character after the dot
+    ...reversedRange(filters.identifierSuffix ?? ""),
     certSerial: filters.certSerial ?? "",
     since: filters.since ?? 0,
     until: filters.until ?? 0
-  } as const
-}
+  }) as const
 
 const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 
@@ -149,14 +198,34 @@ export const findSuccessor = (profile: string, certId: string) => first(replaced
 
 /** A page of matching orders, newest first. */
 export const search = (filters: OrderFilters, page: { readonly limit: number; readonly offset: number }) =>
-  all(pageStatement(filters), { ...valuesOf(filters), ...page })
+  all(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
-/** How many orders match. */
-export const countMatches = (filters: OrderFilters) =>
-  Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
+const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, Database> => {
+  const { accountId, certSerial, identifier, identifierSuffix, profile, status } = filters
+  const isNarrow = [accountId, certSerial, identifier, identifierSuffix].some((one) => one !== undefined)
+  if (status !== "valid" || profile === undefined || isNarrow) {
+    return Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), (row) => row?.total ?? 0)
+  }
+  // No index has both columns. All orders of the profile are counted in an index, and those of the other statuses are few.
+  const others = orderStatuses.filter((one) => one !== "valid")
+  return Effect.zipWith(
+    countOnce({ ...filters, status: undefined }),
+    Effect.forEach(others, (other) => countOnce({ ...filters, status: other })),
+    (all, counts) => counts.reduce((left, many) => left - many, all)
+  )
+}
+
+/** How many orders match, now or a short time ago ({@link keptTotal}). */
+export const countMatches = (filters: OrderFilters) => keptTotal("order_search_count", filters, countOnce(filters))
 
 /** Matching orders, newest first, after a given one. */
 export const behind = (
   filters: OrderFilters,
   before: { readonly beforeTime: number; readonly beforeId: OrderId; readonly limit: number }
-) => all(behindStatement(filters), { ...valuesOf(filters), ...before })
+) => all(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
+
+/** Orders by their ids, newest first. */
+export const findListed = (ids: ReadonlyArray<OrderId>) =>
+  ids.length === 0
+    ? Effect.succeed<ReadonlyArray<ListedOrder>>([])
+    : all(listedStatement, { ids: ids.map((one) => [packedUuid(one)]) })

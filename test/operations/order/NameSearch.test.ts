@@ -1,0 +1,136 @@
+import { it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import { AccountId } from "../../../src/domain/Id.ts"
+import { ordersFile } from "../../../src/operations/Exports.ts"
+import * as orders from "../../../src/operations/order/OrderRecords.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { configOf, sql } from "../../support/Graph.ts"
+
+/* Searches for names among so many that they are walked (docs/decisions/data-model.md, "Names that contain a text"). */
+
+const many = 25_000
+
+describe.each(databases)("names that are walked on $name", (backend) => {
+  const database = useDatabase(backend)
+  const { dialect } = backend
+
+  const id = (prefix: string, number: string) =>
+    dialect === "sqlite"
+      ? `unhex(printf('${prefix}70008000%012x', ${number}))`
+      : `('${prefix}70008000' || lpad(to_hex(${number}), 12, '0'))::uuid`
+  const accountOf = (number: number) => AccountId(`01900000-0000-7000-8000-${String(number).padStart(12, "0")}`)
+
+  /** Orders of two accounts and two profiles, one in each second, from the epoch on; every tenth of them failed. */
+  const insert = Effect.fnUntraced(function*(prefix: string, from: number, to: number, name: string) {
+    const numbers = dialect === "sqlite"
+      ? `WITH RECURSIVE n(i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i < ${to}) `
+      : ""
+    const source = dialect === "sqlite" ? "FROM n" : `FROM generate_series(${from}::bigint, ${to}::bigint) AS n(i)`
+    const profile = "CASE WHEN i % 2 = 0 THEN 'even' ELSE 'odd' END"
+    yield* sql(
+      `INSERT INTO orders (id, profile, account_id, status, identifiers, created_at) ${numbers}SELECT ${
+        id(prefix, "i")
+      }, ${profile}, ${id("019000000000", "i % 2")}, CASE WHEN i % 10 = 0 THEN 'invalid' ELSE 'valid' END,
+       '[{"type":"dns","value":"' || ${name} || '"}]', i ${source}`
+    )
+    yield* sql(
+      `INSERT INTO order_identifiers (order_id, profile, name, name_rev) ${numbers}SELECT ${
+        id(prefix, "i")
+      }, ${profile}, ${name}, ${dialect === "sqlite" ? "'elpmaxe.ynam.' || i || 'h'" : `reverse(${name})`} ${source}`
+    )
+  })
+
+  const filled = Effect.gen(function*() {
+    yield* TestClock.setTime(1_800_000_000_000) // the ids of the rows begin with an earlier time
+    for (const number of [0, 1]) {
+      yield* sql(
+        `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id("019000000000", String(number))},
+         '${number === 0 ? "even" : "odd"}', ${dialect === "sqlite" ? `x'0${number}'` : `'\\x0${number}'`}, 'valid', 0)`
+      )
+    }
+    yield* insert("019000000001", 1, many, "'h' || i || '.many.example'")
+  })
+
+  const numbersOf = (filters: orders.ListFilters, limit = 5, offset = 0, isTotalWanted = true) =>
+    Effect.map(orders.list(filters, { limit, offset }, isTotalWanted), ({ items, total, truncated }) => ({
+      numbers: items.map(({ createdAt }) => createdAt),
+      total,
+      truncated
+    }))
+
+  const found = (numbers: ReadonlyArray<number>, total: number, truncated = false) => ({ numbers, total, truncated })
+
+  it.effect("are found by a part, newest first and page by page, however far back", () =>
+    database.use(Effect.gen(function*() {
+      yield* filled
+      assert.deepStrictEqual(yield* numbersOf({ identifierContains: "H24999." }), found([24_999], 1))
+      assert.deepStrictEqual(yield* numbersOf({ identifierContains: "h1.ma" }), found([1], 1))
+      assert.deepStrictEqual(yield* numbersOf({ identifierContains: "nowhere" }), found([], 0))
+      assert.deepStrictEqual(yield* numbersOf({ identifierContains: "%.many" }), found([], 0), "taken literally")
+      const every = { identifierContains: ".many." }
+      assert.deepStrictEqual(yield* numbersOf(every), found([25_000, 24_999, 24_998, 24_997, 24_996], many))
+      assert.deepStrictEqual(yield* numbersOf(every, 2, 20_000), found([5000, 4999], many))
+      assert.deepStrictEqual(yield* numbersOf(every, 5, many - 2), found([2, 1], many))
+      assert.deepStrictEqual(yield* numbersOf(every, 5, many), found([], many))
+    })))
+
+  it.effect("are narrowed by profile, account, status and time", () =>
+    database.use(Effect.gen(function*() {
+      yield* filled
+      const part = { identifierContains: "h2499" } as const
+      assert.deepStrictEqual(
+        yield* numbersOf(part, 20),
+        found([24_999, 24_998, 24_997, 24_996, 24_995, 24_994, 24_993, 24_992, 24_991, 24_990, 2499], 11)
+      )
+      assert.deepStrictEqual(
+        yield* numbersOf({ ...part, profile: "odd" }, 2),
+        found([24_999, 24_997], 6)
+      )
+      assert.deepStrictEqual(yield* numbersOf({ ...part, accountId: accountOf(0) }, 2), found([24_998, 24_996], 5))
+      assert.deepStrictEqual(yield* numbersOf({ ...part, status: "invalid" }), found([24_990], 1))
+      assert.deepStrictEqual(yield* numbersOf({ ...part, since: 24_998 }), found([24_999, 24_998], 2))
+      assert.deepStrictEqual(yield* numbersOf({ ...part, until: 24_991 }), found([24_990, 2499], 2))
+      assert.deepStrictEqual(
+        yield* numbersOf({
+          ...part,
+          since: 2000,
+          until: 24_993,
+          accountId: accountOf(0),
+          status: "valid",
+          profile: "even"
+        }),
+        found([24_992], 1)
+      )
+    })))
+
+  it.effect("are found by an end that so many have, at the beginning of a label alone", () =>
+    database.use(Effect.gen(function*() {
+      yield* filled
+      assert.deepStrictEqual(yield* numbersOf({ identifierSuffix: "many.example" }, 2), found([25_000, 24_999], many))
+      assert.deepStrictEqual(yield* numbersOf({ identifierSuffix: "h77.many.example" }), found([77], 1))
+      assert.deepStrictEqual(yield* numbersOf({ identifierSuffix: "7.many.example" }), found([], 0))
+      assert.deepStrictEqual(
+        yield* numbersOf({ identifierSuffix: "many.example", since: 5, until: 7 }),
+        found([6, 5], 2)
+      )
+      const first = yield* numbersOf({ identifierSuffix: "many.example" }, 2, 0, false)
+      assert.deepInclude(
+        first,
+        { numbers: [25_000, 24_999], truncated: true },
+        "who needs a page alone waits for no total"
+      )
+      const refused = yield* Effect.flip(
+        ordersFile(configOf(), { identifierSuffix: "many.example" }, { format: "csv", most: 100 })
+      )
+      assert.deepInclude(refused, { _tag: "ExportTooLarge", rows: many })
+    })))
+
+  it.effect("are found in converted rows too, whose ids do not begin with a time", () =>
+    database.use(Effect.gen(function*() {
+      yield* filled
+      yield* insert("f19000000001", many + 1, many + 3, "'old-' || i || '.many.example'")
+      assert.deepStrictEqual(yield* numbersOf({ identifierContains: "old-" }), found([25_003, 25_002, 25_001], 3))
+      assert.deepStrictEqual(yield* numbersOf({ identifierContains: ".many." }, 1), found([25_000], many + 3))
+    })))
+})
