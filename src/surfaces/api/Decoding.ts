@@ -1,5 +1,5 @@
-import type { ParseResult, SchemaAST } from "effect"
-import { Either, Schema } from "effect"
+import type { ParseResult } from "effect"
+import { Either, Option, Schema, SchemaAST } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
 
@@ -47,6 +47,9 @@ const wanted = (ast: SchemaAST.AST): string => {
   }
 }
 
+const isInteger = (ast: SchemaAST.AST): boolean =>
+  Option.exists(SchemaAST.getJSONSchemaAnnotation(ast), (schema) => "type" in schema && schema.type === "integer")
+
 const nameOf = (path: ReadonlyArray<PropertyKey>): string =>
   path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")
     .slice(0, 128)
@@ -72,7 +75,9 @@ const faultOf = (
     }
     case "Refinement":
     case "Transformation":
-      return faultOf(issue.issue, noun, path)
+      return isInteger(issue.ast) && !Array.isArray(issue.actual)
+        ? wrong("must be an integer")
+        : faultOf(issue.issue, noun, path)
     case "Missing":
       return wrong("is missing")
     case "Unexpected":
