@@ -115,7 +115,7 @@ export const verify = Effect.fnUntraced(function*(
   if (proof.method === "recovery_code") yield* emit("admin_mfa_recovery_code_used", { username, remaining })
   yield* told(user, requester, "verify")
   return active
-}, Effect.catchTag("StorageFailed", limiter.uncounted))
+}, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))
 
 /** Begins the enrolment that a sign-in demands. It replaces an enrolment that was not confirmed. */
 export const beginEnrolment = Effect.fnUntraced(function*(half: HalfIdentity) {
@@ -157,4 +157,4 @@ export const confirmEnrolment = Effect.fnUntraced(function*(
   yield* emit("admin_mfa_enrolled", { username: user.username, method: "totp" })
   yield* told(user, requester, "enrol")
   return { active, recoveryCodes: made.shown }
-}, Effect.catchTag("StorageFailed", limiter.uncounted))
+}, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))

@@ -172,7 +172,7 @@ export const create = Effect.fnUntraced(function*(
   }))
   yield* emit("admin_operator_created", { ...actorFields(operator), target_username: username, role })
   return { username, role }
-})
+}, Effect.uninterruptible)
 
 /** Sets an operator's password. Only the command line does this. The sessions end. */
 export const setPassword = Effect.fnUntraced(function*(
@@ -194,7 +194,7 @@ export const setPassword = Effect.fnUntraced(function*(
     }))
   yield* emit("admin_operator_password_changed", { ...actorFields(operator), ...done })
   return done.sessions
-})
+}, Effect.uninterruptible)
 
 /** Refuses whatever {@link remove} would refuse. Commands call it before they ask. */
 export const previewRemoval = (operator: AtKeyboard, username: string) =>

@@ -50,7 +50,7 @@ export const changePassword = Effect.fnUntraced(function*(
     target_username: identity.username,
     sessions: ended
   })
-})
+}, Effect.uninterruptible)
 
 /** Changes the caller's own contact. Without a new one it is cleared. */
 export const changeContact = Effect.fnUntraced(function*(
@@ -70,4 +70,4 @@ export const changeContact = Effect.fnUntraced(function*(
   )
   if (changed === undefined) return
   yield* emit("admin_operator_contact_changed", { ...actorFields(operator), target_username: identity.username })
-})
+}, Effect.uninterruptible)

@@ -100,7 +100,7 @@ export const confirmEnrolment = Effect.fnUntraced(function*(
   }))
   yield* emit("admin_mfa_enrolled", { username: user.username, method: "totp" })
   return made.shown
-})
+}, Effect.uninterruptible)
 
 /** Turns the caller's own factor off, if the configuration permits it. Other sessions of the caller end. */
 export const disable = Effect.fnUntraced(function*(
@@ -114,7 +114,7 @@ export const disable = Effect.fnUntraced(function*(
   if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
   yield* taken(operatorOf(identity, requester), user, identity.tokenHash)
   yield* emit("admin_mfa_disabled", { username: user.username, method: "totp" })
-})
+}, Effect.uninterruptible)
 
 /**
  * Removes a factor and its recovery codes. Ends all sessions except `butSession`. It joins the open transaction, or
@@ -144,7 +144,7 @@ export const renewCodes = Effect.fnUntraced(function*(operator: Operator, userna
   }))
   yield* emit("admin_mfa_recovery_codes_reissued", { ...actorFields(operator), target_username: username })
   return made.shown
-})
+}, Effect.uninterruptible)
 
 /** Replaces the caller's own recovery codes. Only this answer holds the codes. */
 export const reissueCodes = Effect.fnUntraced(function*(

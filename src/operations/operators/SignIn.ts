@@ -124,7 +124,7 @@ const admitted = Effect.fnUntraced(function*(
 
 /**
  * Signs an operator in by name and password. The attempt is counted first. Every failure costs one hash and gets the
- * same answer (docs/decisions/admin.md, "Sign-in").
+ * same answer (docs/decisions/admin.md, "Sign-in"). An attempt that has begun ends, and is logged, even if its client hangs up.
  */
 export const signIn = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -158,4 +158,4 @@ export const signIn = Effect.fnUntraced(function*(
       step: signedIn.identity.step
     })
   return signedIn
-}, Effect.catchTag("StorageFailed", limiter.uncounted))
+}, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))

@@ -36,4 +36,4 @@ export const stepUp = Effect.fnUntraced(function*(
   if (verdict._tag !== "Right") return yield* Effect.zipRight(failed, new StepUpFailed())
   yield* release
   return user
-}, Effect.catchTag("StorageFailed", limiter.uncounted))
+}, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))

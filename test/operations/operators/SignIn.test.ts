@@ -1,10 +1,13 @@
-import { Clock, Effect, Redacted, TestClock } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer, Redacted, TestClock } from "effect"
 import { assert, describe } from "vitest"
-import { Database } from "../../../src/kernel/sql/Database.ts"
+import { Database, turn } from "../../../src/kernel/sql/Database.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
+import { stepUp } from "../../../src/operations/operators/StepUp.ts"
 import { sweepSessions } from "../../../src/operations/operators/Sweeps.ts"
+import type { Derive } from "../../../src/pki/Password.ts"
+import { derive } from "../../../src/pki/Password.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
 import { databases } from "../../support/Databases.ts"
@@ -92,6 +95,37 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* Effect.flip(attempt("olga", password)))._tag, "RateLimited", "no attempt lengthens it")
       yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* attempt("olga", password))._tag, "Active")
+    }))
+
+  test("is logged as refused, though its client hangs up while the password is compared", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { identity } = yield* enter("olga")
+      const guesses = [
+        [Effect.ignore(attempt("olga", wrong)), "admin_login_failed"],
+        [Effect.ignore(stepUp(admin, identity, typed(wrong), here)), "admin_step_up_failed"]
+      ] as const
+      for (const [guess, event] of guesses) {
+        const begun = yield* Deferred.make<void>()
+        const goOn = yield* Deferred.make<void>()
+        let isHeld = false
+        const held: Derive = (...asked) =>
+          Effect.zipRight(
+            Effect.suspend(() =>
+              isHeld ? Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(goOn)) : Effect.void
+            ),
+            derive(...asked)
+          )
+        const passwords = yield* Layer.build(Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: held }))
+        isHeld = true
+        const running = yield* Effect.fork(Effect.provide(guess, passwords))
+        yield* Deferred.await(begun)
+        const leaving = yield* Effect.fork(Fiber.interrupt(running))
+        yield* turn
+        yield* Deferred.succeed(goOn, undefined)
+        yield* Fiber.join(leaving)
+        assert.lengthOf(fieldsOf(event), 1, event)
+      }
     }))
 
   test("counts the same window in processes whose clocks are apart, whichever looks at it", () =>
