@@ -1,0 +1,146 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import { Api } from "../../../src/surfaces/api/Api.ts"
+import type { Route } from "../../../src/surfaces/api/Routes.ts"
+import { routesOf } from "../../../src/surfaces/api/Routes.ts"
+import { signedIn, useApi } from "../../support/Api.ts"
+import { cookieOf } from "../../support/Asked.ts"
+import { sqlite } from "../../support/Databases.ts"
+import { sql } from "../../support/Graph.ts"
+import { enrolled, enter, made, password } from "../../support/Operators.ts"
+
+/* Attacks on every route of the declaration, so that a new route is attacked as well (docs/attacks.md, "Operators"). */
+
+const routes = routesOf(Api)
+const id = "01890a5d-ac96-774b-bcce-b302099a8057"
+const pathOf = ({ pattern }: Route): string => pattern.replaceAll(/\{\w+\}/g, id)
+const isChange = ({ method }: Route): boolean => method !== "GET"
+const bodyOf = ({ payload }: Route) => payload === undefined ? {} : { body: {} }
+const nameOf = ({ method, pattern }: Route): string => `${method} ${pattern}`
+
+describe("every route of the API", () => {
+  const { config, test } = useApi(sqlite)
+  const signIn = { method: "POST", body: { username: "anna", password } } as const
+
+  test("that changes something wants the CSRF token of its session, and no other origin", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "anna", "admin")
+      const other = yield* signedIn({ ask }, "otto", "admin")
+      const changes = routes.filter((route) =>
+        isChange(route) && !route.isWithoutCsrf && route.access !== "half" && route.access !== "public"
+      )
+      assert.isAbove(changes.length, 25)
+      for (const route of changes) {
+        const asked = { method: route.method, cookie: held.cookie, ...bodyOf(route) }
+        const foreign = ["https://evil.example", "null", "", `${config.admin.base_url}.evil.example`]
+        for (
+          const refused of [
+            asked,
+            { ...asked, csrf: "" },
+            { ...asked, csrf: other.csrf },
+            { ...asked, csrf: held.csrf.slice(1) },
+            { ...asked, headers: { "x-csrf-token": [held.csrf, held.csrf] } },
+            ...foreign.map((origin) => ({ ...asked, csrf: held.csrf, headers: { origin } })),
+            { ...asked, csrf: held.csrf, headers: { "sec-fetch-site": "cross-site" } }
+          ]
+        ) {
+          const told = yield* ask(pathOf(route), refused)
+          assert.deepStrictEqual([nameOf(route), told.status, told.json.error], [nameOf(route), 403, "csrf_failed"])
+        }
+      }
+      assert.strictEqual((yield* ask("/api/session", held)).status, 200, "and nothing was done")
+    }))
+
+  test("is out of reach of a session that lacks its second factor, but for those of the second factor", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("anna", "admin")
+      yield* enrolled((yield* enter("anna")).identity)
+      const told = yield* ask("/api/session", signIn)
+      const half = { cookie: cookieOf(told), csrf: told.json.csrfToken }
+      for (const route of routes.filter(({ access }) => access !== "half" && access !== "public")) {
+        const answer = yield* ask(pathOf(route), { method: route.method, ...half, ...bodyOf(route) })
+        assert.deepStrictEqual(
+          [nameOf(route), answer.status, answer.json.error],
+          [nameOf(route), 401, "mfa_pending"]
+        )
+      }
+      assert.strictEqual((yield* ask("/api/session/mfa", half)).status, 200)
+      const none = yield* ask("/api/none", half)
+      assert.strictEqual(none.status, 404)
+    }))
+
+  test("is not reached by a path that is not quite its own, with a session or without", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "anna", "admin")
+      for (const route of routes.filter(({ pattern }) => pattern.startsWith("/api/"))) {
+        const path = pathOf(route)
+        const tricks = [
+          `${path}/`,
+          `/${path}`,
+          path.replace("/api/", "/api//"),
+          path.replace("/api/", "/api/./"),
+          path.replace("/api/", "/api/x/../"),
+          path.replace("/api/", "/API/"),
+          path.replace("/api/", "/%61pi/"),
+          path.replace("/api/", "/api%2f"),
+          `${path}%00`,
+          `${path}%20`,
+          `${path};x`,
+          `${path}\\`,
+          `http://localhost${path}`
+        ]
+        for (const trick of tricks) {
+          const asked = { method: route.method, ...bodyOf(route) }
+          const stranger = yield* ask(trick, asked)
+          assert.include([401, 404], stranger.status, `${trick}: ${stranger.text}`)
+          const known = yield* ask(trick, { ...asked, ...held })
+          assert.strictEqual(known.status, 404, `${trick}: ${known.text}`)
+        }
+      }
+    }))
+
+  test("is reached by the cookie that the sign-in gave, and never by one that was there before", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("anna", "admin")
+      const planted = "A".repeat(43)
+      const told = yield* ask("/api/session", { ...signIn, cookie: planted })
+      assert.strictEqual(told.status, 200)
+      assert.notStrictEqual(cookieOf(told), planted)
+      assert.strictEqual((yield* ask("/api/orders", { cookie: planted })).status, 401)
+      assert.strictEqual((yield* ask("/api/orders", { cookie: cookieOf(told) })).status, 200)
+    }))
+})
+
+describe("the address of a client of the API", () => {
+  const forged = (ip: string) => ({ "x-forwarded-for": ip, forwarded: `for=${ip}` })
+  const wrong = { method: "POST", body: { username: "anna", password: "another password" } } as const
+
+  describe("behind nobody who is trusted", () => {
+    const { config, test } = useApi(sqlite)
+
+    test("is that of the connection, whatever a header says", ({ ask }) =>
+      Effect.gen(function*() {
+        for (let at = 0; at < config.admin.login_max_attempts; at++) {
+          assert.strictEqual(
+            (yield* ask("/api/session", { ...wrong, headers: forged(`198.51.100.${at}`) })).status,
+            401
+          )
+        }
+        assert.strictEqual((yield* ask("/api/session", { ...wrong, headers: forged("198.51.100.99") })).status, 429)
+        const rows = yield* sql("SELECT key FROM login_attempts")
+        assert.deepStrictEqual(rows.map(({ key }) => key), ["192.0.2.1"])
+      }))
+  })
+
+  describe("behind a proxy that is trusted", () => {
+    const { test } = useApi(sqlite, `[admin.filter]\ntrusted_proxies = ["192.0.2.1"]\n`)
+
+    test("is the one that the proxy reports", ({ ask }) =>
+      Effect.gen(function*() {
+        yield* ask("/api/session", { ...wrong, headers: { "x-forwarded-for": "198.51.100.1" } })
+        yield* ask("/api/session", { ...wrong, headers: forged("198.51.100.2"), clientIp: "192.0.2.9" })
+        const rows = yield* sql("SELECT key FROM login_attempts ORDER BY key")
+        assert.deepStrictEqual(rows.map(({ key }) => key), ["192.0.2.9", "198.51.100.1"])
+      }))
+  })
+})
