@@ -3,7 +3,7 @@ import { Schema } from "effect"
 /* Parameters of paths and queries, each with what the document says of it. */
 
 const integer = Schema.transform(
-  Schema.String.pipe(Schema.pattern(/^-?[0-9]{1,15}$/, { message: () => "must be an integer" })),
+  Schema.String.pipe(Schema.pattern(/^-?[0-9]{1,15}$/)),
   Schema.Number,
   { strict: true, decode: Number, encode: String }
 )
