@@ -377,7 +377,7 @@ const settled = "--domains demo.localhost run\n"
 
 /** A clone: what is in the repository and is needed to build, run and format. */
 const cloneInto = (place: Place): void => {
-  const folders = ["src", "test", "bench", "migrations", "docs"]
+  const folders = ["src", "test", "bench", "migrations", "panel", "docs"]
   const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json"]
   const atTop = documents.filter((document) => !document.includes("/"))
   for (const entry of [...folders, ...files, ...atTop]) {
@@ -1139,6 +1139,7 @@ describe.each(tools)("%s", () => {
 
   it("npm run demo serves a panel with something on every page, and says who can sign in", async () => {
     const place = await Place.make()
+    cloneInto(place)
     const serving = await place.serve("demo", "Ctrl-C ends it")
     assert.match(serving.said(), /ann {5}Amber kettle by the quay {3}admin/)
     const url = /The panel is at (\S+)/.exec(serving.said())?.[1] ?? ""
