@@ -19,6 +19,8 @@ export interface ScriptRequest {
   readonly timeoutMillis: number
   /** How many bytes of standard output are read, and how many of standard error. */
   readonly maxOutputBytes: number
+  /** Output beyond that is read and thrown away. Otherwise the program waits at it, until its timeout. */
+  readonly discardsRest?: boolean
   /** Bounds the scripts that run for one purpose; `undefined` if the caller is bounded already. */
   readonly turns: { readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> } | undefined
 }
@@ -60,15 +62,15 @@ const remainderMillis = 250
 
 const located = (path: string): string => path.includes("/") ? path : `./${path}`
 
-/** Reads up to `max` bytes and then stops. A program that goes on writing blocks until its timeout. */
-const collect = (stream: Readable, max: number): () => Buffer => {
+/** Keeps up to `max` bytes. What follows is thrown away or, by default, left unread. */
+const collect = (stream: Readable, max: number, discardsRest = false): () => Buffer => {
   const chunks: Array<Buffer> = []
   let length = 0
   stream.on("error", () => {})
   stream.on("data", (chunk: Buffer) => {
-    chunks.push(chunk)
+    if (length < max) chunks.push(chunk)
     length += chunk.length
-    if (length >= max) stream.pause()
+    if (length >= max && !discardsRest) stream.pause()
   })
   return () => Buffer.concat(chunks).subarray(0, max)
 }
@@ -107,8 +109,8 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
         // The group has no process left.
       }
     }
-    const stdout = collect(child.stdout, request.maxOutputBytes)
-    const stderr = collect(child.stderr, request.maxOutputBytes)
+    const stdout = collect(child.stdout, request.maxOutputBytes, request.discardsRest)
+    const stderr = collect(child.stderr, request.maxOutputBytes, request.discardsRest)
     const letGo = () => {
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
     }
