@@ -62,6 +62,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
   jose: ["pki/jose/Library.ts"],
   "minijinja-js": ["kernel/template/Engine.ts"],
+  nodemailer: ["kernel/net/Mail.ts"],
   otplib: ["pki/Totp.ts"],
   pg: ["kernel/sql/Postgres.ts"],
   "prom-client": ["kernel/telemetry/Metrics.ts"],

@@ -35,6 +35,7 @@ describe("what is scraped", () => {
       metrics.mounted("default", ["orders_per_account"])
       metrics.requestFinished({ profile: "default", route: "/newOrder", status: 201 }, 0.01)
       metrics.issued("default", 1)
+      metrics.notifying("webhook")
       metrics.issueFailed("default", "badCSR")
       const samples = new Map(
         Object.entries(sampled).map(([name, { labels }]) => {
@@ -46,7 +47,7 @@ describe("what is scraped", () => {
     })
     const text = await Effect.runPromise(Effect.provide(program, Metrics.layer("acme,worker")))
     for (const line of text.split("\n")) {
-      const [, name, labels = ""] = /^(\w+)\{([^}]*)\}/.exec(line) ?? []
+      const [, name, labels = ""] = /^(\w+)(?:\{([^}]*)\})? /.exec(line) ?? []
       if (name === undefined) continue
       series.set(name, new Set([...labels.matchAll(/(\w+)=/g)].map(([, label = ""]) => label)))
     }

@@ -136,6 +136,7 @@ const lines = {
   orderShow: "acme-svc order show ORDER_ID",
   jobsQueue: "acme-svc jobs queue",
   jobsFailed: "acme-svc jobs list --status failed",
+  jobsDeliveries: "acme-svc jobs list --kind notify_deliver",
   jobsOfOrder: "acme-svc jobs list --order-id ORDER_ID",
   jobsShow: "acme-svc jobs show JOB_ID",
   jobsRunNow: "acme-svc jobs run-now JOB_ID",
@@ -766,6 +767,7 @@ describe("docs/jobs.md", () => {
       assert.include(await place.succeed("jobsOfOrder"), "0 of 0 row(s).")
       assert.match(await place.succeed("jobsQueue"), /^order_sweep +1 +0 +0 +0 s$/m)
       assert.include(await place.succeed("jobsFailed"), "0 of 0 row(s).")
+      assert.include(await place.succeed("jobsDeliveries"), "0 of 0 row(s).")
       assert.match(await place.succeed("workerList"), /  acme,admin,worker  /)
       const { stdout } = await place.run("acme-svc jobs list --kind order_sweep")
       place.stand("JOB_ID", /^([0-9a-f-]{36})  order_sweep  ready/m.exec(stdout)?.[1] ?? "")

@@ -5,6 +5,7 @@ import { isExecutable } from "../kernel/host/Files.ts"
 import type { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { remarks } from "../operations/operators/Remarks.ts"
+import { advise as notifications } from "../services/notify/Advisories.ts"
 import { advise as policies } from "../services/policy/Advisories.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { proxiesOf } from "./Graph.ts"
@@ -42,6 +43,7 @@ export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
       const hasSecret = signer.backend === "relay" && Redacted.value(signer.relay.eab.hmac_key) !== ""
       if (enabled && hasSecret) yield* emit("signer_relay_eab_secret_in_config", { profile: name })
     }
+    yield* notifications(config, roles)
     const { shown } = proxiesOf(config)
     if (shown !== undefined) {
       const { http, https, noProxyEntries, source } = shown

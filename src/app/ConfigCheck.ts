@@ -43,6 +43,7 @@ export const faultsOf = (config: Config, version: string): Effect.Effect<Readonl
     ...served.map((profile) => Effect.scoped(Layer.build(Graph.policiesOf(config, [profile], version)))),
     Effect.scoped(Layer.build(PublicKeys.layer(config.keys.blocklist_paths))),
     ...served.map(Backends.check),
+    Effect.scoped(Layer.build(Graph.deliveriesOf(config, version))),
     ...tlsOf(config).map(TlsFiles.check),
     ...scriptsOf(config).map(executable)
   ]

@@ -12,6 +12,8 @@ import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count, Metrics } from "../kernel/telemetry/Metrics.ts"
 import * as samples from "../operations/Samples.ts"
+import { notify, whereWanted } from "../services/notify/Notifier.ts"
+import { sectionsOf } from "../services/notify/Routes.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import { Issuers } from "../services/signing/Issuers.ts"
 import { Signers } from "../services/signing/Signer.ts"
@@ -158,7 +160,8 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
   if (!enabled) return []
   const sample = yield* samples.make({
     kinds: jobKinds,
-    profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name)
+    profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name),
+    notifies: [...sectionsOf(config).values()].some(({ enabled }) => enabled.length > 0)
   })
   const scrape = Effect.gen(function*() {
     const database = yield* Database
@@ -185,8 +188,10 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
 })
 
 /** Creates the counters of every profile that is served. */
-export const mounted = ({ profiles }: Config): Effect.Effect<void> =>
+export const mounted = (config: Config): Effect.Effect<void> =>
   count((metrics) => {
+    const { profiles } = config
+    for (const section of sectionsOf(config).values()) section.enabled.forEach(metrics.notifying)
     for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name, Object.keys(limitSentences))
   })
 
@@ -200,7 +205,10 @@ export const told = (roles: Roles, before: Config | undefined, after: Config): E
     !mountedOf(config).some((profile) => profile.name === name)
   return Effect.all([
     ...mountedOf(after).filter(lacks(before)).map(({ name, signer }) =>
-      emit("profile_mounted", { profile: name, backend: signer.backend })
+      Effect.zipRight(
+        emit("profile_mounted", { profile: name, backend: signer.backend }),
+        whereWanted("profile_mounted", name, notify({ event: "profile_mounted", scope: name, fields: {} }))
+      )
     ),
     ...mountedOf(before).filter(lacks(after)).map(({ name }) => emit("profile_unmounted", { profile: name }))
   ], { discard: true })

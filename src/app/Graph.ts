@@ -6,6 +6,7 @@ import { AlpnPeer } from "../kernel/net/AlpnPeer.ts"
 import { DnsUpdate } from "../kernel/net/DnsUpdate.ts"
 import { HttpGet } from "../kernel/net/HttpGet.ts"
 import { JsonGet } from "../kernel/net/JsonGet.ts"
+import { Mail } from "../kernel/net/Mail.ts"
 import { makeProxies } from "../kernel/net/Proxy.ts"
 import { throughProxies } from "../kernel/net/Reach.ts"
 import { Resolver } from "../kernel/net/Resolver.ts"
@@ -20,6 +21,9 @@ import { AuditAllowance } from "../services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../services/keys/AccountKeys.ts"
 import { PublicKeys } from "../services/keys/PublicKeys.ts"
 import { Nonces } from "../services/nonce/Nonces.ts"
+import { Deliveries } from "../services/notify/Deliveries.ts"
+import { Notifier } from "../services/notify/Notifier.ts"
+import { sectionsOf } from "../services/notify/Routes.ts"
 import { Passwords } from "../services/operators/Passwords.ts"
 import type { Guarded } from "../services/policy/Policies.ts"
 import { Policies } from "../services/policy/Policies.ts"
@@ -63,7 +67,10 @@ export const kept = (roles: Roles) =>
   Layer.unwrapEffect(Effect.map(InForce, ({ config }) =>
     Layer.mergeAll(
       Metrics.layer(rolesText(roles)),
-      Queue.layer({ maxAttempts: () => config().jobs.max_attempts }),
+      Layer.provideMerge(
+        Notifier.layer(config),
+        Queue.layer({ maxAttempts: () => config().jobs.max_attempts })
+      ),
       Nonces.layer({ ttlSeconds: () => config().nonce.ttl_seconds }),
       AccountKeys.layer,
       AuditAllowance.layer,
@@ -98,12 +105,21 @@ export const acme = (config: Config, version: string, before: Before) => {
   )
 }
 
+/** What tells the receivers of notifications. */
+export const deliveriesOf = (config: Config, version: string) =>
+  Deliveries.layer(sectionsOf(config)).pipe(
+    Layer.mapError(filesFailed),
+    Layer.provide(Layer.mergeAll(Mail.layer, Scripts.layer, web(config, version))),
+    Layer.provide(Resolver.layer(config.dns.resolver))
+  )
+
 /**
  * The services the jobs need from one configuration. Only this layer opens keys; it creates a CA that does not exist
  * yet.
  */
 export const worker = (config: Config, version: string, before: Before) =>
-  Layer.merge(
+  Layer.mergeAll(
+    deliveriesOf(config, version),
     Layer.unwrapEffect(Effect.map(throughProxies(proxiesOf(config).validation), (dialer) =>
       Layer.provide(
         Validator.layer(ownAddresses(config)),

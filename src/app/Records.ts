@@ -6,6 +6,7 @@ import { Database } from "../kernel/sql/Database.ts"
 import * as Migrations from "../kernel/sql/Migrations.ts"
 import type { EventLog } from "../kernel/telemetry/EventLog.ts"
 import { Entropy } from "../pki/Entropy.ts"
+import { Notifier } from "../services/notify/Notifier.ts"
 import type { Globals } from "../surfaces/cli/Globals.ts"
 import { CommandFailed, refusedFor } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
@@ -32,15 +33,17 @@ const checked = Effect.gen(function*() {
 type Surroundings = Host | Globals | Settings
 
 /** The configured database, whose schema must be current, and the services of operations over it. */
-const layer: Layer.Layer<Database | Entropy | Queue | EventLog, CommandFailed, Surroundings> = Layer.unwrapEffect(
-  Effect.map(Settings.loaded, (loaded) => {
-    const { config } = loaded
-    return Queue.layer({ maxAttempts: () => config.jobs.max_attempts }).pipe(
-      Layer.provideMerge(Layer.tap(database(config), (context) => Effect.provide(checked, context))),
-      Layer.provideMerge(Layer.merge(Entropy.layer, Logging.quiet(loaded)))
-    )
-  })
-)
+const layer: Layer.Layer<Database | Entropy | Notifier | Queue | EventLog, CommandFailed, Surroundings> = Layer
+  .unwrapEffect(
+    Effect.map(Settings.loaded, (loaded) => {
+      const { config } = loaded
+      return Notifier.layer(() => config).pipe(
+        Layer.provideMerge(Queue.layer({ maxAttempts: () => config.jobs.max_attempts })),
+        Layer.provideMerge(Layer.tap(database(config), (context) => Effect.provide(checked, context))),
+        Layer.provideMerge(Layer.merge(Entropy.layer, Logging.quiet(loaded)))
+      )
+    })
+  )
 
 /** Runs over the configured database, whose schema must be current; what it does not answer is a failure of the host. */
 export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>) =>

@@ -108,6 +108,33 @@ export class ListsOvertaken extends Schema.TaggedClass<ListsOvertaken>()("ListsO
   }
 }
 
+/** A receiver was not told. */
+export class NotDelivered extends Schema.TaggedClass<NotDelivered>()("NotDelivered", {
+  detail: Words,
+  /** What an HTTP or SMTP server answered. */
+  status: Schema.optional(Schema.Int)
+}) implements Failure {
+  get text(): string {
+    return this.detail
+  }
+  get row(): string {
+    return rowOf(NotDelivered, this)
+  }
+}
+
+/** The receiver is in the configuration of another process, or of none any more. */
+export class TargetNotServed extends Schema.TaggedClass<TargetNotServed>()("TargetNotServed", {
+  scope: Schema.String,
+  target: Schema.String
+}) implements Failure {
+  get text(): string {
+    return `${this.target} of ${this.scope} is not configured here`
+  }
+  get row(): string {
+    return rowOf(TargetNotServed, this)
+  }
+}
+
 /** Every failure of a job, as its row keeps it. */
 export const JobFailure = Schema.Union(
   ...queueFailures,
@@ -118,7 +145,9 @@ export const JobFailure = Schema.Union(
   ValidationPostponed,
   IssuerNotServed,
   ListNotSigned,
-  ListsOvertaken
+  ListsOvertaken,
+  NotDelivered,
+  TargetNotServed
 )
 
 export type JobFailure = typeof JobFailure.Type

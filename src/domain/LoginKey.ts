@@ -14,3 +14,6 @@ export const addressKey = (address: string): string => {
 
 /** The key under which codes of an operator's second factor are counted, for all sessions and addresses together. */
 export const mfaKey = (userId: string): string => `mfa:${userId}`
+
+/** What an operator is told under, once in a window, of attempts that are used up. */
+export const lockoutKey = (userId: string): string => `told:${userId}`

@@ -7,6 +7,7 @@ import { problemOf } from "../domain/Problem.ts"
 import { transaction } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
+import { notify } from "../services/notify/Notifier.ts"
 import * as accounts from "../store/Accounts.ts"
 import type { AccountFilters, AccountRecord } from "../store/AccountSearch.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
@@ -96,9 +97,14 @@ export const updateContact = Effect.fnUntraced(
 export const deactivate = Effect.fnUntraced(function*(operator: Operator, id: string) {
   const { id: accountId, profile } = yield* find(id)
   const row = rowOf(operator, { id: accountId, profile })
+  const told = notify({
+    event: "account_deactivated",
+    scope: profile,
+    fields: { account_id: accountId, client_ip: operator.client?.ip }
+  })
   const changed = yield* audit.changing(
     accounts.deactivate(profile, accountId),
-    audit.insert({ event: "account_deactivated", ...row, detail: { via: "account" } })
+    Effect.zipRight(audit.insert({ event: "account_deactivated", ...row, detail: { via: "account" } }), told)
   )
   if (changed !== undefined) {
     yield* emit("admin_account_deactivated", { ...actorFields(operator), account_id: accountId })

@@ -7,6 +7,7 @@ import { transaction } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import { Entropy } from "../pki/Entropy.ts"
+import { notify } from "../services/notify/Notifier.ts"
 import * as audit from "../store/Audit.ts"
 import * as deletions from "../store/Deletions.ts"
 import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
@@ -121,6 +122,8 @@ const told = Effect.fnUntraced(function*(
       accountId: id,
       detail: { via: "eab_delete" }
     })
+    const fields = { account_id: id, client_ip: operator.client?.ip }
+    yield* notify({ event: "account_deactivated", scope: profile, fields })
   }
   for (const { authorizations, id, orders, profile } of deleted) {
     yield* audit.insert({

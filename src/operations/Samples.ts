@@ -59,17 +59,29 @@ const nextUpdates: Sampling = Effect.gen(function*() {
   return rows.map(({ issuer, nextUpdate }) => ({ labels: { issuer }, value: nextUpdate - now }))
 })
 
+const undelivered: Sampling = Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const since = yield* queueState.undelivered
+  return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
+})
+
 /**
  * The database metrics a worker reports at a scrape, counted at most once in ten seconds. A sample that fails or takes
  * longer than two seconds is left out, and logged (docs/decisions/log-and-metrics.md, "Metrics").
  */
-export const make = (known: { readonly kinds: ReadonlyArray<JobKind>; readonly profiles: ReadonlyArray<string> }) =>
+export const make = (known: {
+  readonly kinds: ReadonlyArray<JobKind>
+  readonly profiles: ReadonlyArray<string>
+  /** Whether the configuration notifies anybody. */
+  readonly notifies: boolean
+}) =>
   Effect.map(Ref.make<{ readonly at: number; readonly samples: Samples } | undefined>(undefined), (kept) => {
     const samplings: { readonly [N in SampledName]: Sampling } = {
       acme_svc_jobs: jobs(known.kinds),
       acme_svc_job_oldest_ready_seconds: oldest(known.kinds),
       acme_svc_certificates_expiring: expiring(known.profiles),
-      acme_svc_crl_next_update_seconds: nextUpdates
+      acme_svc_crl_next_update_seconds: nextUpdates,
+      acme_svc_notify_oldest_undelivered_seconds: known.notifies ? undelivered : Effect.succeed([])
     }
     const sampled = Effect.fnUntraced(function*(series: SampledName, sampling: Sampling) {
       // The engine ends the reading itself. A sample that waits for a connection, or for an engine that does not end

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { baseUrl, bindAddress, orEmpty, path } from "../kernel/config/Form.ts"
 import { count, flag, milliseconds, text } from "../kernel/config/Key.ts"
+import { adminNotify } from "./NotifyTable.ts"
 import { filter } from "./PolicyTable.ts"
 
 /* The keys of the listener of operators and of their sign-in. */
@@ -32,5 +33,6 @@ export const admin = Schema.Struct({
     key_path: text("admin.key", path, "Key of that certificate, PEM."),
     handshake_timeout_ms: milliseconds(10000, "Time for one TLS handshake.")
   }),
-  filter
+  filter,
+  notify: adminNotify
 })

@@ -5,6 +5,7 @@ import { adminFindings } from "./AdminRules.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import { absolute, fileFindings, scopes } from "./FileRules.ts"
 import type { Finding, Subject } from "./Finding.ts"
+import { notifyFindings } from "./NotifyRules.ts"
 import { policyFindings } from "./PolicyRules.ts"
 import { relayFindings } from "./RelayRules.ts"
 
@@ -169,7 +170,8 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     sharedKeys,
     separateCas,
     policyFindings,
-    adminFindings
+    adminFindings,
+    notifyFindings
   ].flatMap(
     (rule) => rule(subject)
   )

@@ -30,6 +30,7 @@ import {
 } from "../kernel/config/Key.ts"
 import { admin } from "./AdminTable.ts"
 import { databaseUrl } from "./DatabaseUrl.ts"
+import { notify } from "./NotifyTable.ts"
 import { filter, ipam } from "./PolicyTable.ts"
 import { signer } from "./SignerTable.ts"
 
@@ -211,6 +212,7 @@ export const Table = Schema.Struct({
   ipam,
   meta,
   eab,
+  notify,
   audit: Schema.Struct({
     reverse_dns: flag(true, "Store the reverse DNS name of the client's address with accounts, orders and audit rows."),
     reverse_dns_timeout_ms: milliseconds(
@@ -259,6 +261,7 @@ export const Table = Schema.Struct({
       filter,
       ipam,
       challenge,
+      notify,
       eab
     })
   )

@@ -59,8 +59,10 @@ const byId = statement({
 const forValidation = statement({
   name: "challenge_for_validation",
   params: { id: joined.id, profile: text() },
-  row: joined,
-  sql: () => `SELECT ${joinedColumns} FROM ${joinedTables} WHERE c.id = :id AND o.profile = :profile`
+  row: { ...joined, accountId: uuid<AccountId>() },
+  sql: () =>
+    `SELECT ${joinedColumns}, o.account_id AS "accountId" FROM ${joinedTables}
+     WHERE c.id = :id AND o.profile = :profile`
 })
 
 const insertAuthorizations = statement({

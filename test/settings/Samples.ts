@@ -76,6 +76,12 @@ export const deniedByDefault: ReadonlyArray<string> = [
   "fd00:ec2::254/128"
 ]
 
+/** Keys of `[notify]`, which `[admin.notify]` has too. */
+const inBoth = <A>(keys: Record<string, A>): Record<string, A> => ({
+  ...keys,
+  ...Object.fromEntries(Object.entries(keys).map(([key, value]) => [`admin.${key}`, value]))
+})
+
 /** Ranges and defaults as the documents give them. */
 export const integers: Record<string, { readonly initial: number; readonly range: readonly [number, number] }> = {
   "database.pool_max": { initial: 10, range: [1, 1000] },
@@ -123,6 +129,10 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "admin.login_window_seconds": { initial: 300, range: atLeast(1) },
   "admin.max_body_bytes": { initial: 65536, range: atLeast(1) },
   "admin.page_size_max": { initial: 200, range: atLeast(1) },
+  ...inBoth({
+    "notify.email.smtp_port": { initial: 587, range: port },
+    "notify.email.timeout_ms": { initial: 5000, range: milliseconds }
+  }),
   "admin.tls.handshake_timeout_ms": { initial: 10000, range: milliseconds }
 }
 
@@ -196,8 +206,51 @@ const proxy: TextSamples = {
 const optionalPath: TextSamples = { initial: "", good: ["", "roots.pem", "/etc/x y"], bad: [] }
 const field = (initial: string): TextSamples => ({ initial, good: ["acme-names", "X_1"], bad: ["", "a b", "a/b", "ä"] })
 
+const entryNames: TextSamples = { initial: [], good: [[]], bad: [["a b"], ["A"], ["a_b"]] }
+
+const notifications: Record<string, TextSamples> = inBoth({
+  "notify.enabled": { initial: [], good: [[]], bad: [["sms"], ["email", "email"]] },
+  "notify.webhook_enabled": entryNames,
+  "notify.custom_enabled": entryNames,
+  "notify.template_dir": optionalPath,
+  "notify.email.smtp_host": {
+    initial: "",
+    good: ["", "mail.example.org", "192.0.2.1", "2001:db8::1"],
+    bad: ["mail.example.org/x", "a b", "a\r\nb"]
+  },
+  "notify.email.smtp_security": oneOf("starttls", ["starttls", "tls", "none"]),
+  "notify.email.smtp_username": { ...anything, good: [""] },
+  "notify.email.smtp_password": { ...anything, good: [""] },
+  "notify.email.from": {
+    initial: "",
+    good: ["", "acme@example.org", "ACME Service <acme@example.org>", "Zertifikate für alle <acme@example.org>"],
+    bad: ["acme", "a@b, c@d", "A <a@b>, B <c@d>", "a@b\r\nBcc: c@d", "A <a<b>@c>", "<a@b>x", "A\u0000 <a@b>", "@", "a@"]
+  },
+  "notify.email.to": {
+    initial: [],
+    good: [[], ["a@example.org", "B <b@example.org>"]],
+    bad: [["a"], ["a@b\nc@d"], ["a@b", "c"], [`${"a".repeat(250)}@b.example`]]
+  },
+  "notify.email.events": {
+    initial: [
+      "profile_mounted",
+      "account_created",
+      "account_deactivated",
+      "certificate_issued",
+      "certificate_revoked",
+      "challenge_failed",
+      "certificates_expiring",
+      "admin_sign_in",
+      "admin_credential_changed"
+    ],
+    good: [[], ["certificate_issued"], ["admin_sign_in", "challenge_failed"]],
+    bad: [["issued"], ["certificate_issued", "certificate_issued"]]
+  }
+})
+
 /** Values of the other keys, as the documents describe them. */
 export const others: Record<string, TextSamples> = {
+  ...notifications,
   "database.url": {
     initial: "sqlite://sqlite.db",
     good: [

@@ -63,14 +63,14 @@ const bad = (key: string, value: Sample) => {
 describe("values", () => {
   it("has a sample here for every key, and every sample a key", () => {
     const inherited = /^profiles\.<name>\..+\./
-    const named = /^(?:admin\.)?filter\.(?:check|rule)\./
+    const named = /^(?:admin\.)?(?:filter\.(?:check|rule)|notify\.(?:webhook|custom))\./
     const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
       !inherited.test(key) && !named.test(key)
     )
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("lets a profile override order, limits, meta, signer, challenge, filter, ipam and eab, and nothing else", () => {
+  it("lets a profile override order, limits, meta, signer, challenge, filter, ipam, notify and eab, and nothing else", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
     assert.deepStrictEqual([...new Set(sections)].sort(), [
@@ -81,12 +81,13 @@ describe("values", () => {
       "ipam",
       "limits",
       "meta",
+      "notify",
       "order",
       "signer"
     ])
     for (
       const [first = "", ...rest] of keys.filter(([section = ""]) =>
-        /^(order|meta|signer|challenge|filter|ipam|eab)$/.test(section)
+        /^(order|meta|signer|challenge|filter|ipam|notify|eab)$/.test(section)
       )
     ) {
       assert.isTrue(keys.some((key) => key.join(".") === ["profiles", "<name>", first, ...rest].join(".")))

@@ -21,6 +21,7 @@ import { AuditAllowance } from "../../src/services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../../src/services/keys/AccountKeys.ts"
 import { PublicKeys } from "../../src/services/keys/PublicKeys.ts"
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
+import { Deliveries } from "../../src/services/notify/Deliveries.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
 import * as Backends from "../../src/services/signing/Backends.ts"
@@ -99,7 +100,8 @@ export const startMember = (installation: Installation, process: Process, roles:
 
   const working = Effect.gen(function*() {
     const services = yield* Layer.build(
-      Layer.merge(
+      Layer.mergeAll(
+        Deliveries.layerScripted(() => Effect.succeed({ answer: "taken" })),
         Layer.provide(Validator.layer(), world.layer()),
         Backends.layer(profiles).pipe(
           Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer("0"), DnsUpdate.layer)),

@@ -435,7 +435,10 @@ describe.each(databases)("repositories on $name", (backend) => {
           yield* authorizations.findChallenge(order.challengeId, { profile: "p", accountId }),
           expected
         )
-        assert.deepStrictEqual(yield* authorizations.findForValidation(order.challengeId, "p"), expected)
+        assert.deepStrictEqual(yield* authorizations.findForValidation(order.challengeId, "p"), {
+          ...expected,
+          accountId
+        })
         for (const scope of [{ profile: "q", accountId }, { profile: "p", accountId: other }]) {
           assert.deepStrictEqual(yield* authorizations.find(order.authzId, scope), [])
           assert.isUndefined(yield* authorizations.findChallenge(order.challengeId, scope))

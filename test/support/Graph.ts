@@ -25,6 +25,7 @@ import { AuditAllowance } from "../../src/services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../../src/services/keys/AccountKeys.ts"
 import { PublicKeys } from "../../src/services/keys/PublicKeys.ts"
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
+import { Deliveries } from "../../src/services/notify/Deliveries.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
 import * as Backends from "../../src/services/signing/Backends.ts"
@@ -132,6 +133,8 @@ export interface Script {
   readonly seed?: string
   /** Files of blocked keys. */
   readonly blocklists?: ReadonlyArray<string>
+  /** Takes what is delivered; by default everything is taken. */
+  readonly deliver?: Deliveries["Type"]["deliver"]
   /** The filter policies; none by default. */
   readonly policies?: Layer.Layer<Policies>
 }
@@ -147,6 +150,7 @@ export const world = (script: Script = {}) =>
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
     PublishedCrls.layer,
+    Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),
     Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100 }),
     script.names === undefined
       ? ReverseNames.layerNone

@@ -181,13 +181,14 @@ export const words = <const W extends string>(
 const distinct = <A>(items: ReadonlyArray<A>): Either.Either<ReadonlyArray<A>, string> =>
   new Set(items).size < items.length ? Either.left("must not name the same word twice") : Either.right(items)
 
-/** An array of different words of a closed vocabulary; empty by default. */
+/** An array of different words of a closed vocabulary; empty unless `initial` says otherwise. */
 export const someWords = <const W extends string>(
   offered: ReadonlyArray<W>,
-  doc: string
+  doc: string,
+  initial: ReadonlyArray<NoInfer<W>> = []
 ): Schema.Schema<ReadonlyArray<W>> =>
   key(
-    { kind: "array", rule: `any of ${coded(offered)}`, default: [], doc },
+    { kind: "array", rule: `any of ${coded(offered)}`, default: initial, doc },
     (raw) => Either.flatMap(readItems(readWord({ offered }))(raw), distinct)
   )
 

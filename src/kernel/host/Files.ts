@@ -1,5 +1,6 @@
 import { Data, Effect } from "effect"
 import * as fs from "node:fs/promises"
+import * as nodePath from "node:path"
 import { codeOf } from "./Exhausted.ts"
 
 /** A text cannot be read. */
@@ -58,3 +59,27 @@ export const readFolder = (
     const texts = yield* Effect.forEach(wanted, (name) => readText(`${path}/${name}`))
     return new Map(wanted.map((name, index) => [name, texts[index] ?? ""]))
   })
+
+/** A file below a folder. */
+export interface FileBelow {
+  /** Its path from the folder, with `/` between the parts. */
+  readonly name: string
+  readonly path: string
+}
+
+/** The files below a folder, by name. */
+export const filesBelow = (folder: string): Effect.Effect<ReadonlyArray<FileBelow>, FileUnreadable> =>
+  Effect.map(
+    Effect.tryPromise({
+      try: () => fs.readdir(folder, { recursive: true, withFileTypes: true }),
+      catch: (cause) => {
+        const code = codeOf(cause) ?? "unknown"
+        return new FileUnreadable({ path: folder, reason: reasonOf(code), code })
+      }
+    }),
+    (entries) =>
+      entries.filter((entry) => !entry.isDirectory()).map(({ name, parentPath }) => {
+        const path = nodePath.join(parentPath, name)
+        return { name: nodePath.relative(folder, path).replaceAll(nodePath.sep, "/"), path }
+      }).toSorted((one, other) => one.name < other.name ? -1 : 1)
+  )

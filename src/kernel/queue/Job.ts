@@ -50,6 +50,18 @@ export const payloads = {
     pubkey: Schema.String,
     client: Client
   }),
+  notify_deliver: Schema.Struct({
+    /** A profile, or the scope of operators. */
+    scope: Schema.String,
+    backend: Schema.Literal("email", "webhook", "custom"),
+    entry: Schema.String,
+    event: Schema.String,
+    /** The members of the event, as they are delivered. */
+    fields: Schema.Struct(
+      { hook: Schema.String, profile: Schema.String, at: Schema.Int, delivery_id: Schema.String },
+      { key: Schema.String, value: Schema.Unknown }
+    )
+  }),
   local_ca_crl_regenerate: Schema.Struct({ issuer: Schema.String }),
   local_ca_crl_sweep: Schema.Struct({}),
   http01_token_sweep: Schema.Struct({}),
@@ -104,7 +116,11 @@ export const periodicKey = "all"
  * Kinds that wait for others, such as a name server or an upstream, and do not compute. The number is their slots for
  * each slot of a kind that computes.
  */
-const waiting: { readonly [K in JobKind]?: number } = { challenge_validate: 16, signer_relay_issue: 4 }
+const waiting: { readonly [K in JobKind]?: number } = {
+  challenge_validate: 16,
+  signer_relay_issue: 4,
+  notify_deliver: 2
+}
 
 /** How many jobs of a kind one process may have at once. */
 export interface Room {

@@ -1,5 +1,6 @@
-import { int, text } from "../sql/Column.ts"
-import { all } from "../sql/Database.ts"
+import { Effect } from "effect"
+import { int, nullable, text } from "../sql/Column.ts"
+import { all, first } from "../sql/Database.ts"
 import { statement } from "../sql/Statement.ts"
 
 /* The state of the queue for operators: counts and ages by kind. */
@@ -21,6 +22,17 @@ const oldestStatement = statement({
     `SELECT kind AS "kind", min(run_at) AS "runAt" FROM jobs WHERE status = 'ready' AND run_at <= :now
      GROUP BY kind ORDER BY kind`
 })
+
+const undeliveredStatement = statement({
+  name: "job_undelivered",
+  params: {},
+  row: { since: nullable(int) },
+  sql: () =>
+    `SELECT min(created_at) AS "since" FROM jobs WHERE kind = 'notify_deliver' AND status IN ('ready', 'running')`
+})
+
+/** When the oldest notification that is not delivered yet was queued; `undefined` if every one is. */
+export const undelivered = Effect.map(first(undeliveredStatement, {}), (row) => row?.since)
 
 /** How many rows wait, run or have failed, by kind. */
 export const counts = all(countsStatement, {})

@@ -186,6 +186,17 @@ export const events = {
   local_ca_ledger_imported: info("issuer", "crl_number", "entries", "rows_imported"),
   local_ca_orphaned_crl: advisory("issuer"),
 
+  // notifications
+  notify_queued: debug("backend", "entry", "hook", "delivery_id"),
+  notify_enqueue_failed: error("hook", "error"),
+  notify_delivered: info("backend", "entry", "hook", "attempts", "delivery_id"),
+  notify_delivery_failed: warn("backend", "entry", "hook", "delivery_id", "retryable", "status", "exit_code", "error"),
+  notify_delivery_target_missing: warn("backend", "entry", "hook", "delivery_id"),
+  notify_delivery_abandoned: warn("backend", "entry", "hook", "delivery_id", "error"),
+  notify_entry_unused: advisory("key"),
+  notify_template_unused: advisory("path"),
+  notify_email_plaintext: advisory("key"),
+
   // queue
   job_enqueued: debug("kind", "job_id"),
   job_kind_unknown: debug("kind", "job_id", "count"),

@@ -19,6 +19,10 @@ export const sampled = {
     help: "Unrevoked certificates without a successor that end within the window.",
     labels: ["profile", "window"]
   },
+  acme_svc_notify_oldest_undelivered_seconds: {
+    help: "Age of the oldest notification that is not delivered; 0 when every one is.",
+    labels: []
+  },
   acme_svc_crl_next_update_seconds: {
     help: "Seconds until the stored revocation list is out of date; negative once it is.",
     labels: ["issuer"]
@@ -47,6 +51,10 @@ export class Metrics extends Context.Tag("acme/kernel/telemetry/Metrics")<Metric
   readonly issueFailed: (profile: string, reason: string) => void
   /** `limit` is a key of `[limits]`. */
   readonly rateLimited: (profile: string, limit: string) => void
+  /** One attempt to tell a receiver, by the backend that told it. */
+  readonly delivered: (backend: string, outcome: "delivered" | "retried" | "failed") => void
+  /** Starts the counters of a backend of notifications at 0. */
+  readonly notifying: (backend: string) => void
   /** Starts the counters of a profile and of its limits at 0, so that a rate sees the first increment. */
   readonly mounted: (profile: string, limits: ReadonlyArray<string>) => void
   /** The text of a scrape, with these samples. A gauge without samples is left out. */
@@ -105,6 +113,12 @@ const make = (role: string): Metrics["Type"] => {
     labelNames: ["role", "profile", "limit"],
     registers
   })
+  const deliveries = new Counter({
+    name: "acme_svc_notify_deliveries_total",
+    help: "Attempts to deliver a notification.",
+    labelNames: ["role", "backend", "outcome"],
+    registers
+  })
   const issueDurations = new Histogram({
     name: "acme_svc_certificate_issue_duration_seconds",
     help: "From the accepted finalize to the stored certificate, in whole seconds.",
@@ -132,6 +146,10 @@ const make = (role: string): Metrics["Type"] => {
     },
     issueFailed: (profile, reason) => failures.inc({ role, profile, reason }),
     rateLimited: (profile, limit) => limited.inc({ role, profile, limit }),
+    delivered: (backend, outcome) => deliveries.inc({ role, backend, outcome }),
+    notifying: (backend) => {
+      for (const outcome of ["delivered", "retried", "failed"]) deliveries.inc({ role, backend, outcome }, 0)
+    },
     mounted: (profile, limits) => {
       issues.inc({ role, profile }, 0)
       for (const limit of limits) limited.inc({ role, profile, limit }, 0)

@@ -11,6 +11,7 @@ import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { fingerprint } from "../../pki/jose/Jws.ts"
 import { BadPublicKey } from "../../pki/jose/Refused.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
+import { notify, telling } from "../../services/notify/Notifier.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/Accounts.ts"
 import * as audit from "../../store/Audit.ts"
@@ -122,7 +123,12 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     network: limits.networkOf(client),
     ptr: client.ptr
   }
-  if ((yield* accounts.insert(row)) === undefined) return undefined
+  const inserted = yield* telling(accounts.insert(row), {
+    event: "account_created",
+    scope: profile.name,
+    fields: { account_id: id, contact, eab_kid: eabKid, client_ip: client.ip }
+  })
+  if (inserted === undefined) return undefined
   const keys = yield* AccountKeys
   yield* keys.keep(key)
   if (eabKid !== undefined) yield* emit("eab_verified", { kid: eabKid, account_id: id })
@@ -166,7 +172,12 @@ export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: A
     ...auditFacts(account.profile, caller.client),
     detail: { via: "account" }
   })
-  const deactivated = yield* changing(accounts.deactivate(account.profile, account.id), row)
+  const told = notify({
+    event: "account_deactivated",
+    scope: account.profile,
+    fields: { account_id: account.id, client_ip: caller.client.ip }
+  })
+  const deactivated = yield* changing(accounts.deactivate(account.profile, account.id), Effect.zipRight(row, told))
   if (deactivated === undefined) return yield* gone
   yield* emit("account_deactivated", { account_id: account.id })
   return deactivated

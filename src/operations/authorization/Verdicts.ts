@@ -24,6 +24,7 @@ import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { notify } from "../../services/notify/Notifier.ts"
 import type { ChallengeRefused } from "../../services/validation/Attempt.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
@@ -75,7 +76,7 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
 const commitRefused = (
   subject: Subject,
   error: ChallengeFailed,
-  told: Effect.Effect<void>
+  told: Effect.Effect<void, StorageFailed>
 ): Effect.Effect<void, StorageFailed, Database> =>
   inOneTransaction(subject, Effect.zipRight(refuseAll(subject, problemOf(error)), told))
 
@@ -144,7 +145,23 @@ export const validate = Effect.fnUntraced(function*(
     yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
     return Reschedule(now + postponedSeconds, new ValidationPostponed({ detail }))
   }
-  const told = afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
+  const told = Effect.zipRight(
+    notify({
+      event: "challenge_failed",
+      scope: profile.name,
+      fields: {
+        order_id: challenge.orderId,
+        account_id: challenge.accountId,
+        authz_id: challenge.authzId,
+        challenge_id: id,
+        challenge_type: challenge.type,
+        identifier: challenge.identifier.value,
+        error: verdict.left.error,
+        client_ip: payload.client_ip
+      }
+    }),
+    afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
+  )
   const { http_01, tls_alpn_01 } = profile.challenge
   const { port } = challenge.type === "http-01" ? http_01 : tls_alpn_01
   const shown = shownToClient({ name, port }, verdict.left)

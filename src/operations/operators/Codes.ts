@@ -13,6 +13,7 @@ import * as sessions from "../../store/operators/Sessions.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
+import { factorRefused, lockedOut } from "./Notices.ts"
 
 /* The parts that every use of a second factor shares: counting codes, making them, and logging refusals. */
 
@@ -85,7 +86,14 @@ export const counted = (settings: SignInSettings, identity: HalfIdentity | Sessi
     return counted
   })).pipe(
     Effect.tapErrorTag("SessionInvalid", () => failed(identity, requester, "attempts_exhausted")),
-    Effect.tapErrorTag("RateLimited", () => failed(identity, requester, "rate_limited")),
+    Effect.tapErrorTag(
+      "RateLimited",
+      () =>
+        Effect.zipRight(
+          failed(identity, requester, "rate_limited"),
+          lockedOut(settings, identity.username, requester)
+        )
+    ),
     Effect.catchTag("StorageFailed", limiter.uncounted)
   )
 
@@ -100,6 +108,7 @@ export const refuse = Effect.fnUntraced(function*(
   if (isLast) {
     yield* sessions.end(identity.tokenHash, "pending_mfa")
     yield* failed(identity, requester, "attempts_exhausted")
+    yield* factorRefused(identity, requester)
   }
   return yield* new InvalidCode()
 })

@@ -18,6 +18,7 @@ import type { HalfIdentity, Requester } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
+import { credentialChanged } from "./Notices.ts"
 import * as sessions from "./Sessions.ts"
 import type { Active } from "./SignIn.ts"
 import { identityOf, stamped, told } from "./SignIn.ts"
@@ -152,6 +153,7 @@ export const confirmEnrolment = Effect.fnUntraced(function*(
     yield* release
     const actor = actorOf(operatorOf(half, requester))
     yield* audit.insert({ event: "operator_totp_enrolled", ...actor, detail: { target: user.username } })
+    yield* credentialChanged(operatorOf(half, requester), user, "second_factor_enabled")
     return active
   }))
   yield* emit("admin_mfa_enrolled", { username: user.username, method: "totp" })

@@ -17,6 +17,7 @@ import { actorFields, actorOf } from "../Operator.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import type { PasswordSettings } from "./NewPassword.ts"
 import { hashNew } from "./NewPassword.ts"
+import { credentialChanged } from "./Notices.ts"
 import { changing, isSelf, keepAnAdmin, named } from "./OperatorChange.ts"
 import { readContact } from "./OwnAccount.ts"
 import * as secondFactor from "./SecondFactor.ts"
@@ -110,6 +111,7 @@ export const setContact = Effect.fnUntraced(function*(
       if ((yield* users.setContact(target.id, contact, now)) === undefined) return undefined
       const detail = { target: target.username }
       yield* audit.insert({ event: "operator_contact_updated", ...actorOf(operator), detail })
+      yield* credentialChanged(operator, target, "contact_address", contact)
       return { target_username: target.username }
     }))
   if (done !== undefined) yield* emit("admin_operator_contact_changed", { ...actorFields(operator), ...done })
@@ -190,6 +192,7 @@ export const setPassword = Effect.fnUntraced(function*(
       const ended = yield* sessions.endAllOf(target.id)
       const detail = { target: target.username }
       yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })
+      yield* credentialChanged(operator, target, "password")
       return { target_username: target.username, sessions: ended }
     }))
   yield* emit("admin_operator_password_changed", { ...actorFields(operator), ...done })

@@ -13,6 +13,7 @@ import type { Requester, SessionIdentity } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
 import type { PasswordSettings } from "./NewPassword.ts"
 import { accepted, hashNew } from "./NewPassword.ts"
+import { credentialChanged } from "./Notices.ts"
 import { stepUp } from "./StepUp.ts"
 
 const longestContact = 254
@@ -43,6 +44,7 @@ export const changePassword = Effect.fnUntraced(function*(
     const ended = yield* sessions.endAllOf(user.id, identity.tokenHash)
     const detail = { target: user.username }
     yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })
+    yield* credentialChanged(operator, user, "password")
     return ended
   }))
   yield* emit("admin_operator_password_changed", {
@@ -66,7 +68,10 @@ export const changeContact = Effect.fnUntraced(function*(
   const detail = { target: identity.username }
   const changed = yield* audit.changing(
     users.setContact(user.id, contact, now),
-    audit.insert({ event: "operator_contact_updated", ...actorOf(operator), detail })
+    Effect.zipRight(
+      audit.insert({ event: "operator_contact_updated", ...actorOf(operator), detail }),
+      credentialChanged(operator, user, "contact_address", contact)
+    )
   )
   if (changed === undefined) return
   yield* emit("admin_operator_contact_changed", { ...actorFields(operator), target_username: identity.username })

@@ -18,6 +18,7 @@ import type { Requester, SessionIdentity } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
+import { credentialChanged } from "./Notices.ts"
 import { stepUp } from "./StepUp.ts"
 
 /* The caller's own second factor, in a complete session. */
@@ -97,6 +98,7 @@ export const confirmEnrolment = Effect.fnUntraced(function*(
     yield* release
     const actor = actorOf(operatorOf(identity, requester))
     yield* audit.insert({ event: "operator_totp_enrolled", ...actor, detail: { target: user.username } })
+    yield* credentialChanged(operatorOf(identity, requester), user, "second_factor_enabled")
   }))
   yield* emit("admin_mfa_enrolled", { username: user.username, method: "totp" })
   return made.shown
@@ -128,6 +130,7 @@ export const taken = (operator: Operator, user: User, butSession?: string) =>
     yield* recoveryCodes.removeAll(user.id)
     const detail = { target: user.username }
     yield* audit.insert({ event: "operator_totp_disabled", ...actorOf(operator), detail })
+    yield* credentialChanged(operator, user, "second_factor_disabled")
     return ended
   }))
 
@@ -141,6 +144,7 @@ export const renewCodes = Effect.fnUntraced(function*(operator: Operator, userna
     yield* recoveryCodes.replace({ userId: user.id, codes: made.stored, now })
     const detail = { target: username }
     yield* audit.insert({ event: "operator_recovery_codes_regenerated", ...actorOf(operator), detail })
+    yield* credentialChanged(operator, user, "recovery_codes_regenerated")
   }))
   yield* emit("admin_mfa_recovery_codes_reissued", { ...actorFields(operator), target_username: username })
   return made.shown

@@ -12,6 +12,7 @@ import * as users from "../../store/operators/Users.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
+import { lockedOut, signedInFrom } from "./Notices.ts"
 import type { SessionToken } from "./Sessions.ts"
 import * as sessions from "./Sessions.ts"
 
@@ -40,12 +41,15 @@ export interface Pending {
 const mostKnownAddresses = 5
 
 /** Stamps a complete sign-in, in its transaction. Fails if the operator is no longer active. */
-export const stamped = Effect.fnUntraced(function*(user: User, { client }: Requester, now: number) {
+export const stamped = Effect.fnUntraced(function*(user: User, requester: Requester, now: number) {
+  const { client } = requester
   const others = user.knownLoginIps.filter((address) => address !== client.ip)
   const known = client.ip === undefined ? others : [client.ip, ...others]
   const stamp = yield* users.signedIn(user.id, known.slice(0, mostKnownAddresses), now)
   if (stamp === undefined) return yield* new InvalidCredentials()
-  return client.ip !== undefined && !user.knownLoginIps.includes(client.ip)
+  const isNewAddress = client.ip !== undefined && !user.knownLoginIps.includes(client.ip)
+  if (isNewAddress) yield* signedInFrom(user, requester)
+  return isNewAddress
 })
 
 /** The identity of a session that has just begun. */
@@ -135,7 +139,7 @@ export const signIn = Effect.fnUntraced(function*(
   const taken = yield* Effect.tapErrorTag(
     limiter.take(settings, limiter.keyOf(requester)),
     "RateLimited",
-    () => failed(requester, "rate_limited")
+    () => Effect.zipRight(failed(requester, "rate_limited"), lockedOut(settings, username, requester))
   )
   const name = readUsername(username)
   const user = name === undefined ? undefined : yield* users.find(name)

@@ -11,6 +11,7 @@ import { afterCommit, afterTransaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
+import { notify } from "../../services/notify/Notifier.ts"
 import type { Issued } from "../../services/signing/Signer.ts"
 import * as audit from "../../store/Audit.ts"
 import * as orders from "../../store/orders/Orders.ts"
@@ -103,6 +104,19 @@ export const stored = Effect.fnUntraced(
       identifiers: order.identifiers.map(({ value }) => value),
       ...auditFacts(of.profile, of.client),
       detail: { key_type: csr.keyType, not_after: new Date(notAfter * 1000).toISOString() }
+    })
+    yield* notify({
+      event: "certificate_issued",
+      scope: of.profile,
+      fields: {
+        order_id: id,
+        account_id: order.accountId,
+        cert_serial: serial,
+        identifiers: order.identifiers.map(({ value }) => value),
+        not_after: notAfter,
+        replaces: order.replaces,
+        client_ip: of.client.ip
+      }
     })
     yield* afterCommit(Effect.all([
       count((metrics) => metrics.issued(of.profile, Math.floor(finished / 1000) - job.createdAt)),

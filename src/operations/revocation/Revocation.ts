@@ -10,6 +10,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { fingerprint } from "../../pki/jose/Jws.ts"
 import { readStoredChain } from "../../pki/x509/Chain.ts"
+import { notify } from "../../services/notify/Notifier.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as audit from "../../store/Audit.ts"
 import * as orders from "../../store/orders/Orders.ts"
@@ -117,6 +118,18 @@ const revokeLocally = Effect.fnUntraced(function*(
     const notAfter = certNotAfter < 0 ? undefined : certNotAfter
     yield* revocations.insert({ issuer, serial, now, reason, notAfter })
     yield* row
+    yield* notify({
+      event: "certificate_revoked",
+      scope: profile,
+      fields: {
+        order_id: orderId,
+        account_id: accountId,
+        cert_serial: serial,
+        identifiers: identifiers.map(({ value }) => value),
+        reason,
+        client_ip: by.clientIp
+      }
+    })
     yield* afterCommit(emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }))
     return yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
   }))

@@ -12,6 +12,7 @@ import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { readStoredChain } from "../../pki/x509/Chain.ts"
+import { notify } from "../../services/notify/Notifier.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
 import * as audit from "../../store/Audit.ts"
 import * as orders from "../../store/orders/Orders.ts"
@@ -48,6 +49,18 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
     ...factsOf(payload, order),
     ...(reason === undefined ? {} : { reason: String(reason) }),
     detail: { authorized_by: authorizedBy(payload) }
+  })
+  yield* notify({
+    event: "certificate_revoked",
+    scope: payload.profile,
+    fields: {
+      order_id: order.id,
+      account_id: order.accountId,
+      cert_serial: order.certSerial,
+      identifiers: order.identifiers.map(({ value }) => value),
+      reason,
+      client_ip: payload.client.ip
+    }
   })
   yield* afterCommit(
     emit("certificate_revoked", { order_id: order.id, cert_serial: order.certSerial, code: reason })

@@ -11,6 +11,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import * as verdicts from "../../operations/authorization/Verdicts.ts"
 import * as crl from "../../operations/crl/Crl.ts"
+import * as delivery from "../../operations/notify/Delivery.ts"
 import * as operatorSweeps from "../../operations/operators/Sweeps.ts"
 import * as issuance from "../../operations/order/Issuance.ts"
 import * as relaying from "../../operations/order/Relaying.ts"
@@ -18,6 +19,7 @@ import * as keyRevocation from "../../operations/revocation/KeyRevocation.ts"
 import * as signerRevocation from "../../operations/revocation/SignerRevocation.ts"
 import * as passes from "../../operations/Sweeps.ts"
 import type { Entropy } from "../../pki/Entropy.ts"
+import { Deliveries } from "../../services/notify/Deliveries.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
@@ -33,6 +35,7 @@ const hourSeconds = 3600
 const validationMarginMillis = 5000
 const localCaBudgetMillis = 60_000
 const scriptMarginMillis = 5000
+const deliveryMarginMillis = 5000
 
 type ReaperFailed = Extract<EventName, `${string}_reaper_failed`>
 
@@ -89,8 +92,12 @@ const relayBudget = (profile: ProfileConfig | undefined): number =>
 
 /** Every kind this build runs, with its operation. The signers and the validator come from its configuration. */
 export const handlers = Effect.fnUntraced(function*(config: Config) {
-  // Only these two: the runner provides everything else to an attempt.
-  const services = Context.make(Signers, yield* Signers).pipe(Context.add(Validator, yield* Validator))
+  const deliveries = yield* Deliveries
+  // Only these: the runner provides everything else to an attempt.
+  const services = Context.make(Signers, yield* Signers).pipe(
+    Context.add(Validator, yield* Validator),
+    Context.add(Deliveries, deliveries)
+  )
   const within = Effect.provide(services)
   const profiles = new Map(config.profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
   const budgetOf = (timeout: number): number => timeout + validationMarginMillis
@@ -170,6 +177,14 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       budgetMillis: () => config.jobs.lease_seconds * 1000,
       run: keyRevocation.revokeAll,
       abandon: () => Effect.void // the key stays burnt; the remaining certificates need `order revoke`
+    }),
+    handler<"notify_deliver", Needs, JobFailure>({
+      kind: "notify_deliver",
+      periodic: false,
+      budgetMillis: (payload) =>
+        (deliveries.timeoutMillis(payload) ?? config.jobs.lease_seconds * 1000) + deliveryMarginMillis,
+      run: (payload, job) => within(delivery.deliver(payload, job, config.jobs.retry_max_seconds)),
+      abandon: (payload, failure) => delivery.abandon(payload, failure)
     }),
     handler<"local_ca_crl_regenerate", Needs, JobFailure>({
       kind: "local_ca_crl_regenerate",

@@ -84,6 +84,13 @@ describe("payloads", () => {
     signer_relay_issue: { order_id: "o", profile: "p" },
     signer_revoke: { order_id: "o", profile: "p", actor: { kind: "acme" }, client: {} },
     key_revoke: { pubkey: "AA", client: {} },
+    notify_deliver: {
+      scope: "p",
+      backend: "webhook",
+      entry: "chat",
+      event: "certificate_issued",
+      fields: { hook: "certificate_issued", profile: "p", at: 1, delivery_id: "d" }
+    },
     local_ca_crl_regenerate: { issuer: "i" },
     local_ca_crl_sweep: {},
     http01_token_sweep: {},

@@ -1,0 +1,146 @@
+/* What is told of to whoever asked to be told (docs/decisions/notifications.md). */
+
+/** Events of a profile. */
+export const profileEvents = [
+  "profile_mounted",
+  "account_created",
+  "account_deactivated",
+  "certificate_issued",
+  "certificate_revoked",
+  "challenge_failed",
+  "certificates_expiring"
+] as const
+
+/** Events of operators, which the listener of operators tells of. */
+const operatorEvents = ["admin_sign_in", "admin_credential_changed"] as const
+
+/** Every event that a section may name. */
+export const notificationEvents = [...profileEvents, ...operatorEvents] as const
+
+export type NotificationEvent = (typeof notificationEvents)[number]
+
+/** A section of notifications: a profile, or {@link operatorScope}. */
+export type Scope = string
+
+/** The scope of `[admin.notify]`. No profile has this name. */
+export const operatorScope = "__admin__"
+
+/** One entry of a section that delivers: a webhook, a script, or the mail server, whose entry is `-`. */
+export type NotificationBackend = "email" | "webhook" | "custom"
+
+/** The entry of the backend that has only one. */
+export const onlyEntry = "-"
+
+/** What was said about one certificate of a digest. */
+export interface ExpiringCertificate {
+  readonly order_id: string
+  readonly account_id: string
+  readonly cert_serial?: string | undefined
+  readonly identifiers: ReadonlyArray<string>
+  readonly not_after: number
+  readonly days_remaining: number
+  readonly superseded_by?: {
+    readonly order_id: string
+    readonly cert_serial?: string | undefined
+    readonly not_after: number
+    readonly via: "replaces" | "identifiers"
+  } | undefined
+}
+
+interface Client {
+  readonly client_ip?: string | undefined
+}
+
+interface OfOperator extends Client {
+  readonly username: string
+  /** The operator's own address, to which the mail goes. */
+  readonly recipient?: string | undefined
+  readonly user_agent?: string | undefined
+}
+
+/** The members of each event beside `hook`, `profile`, `at` and `delivery_id`. One that has no value is left out. */
+export interface NotificationFields {
+  readonly profile_mounted: object
+  readonly account_created: Client & {
+    readonly account_id: string
+    readonly contact?: ReadonlyArray<string> | undefined
+    readonly eab_kid?: string | undefined
+  }
+  readonly account_deactivated: Client & { readonly account_id: string }
+  readonly certificate_issued: Client & {
+    readonly order_id: string
+    readonly account_id: string
+    readonly cert_serial: string
+    readonly identifiers: ReadonlyArray<string>
+    readonly not_after: number
+    readonly replaces?: string | undefined
+  }
+  readonly certificate_revoked: Client & {
+    readonly order_id: string
+    readonly account_id: string
+    readonly cert_serial?: string | undefined
+    readonly identifiers: ReadonlyArray<string>
+    /** Code of RFC 5280. */
+    readonly reason?: number | undefined
+  }
+  readonly challenge_failed: Client & {
+    readonly order_id: string
+    readonly account_id: string
+    readonly authz_id: string
+    readonly challenge_id: string
+    readonly challenge_type: string
+    readonly identifier: string
+    readonly error: string
+  }
+  readonly certificates_expiring: {
+    readonly generated_at: number
+    readonly lead_days: number
+    readonly total: number
+    readonly certificates: ReadonlyArray<ExpiringCertificate>
+  }
+  readonly admin_sign_in: OfOperator & {
+    readonly outcome: "succeeded_from_new_address" | "second_factor_refused" | "locked_out"
+  }
+  readonly admin_credential_changed: OfOperator & {
+    readonly change:
+      | "password"
+      | "second_factor_enabled"
+      | "second_factor_disabled"
+      | "recovery_codes_regenerated"
+      | "contact_address"
+    readonly by_self: boolean
+    /** The address before a change of it. The mail goes there. */
+    readonly previous_recipient?: string | undefined
+  }
+}
+
+/** Something that happened in a scope. */
+export type Occurrence = {
+  readonly [E in NotificationEvent]: {
+    readonly event: E
+    readonly scope: Scope
+    readonly fields: NotificationFields[E]
+  }
+}[NotificationEvent]
+
+/** An occurrence as it is delivered: snake_case members, without those that have no value. */
+export interface Payload {
+  readonly hook: string
+  readonly profile: Scope
+  /** Epoch second of the occurrence. */
+  readonly at: number
+  /** The same for every backend and every attempt, so that a receiver can drop repeats. */
+  readonly delivery_id: string
+  readonly [member: string]: unknown
+}
+
+/** The members of an occurrence, at an epoch second. */
+export const payloadOf = ({ event, fields, scope }: Occurrence, at: number, deliveryId: string): Payload => ({
+  hook: event,
+  profile: scope,
+  at,
+  delivery_id: deliveryId,
+  ...Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0))
+  )
+})

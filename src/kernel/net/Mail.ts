@@ -1,0 +1,148 @@
+import { Context, Data, Effect, Layer, Redacted } from "effect"
+import type { SMTPPoolOptions } from "nodemailer/lib/smtp-pool"
+
+/** The server that takes mail. */
+export interface MailServer {
+  readonly host: string
+  readonly port: number
+  /** `starttls` never goes on without TLS. */
+  readonly security: "starttls" | "tls" | "none"
+  readonly username: string
+  readonly password: Redacted.Redacted<string>
+  readonly timeoutMillis: number
+}
+
+/** One message of plain text. */
+export interface Letter {
+  readonly from: string
+  readonly to: ReadonlyArray<string>
+  readonly subject: string
+  readonly text: string
+  /** With its angle brackets. */
+  readonly messageId: string
+  /** Epoch seconds. */
+  readonly at: number
+}
+
+/** The message was not taken. `detail` names no password. */
+export class MailFailed extends Data.TaggedError("MailFailed")<{
+  readonly detail: string
+  /** The answer of the server, if it answered. */
+  readonly status: number | undefined
+  /** The server refused this message or all its recipients for good. */
+  readonly isPermanent: boolean
+}> {}
+
+/** The server has taken a message. */
+export interface Posted {
+  readonly answer: string
+  /** Recipients that it refused while it took others. */
+  readonly refused: ReadonlyArray<string>
+}
+
+/** A connection is kept this long for the next message of a batch. */
+const idleMillis = 5000
+
+const optionsOf = (server: MailServer): SMTPPoolOptions & { readonly pool: true } => {
+  const { host, password, port, security, timeoutMillis, username } = server
+  return {
+    pool: true,
+    host,
+    port,
+    secure: security === "tls",
+    requireTLS: security === "starttls",
+    ignoreTLS: security === "none",
+    ...(username === "" ? {} : { auth: { user: username, pass: Redacted.value(password) } }),
+    tls: { minVersion: "TLSv1.2" },
+    maxConnections: 2,
+    // The queue decides about another attempt.
+    maxRequeues: 0,
+    idleTimeout: idleMillis,
+    connectionTimeout: timeoutMillis,
+    greetingTimeout: timeoutMillis,
+    socketTimeout: timeoutMillis,
+    dnsTimeout: timeoutMillis
+  }
+}
+
+interface SmtpError extends Error {
+  readonly command?: string
+  readonly responseCode?: number
+}
+
+/** Commands whose refusal is about the message or its recipients, and not about the connection. */
+const aboutTheMessage = new Set(["MAIL FROM", "RCPT TO", "DATA"])
+
+const failureOf = (cause: unknown): MailFailed => {
+  const { command = "", message, responseCode }: SmtpError = cause instanceof Error ? cause : new Error(String(cause))
+  return new MailFailed({
+    detail: message,
+    status: responseCode,
+    isPermanent: responseCode !== undefined && responseCode >= 500 && aboutTheMessage.has(command)
+  })
+}
+
+/** Sends mail through the operator's mail server. */
+export class Mail extends Context.Tag("acme/kernel/net/Mail")<Mail, {
+  readonly send: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
+}>() {
+  /** Over SMTP. Messages to one server share its connections, which end with the layer. The library is loaded when needed. */
+  static readonly layer: Layer.Layer<Mail> = Layer.scoped(
+    this,
+    Effect.gen(function*() {
+      const library = yield* Effect.cached(Effect.promise(() => import("nodemailer")))
+      const open = new Map<string, ReturnType<(typeof import("nodemailer"))["createTransport"]>>()
+      yield* Effect.addFinalizer(() => Effect.sync(() => open.forEach((one) => one.close())))
+      return Mail.of({
+        send: Effect.fnUntraced(function*(server, letter) {
+          const { createTransport } = yield* library
+          const key = JSON.stringify({ ...server, password: Redacted.value(server.password) })
+          const transport = open.get(key) ?? createTransport(optionsOf(server))
+          open.set(key, transport)
+          return yield* post(transport, letter).pipe(
+            Effect.timeoutFail({
+              duration: server.timeoutMillis,
+              onTimeout: () =>
+                new MailFailed({
+                  detail: `not taken within ${server.timeoutMillis} ms`,
+                  status: undefined,
+                  isPermanent: false
+                })
+            })
+          )
+        })
+      })
+    })
+  )
+
+  /** Opens no connection: a function takes every message. */
+  static readonly layerScripted = (
+    script: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
+  ): Layer.Layer<Mail> => Layer.succeed(this, { send: script })
+}
+
+const post = (
+  transport: ReturnType<(typeof import("nodemailer"))["createTransport"]>,
+  { at, from, messageId, subject, text, to }: Letter
+): Effect.Effect<Posted, MailFailed> =>
+  Effect.map(
+    Effect.tryPromise({
+      try: (signal) =>
+        transport.sendMail({
+          from,
+          to: [...to],
+          subject,
+          text,
+          messageId,
+          date: new Date(at * 1000),
+          headers: { "Auto-Submitted": "auto-generated", Precedence: "bulk" },
+          encoding: "quoted-printable",
+          xMailer: false,
+          disableFileAccess: true,
+          disableUrlAccess: true,
+          signal
+        }),
+      catch: failureOf
+    }),
+    (info) => ({ answer: String(info.response), refused: (info.rejected ?? []).map(String) })
+  )

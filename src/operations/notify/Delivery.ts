@@ -1,0 +1,55 @@
+import { Effect } from "effect"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import { NotDelivered, TargetNotServed } from "../../domain/JobFailure.ts"
+import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
+import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import { afterCommit } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { count } from "../../kernel/telemetry/Metrics.ts"
+import { Deliveries } from "../../services/notify/Deliveries.ts"
+import type { DeliveryRefused } from "../../services/notify/Delivery.ts"
+
+type Payload = PayloadOf<"notify_deliver">
+
+const aboutOf = ({ backend, entry, event, fields: { delivery_id } }: Payload) => ({
+  backend,
+  entry,
+  hook: event,
+  delivery_id
+})
+
+const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryRefused, retryMaxSeconds: number) {
+  const { afterSeconds, detail, exitCode, hope, status } = refusal
+  yield* emit("notify_delivery_failed", {
+    ...aboutOf(payload),
+    retryable: hope === "retry",
+    status,
+    exit_code: exitCode,
+    error: detail
+  })
+  yield* count((metrics) => metrics.delivered(payload.backend, hope === "retry" ? "retried" : "failed"))
+  const failure = new NotDelivered({ detail, ...(status === undefined ? {} : { status }) })
+  if (hope === "ended") return Done()
+  if (hope === "never") return Failed(failure)
+  return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })
+})
+
+/** One attempt to tell one receiver (docs/decisions/notifications.md, "Delivery"). */
+export const deliver = Effect.fnUntraced(function*(payload: Payload, job: Job, retryMaxSeconds: number) {
+  const about = aboutOf(payload)
+  const { deliver } = yield* Deliveries
+  const attempt = yield* Effect.either(deliver(payload))
+  if (attempt._tag === "Right") {
+    yield* emit("notify_delivered", { ...about, attempts: job.attempts })
+    yield* count((metrics) => metrics.delivered(payload.backend, "delivered"))
+    return Done()
+  }
+  if (attempt.left._tag === "DeliveryRefused") return yield* refused(payload, attempt.left, retryMaxSeconds)
+  yield* emit("notify_delivery_target_missing", about)
+  const { backend, entry, scope } = payload
+  return Retry(new TargetNotServed({ scope, target: `${backend}/${entry}` }))
+})
+
+/** A delivery was given up. Nothing else depends on it. */
+export const abandon = (payload: Payload, failure: JobFailure) =>
+  afterCommit(emit("notify_delivery_abandoned", { ...aboutOf(payload), error: failure.text }))

@@ -1,0 +1,80 @@
+import { Effect } from "effect"
+import { lockoutKey } from "../../domain/LoginKey.ts"
+import type { NotificationFields, Occurrence } from "../../domain/Notification.ts"
+import { operatorScope } from "../../domain/Notification.ts"
+import { readUsername } from "../../domain/Username.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import { notify, whereWanted } from "../../services/notify/Notifier.ts"
+import * as loginAttempts from "../../store/operators/LoginAttempts.ts"
+import type { User } from "../../store/operators/Users.ts"
+import * as users from "../../store/operators/Users.ts"
+import type { Operator } from "../Operator.ts"
+import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+
+/* What operators are told about their own account (docs/decisions/notifications.md). */
+
+type SignIn = NotificationFields["admin_sign_in"]["outcome"]
+type Change = NotificationFields["admin_credential_changed"]["change"]
+type Addressed = Pick<User, "contactEmail" | "username">
+
+const ofSignIn = (
+  { contactEmail, username }: Addressed,
+  { client }: Requester,
+  outcome: SignIn
+): Occurrence => ({
+  event: "admin_sign_in",
+  scope: operatorScope,
+  fields: { username, recipient: contactEmail, outcome, client_ip: client.ip, user_agent: client.user_agent }
+})
+
+/** A sign-in from an address that is new, in its transaction. The very first sign-in is no news. */
+export const signedInFrom = (user: User, requester: Requester) =>
+  user.knownLoginIps.length === 0 ? Effect.void : notify(ofSignIn(user, requester, "succeeded_from_new_address"))
+
+/** The last code of a sign-in was wrong, so it has ended. */
+export const factorRefused = ({ userId }: HalfIdentity | SessionIdentity, requester: Requester) =>
+  whereWanted(
+    "admin_sign_in",
+    operatorScope,
+    Effect.flatMap(
+      users.findById(userId),
+      (user) => user === undefined ? Effect.void : notify(ofSignIn(user, requester, "second_factor_refused"))
+    )
+  )
+
+/** Somebody's attempts are used up: told once in a window, and only of operators there are. */
+export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) =>
+  whereWanted(
+    "admin_sign_in",
+    operatorScope,
+    transaction(Effect.gen(function*() {
+      const username = readUsername(typed)
+      const user = username === undefined ? undefined : yield* users.find(username)
+      if (user === undefined) return
+      const taken = yield* loginAttempts.take({
+        key: lockoutKey(user.id),
+        most: 1,
+        windowSeconds: settings.login_window_seconds,
+        now: yield* currentSeconds
+      })
+      if (taken !== undefined) yield* notify(ofSignIn(user, requester, "locked_out"))
+    }))
+  )
+
+/** An operator's credentials have changed, in the transaction of the change. `user` is as it was before. */
+export const credentialChanged = (operator: Operator, user: Addressed, change: Change, contact = user.contactEmail) =>
+  notify({
+    event: "admin_credential_changed",
+    scope: operatorScope,
+    fields: {
+      username: user.username,
+      recipient: contact,
+      change,
+      by_self: operator.kind === "admin" && operator.id === user.username,
+      previous_recipient: change === "contact_address" ? user.contactEmail : undefined,
+      client_ip: operator.client?.ip,
+      user_agent: operator.client?.user_agent
+    }
+  })

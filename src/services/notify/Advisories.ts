@@ -1,0 +1,30 @@
+import { Effect } from "effect"
+import type { Roles } from "../../domain/Role.ts"
+import { isExecutable } from "../../kernel/host/Files.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import { keyOf } from "./Deliveries.ts"
+import { sectionsOf } from "./Routes.ts"
+
+/** What an operator should know about the sections of notifications at a start and a reload. */
+export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    for (const [scope, section] of sectionsOf(config)) {
+      const at = keyOf(scope)
+      const { custom, custom_enabled, email, enabled, webhook, webhook_enabled } = section
+      const unused = [
+        ...Object.keys(webhook).filter((name) => !webhook_enabled.includes(name)).map((name) => `webhook.${name}`),
+        ...Object.keys(custom).filter((name) => !custom_enabled.includes(name)).map((name) => `custom.${name}`)
+      ]
+      for (const entry of unused) yield* emit("notify_entry_unused", { key: `${at}.${entry}` })
+      if (enabled.includes("email") && email.smtp_security === "none") {
+        yield* emit("notify_email_plaintext", { key: `${at}.email.smtp_security` })
+      }
+      if (!enabled.includes("custom") || !roles.has("worker")) continue
+      for (const name of custom_enabled) {
+        const path = custom[name]?.script_path ?? ""
+        if (yield* isExecutable(path)) continue
+        yield* emit("script_not_executable", { key: `${at}.custom.${name}.script_path`, path })
+      }
+    }
+  })

@@ -1,0 +1,86 @@
+import { Context, Effect, Layer } from "effect"
+import type { Scope } from "../../domain/Notification.ts"
+import { operatorScope } from "../../domain/Notification.ts"
+import { sectionText } from "../../kernel/config/Section.ts"
+import { Scripts } from "../../kernel/host/Scripts.ts"
+import { Mail } from "../../kernel/net/Mail.ts"
+import { Web } from "../../kernel/net/Web.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Delivery, DeliveryRefused, Receipt } from "./Delivery.ts"
+import { TargetMissing } from "./Delivery.ts"
+import type { Messages, MessagesRefused } from "./MessageTemplates.ts"
+import { compileMessages } from "./MessageTemplates.ts"
+import { send } from "./Post.ts"
+import { run } from "./Program.ts"
+import type { Section } from "./Routes.ts"
+import { routesOf } from "./Routes.ts"
+import { post } from "./Webhook.ts"
+
+/** The key of a scope's section. */
+export const keyOf = (scope: Scope): string => scope === operatorScope ? "admin.notify" : `profiles.${scope}.notify`
+
+/** Tells the entries of the sections in force: the three backends, with the messages of each section. */
+export class Deliveries extends Context.Tag("acme/services/notify/Deliveries")<Deliveries, {
+  /** One attempt, within the time limit of its entry. */
+  readonly deliver: (delivery: Delivery) => Effect.Effect<Receipt, DeliveryRefused | TargetMissing>
+  /** Milliseconds of one attempt; `undefined` if there is no such entry. */
+  readonly timeoutMillis: (target: Omit<Delivery, "fields">) => number | undefined
+}>() {
+  /** Compiles the messages of every section that delivers anything. Sections with the same messages share them. */
+  static readonly layer = (
+    sections: ReadonlyMap<Scope, Section>
+  ): Layer.Layer<Deliveries, MessagesRefused, Mail | Scripts | Web> => Layer.scoped(this, make(sections))
+
+  /** Reaches nobody: a function takes every delivery. */
+  static readonly layerScripted = (script: Deliveries["Type"]["deliver"]): Layer.Layer<Deliveries> =>
+    Layer.succeed(this, { deliver: script, timeoutMillis: () => 5000 })
+}
+
+interface Ready {
+  readonly section: Section
+  readonly messages: Messages
+}
+
+const compiled = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>) {
+  const ready = new Map<Scope, Ready>()
+  const known = new Map<string, Messages>()
+  for (const [scope, section] of sections) {
+    if (routesOf(section).length === 0) continue
+    const { template_dir, webhook } = section
+    const key = sectionText({ template_dir, webhook })
+    const messages = known.get(key) ?? (yield* compileMessages(section, keyOf(scope)))
+    known.set(key, messages)
+    ready.set(scope, { section, messages })
+  }
+  return ready
+})
+
+const timeoutOf = (section: Section, { backend, entry }: Pick<Delivery, "backend" | "entry">): number | undefined => {
+  if (!routesOf(section).some((route) => route.backend === backend && route.entry === entry)) return undefined
+  return backend === "email" ? section.email.timeout_ms : section[backend][entry]?.timeout_ms
+}
+
+const make = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>) {
+  const ready = yield* compiled(sections)
+  const unused = new Set([...ready.values()].flatMap(({ messages }) => messages.unused))
+  for (const path of unused) yield* emit("notify_template_unused", { path })
+  const [mail, scripts, web] = [yield* Mail, yield* Scripts, yield* Web]
+  const timeoutMillis = (target: Omit<Delivery, "fields">) => {
+    const found = ready.get(target.scope)
+    return found === undefined ? undefined : timeoutOf(found.section, target)
+  }
+  return Deliveries.of({
+    timeoutMillis,
+    deliver: (delivery): Effect.Effect<Receipt, DeliveryRefused | TargetMissing> => {
+      const { backend, entry, fields, scope } = delivery
+      const found = ready.get(scope)
+      if (found === undefined || timeoutMillis(delivery) === undefined) return new TargetMissing()
+      const { messages, section } = found
+      if (backend === "email") return send({ mail, messages }, section.email, fields)
+      const [webhook, program] = [section.webhook[entry], section.custom[entry]]
+      if (backend === "webhook" && webhook !== undefined) return post({ web, messages }, entry, webhook, fields)
+      if (backend === "custom" && program !== undefined) return run(scripts, program, fields)
+      return new TargetMissing()
+    }
+  })
+})

@@ -1,0 +1,107 @@
+import { Data, Effect, Redacted } from "effect"
+import type { Scope } from "effect"
+import type { NotificationEvent, Payload } from "../../domain/Notification.ts"
+import { notificationEvents } from "../../domain/Notification.ts"
+import type { FileUnreadable } from "../../kernel/host/Files.ts"
+import { filesBelow, readText } from "../../kernel/host/Files.ts"
+import { compile, TemplatesRefused } from "../../kernel/template/Engine.ts"
+import { filters } from "../../kernel/template/Filters.ts"
+import { TemplateFault } from "../../kernel/template/TemplateFault.ts"
+import { builtIn, derived, namesOf } from "./Messages.ts"
+import type { Section } from "./Routes.ts"
+
+/** Templates of a section cannot be used. The message names each file or key with its line and the cause. */
+export class MessagesRefused extends Data.TaggedError("MessagesRefused")<{ readonly message: string }> {}
+
+/** The messages of one section. */
+export interface Messages {
+  /** The one line that says what happened. */
+  readonly message: (fields: Payload) => Effect.Effect<string, TemplateFault>
+  /** The body of a webhook's request. */
+  readonly webhook: (entry: string, fields: Payload) => Effect.Effect<string, TemplateFault>
+  readonly letter: (
+    fields: Payload
+  ) => Effect.Effect<{ readonly subject: string; readonly text: string }, TemplateFault>
+  /** Files of the folder that no message uses. */
+  readonly unused: ReadonlyArray<string>
+}
+
+const fuel = 1_000_000
+const longestSubject = 200
+
+const isEvent = (name: string): name is NotificationEvent => notificationEvents.some((event) => event === name)
+
+const absent = ({ code }: FileUnreadable): boolean => code === "ENOENT" || code === "ENOTDIR"
+
+const bodyName = (entry: string): string => `webhook.${entry}.body`
+
+/** The built-in templates, with the files of the folder in place of those of the same name. */
+const templatesOf = Effect.fnUntraced(function*(folder: string) {
+  const known = new Map(notificationEvents.flatMap(builtIn))
+  if (folder === "") return { known, files: new Map<string, string>(), unused: [] }
+  const found = yield* filesBelow(folder)
+  const files = new Map<string, string>()
+  for (const { name, path } of found.filter(({ name }) => known.has(name))) {
+    const text = yield* readText(path)
+    known.set(name, text.replace(/\r?\n$/, ""))
+    files.set(name, path)
+  }
+  return { known, files, unused: found.filter(({ name }) => !known.has(name)).map(({ path }) => path) }
+})
+
+const oneLine = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ").trim()
+
+/**
+ * Compiles the messages of a section. `at` is the key of the section, for what is refused. The language is the subset
+ * of docs/decisions/templates.md.
+ */
+export const compileMessages = (
+  { template_dir, webhook }: Section,
+  at: string
+): Effect.Effect<Messages, MessagesRefused, Scope.Scope> =>
+  Effect.gen(function*() {
+    const { files, known, unused } = yield* Effect.mapError(
+      templatesOf(template_dir),
+      (error) =>
+        new MessagesRefused({
+          message: absent(error)
+            ? `${at}.template_dir: ${error.path} is no folder.`
+            : `${at}.template_dir: ${error.message}.`
+        })
+    )
+    const bodies = Object.entries(webhook).map(([entry, { body }]) => ({
+      name: bodyName(entry),
+      text: Redacted.value(body)
+    }))
+    const named = (fault: TemplateFault) =>
+      new TemplateFault({ ...fault, template: files.get(fault.template) ?? `${at}.${fault.template}` })
+    const templates = yield* Effect.mapError(
+      compile([...[...known].map(([name, text]) => ({ name, text })), ...bodies], {
+        language: "subset",
+        absent: "empty",
+        fuel,
+        filters
+      }),
+      ({ faults }) => new MessagesRefused(new TemplatesRefused({ faults: faults.map(named) }))
+    )
+    const render = (name: string, variables: { readonly [name: string]: unknown }) =>
+      Effect.mapError(templates.render(name, variables), named)
+    const message = (fields: Payload) =>
+      isEvent(fields.hook)
+        ? render(namesOf(fields.hook).message, { ...derived(fields), ...fields })
+        : Effect.succeed(fields.hook)
+    const withMessage = (fields: Payload) =>
+      Effect.map(message(fields), (message) => ({ ...derived(fields), ...fields, message }))
+    return {
+      message,
+      unused,
+      webhook: (entry, fields) => Effect.flatMap(withMessage(fields), (all) => render(bodyName(entry), all)),
+      letter: Effect.fnUntraced(function*(fields) {
+        const all = yield* withMessage(fields)
+        if (!isEvent(fields.hook)) return { subject: fields.hook, text: all.message }
+        const names = namesOf(fields.hook)
+        const subject = oneLine(yield* render(names.subject, all))
+        return { subject: [...subject].slice(0, longestSubject).join(""), text: yield* render(names.body, all) }
+      })
+    }
+  })

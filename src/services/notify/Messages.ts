@@ -1,0 +1,111 @@
+import type { NotificationEvent } from "../../domain/Notification.ts"
+
+/*
+ * The built-in wording (docs/notifications.md, "Messages"). It is written in the language operators use, so that each
+ * of these can be replaced by a file.
+ */
+
+const sentences: { readonly [E in NotificationEvent]: string } = {
+  profile_mounted: "[{{ profile }}] endpoint is being served",
+  account_created: "[{{ profile }}] account {{ account_id }} created{% if client_ip %} from {{ client_ip }}{% endif %}",
+  account_deactivated: "[{{ profile }}] account {{ account_id }} deactivated",
+  certificate_issued: "[{{ profile }}] certificate issued for {{ names }}, valid until {{ not_after | date }}",
+  certificate_revoked: "[{{ profile }}] certificate revoked for {{ names }} (reason: {{ reason_name }})",
+  challenge_failed: "[{{ profile }}] {{ challenge_type }} failed for {{ identifier }}: {{ error }}",
+  certificates_expiring:
+    "[{{ profile }}] {{ total }} {% if total == 1 %}certificate expires{% else %}certificates expire{% endif %} within {{ lead_days }} days{% for one in certificates %}{% if loop.first %}, first {{ one.identifiers | join(\", \") }} in {{ one.days_remaining }} days{% endif %}{% endfor %}",
+  admin_sign_in:
+    "operator {{ username }}: {% if outcome == \"succeeded_from_new_address\" %}signed in from a new address {{ client_ip }}{% elif outcome == \"locked_out\" %}sign-in locked{% else %}second factor refused{% endif %}",
+  admin_credential_changed:
+    "operator {{ username }}: {% if change == \"second_factor_enabled\" %}second factor enabled{% elif change == \"second_factor_disabled\" %}second factor disabled{% elif change == \"recovery_codes_regenerated\" %}recovery codes regenerated{% elif change == \"contact_address\" %}contact address changed{% else %}password changed{% endif %}{% if not by_self %} by another operator{% endif %}"
+}
+
+const labels: { readonly [member: string]: string } = {
+  profile: "Profile",
+  account_id: "Account",
+  order_id: "Order",
+  authz_id: "Authorization",
+  challenge_id: "Challenge",
+  challenge_type: "Challenge type",
+  identifier: "Name",
+  error: "Error",
+  cert_serial: "Serial",
+  replaces: "Replaces",
+  reason: "Reason",
+  contact: "Contact",
+  eab_kid: "Credential",
+  identifiers: "Names",
+  not_after: "Valid until",
+  username: "Operator",
+  outcome: "Outcome",
+  change: "Change",
+  previous_recipient: "Address before",
+  recipient: "Address",
+  client_ip: "Client",
+  user_agent: "User agent"
+}
+
+const shown: { readonly [member: string]: string } = {
+  contact: "{{ contact | join(\", \") }}",
+  identifiers: "{{ identifiers | join(\", \") }}",
+  not_after: "{{ not_after | date }}",
+  reason: "{{ reason_name }}"
+}
+
+const lines = Object.entries(labels).map(([member, label]) =>
+  `{% if ${member} %}${label}: ${shown[member] ?? `{{ ${member} }}`}\n{% endif %}`
+).join("")
+
+const digest =
+  `{% for one in certificates %}{{ one.not_after | date }} ({{ one.days_remaining }} days): {{ one.identifiers | join(", ") }}{% if one.superseded_by %}, followed by {{ one.superseded_by.cert_serial | default(one.superseded_by.order_id) }}{% endif %}\n  order {{ one.order_id }}, account {{ one.account_id }}{% if one.cert_serial %}, serial {{ one.cert_serial }}{% endif %}\n{% endfor %}`
+
+const body = (event: NotificationEvent): string =>
+  `{{ message }}\n\n${
+    event === "certificates_expiring" ? digest : ""
+  }${lines}Time: {{ at | date }}\nDelivery: {{ delivery_id }}\n`
+
+/** Names of the three templates of an event. */
+export const namesOf = (event: NotificationEvent) => ({
+  message: `webhook/${event}.j2`,
+  subject: `email/${event}.subject.j2`,
+  body: `email/${event}.body.j2`
+})
+
+/** The built-in templates of an event, by name. */
+export const builtIn = (event: NotificationEvent): ReadonlyArray<readonly [name: string, text: string]> => {
+  const names = namesOf(event)
+  return [
+    [names.message, sentences[event]],
+    [names.subject, "ACME Service: {{ message }}"],
+    [names.body, body(event)]
+  ]
+}
+
+const reasonNames: { readonly [code: number]: string } = {
+  0: "unspecified",
+  1: "keyCompromise",
+  2: "cACompromise",
+  3: "affiliationChanged",
+  4: "superseded",
+  5: "cessationOfOperation",
+  6: "certificateHold",
+  8: "removeFromCRL",
+  9: "privilegeWithdrawn",
+  10: "aACompromise"
+}
+
+const mostNames = 10
+
+const namesText = (names: ReadonlyArray<string>): string =>
+  names.length <= mostNames
+    ? names.join(", ")
+    : `${names.slice(0, mostNames).join(", ")} and ${names.length - mostNames} more`
+
+/** Variables that templates have beside the members of the event: what the language itself cannot work out. */
+export const derived = (fields: { readonly [member: string]: unknown }) => {
+  const { identifiers, reason } = fields
+  return {
+    names: Array.isArray(identifiers) ? namesText(identifiers.map(String)) : "",
+    reason_name: reasonNames[typeof reason === "number" ? reason : 0] ?? "unspecified"
+  }
+}

@@ -1,0 +1,132 @@
+import { Context, Effect, Layer } from "effect"
+import type { NotificationEvent, NotificationFields, Occurrence, Payload, Scope } from "../../domain/Notification.ts"
+import { payloadOf } from "../../domain/Notification.ts"
+import { shareOf } from "../../kernel/queue/Job.ts"
+import { Queue } from "../../kernel/queue/Queue.ts"
+import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import type { Route } from "./Routes.ts"
+import { isOfScope, routesOf, sectionsOf } from "./Routes.ts"
+
+/** A delivery is given up a day after its event. */
+const patienceSeconds = 86_400
+
+type Routes = ReadonlyMap<string, { readonly routes: ReadonlyArray<Route>; readonly hasRecipients: boolean }>
+
+const routed = (config: Config): Routes =>
+  new Map([...sectionsOf(config)].flatMap(([scope, section]) => {
+    const routes = routesOf(section)
+    return routes.length === 0 ? [] : [[scope, { routes, hasRecipients: section.email.to.length > 0 }] as const]
+  }))
+
+type OfOperator = Partial<Pick<NotificationFields["admin_credential_changed"], "previous_recipient" | "recipient">>
+
+const hasOwnRecipient = (occurrence: Occurrence): boolean => {
+  const { previous_recipient, recipient } = occurrence.fields as OfOperator
+  return (previous_recipient ?? recipient) !== undefined
+}
+
+/** Who is to be told of an occurrence. A mail without a recipient is nobody's. */
+const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> => {
+  const section = known.get(occurrence.scope)
+  if (section === undefined || !isOfScope(occurrence.event, occurrence.scope)) return []
+  return section.routes.filter(({ backend, events }) =>
+    events.has(occurrence.event) && (backend !== "email" || section.hasRecipients || hasOwnRecipient(occurrence))
+  )
+}
+
+/** Queues what operators and programs are told (docs/decisions/notifications.md). */
+export class Notifier extends Context.Tag("acme/services/notify/Notifier")<Notifier, {
+  /** Writes one job for each entry that wants the event, in the caller's transaction. */
+  readonly queue: (occurrence: Occurrence) => Effect.Effect<void, StorageFailed>
+  /** Whether any entry of the scope wants the event. */
+  readonly isWanted: (event: NotificationEvent, scope: Scope) => boolean
+}>() {
+  /** `config` is asked each time: the configuration changes with a reload. */
+  static readonly layer = (config: () => Config): Layer.Layer<Notifier, never, Queue | Entropy> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        const { uuid } = yield* Entropy
+        let kept: { readonly config: Config; readonly routes: Routes } | undefined
+        const routes = (): Routes => {
+          const now = config()
+          if (kept?.config !== now) kept = { config: now, routes: routed(now) }
+          return kept.routes
+        }
+        const insert = Effect.fnUntraced(function*(
+          { event, scope }: Occurrence,
+          { backend, entry }: Route,
+          fields: Payload
+        ) {
+          const { at, delivery_id } = fields
+          yield* queue.enqueue({
+            kind: "notify_deliver",
+            dedupKey: `${delivery_id}/${backend}/${entry}`,
+            share: shareOf(scope, `${backend}/${entry}`),
+            payload: { scope, backend, entry, event, fields },
+            deadline: at + patienceSeconds
+          })
+          yield* afterCommit(emit("notify_queued", { backend, entry, hook: event, delivery_id }))
+        })
+        const told = Effect.fnUntraced(function*(occurrence: Occurrence, wanted: ReadonlyArray<Route>) {
+          const fields = payloadOf(occurrence, yield* currentSeconds, yield* uuid)
+          for (const route of wanted) yield* insert(occurrence, route, fields)
+        })
+        return Notifier.of({
+          isWanted: (event, scope) => routes().get(scope)?.routes.some(({ events }) => events.has(event)) ?? false,
+          queue: (occurrence) =>
+            Effect.suspend(() => {
+              const wanted = wanting(routes(), occurrence)
+              return wanted.length === 0 ? Effect.void : told(occurrence, wanted)
+            })
+        })
+      })
+    )
+}
+
+const withNotifier = <A, E, R>(
+  use: (notifier: Notifier["Type"] | undefined) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => Effect.withFiberRuntime((fiber) => use(fiber.currentContext.unsafeMap.get(Notifier.key)))
+
+/**
+ * Tells of an occurrence, in the transaction of the change. Like a log record it adds no requirement to the program it
+ * happens in: where there is no notifier, nobody is told.
+ */
+export const notify = (occurrence: Occurrence): Effect.Effect<void, StorageFailed> =>
+  withNotifier((notifier) => notifier?.queue(occurrence) ?? Effect.void)
+
+/**
+ * Makes a change and, if it changed anything, tells of it in the same transaction. Where nobody wants to know, the change
+ * needs no transaction.
+ */
+export const telling = <A, E, R>(
+  change: Effect.Effect<A | undefined, E, R>,
+  occurrence: Occurrence
+): Effect.Effect<A | undefined, E | StorageFailed, R | Database> =>
+  withNotifier((notifier): Effect.Effect<A | undefined, E | StorageFailed, R | Database> =>
+    notifier?.isWanted(occurrence.event, occurrence.scope) === true
+      ? transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : notify(occurrence)))
+      : change
+  )
+
+/**
+ * Runs what tells of an event that changes no row, if anybody wants to know. When it fails, the log says so and nothing
+ * else happens.
+ */
+export const whereWanted = <R>(
+  event: NotificationEvent,
+  scope: Scope,
+  tell: Effect.Effect<void, StorageFailed, R>
+): Effect.Effect<void, never, R> =>
+  withNotifier((notifier) =>
+    notifier?.isWanted(event, scope) === true
+      ? Effect.catchAll(tell, ({ message }) => emit("notify_enqueue_failed", { hook: event, error: message }))
+      : Effect.void
+  )

@@ -1,0 +1,56 @@
+import { Effect } from "effect"
+import type { Payload } from "../../domain/Notification.ts"
+import type { Mail, MailServer } from "../../kernel/net/Mail.ts"
+import type { Receipt } from "./Delivery.ts"
+import { DeliveryRefused, unrendered } from "./Delivery.ts"
+import type { Messages } from "./MessageTemplates.ts"
+import type { Section } from "./Routes.ts"
+
+type Entry = Section["email"]
+
+const serverOf = (
+  { smtp_host, smtp_password, smtp_port, smtp_security, smtp_username, timeout_ms }: Entry
+): MailServer => ({
+  host: smtp_host,
+  port: smtp_port,
+  security: smtp_security,
+  username: smtp_username,
+  password: smtp_password,
+  timeoutMillis: timeout_ms
+})
+
+/** Operators are written to at their own address; of a change of it, at the one before. */
+const recipientsOf = ({ to }: Entry, { previous_recipient, recipient }: Payload): ReadonlyArray<string> => {
+  const own = previous_recipient ?? recipient
+  return typeof own === "string" ? [own] : to
+}
+
+const domainOf = (address: string): string => /@([^@>\s]+)>?$/.exec(address)?.[1] ?? "localhost"
+
+const mostShown = 200
+
+/** Writes one message. Every attempt has the same Message-ID. */
+export const send = Effect.fnUntraced(function*(
+  { mail, messages }: { readonly mail: Mail["Type"]; readonly messages: Messages },
+  entry: Entry,
+  fields: Payload
+): Effect.fn.Return<Receipt, DeliveryRefused> {
+  const letter = yield* Effect.mapError(messages.letter(fields), unrendered)
+  const to = recipientsOf(entry, fields)
+  const posted = yield* Effect.mapError(
+    mail.send(serverOf(entry), {
+      ...letter,
+      from: entry.from,
+      to,
+      messageId: `<${fields.delivery_id}@${domainOf(entry.from)}>`,
+      at: fields.at
+    }),
+    ({ detail, isPermanent, status }) =>
+      new DeliveryRefused({ detail: detail.slice(0, mostShown), hope: isPermanent ? "never" : "retry", status })
+  )
+  const answer = posted.answer.slice(0, mostShown)
+  if (posted.refused.length === 0) return { answer }
+  const detail = `${posted.refused.length} of ${to.length} recipients refused, the others taken`
+  // The others have the message: another attempt would give it to them again.
+  return yield* new DeliveryRefused({ detail, hope: "ended" })
+})

@@ -1,0 +1,57 @@
+import { Effect } from "effect"
+import type { Payload } from "../../domain/Notification.ts"
+import type { Scripts } from "../../kernel/host/Scripts.ts"
+import { wordsOf } from "../../kernel/host/Scripts.ts"
+import type { Receipt } from "./Delivery.ts"
+import { DeliveryRefused } from "./Delivery.ts"
+import type { Section } from "./Routes.ts"
+
+type Entry = Section["custom"][string]
+
+const mostOutput = 65_536
+
+const hasSerial = new Set(["certificate_issued", "certificate_revoked"])
+
+const text = (value: unknown): string => typeof value === "string" ? value : Array.isArray(value) ? value.join(",") : ""
+
+/** Every variable is there for every event; it is empty where the event has no such member. */
+const variables = (fields: Payload) => {
+  const { account_id, cert_serial, client_ip, hook, identifiers, order_id, profile } = fields
+  const isDigest = hook === "certificates_expiring"
+  const of = (value: unknown) => isDigest ? "" : text(value)
+  return {
+    ACME_NOTIFY_HOOK: hook,
+    ACME_NOTIFY_PROFILE: profile,
+    ACME_NOTIFY_CLIENT_IP: of(client_ip),
+    ACME_NOTIFY_ACCOUNT_ID: of(account_id),
+    ACME_NOTIFY_ORDER_ID: of(order_id),
+    ACME_NOTIFY_CERT_SERIAL: hasSerial.has(hook) ? of(cert_serial) : "",
+    ACME_NOTIFY_IDENTIFIERS: hook === "certificate_issued" ? of(identifiers) : ""
+  }
+}
+
+/** Tells a program of one event. How it ends is logged and not mended: it is not run again. */
+export const run = Effect.fnUntraced(function*(
+  scripts: Scripts["Type"],
+  { args, script_path, timeout_ms }: Entry,
+  fields: Payload
+): Effect.fn.Return<Receipt, DeliveryRefused> {
+  const ended = yield* Effect.mapError(
+    scripts.run({
+      path: script_path,
+      args,
+      env: variables(fields),
+      stdin: JSON.stringify(fields),
+      timeoutMillis: timeout_ms,
+      maxOutputBytes: mostOutput,
+      discardsRest: true,
+      turns: undefined
+    }),
+    ({ detail }) => new DeliveryRefused({ detail, hope: "retry" })
+  )
+  const words = wordsOf(ended)
+  const said = `exit ${ended.exit}${words === undefined ? "" : `: ${words}`}`
+  if (ended.exit === 0) return { answer: said }
+  const exitCode = typeof ended.exit === "number" ? ended.exit : undefined
+  return yield* new DeliveryRefused({ detail: said, hope: "ended", exitCode })
+})

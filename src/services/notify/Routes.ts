@@ -1,0 +1,36 @@
+import type { NotificationBackend, NotificationEvent, Scope } from "../../domain/Notification.ts"
+import { onlyEntry, operatorScope, profileEvents } from "../../domain/Notification.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+
+/** A section of notifications, of a profile or of operators. */
+export type Section = Config["admin"]["notify"]
+
+/** One entry that delivers, with the events it wants. */
+export interface Route {
+  readonly backend: NotificationBackend
+  readonly entry: string
+  readonly events: ReadonlySet<NotificationEvent>
+}
+
+/** The sections in force: those of profiles that are served, and that of operators while they are served. */
+export const sectionsOf = ({ admin, profiles }: Pick<Config, "admin" | "profiles">): ReadonlyMap<Scope, Section> =>
+  new Map([
+    ...profiles.flatMap(({ enabled, name, notify }) => enabled ? [[name, notify] as const] : []),
+    ...admin.enabled ? [[operatorScope, admin.notify] as const] : []
+  ])
+
+/** The entries of a section that are in use, in the order of its lists. */
+export const routesOf = (section: Section): ReadonlyArray<Route> =>
+  section.enabled.flatMap((backend): ReadonlyArray<Route> => {
+    if (backend === "email") return [{ backend, entry: onlyEntry, events: new Set(section.email.events) }]
+    const [names, table] = backend === "webhook"
+      ? [section.webhook_enabled, section.webhook]
+      : [section.custom_enabled, section.custom]
+    return names.map((entry) => ({ backend, entry, events: new Set(table[entry]?.events) }))
+  })
+
+const ofProfiles: ReadonlySet<NotificationEvent> = new Set(profileEvents)
+
+/** Events of operators never come from a profile, nor those of profiles from the section of operators. */
+export const isOfScope = (event: NotificationEvent, scope: Scope): boolean =>
+  ofProfiles.has(event) === (scope !== operatorScope)

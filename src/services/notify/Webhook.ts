@@ -1,0 +1,125 @@
+import { Clock, Effect, Redacted } from "effect"
+import type { Payload } from "../../domain/Notification.ts"
+import type { Web, WebAnswer } from "../../kernel/net/Web.ts"
+import { hmac } from "../../pki/Digest.ts"
+import type { Receipt } from "./Delivery.ts"
+import { DeliveryRefused, unrendered } from "./Delivery.ts"
+import type { Messages } from "./MessageTemplates.ts"
+import type { Section } from "./Routes.ts"
+
+type Entry = Section["webhook"][string]
+
+const mostAnswered = 1_048_576
+const mostShown = 200
+
+/** Parts shorter than this are words that an answer may hold by chance. */
+const shortestSecret = 6
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Everything of the request that nobody may read, longest first. */
+const secretsOf = ({ headers, signing_key, url }: Entry): ReadonlyArray<string> => {
+  const { hash, pathname, search, searchParams } = new URL(Redacted.value(url))
+  const parts = [
+    pathname,
+    `${pathname}${search}`,
+    search,
+    hash,
+    ...pathname.split("/"),
+    ...searchParams.values(),
+    ...Object.values(headers).flatMap((value) => [Redacted.value(value), ...Redacted.value(value).split(" ")]),
+    Redacted.value(signing_key)
+  ]
+  return [...new Set(parts.flatMap((part) => [part, decoded(part)]))]
+    .filter((part) => part.length >= shortestSecret)
+    .toSorted((one, other) => other.length - one.length)
+}
+
+const masked = (text: string, secrets: ReadonlyArray<string>): string =>
+  secrets.reduce((shown, secret) => shown.replaceAll(secret, "***"), text)
+
+/** The beginning of an answer, on one line, without what it repeats of the request's secrets. */
+const wordsOf = ({ body }: WebAnswer, entry: Entry): string => {
+  // More than is shown is looked at, so that no secret is cut in two and overlooked.
+  const whole = masked(body.subarray(0, 65_536).toString("utf8"), secretsOf(entry))
+  return whole.replaceAll(/[\p{Cc}\s]+/gu, " ").trim().slice(0, mostShown)
+}
+
+/** RFC 9110 section 10.2.3: seconds, or a time. */
+const retryAfter = (header: string | undefined, nowMillis: number): number | undefined => {
+  if (header === undefined) return undefined
+  if (/^\d{1,9}$/.test(header)) return Number(header)
+  const at = Date.parse(header)
+  return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - nowMillis) / 1000))
+}
+
+const isTransient = (status: number): boolean => status >= 500 || status === 408 || status === 429
+
+const judged = (answer: WebAnswer, entry: Entry, nowMillis: number): Effect.Effect<Receipt, DeliveryRefused> => {
+  const { headers, status } = answer
+  const words = wordsOf(answer, entry)
+  const said = words === "" ? `answered ${status}` : `answered ${status}: ${words}`
+  if (status >= 200 && status < 300) return Effect.succeed({ answer: said, status })
+  if (status >= 300 && status < 400) {
+    return new DeliveryRefused({
+      detail: `answered ${status}, a redirect, which is not followed`,
+      hope: "never",
+      status
+    })
+  }
+  return new DeliveryRefused({
+    detail: said,
+    hope: isTransient(status) ? "retry" : "never",
+    status,
+    afterSeconds: status === 429 || status === 503 ? retryAfter(headers["retry-after"], nowMillis) : undefined
+  })
+}
+
+/** The headers of Standard Webhooks, by which the receiver knows the sender. */
+const signature = ({ signing_key }: Entry, { delivery_id }: Payload, body: string, nowMillis: number) => {
+  const key = Redacted.value(signing_key)
+  if (key === "") return {}
+  const timestamp = String(Math.floor(nowMillis / 1000))
+  const secret = Buffer.from(key.replace(/^whsec_/, ""), "base64")
+  const mac = hmac("sha256", secret, [`${delivery_id}.${timestamp}.${body}`])
+  return {
+    "webhook-id": delivery_id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": `v1,${mac.toString("base64")}`
+  }
+}
+
+const headersOf = ({ headers }: Entry) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Redacted.value(value)]))
+
+/** Sends one event to a webhook. Redirects are answers, and nothing of the request is shown. */
+export const post = Effect.fnUntraced(function*(
+  { web, messages }: { readonly web: Web["Type"]; readonly messages: Messages },
+  name: string,
+  entry: Entry,
+  fields: Payload
+): Effect.fn.Return<Receipt, DeliveryRefused> {
+  const body = yield* Effect.mapError(messages.webhook(name, fields), unrendered)
+  const now = yield* Clock.currentTimeMillis
+  const { method, timeout_ms, url } = entry
+  const answer = yield* web.send({
+    method: method.toUpperCase(),
+    url: new URL(Redacted.value(url)),
+    headers: { "content-type": "application/json", ...headersOf(entry), ...signature(entry, fields, body, now) },
+    body,
+    maxBytes: mostAnswered
+  }).pipe(
+    Effect.mapError(({ detail }) => new DeliveryRefused({ detail: masked(detail, secretsOf(entry)), hope: "retry" })),
+    Effect.timeoutFail({
+      duration: timeout_ms,
+      onTimeout: () => new DeliveryRefused({ detail: `no answer within ${timeout_ms} ms`, hope: "retry" })
+    })
+  )
+  return yield* judged(answer, entry, now)
+})

@@ -1,0 +1,115 @@
+import { Redacted } from "effect"
+import { comparable, makeAddressSet } from "../kernel/net/Address.ts"
+import { outsideSubset } from "../kernel/template/Subset.ts"
+import type { Config } from "./AppConfig.ts"
+import type { Finding, Subject } from "./Finding.ts"
+
+/* What is refused of `[notify]` and `[admin.notify]`. */
+
+type Section = Config["notify"] | Config["admin"]["notify"]
+
+/** A section with the full name of its keys. */
+interface Scope {
+  readonly section: Section
+  readonly at: (key: string) => string
+  /** Recipients may be missing: operators are written to at their own address. */
+  readonly ownRecipients: boolean
+}
+
+const isLoopback = makeAddressSet(["127.0.0.0/8", "::1/128"])
+
+const isHere = (host: string): boolean => {
+  const address = comparable(host)
+  return address === undefined ? host === "localhost" : isLoopback(address)
+}
+
+const lists = [
+  ["webhook", "webhook_enabled", "webhook"],
+  ["custom", "custom_enabled", "custom"]
+] as const
+
+/** Lists of entries: not empty while the backend is on, without repetitions, and of entries that there are. */
+const listed = ({ at, section }: Scope): ReadonlyArray<Finding> =>
+  lists.flatMap(([backend, list, table]) => {
+    const named = section[list]
+    const known: object = section[table]
+    const key = at(list)
+    const say = (message: string): Finding => ({ key, message, involves: [key, at("enabled")] })
+    const prefix = key.slice(0, -list.length)
+    const missing = named.filter((name) => !Object.hasOwn(known, name))
+    return [
+      ...section.enabled.includes(backend) && named.length === 0
+        ? [say(`must not be empty while ${at("enabled")} has "${backend}"`)]
+        : [],
+      ...new Set(named).size < named.length ? [say("must not name the same entry twice")] : [],
+      ...missing.map((name) => say(`names ${name}, but there is no [${prefix}${table}.${name}]`))
+    ]
+  })
+
+const required = ({ at, section }: Scope): ReadonlyArray<Finding> => [
+  ...section.webhook_enabled.flatMap((name) => {
+    const entry = section.webhook[name]
+    const key = at(`webhook.${name}.url`)
+    return entry === undefined || Redacted.value(entry.url) !== ""
+      ? []
+      : [{ key, message: `must be set while ${at("webhook_enabled")} names ${name}`, involves: [key] }]
+  }),
+  ...section.custom_enabled.flatMap((name) => {
+    const entry = section.custom[name]
+    const key = at(`custom.${name}.script_path`)
+    return entry === undefined || entry.script_path !== ""
+      ? []
+      : [{ key, message: `must be set while ${at("custom_enabled")} names ${name}`, involves: [key] }]
+  })
+]
+
+const mail = ({ at, ownRecipients, section: { email, enabled } }: Scope): ReadonlyArray<Finding> => {
+  const isOn = enabled.includes("email")
+  const needs = (name: string, isEmpty: boolean): ReadonlyArray<Finding> => {
+    const key = at(`email.${name}`)
+    return isOn && isEmpty
+      ? [{ key, message: `must not be empty while ${at("enabled")} has "email"`, involves: [key, at("enabled")] }]
+      : []
+  }
+  const [username, password] = [at("email.smtp_username"), at("email.smtp_password")]
+  const hasPassword = Redacted.value(email.smtp_password) !== ""
+  const [alone, other] = hasPassword ? [password, username] : [username, password]
+  const security = at("email.smtp_security")
+  return [
+    ...needs("smtp_host", email.smtp_host === ""),
+    ...needs("from", email.from === ""),
+    ...needs("to", email.to.length === 0 && !ownRecipients),
+    ...hasPassword === (email.smtp_username !== "")
+      ? []
+      : [{ key: other, message: `must be set as well while ${alone} is`, involves: [username, password] }],
+    ...hasPassword && email.smtp_security === "none" && !isHere(email.smtp_host)
+      ? [{
+        key: security,
+        message: "must not be none with a password, unless the mail server is on this host",
+        involves: [security, password, at("email.smtp_host")]
+      }]
+      : []
+  ]
+}
+
+const bodies = ({ at, section }: Scope): ReadonlyArray<Finding> =>
+  Object.entries(section.webhook).flatMap(([name, { body }]) => {
+    const key = at(`webhook.${name}.body`)
+    const found = outsideSubset(key, Redacted.value(body))
+    return found === undefined
+      ? []
+      : [{ key, message: `does not compile: line ${found.line}: ${found.fault}`, involves: [key] }]
+  })
+
+/** Every fault of the sections, of those that nothing uses too. */
+export const notifyFindings = ({ config, written }: Subject): ReadonlyArray<Finding> => {
+  const scopes: ReadonlyArray<Scope> = [
+    ...config.profiles.map(({ name, notify }) => ({
+      section: notify,
+      at: (key: string) => written(`profiles.${name}.notify.${key}`),
+      ownRecipients: false
+    })),
+    { section: config.admin.notify, at: (key) => written(`admin.notify.${key}`), ownRecipients: true }
+  ]
+  return scopes.flatMap((scope) => [listed, required, mail, bodies].flatMap((rule) => rule(scope)))
+}

@@ -1,0 +1,144 @@
+import { Schema } from "effect"
+import { isMailAddress } from "../domain/Account.ts"
+import { notificationEvents } from "../domain/Notification.ts"
+import { anyText, form, headerName, orEmpty, path } from "../kernel/config/Form.ts"
+import type { Names } from "../kernel/config/Key.ts"
+import { entries, milliseconds, port, secret, someWords, text, texts, word } from "../kernel/config/Key.ts"
+
+/** The sections of notifications. What their keys mean together is in docs/notifications.md. */
+
+const pattern = /^[a-z0-9-]+$/
+
+const entryName = form("names", (text) => pattern.test(text), "must be a name: lower-case letters, digits and hyphens")
+
+const receiver = form(
+  "absolute http or https URL without user part",
+  (text) =>
+    !/[\s\p{Cc}]/u.test(text) && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+    && new URL(text).username === "" && new URL(text).password === "",
+  "must be an absolute http or https URL without user part; credentials go into headers"
+)
+
+const method = form(
+  "`POST`, `PUT` or `PATCH`",
+  (text) => /^(?:post|put|patch)$/i.test(text),
+  "must be POST, PUT or PATCH"
+)
+
+const headerValue = form(
+  "text without control characters",
+  (text) => /^[\t\x20-\x7e\x80-\xff]*$/.test(text),
+  "must be characters of ISO 8859-1 without control characters"
+)
+
+const hostName = form(
+  "name or address of a host",
+  (text) => /^[A-Za-z0-9._:-]+$/.test(text),
+  "must be the name or the address of a host, without a port"
+)
+
+const longestAddress = 254
+
+const addressOf = (text: string): string => /^[^<>,\p{Cc}]*<([^<>]*)>$/u.exec(text)?.[1] ?? text
+
+const mailbox = form(
+  "mail address, or `Name <address>`",
+  (text) => isMailAddress(addressOf(text)) && addressOf(text).length <= longestAddress,
+  "must be one mail address, alone or as Name <address>"
+)
+
+const [leastKey, mostKey] = [24, 64]
+
+const signingKey = form(
+  "base64 of 24 to 64 octets, with or without `whsec_` before it",
+  (text) => {
+    const octets = Buffer.from(text.replace(/^whsec_/, ""), "base64")
+    return octets.length >= leastKey && octets.length <= mostKey
+      && octets.toString("base64") === text.replace(/^whsec_/, "")
+  },
+  "must be base64 of 24 to 64 octets, with or without whsec_ before it"
+)
+
+const names: Names = {
+  fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
+  fault: (name) =>
+    pattern.test(name) ? undefined : "cannot name an entry: a name has lower-case letters, digits and hyphens",
+  inherits: false
+}
+
+const headerNames: Names = {
+  fold: (segment) => segment.toLowerCase(),
+  fault: (name) => {
+    if (headerName.fault(name) !== undefined) return "is not the name of a header"
+    return ["connection", "content-length", "host", "transfer-encoding"].includes(name.toLowerCase())
+      ? "is a header that belongs to the connection and cannot be set"
+      : undefined
+  },
+  inherits: false
+}
+
+/** The body of a webhook that has no other: what most chats read. */
+const textBody = `{"text": {{ message | tojson }}}`
+
+const events = someWords(
+  notificationEvents,
+  "Events that are delivered. An empty list means none.",
+  notificationEvents
+)
+
+const webhook = Schema.Struct({
+  url: secret("", orEmpty(receiver), "URL of the receiver. Required for an entry that is enabled."),
+  method: text("POST", method, "Method of the request."),
+  body: secret(
+    textBody,
+    anyText,
+    "Template of the body: its variables are message, hook and every member of the event."
+  ),
+  events,
+  timeout_ms: milliseconds(5000, "Time limit of one attempt, including the connection."),
+  signing_key: secret(
+    "",
+    orEmpty(signingKey),
+    "Signs each request as Standard Webhooks describes. Empty: requests are not signed."
+  ),
+  headers: entries(headerNames, secret("", headerValue, "A header of the request, by its name."))
+})
+
+const custom = Schema.Struct({
+  script_path: text("", orEmpty(path), "Program to run. Required for an entry that is enabled."),
+  args: texts([], anyText, "Its arguments."),
+  events,
+  timeout_ms: milliseconds(5000, "Time limit of one run; then its process group is killed.")
+})
+
+const email = Schema.Struct({
+  smtp_host: text("", orEmpty(hostName), "Name or address of the mail server. Required with email."),
+  smtp_port: port(587, "Port of the mail server."),
+  smtp_security: word(
+    "starttls",
+    { offered: ["starttls", "tls", "none"] },
+    "starttls never sends without TLS. The certificate of the server is always verified."
+  ),
+  smtp_username: text("", anyText, "Name to sign in with. Empty: no sign-in."),
+  smtp_password: secret("", anyText, "Password to sign in with."),
+  from: text("", orEmpty(mailbox), "Sender: an address, or Name <address>. Required with email."),
+  to: texts([], mailbox, "Recipients. Required with email."),
+  events,
+  timeout_ms: milliseconds(5000, "Time limit of one attempt.")
+})
+
+const common = {
+  enabled: someWords(["email", "webhook", "custom"], "Backends that deliver. Empty: nothing is told to anybody."),
+  webhook_enabled: texts([], entryName, "Names of the webhooks in use, in this order."),
+  custom_enabled: texts([], entryName, "Names of the scripts in use, in this order."),
+  template_dir: text("", orEmpty(path), "Folder whose files replace message templates of the same name."),
+  email,
+  webhook: entries(names, webhook),
+  custom: entries(names, custom)
+}
+
+/** `[admin.notify]`. */
+export const adminNotify = Schema.Struct(common)
+
+/** `[notify]`. */
+export const notify = Schema.Struct(common)

@@ -1,0 +1,155 @@
+import { Effect } from "effect"
+import { TestClock } from "effect"
+import { assert, describe } from "vitest"
+import type { Payload } from "../../../src/domain/Notification.ts"
+import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
+import * as operators from "../../../src/operations/operators/Operators.ts"
+import * as own from "../../../src/operations/operators/OwnAccount.ts"
+import { signIn } from "../../../src/operations/operators/SignIn.ts"
+import { Notifier } from "../../../src/services/notify/Notifier.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, configOf, sql } from "../../support/Graph.ts"
+import { world } from "../../support/Graph.ts"
+import {
+  config as quiet,
+  enrolled,
+  enter,
+  from,
+  here,
+  keyboard,
+  made,
+  password,
+  typed,
+  useOperators
+} from "../../support/Operators.ts"
+
+/* What operators are told about their own account, once for each occasion (docs/decisions/notifications.md). */
+
+const section = `[admin.notify]
+enabled = ["email", "webhook"]
+webhook_enabled = ["chat"]
+[admin.notify.email]
+smtp_host = "localhost"
+from = "a@example.org"
+[admin.notify.webhook.chat]
+url = "https://chat.example/secret"
+`
+const config = configOf(`admin.enabled = true\n${section}`)
+const unserved = configOf(section)
+
+const queued = Effect.map(
+  column("SELECT payload FROM jobs WHERE kind = 'notify_deliver' ORDER BY dedup_key"),
+  (rows) =>
+    rows.map((row) => JSON.parse(row) as { readonly backend: string; readonly scope: string; readonly fields: Payload })
+)
+
+/** What an act tells: the backends, and the members. */
+const told = <A, E, R>(act: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    yield* sql("DELETE FROM jobs WHERE kind = 'notify_deliver'")
+    yield* act
+    const rows = yield* queued
+    const { at: _, delivery_id: _1, profile, ...members } = rows[0]?.fields ??
+      { at: 0, delivery_id: "", profile: "none" }
+    return { to: rows.map(({ backend }) => backend).join(), profile, members }
+  })
+
+describe.each(databases)("operators are told on $name", (backend) => {
+  const { test } = useOperators(backend)
+  const telling = <A, E, R>(body: Effect.Effect<A, E, R>, of = config) =>
+    Effect.provide(Effect.provide(body, Notifier.layer(() => of)), world())
+
+  const jane = Effect.gen(function*() {
+    yield* made("jane", "admin")
+    yield* operators.setContact(keyboard, "jane", "jane@example.org")
+  })
+
+  test("of a sign-in from an address that is new, but not of their first", () =>
+    telling(Effect.gen(function*() {
+      yield* jane
+      assert.deepStrictEqual(yield* told(enter("jane")), { to: "", profile: "none", members: {} })
+      assert.deepStrictEqual(yield* told(enter("jane")), { to: "", profile: "none", members: {} })
+      assert.deepStrictEqual(yield* told(enter("jane", from("192.0.2.9"))), {
+        to: "email,webhook",
+        profile: "__admin__",
+        members: {
+          hook: "admin_sign_in",
+          username: "jane",
+          recipient: "jane@example.org",
+          outcome: "succeeded_from_new_address",
+          client_ip: "192.0.2.9",
+          user_agent: "test/1"
+        }
+      })
+    })))
+
+  test("of attempts that are used up, once in a window, and nobody of a name there is not", () =>
+    telling(Effect.gen(function*() {
+      yield* jane
+      const wrong = (username: string) =>
+        Effect.ignore(signIn(config.admin, { username, password: typed("wrong") }, here))
+      const used = yield* told(Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts + 3))
+      assert.deepInclude(used.members, { hook: "admin_sign_in", outcome: "locked_out", username: "jane" })
+      assert.strictEqual(used.to, "email,webhook")
+      assert.strictEqual((yield* told(wrong("nobody"))).to, "")
+      yield* TestClock.adjust("301 seconds")
+      const again = yield* told(Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts + 1))
+      assert.strictEqual(again.to, "email,webhook")
+    })))
+
+  test("of every change of their credentials, and whether it was their own", () =>
+    telling(Effect.gen(function*() {
+      yield* jane
+      const { identity } = yield* enter("jane")
+      const whole = { ...quiet }
+      const next = "Kraków tramway, 5 stops"
+      const change = (members: object) => (members as { readonly change?: string; readonly by_self?: boolean })
+      const seen: Array<readonly [string, string | undefined, boolean | undefined]> = []
+      const see = <A, E, R>(act: Effect.Effect<A, E, R>) =>
+        Effect.gen(function*() {
+          const { members, to } = yield* told(act)
+          seen.push([to, change(members).change, change(members).by_self])
+          return members
+        })
+      yield* see(own.changePassword(whole, identity, { current: typed(password), chosen: typed(next) }, here))
+      yield* see(operators.setPassword(whole, keyboard, "jane", typed(password)))
+      const moved = yield* see(
+        own.changeContact(whole, identity, { password: typed(password), contact: "new@example.org" }, here)
+      )
+      assert.deepInclude(moved, { recipient: "new@example.org", previous_recipient: "jane@example.org" })
+      yield* see(operators.setContact(keyboard, "jane", "other@example.org"))
+      assert.deepStrictEqual((yield* told(operators.setContact(keyboard, "jane", "other@example.org"))).to, "")
+      assert.deepStrictEqual(seen, [
+        ["email,webhook", "password", true],
+        ["email,webhook", "password", false],
+        ["email,webhook", "contact_address", true],
+        ["email,webhook", "contact_address", false]
+      ])
+    })))
+
+  test("of their second factor: put in force, new codes, taken away, refused", () =>
+    telling(Effect.gen(function*() {
+      yield* jane
+      const set = yield* told(enrolled((yield* enter("jane")).identity))
+      assert.deepInclude(set.members, { change: "second_factor_enabled", by_self: true })
+      const codes = yield* told(operators.renewCodes(keyboard, "jane"))
+      assert.deepInclude(codes.members, { change: "recovery_codes_regenerated", by_self: false })
+      const half = yield* signIn(config.admin, { username: "jane", password: typed(password) }, here)
+      const identity = half._tag === "Pending" ? half.identity : assert.fail("no factor was asked for")
+      const refused = yield* told(Effect.replicateEffect(
+        Effect.ignore(mfa.verify(config.admin, identity, "000000", here)),
+        config.admin.login_max_attempts
+      ))
+      assert.deepInclude(refused.members, { hook: "admin_sign_in", outcome: "second_factor_refused", username: "jane" })
+      const reset = yield* told(operators.resetTotp(keyboard, "jane"))
+      assert.deepInclude(reset.members, { change: "second_factor_disabled", by_self: false })
+    })))
+
+  test("by mail only where somebody can be written to, and not at all while operators are not served", () =>
+    Effect.gen(function*() {
+      yield* telling(made("jane", "admin"))
+      const change = operators.setPassword(quiet, keyboard, "jane", typed(password))
+      assert.strictEqual((yield* telling(told(change))).to, "webhook")
+      assert.strictEqual((yield* telling(told(change), unserved)).to, "")
+    }))
+})

@@ -1,0 +1,125 @@
+import { it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { everyRole } from "../../../src/domain/Role.ts"
+import { StorageFailed } from "../../../src/kernel/sql/Database.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { advise } from "../../../src/services/notify/Advisories.ts"
+import { compileMessages } from "../../../src/services/notify/MessageTemplates.ts"
+import { Notifier, notify, whereWanted } from "../../../src/services/notify/Notifier.ts"
+import { freshDirectory } from "../../support/Databases.ts"
+import { configOf } from "../../support/Graph.ts"
+import { deliveries, issued, payload } from "../../support/Notified.ts"
+import { shellScript } from "../../support/Script.ts"
+
+/* What the log says of sections of notifications, and what of their templates is refused. */
+
+const logged = <A, E>(self: Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const records: Array<Record> = []
+    yield* Effect.provide(self, EventLog.layerMemory(records))
+    return records.map(({ event, fields }) => [event, fields["key"] ?? fields["path"] ?? fields["error"]])
+  })
+
+const folder = (files: { readonly [name: string]: string }) => {
+  const at = freshDirectory()
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(join(at, name, ".."), { recursive: true })
+    writeFileSync(join(at, name), text)
+  }
+  return at
+}
+
+const withTemplates = (files: { readonly [name: string]: string }, body = "cat > ${TO}") => {
+  const at = folder(files)
+  const to = join(freshDirectory(), "out")
+  const toml = `[notify]\nenabled = ["custom", "webhook"]\ntemplate_dir = "${at}"\ncustom_enabled = ["tell"]\n`
+    + `webhook_enabled = ["chat"]\n[notify.webhook.chat]\nurl = "http://127.0.0.1:9/"\n`
+    + `[notify.custom.tell]\nscript_path = "${shellScript(body.replace("${TO}", to))}"\n`
+  return { at, toml }
+}
+
+describe("the log", () => {
+  it.live("names entries nobody uses, mail without TLS and programs that cannot be run", () =>
+    Effect.gen(function*() {
+      const config = configOf(`[notify]
+enabled = ["email", "custom"]
+custom_enabled = ["tell"]
+[notify.email]
+smtp_host = "mail.example.org"
+smtp_security = "none"
+from = "a@example.org"
+to = ["b@example.org"]
+[notify.custom.tell]
+script_path = "/nowhere/tell"
+[notify.custom.spare]
+[notify.webhook.chat]
+`)
+      const found = yield* logged(advise({ ...config, profiles: config.profiles.slice(0, 1) }, new Set(everyRole)))
+      assert.deepStrictEqual(found, [
+        ["notify_entry_unused", "profiles.default.notify.webhook.chat"],
+        ["notify_entry_unused", "profiles.default.notify.custom.spare"],
+        ["notify_email_plaintext", "profiles.default.notify.email.smtp_security"],
+        ["script_not_executable", "profiles.default.notify.custom.tell.script_path"]
+      ])
+    }))
+
+  it.live("names files that no message uses", () =>
+    Effect.gen(function*() {
+      const { at, toml } = withTemplates({ "webhook/account_created.j2": "made", "webhook/acount_created.j2": "x" })
+      const found = yield* logged(Effect.scoped(Layer.build(deliveries(toml))))
+      assert.deepStrictEqual(found, [["notify_template_unused", join(at, "webhook/acount_created.j2")]])
+    }))
+
+  it.live("says that an event could not be queued, and that is all that happens", () =>
+    Effect.gen(function*() {
+      const failing = Notifier.of({
+        isWanted: () => true,
+        queue: () => new StorageFailed({ statement: "job_insert", detail: "disk full", transient: false })
+      })
+      const occurrence = { event: "profile_mounted", scope: "default", fields: {} } as const
+      const found = yield* logged(
+        Effect.provideService(whereWanted("profile_mounted", "default", notify(occurrence)), Notifier, failing)
+      )
+      assert.deepStrictEqual(found, [["notify_enqueue_failed", "job_insert: disk full"]])
+    }))
+})
+
+describe("a folder of templates", () => {
+  const refusal = (toml: string) => Effect.map(Effect.flip(Effect.scoped(Layer.build(deliveries(toml)))), String)
+
+  it.live("refuses a start by every file that does not compile, its line and the cause", () =>
+    Effect.gen(function*() {
+      const { at, toml } = withTemplates({
+        "webhook/account_created.j2": "fine\n{% include 'x' %}",
+        "email/account_created.subject.j2": "{{ a | reverse }}",
+        "email/account_created.body.j2": "a\n\n{% if a %}"
+      })
+      const said = yield* refusal(toml)
+      for (
+        const fault of [
+          `${at}/webhook/account_created.j2:2: the tag include is not known`,
+          `${at}/email/account_created.subject.j2:1: the filter reverse is not known`,
+          `${at}/email/account_created.body.j2:3: syntax error`
+        ]
+      ) assert.include(said, fault)
+      assert.include(
+        yield* refusal(toml.replace(at, "/nowhere")),
+        "profiles.default.notify.template_dir: /nowhere is no folder"
+      )
+    }))
+
+  it.live("rewords what it has a file for, and leaves the rest", () =>
+    Effect.gen(function*() {
+      const at = folder({ "webhook/certificate_issued.j2": "{{ names }} is there\n" })
+      const section = configOf(`[notify]\ntemplate_dir = "${at}"\n`).notify
+      const { letter, message } = yield* compileMessages(section, "notify")
+      assert.strictEqual(yield* message(issued()), "a.example, b.example is there")
+      const made = payload("account_deactivated", { account_id: "a1" })
+      assert.strictEqual(yield* message(made), "[default] account a1 deactivated")
+      assert.strictEqual((yield* letter(issued())).subject, "ACME Service: a.example, b.example is there")
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,223 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Tls from "node:tls"
+import type { SMTPServerOptions } from "smtp-server"
+import { afterAll, assert, beforeAll, describe } from "vitest"
+import { Entropy } from "../../../src/pki/Entropy.ts"
+import { generateTlsPair } from "../../../src/pki/x509/TlsPair.ts"
+import { answering, mailServer } from "../../support/MailServer.ts"
+import { deliver, deliveries, deliveryId, issued, payload } from "../../support/Notified.ts"
+import { freePort } from "../../support/Ports.ts"
+import { rawServer } from "../../support/RawServer.ts"
+
+/* Mail over real SMTP, read back by a library that did not write it. */
+
+const trustedByDefault = Tls.getCACertificates()
+let pair: { readonly cert: string; readonly key: string }
+beforeAll(async () => {
+  const made = await Effect.runPromise(
+    Effect.provide(
+      generateTlsPair({ host: "localhost", serial: Uint8Array.of(1), now: Math.floor(Date.now() / 1000) }),
+      Entropy.layer
+    )
+  )
+  pair = { cert: made.certificatePem, key: made.privateKeyPem }
+  Tls.setDefaultCACertificates([...trustedByDefault, pair.cert])
+})
+afterAll(() => Tls.setDefaultCACertificates([...trustedByDefault]))
+
+const section = (port: number, more = "smtp_security = \"none\"") =>
+  `[notify]\nenabled = ["email"]\n[notify.email]\nsmtp_host = "localhost"\nsmtp_port = ${port}\n`
+  + `from = "ACME für alle <acme@example.org>"\nto = ["ops@example.org", "Two <two@example.org>"]\ntimeout_ms = 20000\n${more}\n`
+
+const attempt = (toml: string, fields = issued()) => Effect.provide(deliver("email", "-", fields), deliveries(toml))
+
+const refusal = (toml: string) =>
+  Effect.map(
+    Effect.flip(attempt(toml)),
+    (failed) => failed._tag === "DeliveryRefused" ? failed : assert.fail("there was no target")
+  )
+
+describe("a mail", () => {
+  it.scopedLive("says what happened, to everybody at once, and what made it", () =>
+    Effect.gen(function*() {
+      const server = yield* mailServer()
+      yield* attempt(section(server.port))
+      const { mail, raw, recipients } = server.taken[0] ?? assert.fail("nothing was sent")
+      assert.strictEqual(
+        mail.subject,
+        "ACME Service: [default] certificate issued for a.example, b.example, valid until 2031-02-04T05:05:06Z"
+      )
+      assert.strictEqual(mail.from?.text, "\"ACME für alle\" <acme@example.org>")
+      assert.deepStrictEqual(recipients, ["ops@example.org", "two@example.org"])
+      assert.strictEqual(mail.messageId, `<${deliveryId}@example.org>`)
+      assert.strictEqual(mail.headers.get("auto-submitted"), "auto-generated")
+      assert.strictEqual(mail.headers.get("precedence"), "bulk")
+      assert.deepStrictEqual(mail.date, new Date(1_927_947_906_000))
+      assert.match(raw, /^Content-Transfer-Encoding: quoted-printable\r$/m)
+      assert.match(raw, /^Content-Type: text\/plain; charset=utf-8\r$/m)
+      assert.notMatch(raw, /X-Mailer/i)
+      assert.strictEqual(
+        mail.text,
+        `[default] certificate issued for a.example, b.example, valid until 2031-02-04T05:05:06Z
+
+Profile: default
+Account: a1
+Order: o1
+Serial: 0badcafe
+Names: a.example, b.example
+Valid until: 2031-02-04T05:05:06Z
+Client: 192.0.2.1
+Time: 2031-02-04T05:05:06Z
+Delivery: ${deliveryId}
+`
+      )
+    }))
+
+  it.scopedLive("cannot be given headers by what it tells, and is whole whatever that holds", () =>
+    Effect.gen(function*() {
+      const server = yield* mailServer({ hide8BITMIME: true, hideSMTPUTF8: true })
+      const nasty = "x\r\nBcc: evil@example.org\r\n\r\n.\r\nü 😀\u0000"
+      yield* attempt(section(server.port), issued({ identifiers: [nasty, "y".repeat(10_000)], client_ip: nasty }))
+      const { mail, raw, recipients } = server.taken[0] ?? assert.fail("nothing was sent")
+      assert.isUndefined(mail.bcc)
+      assert.lengthOf(recipients, 2)
+      assert.include(mail.text ?? "", "ü 😀")
+      assert.include(mail.text ?? "", "y".repeat(10_000))
+      assert.isAtMost([...mail.subject ?? ""].length, 200)
+      assert.notMatch(mail.subject ?? "", /\p{Cc}/u)
+      // Seven bits, and no line that a server may break.
+      assert.match(raw, /^[\t\r\n\x20-\x7e]*$/)
+      assert.isAtMost(Math.max(...raw.split("\r\n").map((line) => line.length)), 998)
+    }))
+
+  it.scopedLive("to an operator goes to their own address, and of a change of it to the one before", () =>
+    Effect.gen(function*() {
+      const server = yield* mailServer()
+      const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
+      const changed = payload("admin_credential_changed", {
+        username: "jane",
+        change: "contact_address",
+        by_self: true,
+        recipient: "new@example.org",
+        previous_recipient: "old@example.org"
+      })
+      const signedIn = payload("admin_sign_in", {
+        username: "jane",
+        outcome: "succeeded_from_new_address",
+        recipient: "jane@example.org",
+        client_ip: "192.0.2.7"
+      })
+      const nobodys = payload("admin_sign_in", { username: "jane", outcome: "locked_out" })
+      yield* Effect.forEach([changed, signedIn, nobodys], (fields) => deliver("email", "-", fields, "__admin__")).pipe(
+        Effect.provide(deliveries(toml))
+      )
+      assert.deepStrictEqual(
+        server.taken.map(({ mail, recipients }) => [
+          recipients.join(),
+          mail.subject
+        ]),
+        [
+          ["old@example.org", "ACME Service: operator jane: contact address changed"],
+          ["jane@example.org", "ACME Service: operator jane: signed in from a new address 192.0.2.7"],
+          ["ops@example.org,two@example.org", "ACME Service: operator jane: sign-in locked"]
+        ]
+      )
+      for (const { raw } of server.taken) assert.match(raw, /^Content-Transfer-Encoding: quoted-printable\r$/m)
+      assert.strictEqual(server.connections(), 1, "one connection for all of a batch")
+    }))
+})
+
+describe("the connection", () => {
+  const secure: SMTPServerOptions = {
+    authOptional: false,
+    onAuth: ({ password, username }, _, done) =>
+      username === "acme" && password === "hunter22" ? done(null, { user: "acme" }) : done(answering(535, "bad login"))
+  }
+  const login = (password = "hunter22") => `smtp_username = "acme"\nsmtp_password = "${password}"`
+
+  it.scopedLive.each<readonly ["starttls" | "tls", boolean]>([["starttls", false], ["tls", true]])(
+    "by %s signs in over TLS of a certificate that is verified",
+    ([security, fromTheStart]) =>
+      Effect.gen(function*() {
+        const server = yield* mailServer({ ...secure, ...pair, secure: fromTheStart })
+        yield* attempt(section(server.port, `smtp_security = "${security}"\n${login()}`))
+        assert.deepInclude(server.taken[0]?.session ?? {}, { secure: true, user: "acme" })
+        // The certificate is for localhost alone.
+        const toml = section(server.port, `smtp_security = "${security}"`).replace("localhost", "127.0.0.1")
+        const failed = yield* refusal(toml)
+        assert.deepInclude({ ...failed }, { hope: "retry" })
+        assert.lengthOf(server.taken, 1)
+      })
+  )
+
+  it.scopedLive("never goes on without TLS where the server does not offer it", () =>
+    Effect.gen(function*() {
+      const server = yield* mailServer()
+      const failed = yield* refusal(section(server.port, "smtp_security = \"starttls\""))
+      assert.deepInclude({ ...failed }, { hope: "retry" })
+      assert.lengthOf(server.taken, 0)
+    }))
+
+  it.scopedLive("with a password that is refused is tried again, and quotes none", () =>
+    Effect.gen(function*() {
+      const server = yield* mailServer({ ...secure, ...pair })
+      const failed = yield* refusal(section(server.port, `smtp_security = "starttls"\n${login("swordfish")}`))
+      assert.deepInclude({ ...failed }, { hope: "retry", status: 535 })
+      assert.notInclude(failed.detail, "swordfish")
+    }))
+})
+
+describe("a mail server that refuses", () => {
+  it.scopedLive.each<readonly [string, SMTPServerOptions, "retry" | "never", number]>([
+    ["the sender, for good", { onMailFrom: (_, _1, done) => done(answering(550)) }, "never", 550],
+    ["the sender, for now", { onMailFrom: (_, _1, done) => done(answering(450)) }, "retry", 450],
+    ["every recipient, for good", { onRcptTo: (_, _1, done) => done(answering(550)) }, "never", 550],
+    ["every recipient, for now", { onRcptTo: (_, _1, done) => done(answering(451)) }, "retry", 451],
+    [
+      "the message, for good",
+      {
+        onData: (stream, _, done) => stream.resume().on("end", () => done(answering(554)))
+      },
+      "never",
+      554
+    ],
+    [
+      "the message, for now",
+      {
+        onData: (stream, _, done) => stream.resume().on("end", () => done(answering(452)))
+      },
+      "retry",
+      452
+    ],
+    ["the connection", { onConnect: (_, done) => done(answering(554)) }, "retry", 554]
+  ])("%s", ([, options, hope, status]) =>
+    Effect.gen(function*() {
+      const server = yield* mailServer(options)
+      assert.deepInclude({ ...yield* refusal(section(server.port)) }, { hope, status })
+    }))
+
+  it.scopedLive("one recipient of two is not given the message twice", () =>
+    Effect.gen(function*() {
+      const server = yield* mailServer({
+        onRcptTo: ({ address }, _, done) => address.startsWith("two") ? done(answering(550)) : done()
+      })
+      const failed = yield* refusal(section(server.port))
+      assert.deepInclude({ ...failed }, { hope: "ended", detail: "1 of 2 recipients refused, the others taken" })
+      assert.lengthOf(server.taken, 1)
+    }))
+
+  it.scopedLive("hangs, drops or is not there: it is tried again", () =>
+    Effect.gen(function*() {
+      const hanging = yield* rawServer(() => {})
+      const greeted = yield* rawServer(() => {}, { greeting: "220 here\r\n" })
+      const dropping = yield* mailServer({ onData: (stream) => void stream.once("data", () => stream.destroy()) })
+      const gone = yield* Effect.promise(freePort)
+      for (const port of [hanging.port, greeted.port, gone]) {
+        const failed = yield* refusal(section(port).replace("20000", "500"))
+        assert.deepInclude({ ...failed }, { hope: "retry" }, String(port))
+      }
+      const failed = yield* refusal(section(dropping.port).replace("20000", "1500"))
+      assert.deepInclude({ ...failed }, { hope: "retry" })
+    }))
+})

@@ -1,0 +1,108 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { assert, describe } from "vitest"
+import { freshDirectory } from "../../support/Databases.ts"
+import { isFull } from "../../support/Full.ts"
+import { deliver, deliveries, issued, payload } from "../../support/Notified.ts"
+import { shellScript } from "../../support/Script.ts"
+
+const section = (path: string, more = "") =>
+  `[notify]\nenabled = ["custom"]\ncustom_enabled = ["tell"]\n[notify.custom.tell]\nscript_path = "${path}"\n`
+  + `timeout_ms = 20000\n${more}\n`
+
+const told = (body: string, fields = issued(), more = "") =>
+  Effect.provide(deliver("custom", "tell", fields), deliveries(section(shellScript(body), more)))
+
+const refused = (body: string, more = "") =>
+  Effect.map(
+    Effect.flip(told(body, issued(), more)),
+    (failed) => failed._tag === "DeliveryRefused" ? failed : assert.fail("there was no target")
+  )
+
+/** Waits until a process is no more, or is but a name in the table. */
+const gone = (pid: number) =>
+  Effect.promise(async () => {
+    while (existsSync(`/proc/${pid}`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) await delay(20)
+  })
+
+describe("a program", () => {
+  it.live("is told by its input and its variables, and by nothing of ours besides", () =>
+    Effect.gen(function*() {
+      const to = freshDirectory()
+      yield* told(
+        `cat > ${to}/in; env -0 | sort -z > ${to}/env; echo "$@" > ${to}/args`,
+        issued(),
+        `args = ["a b", "c"]`
+      )
+      assert.deepStrictEqual(JSON.parse(readFileSync(join(to, "in"), "utf8")), issued())
+      assert.strictEqual(readFileSync(join(to, "args"), "utf8"), "a b c\n")
+      const variables = readFileSync(join(to, "env"), "utf8").split("\0").filter((one) =>
+        !/^(?:PATH|PWD|_|SHLVL|OLDPWD)?(?:=|$)/.test(one)
+      )
+      assert.deepStrictEqual(variables, [
+        "ACME_NOTIFY_ACCOUNT_ID=a1",
+        "ACME_NOTIFY_CERT_SERIAL=0badcafe",
+        "ACME_NOTIFY_CLIENT_IP=192.0.2.1",
+        "ACME_NOTIFY_HOOK=certificate_issued",
+        "ACME_NOTIFY_IDENTIFIERS=a.example,b.example",
+        "ACME_NOTIFY_ORDER_ID=o1",
+        "ACME_NOTIFY_PROFILE=default"
+      ])
+    }))
+
+  it.live("has every variable for every event, empty where there is nothing", () =>
+    Effect.gen(function*() {
+      const to = freshDirectory()
+      const digest = payload("certificates_expiring", { certificates: [], account_id: "x", order_id: "y" })
+      yield* told(`env | grep ACME_NOTIFY_ | sort > ${to}/env`, digest)
+      assert.deepStrictEqual(readFileSync(join(to, "env"), "utf8").trim().split("\n"), [
+        "ACME_NOTIFY_ACCOUNT_ID=",
+        "ACME_NOTIFY_CERT_SERIAL=",
+        "ACME_NOTIFY_CLIENT_IP=",
+        "ACME_NOTIFY_HOOK=certificates_expiring",
+        "ACME_NOTIFY_IDENTIFIERS=",
+        "ACME_NOTIFY_ORDER_ID=",
+        "ACME_NOTIFY_PROFILE=default"
+      ])
+    }))
+
+  it.live("that fails has been told: it is not run again", () =>
+    Effect.gen(function*() {
+      assert.deepInclude({ ...yield* refused("echo broken >&2; exit 7") }, {
+        hope: "ended",
+        exitCode: 7,
+        detail: "exit 7: broken"
+      })
+      assert.deepInclude({ ...yield* refused("kill -9 $$") }, { hope: "ended", detail: "exit SIGKILL" })
+    }))
+
+  it.live("that is not there, or does not end, is run again; its whole group is killed", () =>
+    Effect.gen(function*() {
+      const to = freshDirectory()
+      const stuck = shellScript(`sleep 300 & echo $! > ${to}/pid; sleep 300`)
+      const failed = yield* Effect.provide(
+        Effect.flip(deliver("custom", "tell")),
+        deliveries(section(stuck).replace("20000", "1000"))
+      )
+      assert.deepInclude({ ...failed }, { hope: "retry", detail: "did not end within 1000 ms" })
+      yield* gone(Number(readFileSync(join(to, "pid"), "utf8")))
+      const absent = yield* Effect.provide(
+        Effect.flip(deliver("custom", "tell")),
+        deliveries(section("/nowhere/script"))
+      )
+      assert.deepInclude({ ...absent }, { hope: "retry", detail: "could not be started: ENOENT" })
+    }))
+
+  it.live.runIf(isFull)(
+    "that says more than anybody reads, or reads nothing of much, ends as it would",
+    () =>
+      Effect.gen(function*() {
+        const much = issued({ user_agent: "x".repeat(1_000_000) })
+        const receipt = yield* told("head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2", much)
+        assert.include(receipt.answer, "exit 0")
+      })
+  )
+})

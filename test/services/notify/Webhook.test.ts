@@ -1,0 +1,180 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { createHmac } from "node:crypto"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { createServer } from "node:http"
+import { assert, describe } from "vitest"
+import { listening } from "../../support/Listening.ts"
+import { deliver, deliveries, deliveryId, issued } from "../../support/Notified.ts"
+import { freePort } from "../../support/Ports.ts"
+
+interface Asked {
+  readonly head: IncomingMessage
+  readonly body: string
+}
+
+/** A receiver on loopback, with all it was asked. */
+const receiver = Effect.fnUntraced(function*(answer: (response: ServerResponse, asked: Asked) => void) {
+  const asked: Array<Asked> = []
+  const port = yield* listening(createServer((head, response) => {
+    const chunks: Array<Buffer> = []
+    head.on("data", (chunk: Buffer) => chunks.push(chunk))
+    head.on("end", () => {
+      const one = { head, body: Buffer.concat(chunks).toString("utf8") }
+      asked.push(one)
+      answer(response, one)
+    })
+  }))
+  return { port, asked }
+})
+
+const fine = (response: ServerResponse) => void response.end("ok")
+
+const chat = (port: number, more = "", scheme = "http") =>
+  `[notify]\nenabled = ["webhook"]\nwebhook_enabled = ["chat"]\n[notify.webhook.chat]\n`
+  + `url = "${scheme}://127.0.0.1:${port}/services/T0000SECRET?token=hunter2222"\ntimeout_ms = 20000\n${more}\n`
+
+const attempt = (toml: string, fields = issued()) =>
+  Effect.provide(Effect.either(deliver("webhook", "chat", fields)), deliveries(toml))
+
+const refusal = (toml: string, fields = issued()) =>
+  Effect.provide(Effect.flip(deliver("webhook", "chat", fields)), deliveries(toml))
+
+describe("a webhook", () => {
+  it.scopedLive("is told the message as JSON, under headers of its own", () =>
+    Effect.gen(function*() {
+      const { asked, port } = yield* receiver(fine)
+      const more =
+        `method = "put"\n[notify.webhook.chat.headers]\nauthorization = "Bearer swordfish"\nUSER-AGENT = "other"`
+      const receipt = yield* Effect.provide(deliver("webhook", "chat"), deliveries(chat(port, more)))
+      assert.deepStrictEqual(receipt, { answer: "answered 200: ok", status: 200 })
+      const { body, head } = asked[0] ?? assert.fail("was not asked")
+      assert.deepStrictEqual([head.method, head.url], ["PUT", "/services/T0000SECRET?token=hunter2222"])
+      assert.deepInclude(head.headers, {
+        "content-type": "application/json",
+        "content-length": String(Buffer.byteLength(body)),
+        authorization: "Bearer swordfish",
+        "user-agent": "other"
+      })
+      assert.deepStrictEqual(JSON.parse(body), {
+        text: "[default] certificate issued for a.example, b.example, valid until 2031-02-04T05:05:06Z"
+      })
+      assert.isUndefined(head.headers["webhook-signature"])
+    }))
+
+  it.scopedLive("has a body of the operator's, which stays JSON whatever the event holds", () =>
+    Effect.gen(function*() {
+      const { asked, port } = yield* receiver(fine)
+      const nasty = "\r\nBcc: x\u0000\"\\'{{ secret }}\u2028 ü 😀".repeat(500)
+      const body =
+        `body = '{"is": {{ user_agent | tojson }}, "id": {{ delivery_id | tojson }}, "of": {{ names | tojson }}}'`
+      yield* attempt(chat(port, body), issued({ user_agent: nasty, identifiers: Array(25).fill("a.example") }))
+      assert.deepStrictEqual(JSON.parse(asked[0]?.body ?? ""), {
+        is: nasty,
+        id: deliveryId,
+        of: `${Array(10).fill("a.example").join(", ")} and 15 more`
+      })
+    }))
+
+  it.scopedLive("can tell who signed: Standard Webhooks, with the id that every attempt has", () =>
+    Effect.gen(function*() {
+      const { asked, port } = yield* receiver(fine)
+      const key = Buffer.from("0123456789abcdef0123456789abcdef")
+      const toml = chat(port, `signing_key = "whsec_${key.toString("base64")}"`)
+      yield* Effect.provide(Effect.zipRight(deliver("webhook", "chat"), deliver("webhook", "chat")), deliveries(toml))
+      for (const { body, head } of asked) {
+        const { "webhook-id": id, "webhook-signature": signature, "webhook-timestamp": at } = head.headers
+        assert.strictEqual(id, deliveryId)
+        const expected = createHmac("sha256", key).update(`${id}.${at}.${body}`).digest("base64")
+        assert.strictEqual(signature, `v1,${expected}`)
+      }
+      assert.lengthOf(asked, 2)
+    }))
+
+  it.scopedLive.each<readonly [number, "retry" | "never"]>([
+    [301, "never"],
+    [307, "never"],
+    [400, "never"],
+    [401, "never"],
+    [404, "never"],
+    [410, "never"],
+    [408, "retry"],
+    [429, "retry"],
+    [500, "retry"],
+    [503, "retry"],
+    [599, "retry"]
+  ])("that answers %i: %s", ([status, hope]) =>
+    Effect.gen(function*() {
+      const { asked, port } = yield* receiver((response) => {
+        response.writeHead(status, { location: "/elsewhere", "retry-after": "120" }).end("it says no")
+      })
+      const failed = yield* refusal(chat(port))
+      assert.deepInclude({ ...failed }, { hope, status })
+      assert.lengthOf(asked, 1)
+      assert.strictEqual(
+        "afterSeconds" in failed ? failed.afterSeconds : undefined,
+        [429, 503].includes(status) ? 120 : undefined
+      )
+    }))
+
+  it.scopedLive("asks for time by a date as well", () =>
+    Effect.gen(function*() {
+      const { port } = yield* receiver((response) => {
+        response.writeHead(503, { "retry-after": new Date(Date.now() + 600_000).toUTCString() }).end()
+      })
+      const failed = yield* refusal(chat(port))
+      assert.approximately("afterSeconds" in failed ? failed.afterSeconds ?? 0 : 0, 600, 60)
+    }))
+
+  it.scopedLive("that hangs, drops, is not there or has a wrong certificate is tried again", () =>
+    Effect.gen(function*() {
+      const hanging = yield* receiver(() => {})
+      const dropping = yield* receiver((response) => response.destroy())
+      const gone = yield* Effect.promise(freePort)
+      const said = [
+        yield* refusal(chat(hanging.port, "").replace("20000", "300")),
+        yield* refusal(chat(dropping.port)),
+        yield* refusal(chat(gone)),
+        yield* refusal(chat(dropping.port, "", "https"))
+      ].map((failed) => "hope" in failed ? [failed.hope, failed.detail] : [])
+      assert.deepStrictEqual(said.map(([hope]) => hope), ["retry", "retry", "retry", "retry"])
+      assert.strictEqual(said[0]?.[1], "no answer within 300 ms")
+    }))
+
+  it.scopedLive("with an endless answer is heard to the bound and no further", () =>
+    Effect.gen(function*() {
+      const { port } = yield* receiver((response) => {
+        const flood = () => void (response.destroyed || (response.write("x".repeat(65_536)), setImmediate(flood)))
+        flood()
+      })
+      const answered = yield* attempt(chat(port))
+      assert.strictEqual(answered._tag, "Right")
+    }))
+
+  it.scopedLive("that repeats what it was told in secret is not quoted with it", () =>
+    Effect.gen(function*() {
+      const { port } = yield* receiver((response, { head }) => {
+        response.writeHead(404).end(
+          `no ${head.url} for ${head.headers.authorization}\n\u001b[31m hunter2222 T0000SECRET`
+        )
+      })
+      const failed = yield* refusal(chat(port, `[notify.webhook.chat.headers]\nauthorization = "Bearer swordfish"`))
+      assert.strictEqual("detail" in failed ? failed.detail : "", "answered 404: no *** for *** [31m *** ***")
+    }))
+
+  it.scopedLive("whose template does not render is not asked, and not tried again", () =>
+    Effect.gen(function*() {
+      const { asked, port } = yield* receiver(fine)
+      const failed = yield* refusal(chat(port, "body = '{% for a in not_after %}{% endfor %}'"))
+      assert.deepInclude({ ...failed }, { hope: "never" })
+      assert.include("detail" in failed ? failed.detail : "", "profiles.default.notify.webhook.chat.body:1")
+      assert.deepStrictEqual(asked, [])
+    }))
+
+  it.scopedLive("that the configuration does not have is no target", () =>
+    Effect.gen(function*() {
+      const { port } = yield* receiver(fine)
+      const failed = yield* Effect.provide(Effect.flip(deliver("webhook", "other")), deliveries(chat(port)))
+      assert.strictEqual(failed._tag, "TargetMissing")
+    }))
+})

@@ -1,0 +1,52 @@
+import { Effect, Layer } from "effect"
+import type { NotificationEvent, Payload } from "../../src/domain/Notification.ts"
+import { Scripts } from "../../src/kernel/host/Scripts.ts"
+import { Mail } from "../../src/kernel/net/Mail.ts"
+import { Resolver } from "../../src/kernel/net/Resolver.ts"
+import { Web } from "../../src/kernel/net/Web.ts"
+import { Deliveries } from "../../src/services/notify/Deliveries.ts"
+import type { Delivery } from "../../src/services/notify/Delivery.ts"
+import { sectionsOf } from "../../src/services/notify/Routes.ts"
+import { configOf } from "./Graph.ts"
+
+/** The real backends, for the sections of a configuration. */
+export const deliveries = (toml: string) =>
+  Deliveries.layer(sectionsOf(configOf(toml))).pipe(
+    Layer.provide(Layer.mergeAll(
+      Mail.layer,
+      Scripts.layer,
+      Layer.provide(Web.layer("1"), Resolver.layerStatic({}))
+    ))
+  )
+
+/** The id of every {@link payload}. */
+export const deliveryId = "019064f0-0000-7000-8000-000000000001"
+
+/** An event with some members. */
+export const payload = (hook: NotificationEvent, members: Readonly<Record<string, unknown>> = {}): Payload => ({
+  hook,
+  profile: hook.startsWith("admin_") ? "__admin__" : "default",
+  at: 1_927_947_906,
+  delivery_id: deliveryId,
+  ...members
+})
+
+/** What an issuance tells. */
+export const issued = (members: Readonly<Record<string, unknown>> = {}): Payload =>
+  payload("certificate_issued", {
+    order_id: "o1",
+    account_id: "a1",
+    cert_serial: "0badcafe",
+    identifiers: ["a.example", "b.example"],
+    not_after: 1_927_947_906,
+    client_ip: "192.0.2.1",
+    ...members
+  })
+
+/** One delivery to an entry of the profile `default`. */
+export const deliver = (
+  backend: Delivery["backend"],
+  entry: string,
+  fields: Payload = issued(),
+  scope = "default"
+) => Effect.flatMap(Deliveries, (all) => all.deliver({ scope, backend, entry, fields }))
