@@ -277,11 +277,13 @@ const measureOne = async (
     nodeWords,
     variables: { ...still, ACME_SVC_ADMIN__BIND_ADDRESS: `127.0.0.1:${adminPort}`, ACME_SVC_ADMIN__BASE_URL: origin }
   }
+  let leave: (() => Promise<void>) | undefined
   try {
     const builtSeconds = await fillOnce(name, place, population, serving, loader, progress)
     migrate(serving)
     const token = tokenOf(serving)
     const postmaster = place.cluster === undefined ? undefined : await postmasterOf(place.cluster)
+    leave = postmaster?.leave
     const service = await startService(serving)
     await readers.call("target", { origin, token })
     await loader.call("target", service.directoryUrl)
@@ -310,7 +312,7 @@ const measureOne = async (
       const second = isAloneFirst ? await withReads() : await withoutReads()
       measured.push(isAloneFirst ? { alone: first, beside: second } : { alone: second, beside: first })
     }
-    await Promise.all([service.stop(), postmaster?.leave()])
+    await service.stop()
     const readings = measured.flatMap(({ beside }) => beside.readings)
     const ratioOf = (key: keyof Side) => median(measured.map(({ alone, beside }) => beside[key] / alone[key]))
     return {
@@ -326,6 +328,7 @@ const measureOne = async (
     }
   } finally {
     readers.stop()
+    await leave?.()
     await place.cluster?.stop()
   }
 }
