@@ -1,9 +1,13 @@
+import { renderApi } from "./Api.ts"
 import { renderCommands } from "./Commands.ts"
 import { renderEvents } from "./Events.ts"
 import { renderProblems } from "./Problems.ts"
+import { renderRoles } from "./Roles.ts"
 
 /** The documents that hold a catalogue made from the code, each with what makes it. */
 export const catalogues: { readonly [document: string]: () => string } = {
+  "docs/api-reference.md": renderApi,
+  "docs/api-roles.md": renderRoles,
   "docs/cli.md": renderCommands,
   "docs/errors.md": renderProblems,
   "docs/log-events.md": renderEvents

@@ -1,0 +1,99 @@
+import { spawn, spawnSync } from "node:child_process"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { commandLine } from "./support/CommandLine.ts"
+import { builtServer } from "./support/Databases.ts"
+import { freePort } from "./support/Ports.ts"
+import type { Server } from "./support/Server.ts"
+import { minimalConfig, startServer } from "./support/Server.ts"
+import { watch } from "./support/Watchdog.ts"
+
+/* Every command of docs/admin.md and then of docs/api.md, in their order and as they stand but for the port, beside one service. */
+
+const repository = resolve(import.meta.dirname, "..")
+const text = (document: string): string => readFileSync(join(repository, document), "utf8")
+
+const blocksOf = (document: string, language: string): ReadonlyArray<string> =>
+  [...text(document).matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))].map(([, body = ""]) => body)
+
+const commandsOf = (document: string): ReadonlyArray<string> =>
+  blocksOf(document, "sh").flatMap((body) => body.split("\n")).filter((line) => line !== "")
+
+const [signIn = ""] = blocksOf("docs/api.md", "json")
+const { password } = JSON.parse(signIn) as { readonly password: string }
+
+const hasCurl = spawnSync("sh", ["-c", "command -v curl"], { stdio: "ignore" }).status === 0
+
+/** The gate installs curl with its interop run, and runs the documents once more. */
+const gateComesBack = (): void =>
+  assert.match(text(".ci/run"), /^if \[ "\$had_clients" = false \]; then step npm test -- docs\.test\.ts; fi$/m)
+
+describe("an operator's documents", () => {
+  let server: Server
+  let port = 0
+
+  beforeAll(async () => {
+    await builtServer()
+    port = await freePort()
+    const admin = `[admin]\nenabled = true\nbind_address = "127.0.0.1:${port}"\nbase_url = "http://localhost:${port}"\n`
+    server = await startServer({ config: admin + minimalConfig })
+    writeFileSync(join(server.directory, "password.txt"), `${password}\n`, { mode: 0o600 })
+    writeFileSync(join(server.directory, "sign-in.json"), signIn)
+  })
+  afterAll(() => server.dispose())
+
+  const byShell = (command: string) =>
+    new Promise<{ readonly code: number | null; readonly said: string }>((done, fail) => {
+      const child = spawn("sh", ["-c", command.replaceAll("localhost:3001", `localhost:${port}`)], {
+        cwd: server.directory,
+        detached: true,
+        stdio: ["ignore", "pipe", "pipe"],
+        env: { PATH: process.env["PATH"], HOME: server.directory }
+      })
+      watch(child, "group")
+      let said = ""
+      for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => said += chunk.toString())
+      child.once("error", fail)
+      child.once("close", (code) => done({ code, said }))
+    })
+
+  /** A line of the service itself needs no shell but for the file it writes. */
+  const run = async (command: string) => {
+    const [, words, file] = /^acme-svc (.*?)(?: > (\S+))?$/.exec(command) ?? []
+    if (words === undefined) return byShell(command)
+    const { code, stderr, stdout } = await commandLine(words.split(" "), { config: null, directory: server.directory })
+    if (file !== undefined) writeFileSync(join(server.directory, file), stdout)
+    return { code, said: `${stdout}${stderr}` }
+  }
+
+  it.each(commandsOf("docs/admin.md"))("docs/admin.md: %s", async (command) => {
+    const { code, said } = await run(command)
+    assert.strictEqual(code, 0, said)
+  })
+
+  it.each(commandsOf("docs/api.md"))("docs/api.md: %s", async (command) => {
+    if (!hasCurl) return gateComesBack()
+    const { code, said } = await run(command)
+    assert.strictEqual(code, 0, said)
+    if (!command.startsWith("curl ") || /--(?:output|remote-name|request DELETE)\b/.test(command)) return
+    const answer: unknown = JSON.parse(said)
+    assert.isTrue(typeof answer === "object" && answer !== null && ("items" in answer || "hmacKey" in answer), said)
+  })
+
+  it("leave the files that they name", () => {
+    if (!hasCurl) return gateComesBack()
+    const at = (file: string) => readFileSync(join(server.directory, file), "utf8")
+    const [csv = ""] = readdirSync(server.directory).filter((file) => /^acme-svc-eab-\w+\.csv$/.test(file))
+    assert.match(at(csv), /^kid,label,profile,status,createdAt,accounts\r\n.*,printers,/)
+    const { items } = JSON.parse(at("trail.json")) as { readonly items: ReadonlyArray<{ readonly event: string }> }
+    const events = items.map(({ event }) => event)
+    for (const event of ["eab_created", "token_created", "operator_role_changed", "operator_disabled"]) {
+      assert.include(events, event)
+    }
+  })
+
+  it("leave the words of their configuration to the service", () => {
+    for (const body of blocksOf("docs/admin.md", "toml")) assert.match(body, /^\[admin\]\nenabled = true\n/)
+  })
+})

@@ -1,0 +1,51 @@
+import type { Access } from "../../src/surfaces/admin/Access.ts"
+import { Api } from "../../src/surfaces/api/Api.ts"
+import type { Route } from "../../src/surfaces/api/Routes.ts"
+import { routesOf } from "../../src/surfaces/api/Routes.ts"
+
+/* Who reaches which route of the API: `docs/api-roles.md` shows it, and a test sends a request for each cell. */
+
+/** Who asks. `half` is a session that still needs its second factor. */
+export const senders = [
+  "nobody",
+  "half",
+  "viewer",
+  "operator",
+  "admin",
+  "token viewer",
+  "token operator",
+  "token admin"
+] as const
+export type Sender = (typeof senders)[number]
+
+/** Every route, in the order of the declaration. */
+export const routes: ReadonlyArray<Route> = routesOf(Api)
+
+/** `yes` comes through to the operation. A number is the status of a refusal. */
+export type Cell = "yes" | 401 | 403
+
+type Row = { readonly [S in Sender]: Cell }
+
+const tokens = <C extends Cell>(viewer: C, operator: C, admin: C) =>
+  ({ "token viewer": viewer, "token operator": operator, "token admin": admin }) as const
+
+/** One row for each kind of access: without its row, a new kind does not compile. */
+const rows: { readonly [A in Access]: Row } = {
+  public: { nobody: "yes", half: "yes", viewer: "yes", operator: "yes", admin: "yes", ...tokens("yes", "yes", "yes") },
+  half: { nobody: 401, half: "yes", viewer: 401, operator: 401, admin: 401, ...tokens(403, 403, 403) },
+  own: { nobody: 401, half: 401, viewer: "yes", operator: "yes", admin: "yes", ...tokens(403, 403, 403) },
+  viewer: { nobody: 401, half: 401, viewer: "yes", operator: "yes", admin: "yes", ...tokens("yes", "yes", "yes") },
+  operator: {
+    nobody: 401,
+    half: 401,
+    viewer: 403,
+    operator: "yes",
+    admin: "yes",
+    ...tokens<Cell>(403, "yes", "yes")
+  },
+  admin: { nobody: 401, half: 401, viewer: 403, operator: 403, admin: "yes", ...tokens<Cell>(403, 403, "yes") }
+}
+
+/** What the checks before the operation say. What asks for a password or begins a session is for no token. */
+export const cellOf = ({ access, isStepUp, isWithoutCsrf }: Route, sender: Sender): Cell =>
+  sender.startsWith("token ") && (isStepUp || isWithoutCsrf) ? 403 : rows[access][sender]
