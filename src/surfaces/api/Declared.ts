@@ -1,5 +1,5 @@
 import type { HttpApp } from "@effect/platform"
-import { HttpApiBuilder, HttpRouter, HttpServer } from "@effect/platform"
+import { HttpApiBuilder, HttpApiError, HttpRouter, HttpServer } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import type { Resolved } from "../../settings/Resolve.ts"
 import { Api } from "./Api.ts"
@@ -41,6 +41,21 @@ const handlersOf = (served: Served, version: string) => {
 /** The declaration's router compares paths exactly, like the checks before it. So it answers only what they let through. */
 const exactPaths = { caseSensitive: true, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false } as const
 
+/**
+ * Requests are decoded before they come here. So what the platform takes for a request that does not fit is an answer of ours that does
+ * not: a defect, of which the client is not told and the log names the place.
+ */
+const unfitting = HttpApiBuilder.middleware(
+  Api,
+  (app) =>
+    Effect.catchAll(app, (error: unknown) =>
+      error instanceof HttpApiError.HttpApiDecodeError
+        ? Effect.dieMessage(
+          `an answer does not fit its declaration at ${error.issues.map(({ path }) => path.join(".")).join(", ")}`
+        )
+        : Effect.fail(error)) as typeof app
+)
+
 /** The app for a configuration. It lives as long as the scope. */
 export const declaredApp = (served: Served, version: string) =>
   Effect.gen(function*() {
@@ -48,7 +63,7 @@ export const declaredApp = (served: Served, version: string) =>
       Layer.mergeAll(
         HttpApiBuilder.api(Api).pipe(Layer.provide(handlersOf(served, version)), Layer.provide(WithCaller.layer)),
         HttpApiBuilder.Router.Live,
-        HttpApiBuilder.Middleware.layer,
+        Layer.provideMerge(unfitting, HttpApiBuilder.Middleware.layer),
         HttpServer.layerContext
       )
     )

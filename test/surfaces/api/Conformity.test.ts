@@ -1,0 +1,210 @@
+import { Arbitrary, Effect, FastCheck, Schema } from "effect"
+import { assert, describe } from "vitest"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import { documentOf } from "../../../src/surfaces/api/Document.ts"
+import type { Route } from "../../../src/surfaces/api/Routes.ts"
+import type { Asking } from "../../support/Api.ts"
+import { signedIn, useApi } from "../../support/Api.ts"
+import type { Ask, Held } from "../../support/Asked.ts"
+import { cookieOf } from "../../support/Asked.ts"
+import { databases } from "../../support/Databases.ts"
+import { makeDocumented } from "../../support/Documented.ts"
+import { isFull } from "../../support/Full.ts"
+import { seedOf } from "../../support/Fuzz.ts"
+import { sql } from "../../support/Graph.ts"
+import { made, password } from "../../support/Operators.ts"
+import { populate } from "../../support/Populated.ts"
+import { routes } from "../../support/Roles.ts"
+
+/*
+ * Requests made from the schemas of the declaration, over a database with rows of every kind: those that fit and those with
+ * one thing wrong. Whatever is answered is held to the document.
+ */
+
+const documented = makeDocumented(JSON.parse(JSON.stringify(documentOf("0.0.0-test", "https://panel.example"))))
+
+/** How many requests of either kind each route is sent. */
+const runs = isFull ? 60 : 4
+
+/** What there is to be named in paths and members, beside what nobody has. */
+interface Known {
+  readonly ids: ReadonlyArray<string>
+}
+
+const odd: ReadonlyArray<unknown> = [null, "", 0, -1, 1.5, 1e300, true, [], {}, "x".repeat(300), { a: [null] }]
+
+const strange: FastCheck.Arbitrary<unknown> = FastCheck.oneof(
+  FastCheck.string({ unit: "grapheme", maxLength: 40 }),
+  FastCheck.constantFrom(...odd)
+)
+
+/** A text for a member or a parameter of this name: now and then one that means something. */
+const textOf = (name: string, { ids }: Known): FastCheck.Arbitrary<string> => {
+  if (/password/i.test(name)) return FastCheck.constantFrom(password, password, "Gdańsk shipyard, 9 cranes", "short")
+  if (name === "contact") return FastCheck.constantFrom("mailto:ops@corp.example", "ops@corp.example", "nobody")
+  if (name === "profile") return FastCheck.constantFrom("default", "other", "none")
+  if (name === "username" || name === "user") return FastCheck.constantFrom("anna", "olga", "vera", "nobody")
+  if (name === "since" || name === "until") return FastCheck.constantFrom("2026-01-31", "2026-01-31T12:00:00Z", "soon")
+  if (/^(?:limit|offset|days)$/.test(name)) return FastCheck.integer({ min: -3, max: 400 }).map(String)
+  if (name.startsWith("identifier") || name === "q") {
+    return FastCheck.constantFrom("a.example", "example", "*.b", ...ids)
+  }
+  return FastCheck.oneof(
+    FastCheck.constantFrom(...ids),
+    FastCheck.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 60 })
+  )
+}
+
+/** The members of a schema with something that fits each. */
+const membersOf = (schema: Route["payload"], known: Known): FastCheck.Arbitrary<object> => {
+  if (schema === undefined) return FastCheck.constant({})
+  const { ast } = Schema.encodedSchema(schema)
+  if (ast._tag !== "TypeLiteral") return Arbitrary.make(Schema.encodedSchema(schema)) as FastCheck.Arbitrary<object>
+  const members = ast.propertySignatures.map(({ isOptional, name, type }) => {
+    const word = String(name)
+    const meant = type._tag === "Union" && isOptional
+      ? type.types.find(({ _tag }) => _tag !== "UndefinedKeyword")
+      : type
+    const isText = meant?._tag === "StringKeyword" || meant?._tag === "Refinement"
+    const fits = isText && !word.startsWith("expires") ? textOf(word, known) : word === "expiresInDays"
+      ? FastCheck.integer({ min: 1, max: 366 })
+      : Arbitrary.make(Schema.make<unknown>(meant ?? type))
+    return [word, fits, isOptional] as const
+  })
+  const needed = members.filter(([, , isOptional]) => !isOptional).map(([name]) => name)
+  return FastCheck.record(Object.fromEntries(members.map(([name, fits]) => [name, fits])), { requiredKeys: needed })
+}
+
+interface Made {
+  readonly target: string
+  readonly body: object | undefined
+}
+
+const targetOf = ({ pattern }: Route, path: ReadonlyArray<string>, query: object): string => {
+  let at = 0
+  const filled = pattern.replaceAll(/\{\w+\}/g, () => encodeURIComponent(path[at++] ?? ""))
+  const parameters = new URLSearchParams(
+    Object.entries(query).map(([name, value]): [string, string] => [name, String(value)])
+  )
+  return parameters.size === 0 ? filled : `${filled}?${parameters}`
+}
+
+const parametersOf = ({ pattern }: Route): ReadonlyArray<string> =>
+  [...pattern.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
+
+/** Requests that fit a route. */
+const fitting = (route: Route, known: Known): FastCheck.Arbitrary<Made> =>
+  FastCheck.record({
+    path: FastCheck.tuple(
+      ...parametersOf(route).map((name) => textOf(name, known).filter((text) => /^[\w.-]+$/.test(text)))
+    ),
+    query: membersOf(route.query, known),
+    body: membersOf(route.payload, known)
+  }).map(({ body, path, query }) => ({
+    target: targetOf(route, path, query),
+    body: route.payload === undefined ? undefined : body
+  }))
+
+/** The same with one thing wrong: a member or parameter that is strange, unknown or gone. */
+const misfitting = (route: Route, known: Known): FastCheck.Arbitrary<Made> =>
+  FastCheck.tuple(fitting(route, known), strange, FastCheck.nat(), FastCheck.constantFrom("strange", "unknown", "gone"))
+    .map(
+      ([{ body, target }, value, at, how]) => {
+        const names = Object.keys(body ?? {})
+        const name = how === "unknown" || names.length === 0 ? "unknown" : names[at % names.length] ?? ""
+        if (body === undefined) {
+          const joint = target.includes("?") ? "&" : "?"
+          return { target: `${target}${joint}${name}=${encodeURIComponent(String(value))}`, body }
+        }
+        const { [name]: _, ...others } = body as { readonly [member: string]: unknown }
+        return { target, body: how === "gone" ? others : { ...others, [name]: value } }
+      }
+    )
+
+describe.each(databases)("requests made from the document, $name", (backend) => {
+  const { records, test } = useApi(backend)
+
+  /** Asks as an admin, who is signed in anew where a request has ended the session. */
+  const asking = ({ ask }: Asking, begun: Held) => {
+    const now = { held: begun, password, asked: 0 }
+    return Effect.fnUntraced(function*({ method, name }: Route, { body, target }: Made) {
+      // Each request has an address of its own, or wrong passwords would end all of it with 429.
+      const clientIp = `198.18.${now.asked >> 8}.${now.asked++ & 255}`
+      const asked: Ask = { method, clientIp, ...now.held, ...(body === undefined ? {} : { body }) }
+      const told = yield* ask(target, asked)
+      if (name === "changeOwnPassword" && told.status === 204) {
+        now.password = (body as { readonly newPassword: string }).newPassword
+      }
+      if ((yield* ask("/api/session", { ...now.held, clientIp })).status !== 200) {
+        yield* sql("UPDATE admin_users SET totp_secret = NULL, totp_pending_secret = NULL WHERE username = 'anna'")
+        const signIn = { username: "anna", password: now.password }
+        const again = yield* ask("/api/session", { method: "POST", clientIp, body: signIn })
+        assert.strictEqual(again.status, 200, `after ${method} ${target}: ${again.text}`)
+        now.held = { cookie: cookieOf(again), csrf: again.json.csrfToken }
+      }
+      return told
+    })
+  }
+
+  test("are answered as it says, and never with 500", (api) =>
+    Effect.gen(function*() {
+      yield* populate
+      // These hold what no row of the service comes to hold: numbers beyond what is exact, a list that is none.
+      yield* sql("UPDATE orders SET cert_not_after = 1900000000 WHERE cert_not_after IS NOT NULL")
+      yield* sql("UPDATE orders SET error = NULL")
+      yield* sql("DELETE FROM audit_log")
+      for (const table of ["admin_users", "crls"]) yield* sql(`DELETE FROM ${table}`)
+      for (const [username, role] of [["olga", "operator"], ["vera", "viewer"]] as const) yield* made(username, role)
+      const { dialect } = yield* Database
+      const text = dialect === "postgres" ? "id::text" : "lower(hex(id))"
+      const columns = yield* Effect.forEach(
+        ["accounts", "orders", "jobs", "admin_users", "api_tokens"],
+        (table) =>
+          sql(`SELECT ${text} AS id FROM ${table} LIMIT 5`) as Effect.Effect<
+            ReadonlyArray<{ id: string }>,
+            never,
+            Database
+          >
+      )
+      const hyphenated = (id: string) => id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+      const known: Known = {
+        ids: [...columns.flat().map(({ id }) => hyphenated(id)), "1", "2", "01890a5d-ac96-774b-bcce-b302099a8057"]
+      }
+      const ask = asking(api, yield* signedIn(api, "anna", "admin"))
+      const [succeeded, faults] = [new Set<string>(), new Array<string>()]
+      for (const route of routes) {
+        const options = { numRuns: runs, seed: seedOf(1) }
+        const requests = [
+          ...FastCheck.sample(fitting(route, known), options),
+          ...FastCheck.sample(misfitting(route, known), options)
+        ]
+        for (const one of requests) {
+          const told = yield* ask(route, one)
+          const fault = told.status === 500 ? "500" : documented.faultOf({ ...route, ...told })
+          if (fault !== undefined) {
+            const body = JSON.stringify(one.body)
+            faults.push(`${route.method} ${one.target} ${body}: ${fault}; ${told.status} ${told.text.slice(0, 400)}`)
+          }
+          if (told.status < 300) succeeded.add(route.name)
+        }
+      }
+      assert.deepStrictEqual(faults, [])
+      assert.isAbove(succeeded.size, 30, [...succeeded].join(", "))
+    }))
+
+  test("that are answered with what the document does not know are our fault, and the log says where", (api) =>
+    Effect.gen(function*() {
+      yield* populate
+      for (const table of ["admin_users", "audit_log"]) yield* sql(`DELETE FROM ${table}`)
+      const held = yield* signedIn(api, "anna", "admin")
+      // Its error is no problem document.
+      yield* sql("UPDATE orders SET cert_not_after = 1900000000, error = '{}' WHERE cert_not_after IS NOT NULL")
+      const told = yield* api.ask("/api/orders?identifier=a.example", held)
+      assert.deepStrictEqual([told.status, told.json.error], [500, "internal"])
+      const { fields } = records.find(({ event }) => event === "request_handler_panicked") ?? { fields: {} }
+      assert.match(
+        String((fields as { readonly error?: string }).error),
+        /does not fit its declaration at items\.0\.error/
+      )
+    }))
+})
