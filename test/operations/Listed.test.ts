@@ -26,7 +26,7 @@ describe.each(databases)("what is listed for operators on $name", (backend) => {
 
   const beside = <A, E>(body: Effect.Effect<A, E, Database>) =>
     Effect.scoped(Effect.flatMap(
-      openDriver(database.url(), 2, 200, 1),
+      openDriver(database.url(), 2, 2000, 1),
       (driver) => Effect.provideService(body, Database, driver)
     ))
 
@@ -39,9 +39,9 @@ describe.each(databases)("what is listed for operators on $name", (backend) => {
   it.live("says the same while others read and no connection comes free", () =>
     beside(Effect.gen(function*() {
       // Of two connections one writes on SQLite, so that one reader has them all; PostgreSQL has two.
-      const others = yield* Effect.forEach([1, 2], () => Effect.fork(Effect.flip(listed(all(endless, {}), 3000))))
+      const others = yield* Effect.forEach([1, 2], () => Effect.fork(Effect.flip(listed(all(endless, {}), 5000))))
       yield* Effect.yieldNow()
-      const busy = yield* Effect.flip(listed(all(endless, {}), 3000))
+      const busy = yield* Effect.flip(listed(all(endless, {}), 5000))
       assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
       yield* Effect.forEach(others, Fiber.join)
     })))
