@@ -1,0 +1,216 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import * as apiTokens from "../../../src/store/operators/ApiTokens.ts"
+import * as attempts from "../../../src/store/operators/LoginAttempts.ts"
+import * as codes from "../../../src/store/operators/RecoveryCodes.ts"
+import * as factors from "../../../src/store/operators/SecondFactors.ts"
+import * as sessions from "../../../src/store/operators/Sessions.ts"
+import * as users from "../../../src/store/operators/Users.ts"
+import { databases } from "../../support/Databases.ts"
+import { column } from "../../support/Graph.ts"
+import { useStore } from "../../support/UseTests.ts"
+
+/*
+ * The conditions of statements about operators. What comes second of two at once finds them; an operation alone has looked before
+ * and does not.
+ */
+
+const idOf = (number: number): string => `01890a5d-ac96-774b-bcce-${String(number).padStart(12, "0")}`
+const [ann, ben] = [idOf(1), idOf(2)]
+const secret = Buffer.from("a secret of an authenticator")
+const other = Buffer.from("another secret of another one")
+
+describe.each(databases)("statements about operators on $name", (backend) => {
+  const { test } = useStore(backend)
+
+  const person = (id: string, username: string) =>
+    users.insert({ id, username, passwordHash: "hash", role: "admin", contact: undefined, now: 1 })
+  const session = (tokenHash: string, state: sessions.SessionState, userId = ann) =>
+    sessions.insert({
+      tokenHash,
+      userId,
+      csrfToken: "c",
+      state,
+      now: 100,
+      expiresAt: 500,
+      ip: undefined,
+      userAgent: undefined
+    })
+  const is = (found: unknown): boolean => found !== undefined
+
+  test("give an attempt back to its own window, and never more than there were", () =>
+    Effect.gen(function*() {
+      const of = { key: "192.0.2.1", most: 2, windowSeconds: 100 }
+      const first = yield* attempts.take({ ...of, now: 100 })
+      const second = yield* attempts.take({ ...of, now: 250 })
+      assert.isDefined(first)
+      assert.isDefined(second)
+      if (first === undefined || second === undefined) return
+      yield* attempts.giveBack(first)
+      assert.deepStrictEqual(yield* column("SELECT attempts FROM login_attempts"), ["1"], "that window is over")
+      yield* attempts.giveBack(second)
+      yield* attempts.giveBack(second)
+      assert.deepStrictEqual(yield* column("SELECT attempts FROM login_attempts"), ["0"])
+    }))
+
+  test("stamp the use of a token once, and of a session", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      const token = {
+        id: idOf(9),
+        userId: ann,
+        name: "t",
+        role: "admin",
+        tokenHash: "h",
+        allowedAddresses: []
+      } as const
+      yield* apiTokens.insert({ ...token, now: 1, expiresAt: 1000 })
+      const touch = (now: number) => apiTokens.touch({ id: token.id, now, seconds: 60, ip: undefined })
+      assert.deepStrictEqual([
+        is(yield* touch(100)),
+        is(yield* touch(100)),
+        is(yield* touch(159)),
+        is(yield* touch(160))
+      ], [
+        true,
+        false,
+        false,
+        true
+      ])
+      assert.isTrue(is(yield* touch(99)), "of a clock that was ahead")
+      yield* session("s", "active")
+      assert.isFalse(is(yield* sessions.touch("s", 150, 90)))
+      assert.isTrue(is(yield* sessions.touch("s", 160, 100)))
+      assert.isFalse(is(yield* sessions.touch("s", 160, 100)))
+      assert.isTrue(is(yield* apiTokens.revoke(token.id, 5)))
+      assert.isFalse(is(yield* apiTokens.revoke(token.id, 6)))
+    }))
+
+  test("move the times of a token only where it was made in a time to come", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      const token = {
+        id: idOf(9),
+        userId: ann,
+        name: "t",
+        role: "admin",
+        tokenHash: "h",
+        allowedAddresses: []
+      } as const
+      yield* apiTokens.insert({ ...token, now: 100, expiresAt: 1000 })
+      yield* apiTokens.correct(token.id, 150)
+      const times = column("SELECT created_at || ' ' || expires_at FROM api_tokens")
+      assert.deepStrictEqual(yield* times, ["100 1000"])
+      yield* apiTokens.correct(token.id, 50)
+      assert.deepStrictEqual(yield* times, ["50 950"])
+    }))
+
+  test("change the factor that they were decided by, of somebody who is active, and claim a step once", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      yield* person(ben, "ben")
+      const begin = { id: ann, pending: secret, inForce: undefined, now: 1 }
+      assert.isFalse(is(yield* factors.pend({ ...begin, inForce: other })))
+      assert.isTrue(is(yield* factors.pend(begin)))
+      const confirm = { ...begin, step: 7 }
+      assert.isFalse(is(yield* factors.confirm({ ...confirm, pending: other })))
+      assert.isFalse(is(yield* factors.confirm({ ...confirm, inForce: other })))
+      assert.isFalse(is(yield* factors.confirm({ ...confirm, id: ben })))
+      assert.isTrue(is(yield* factors.confirm(confirm)))
+      assert.isFalse(is(yield* factors.pend(begin)), "there is one in force by now")
+      const claim = { id: ann, secret, step: 8 }
+      assert.isFalse(is(yield* factors.claim({ ...claim, step: 7 })))
+      assert.isFalse(is(yield* factors.claim({ ...claim, secret: other })))
+      assert.isFalse(is(yield* factors.claim({ ...claim, id: ben })))
+      assert.isTrue(is(yield* factors.claim(claim)))
+      assert.isFalse(is(yield* factors.claim(claim)))
+      yield* users.setStatus(ann, "disabled", 2)
+      assert.isFalse(is(yield* factors.claim({ ...claim, step: 9 })))
+      assert.isFalse(is(yield* factors.pend({ ...begin, inForce: secret })))
+      assert.isTrue(is(yield* factors.clear(ann, 3)))
+      assert.isFalse(is(yield* factors.clear(ann, 3)))
+      assert.isFalse(is(yield* factors.pend(begin)))
+      yield* users.setStatus(ann, "active", 4)
+      yield* factors.pend(begin)
+      yield* users.setStatus(ann, "disabled", 5)
+      assert.isFalse(is(yield* factors.confirm(confirm)))
+    }))
+
+  test("use a recovery code once, and of its own operator", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      yield* person(ben, "ben")
+      yield* codes.replace({ userId: ann, codes: [{ id: idOf(7), hash: "h" }, { id: idOf(8), hash: "i" }], now: 1 })
+      yield* codes.replace({ userId: ben, codes: [{ id: idOf(6), hash: "h" }], now: 1 })
+      assert.isFalse(is(yield* codes.consume({ id: idOf(7), userId: ben, now: 2 })))
+      assert.isTrue(is(yield* codes.consume({ id: idOf(7), userId: ann, now: 2 })))
+      assert.isFalse(is(yield* codes.consume({ id: idOf(7), userId: ann, now: 2 })))
+      assert.deepStrictEqual((yield* codes.unused(ann)).map(({ id }) => id), [idOf(8)])
+      yield* codes.removeAll(ann)
+      assert.strictEqual(yield* codes.remaining(ben), 1)
+    }))
+
+  test("end sessions of the state and the operator that are meant, and count codes of pending ones", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      yield* person(ben, "ben")
+      yield* session("aaaaaaaaaaaaaaaa1", "active")
+      yield* session("bbbbbbbbbbbbbbbb1", "pending_mfa")
+      yield* session("aaaaaaaaaaaaaaaa2", "active", ben)
+      assert.isFalse(is(yield* sessions.end("aaaaaaaaaaaaaaaa1", "pending_mfa")))
+      assert.isFalse(is(yield* sessions.end("bbbbbbbbbbbbbbbb1", "active")))
+      assert.isUndefined(yield* sessions.countAttempt("aaaaaaaaaaaaaaaa1", 5))
+      assert.strictEqual(yield* sessions.countAttempt("bbbbbbbbbbbbbbbb1", 1), 1)
+      assert.isUndefined(yield* sessions.countAttempt("bbbbbbbbbbbbbbbb1", 1))
+      assert.strictEqual(yield* sessions.endNamed(ann, "cccccccccccccccc"), 0)
+      assert.strictEqual(yield* sessions.endNamed(ann, "aaaaaaaaaaaaaaaa"), 1)
+      assert.isTrue(is(yield* sessions.find("aaaaaaaaaaaaaaaa2")))
+      assert.strictEqual(yield* sessions.endAllOf(ann, "bbbbbbbbbbbbbbbb1"), 0)
+      assert.strictEqual(yield* sessions.endAllOf(ann), 1)
+      assert.isTrue(is(yield* sessions.find("aaaaaaaaaaaaaaaa2")))
+    }))
+
+  test("list and count sessions that neither have ended nor were idle", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      yield* session("s", "active")
+      const page = { limit: 10, offset: 0 }
+      for (
+        const [now, idleSince, userId, live] of [
+          [499, 99, ann, 1],
+          [500, 99, ann, 0],
+          [499, 100, ann, 0],
+          [499, 99, ben, 0]
+        ] as const
+      ) {
+        const of = { now, idleSince, userId }
+        assert.deepStrictEqual([(yield* sessions.list({ ...of, ...page })).length, yield* sessions.count(of)], [
+          live,
+          live
+        ])
+        if (userId === ben) continue
+        const everyone = [(yield* sessions.listEvery({ ...of, ...page })).length, yield* sessions.countEvery(of)]
+        assert.deepStrictEqual(everyone, [live, live])
+      }
+    }))
+
+  test("hold on to an operator as they were looked at, and say when nothing was changed", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      assert.isFalse(is(yield* person(ben, "ann")))
+      const held = { id: ann, verified: "hash", renewed: "hash", totpSecret: undefined }
+      assert.isTrue(is(yield* users.verified(held)))
+      assert.isFalse(is(yield* users.verified({ ...held, verified: "another" })))
+      assert.isFalse(is(yield* users.verified({ ...held, totpSecret: secret })))
+      assert.isFalse(is(yield* users.setStatus(ann, "active", 2)))
+      assert.isTrue(is(yield* users.setContact(ann, "a@example.org", 2)))
+      assert.isFalse(is(yield* users.setContact(ann, "a@example.org", 2)))
+      assert.isTrue(is(yield* users.signedIn(ann, [], 3)))
+      assert.strictEqual(yield* users.countUnenrolled, 1)
+      yield* users.setStatus(ann, "disabled", 4)
+      assert.isFalse(is(yield* users.signedIn(ann, [], 5)))
+      assert.isFalse(is(yield* users.verified(held)))
+      assert.strictEqual(yield* users.countUnenrolled, 0)
+      assert.lengthOf(yield* users.lockAdmins, 0)
+    }))
+})
