@@ -3,6 +3,7 @@ import { makeAddressSet } from "../kernel/net/Address.ts"
 import { Resolver } from "../kernel/net/Resolver.ts"
 import { ReverseNames } from "../kernel/net/ReverseNames.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
+import { Activity } from "../operations/Activity.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import { Issuers } from "../services/signing/Issuers.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -20,12 +21,13 @@ const policyName = "admin"
 const maxConnections = 256
 const maxBodies = 64
 
-/** The policy of the listener, the reverse names of its clients, and the CAs whose lists operators read. */
+/** The policy of the listener, the reverse names of its clients, the CAs whose lists operators read, and what is counted. */
 const services = (config: Config, version: string, before: Graph.Before) =>
   Layer.mergeAll(
     Layer.mapError(Issuers.layer(config.profiles.filter(({ enabled }) => enabled), before.issuers), filesFailed),
     Graph.policiesOf(config, [{ name: policyName, filter: config.admin.filter, ipam: config.ipam }], version),
-    Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver))
+    Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
+    Activity.layer(config.profiles.map(({ name }) => name))
   )
 
 /** What programs ask for. Everything else is answered as a page. */

@@ -5,7 +5,7 @@ import * as auditTrail from "../../src/operations/AuditTrail.ts"
 import { auditFilters } from "../../src/operations/Filters.ts"
 import * as nonceRecords from "../../src/operations/NonceRecords.ts"
 import { auditObject, trendObject } from "../../src/operations/objects/Audit.ts"
-import { trend, trendRanges } from "../../src/operations/Trends.ts"
+import { makeTrend, trendRanges } from "../../src/operations/Trends.ts"
 import * as audit from "../../src/store/Audit.ts"
 import * as nonces from "../../src/store/Nonces.ts"
 import { databases } from "../support/Databases.ts"
@@ -16,6 +16,7 @@ const now = 1_800_000_000
 const operator = { kind: "cli", id: "tester" } as const
 const [order, account] = ["01234567-89ab-7def-8123-456789abcdef", "11234567-89ab-7def-8123-456789abcdef"]
 const page = { limit: 50, offset: 0 }
+const trendOf = (...of: Parameters<typeof makeTrend>) => Effect.flatten(makeTrend(...of))
 
 const issued: AuditRow<"certificate_issued"> = {
   event: "certificate_issued",
@@ -177,7 +178,7 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
       yield* at(3601, "certificate_revoke_failed", "default")
       yield* at(86_400, "certificate_revoked", "default")
       yield* at(20, "eab_created", "default")
-      const day = trendObject(yield* trend(undefined, "24h"))
+      const day = trendObject(yield* trendOf(undefined, "24h"))
       assert.deepStrictEqual([day.bucketSeconds, day.buckets.length], [3600, 24])
       assert.deepStrictEqual(day.buckets[0], { start: "2027-01-14T09:00:00Z", issued: 0, refused: 0, revoked: 0 })
       assert.deepStrictEqual(day.buckets.slice(-3), [
@@ -185,13 +186,13 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
         { start: "2027-01-15T07:00:00Z", issued: 1, refused: 1, revoked: 0 },
         { start: "2027-01-15T08:00:00Z", issued: 1, refused: 0, revoked: 0 }
       ])
-      const month = trendObject(yield* trend("default", "30d"))
+      const month = trendObject(yield* trendOf("default", "30d"))
       assert.deepStrictEqual(month.buckets.slice(-2), [
         { start: "2027-01-14T00:00:00Z", issued: 0, refused: 0, revoked: 1 },
         { start: "2027-01-15T00:00:00Z", issued: 1, refused: 2, revoked: 0 }
       ])
-      assert.strictEqual((yield* trend("default", "7d")).buckets.length, 28)
-      assert.isTrue((yield* trend("nobody", "7d")).buckets.every(({ issued }) => issued === 0))
+      assert.strictEqual((yield* trendOf("default", "7d")).buckets.length, 28)
+      assert.isTrue((yield* trendOf("nobody", "7d")).buckets.every(({ issued }) => issued === 0))
       assert.deepStrictEqual(trendRanges, ["24h", "7d", "30d"])
     }))
 })

@@ -16,6 +16,7 @@ import * as Migrations from "../../src/kernel/sql/Migrations.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
 import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
 import * as accounts from "../../src/operations/account/Accounts.ts"
+import { Activity } from "../../src/operations/Activity.ts"
 import type { Caller } from "../../src/operations/Caller.ts"
 import * as orders from "../../src/operations/order/Orders.ts"
 import { Entropy } from "../../src/pki/Entropy.ts"
@@ -151,6 +152,7 @@ export const world = (script: Script = {}) =>
     AuditAllowance.layer,
     PublishedCrls.layer,
     Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),
+    Activity.layer(["default", "other"]),
     Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100 }),
     script.names === undefined
       ? ReverseNames.layerNone

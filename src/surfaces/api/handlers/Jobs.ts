@@ -4,6 +4,7 @@ import { isId, OrderId } from "../../../domain/Id.ts"
 import type { JobRecord } from "../../../kernel/queue/JobRecords.ts"
 import * as workers from "../../../kernel/queue/Workers.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
+import { Activity } from "../../../operations/Activity.ts"
 import * as jobs from "../../../operations/Jobs.ts"
 import { jobDetailObject, jobObject, workerObject } from "../../../operations/Objects.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
@@ -38,7 +39,7 @@ export const jobsHandlers = (config: Config) => {
         ({ path: { id } }) => answeringOne(Effect.flatMap(operator, (by) => jobs.runNow(by, id)))
       )
       .handle("readQueue", () =>
-        answering(Effect.map(jobs.queue, (kinds) => {
+        answering(Effect.map(Effect.flatMap(Activity, ({ queue }) => queue), (kinds) => {
           const sum = (of: "ready" | "running" | "failed") => kinds.reduce((all, kind) => all + kind[of], 0)
           return { kinds, ready: sum("ready"), running: sum("running"), failed: sum("failed") }
         })))

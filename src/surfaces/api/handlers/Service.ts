@@ -1,6 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { BadRequest, NoSuch } from "../../../domain/OperatorError.ts"
+import { Activity } from "../../../operations/Activity.ts"
 import * as auditTrail from "../../../operations/AuditTrail.ts"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { auditFile, mostOverApi } from "../../../operations/Exports.ts"
@@ -11,7 +12,6 @@ import { auditObject, trendObject } from "../../../operations/objects/Audit.ts"
 import { configKeyObject, profileObjects } from "../../../operations/objects/Settings.ts"
 import * as operators from "../../../operations/operators/Operators.ts"
 import { search, searchObject } from "../../../operations/Search.ts"
-import { trend } from "../../../operations/Trends.ts"
 import { viewOf } from "../../../services/policy/View.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { effectiveKeys } from "../../../settings/Effective.ts"
@@ -101,7 +101,9 @@ export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, 
           return searchObject(found)
         })))
       .handle("readTrends", ({ urlParams: { profile, range = "24h" } }) =>
-        answering(Effect.map(trend(profile, range), trendObject)))
-      .handle("readOpenApi", () =>
-        Effect.succeed(documentOf(version, config.admin.base_url))))
+        answering(Effect.map(
+          Effect.flatMap(Activity, ({ trend }) => trend(profile, range)),
+          trendObject
+        )))
+      .handle("readOpenApi", () => Effect.succeed(documentOf(version, config.admin.base_url))))
 }

@@ -1,0 +1,22 @@
+import { Clock, Effect, Ref } from "effect"
+
+/**
+ * Reads a value at most once in so many milliseconds. Those who ask at the same time wait for one reading. A failure is
+ * not kept.
+ */
+export const makeKept = <A, E, R>(
+  millis: number,
+  read: Effect.Effect<A, E, R>
+): Effect.Effect<Effect.Effect<A, E, R>> =>
+  Effect.map(Ref.make<{ readonly at: number; readonly value: A } | undefined>(undefined), (kept) => {
+    const turns = Effect.unsafeMakeSemaphore(1)
+    return turns.withPermits(1)(Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const last = yield* Ref.get(kept)
+      // A clock that was set back makes the value old, too.
+      if (last !== undefined && now - last.at < millis && now >= last.at) return last.value
+      const value = yield* read
+      yield* Ref.set(kept, { at: now, value })
+      return value
+    }))
+  })

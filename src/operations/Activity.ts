@@ -1,0 +1,62 @@
+import { Context, Effect, Layer } from "effect"
+import type { Busy } from "../domain/OperatorError.ts"
+import { makeKept } from "../kernel/Kept.ts"
+import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
+import { currentSeconds } from "../kernel/Time.ts"
+import * as auditSearch from "../store/AuditSearch.ts"
+import * as jobs from "./Jobs.ts"
+import { listed } from "./Listed.ts"
+import * as expiring from "./order/Expiring.ts"
+import type { Trend, TrendRange } from "./Trends.ts"
+import { makeTrend, trendRanges } from "./Trends.ts"
+
+type Reading<A> = Effect.Effect<A, Busy | StorageFailed, Database>
+
+const queueMillis = 5000
+const refusalMillis = 10_000
+const expiringMillis = 60_000
+
+const daySeconds = 86_400
+const soonDays = 7
+/** As many certificates are looked at. Each costs a few look-ups, and there may be very many. */
+const mostSoon = 10_000
+
+/**
+ * How the service goes, for the first page of operators and for programs that watch it. Everything here is kept for some
+ * seconds, so that many who look cost the database no more than one.
+ */
+export class Activity extends Context.Tag("acme/operations/Activity")<Activity, {
+  /** Counts over time, of one profile or of all. */
+  readonly trend: (profile: string | undefined, range: TrendRange) => Reading<Trend>
+  /** The queue by kind. */
+  readonly queue: Reading<Effect.Effect.Success<typeof jobs.queue>>
+  /** Failures in the audit trail of the last day; `since` is its begin in epoch seconds. */
+  readonly refusals: Reading<{ readonly count: number; readonly since: number }>
+  /** Certificates that end within a week and have not been replaced; more than these if `isCut`. */
+  readonly expiring: Reading<{ readonly count: number; readonly isCut: boolean; readonly days: number }>
+}>() {
+  /** Keeps the counts of these profiles and of all together. */
+  static readonly layer = (profiles: ReadonlyArray<string>): Layer.Layer<Activity> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const trends = new Map<string, Reading<Trend>>()
+        const keyOf = (profile: string | undefined, range: TrendRange) => `${range} ${profile ?? ""}`
+        for (const profile of [undefined, ...profiles]) {
+          for (const range of trendRanges) trends.set(keyOf(profile, range), yield* makeTrend(profile, range))
+        }
+        const refusals: Reading<{ readonly count: number; readonly since: number }> = Effect.gen(function*() {
+          const since = (yield* currentSeconds) - daySeconds
+          return { count: yield* listed(auditSearch.countMatches({ outcome: "failure", since })), since }
+        })
+        const soon = Effect.map(expiring.countSoon(soonDays, mostSoon), (found) => ({ ...found, days: soonDays }))
+        return {
+          // A name that is no profile of the configuration is counted each time, so that nobody fills the memory.
+          trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
+          queue: yield* makeKept(queueMillis, jobs.queue),
+          refusals: yield* makeKept(refusalMillis, refusals),
+          expiring: yield* makeKept(expiringMillis, soon)
+        }
+      })
+    )
+}
