@@ -114,7 +114,12 @@ interface TokenDetail extends TargetDetail {
 
 interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
-  readonly certificate_issue_failed: { readonly cause: IssueFailureCause; readonly error?: string }
+  /** `rule` is the rule of the filter that decided; without it, the default did. */
+  readonly certificate_issue_failed: {
+    readonly cause: IssueFailureCause
+    readonly error?: string
+    readonly rule?: string
+  }
   readonly account_contact_updated: { readonly contacts_before: number; readonly contacts_after: number }
   readonly account_key_changed: { readonly key_fp: string; readonly previous_key_fp: string }
   readonly account_deactivated: { readonly via: "account" | "eab_delete" }

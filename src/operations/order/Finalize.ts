@@ -54,7 +54,7 @@ const failed = (
   caller: Caller,
   order: OrderView,
   reason: "badCSR" | "serverInternal",
-  detail: { readonly cause: IssueFailureCause; readonly error: string }
+  detail: { readonly cause: IssueFailureCause; readonly error: string; readonly rule?: string }
 ) =>
   audit.record({
     event: "certificate_issue_failed",
@@ -74,6 +74,8 @@ const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, er
   return yield* new BadCsr({ detail: error.detail })
 })
 
+const ruleOf = ({ rule }: { readonly rule: string | undefined }) => rule === undefined ? {} : { rule }
+
 /**
  * Applies the profile's policy to the names of a CSR, which by now equal the order's names. A refusal does not change
  * the order.
@@ -86,10 +88,18 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
   if (refusal === undefined) return
   yield* emit("order_finalize_rejected", { order_id: order.id, reason: "filter" })
   if (refusal._tag === "Undecided") {
-    yield* failed(caller, order, "serverInternal", { cause: "filter_undecided", error: refusal.error })
+    yield* failed(caller, order, "serverInternal", {
+      cause: "filter_undecided",
+      error: refusal.error,
+      ...ruleOf(refusal)
+    })
     return yield* new ServerInternal({})
   }
-  yield* failed(caller, order, "badCSR", { cause: "filter_denied", error: refusal.detail })
+  yield* failed(caller, order, "badCSR", {
+    cause: "filter_denied",
+    error: refusal.detail,
+    ...ruleOf(refusal)
+  })
   return yield* new BadCsr({ detail: refusal.detail })
 })
 

@@ -290,7 +290,8 @@ filter.rule.r = { when = "late", then = "allow" }
         event: "certificate_issue_failed",
         reason: "serverInternal",
         cause: "filter_undecided",
-        error: "did not end within 2000 ms"
+        error: "did not end within 2000 ms",
+        rule: "r"
       }])
     }), atCsr("sleep 1000"))
 
