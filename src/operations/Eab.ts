@@ -2,12 +2,13 @@ import { Effect } from "effect"
 import type { AccountsMode } from "../domain/Audit.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { isId } from "../domain/Id.ts"
-import { LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
+import { BadRequest, LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
 import { transaction } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import { notify } from "../services/notify/Notifier.ts"
+import type { Config } from "../settings/AppConfig.ts"
 import * as audit from "../store/Audit.ts"
 import * as deletions from "../store/Deletions.ts"
 import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
@@ -22,6 +23,21 @@ const scopeOf = (
   ...(label === undefined ? {} : { label }),
   ...(profile === undefined ? {} : { scope: profile })
 })
+
+const longestLabel = 256
+
+/** Refuses a credential that nobody could tell from others, or that no profile would accept. */
+export const checkRequest = (
+  { profiles }: Pick<Config, "profiles">,
+  { label, profile }: { readonly label: string; readonly profile: string | undefined }
+) => {
+  if (label.trim() === "" || label.length > longestLabel) {
+    return new BadRequest({ detail: `label takes 1 to ${longestLabel} characters.` })
+  }
+  return profile === undefined || profiles.some(({ enabled, name }) => enabled && name === profile)
+    ? Effect.succeed({ label, profile })
+    : new BadRequest({ detail: "profile takes the name of a profile that is served." })
+}
 
 const secretSize = 32
 

@@ -1,5 +1,6 @@
 import { Effect, Stream } from "effect"
 import { OrderId } from "../../domain/Id.ts"
+import { BadRequest } from "../../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { aside, turn } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
@@ -35,6 +36,20 @@ export interface Wanted {
 
 /** The longest window of a list. */
 export const mostDays = 100_000
+
+const usualDays = 30
+
+/** Reads which certificates a request selects. Replaced ones are shown unless they are to be hidden. */
+export const wantedOf = (
+  { days = usualDays, profile, superseded }: {
+    readonly profile?: string | undefined
+    readonly days?: number | undefined
+    readonly superseded?: "show" | "hide" | undefined
+  }
+) =>
+  days < 1 || days > mostDays || !Number.isInteger(days)
+    ? new BadRequest({ detail: `days takes 1 to ${mostDays}.` })
+    : Effect.succeed<Wanted>({ profile, days, hideSuperseded: superseded === "hide" })
 
 const daySeconds = 86_400
 const hourSeconds = 3600

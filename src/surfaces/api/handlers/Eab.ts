@@ -1,6 +1,5 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { BadRequest } from "../../../domain/OperatorError.ts"
 import * as eab from "../../../operations/Eab.ts"
 import { eabFile, mostOverApi } from "../../../operations/Exports.ts"
 import { credentialObject } from "../../../operations/Objects.ts"
@@ -11,14 +10,12 @@ import { operator } from "./Caller.ts"
 import { fileAnswer } from "./File.ts"
 import { paged, windowOf } from "./Paging.ts"
 
-const longestLabel = 256
-
 /** Credentials of external account binding. */
-export const eabHandlers = ({ admin, profiles }: Config) =>
+export const eabHandlers = (config: Config) =>
   HttpApiBuilder.group(Api, "eab", (handlers) =>
     handlers
       .handle("listCredentials", ({ urlParams: { status, ...page } }) => {
-        const window = windowOf(page, admin.page_size_max)
+        const window = windowOf(page, config.admin.page_size_max)
         return answering(Effect.map(eab.list({ status, ...window }), (found) => paged(found, credentialObject, window)))
       })
       .handleRaw("exportCredentials", ({ urlParams: { format = "csv", status } }) =>
@@ -28,13 +25,8 @@ export const eabHandlers = ({ admin, profiles }: Config) =>
         })))
       .handle("createCredential", ({ payload: { label, profile } }) =>
         answering(Effect.gen(function*() {
-          if (label.trim() === "" || label.length > longestLabel) {
-            return yield* new BadRequest({ detail: `The member label takes 1 to ${longestLabel} characters.` })
-          }
-          if (profile !== undefined && !profiles.some(({ enabled, name }) => enabled && name === profile)) {
-            return yield* new BadRequest({ detail: "The member profile must name a profile that is served." })
-          }
-          const { credential, secret } = yield* eab.create(yield* operator, { label, profile })
+          const wanted = yield* eab.checkRequest(config, { label, profile })
+          const { credential, secret } = yield* eab.create(yield* operator, wanted)
           return { ...credentialObject(credential), hmacKey: Buffer.from(secret).toString("base64url") }
         })))
       .handle("readCredential", ({ path: { kid } }) => answering(Effect.map(eab.find(kid), credentialObject)))

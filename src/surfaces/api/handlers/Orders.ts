@@ -81,38 +81,23 @@ export const ordersHandlers = (config: Config) => {
           remove(by, id)))))
 }
 
-const usualDays = 30
-
 /** Certificates that expire soon. */
-export const expiringHandlers = ({ admin }: Config) => {
-  const wantedOf = (given: {
-    readonly profile?: string | undefined
-    readonly days?: number | undefined
-    readonly superseded?: "show" | "hide" | undefined
-  }) =>
-    given.days !== undefined && (given.days < 1 || given.days > expiring.mostDays)
-      ? new BadRequest({ detail: `The parameter days must be 1 to ${expiring.mostDays}.` })
-      : Effect.succeed({
-        profile: given.profile,
-        days: given.days ?? usualDays,
-        hideSuperseded: given.superseded === "hide"
-      })
-  return HttpApiBuilder.group(Api, "expiring", (handlers) =>
+export const expiringHandlers = ({ admin }: Config) =>
+  HttpApiBuilder.group(Api, "expiring", (handlers) =>
     handlers
       .handle("listExpiring", ({ urlParams }) => {
         const window = windowOf(urlParams, admin.page_size_max)
         return answering(Effect.gen(function*() {
-          const wanted = yield* wantedOf(urlParams)
+          const wanted = yield* expiring.wantedOf(urlParams)
           const found = yield* expiring.list(wanted, window)
           return { ...paged(found, expiringObject, window), hidden: found.hidden, days: wanted.days }
         }))
       })
       .handleRaw("exportExpiring", ({ urlParams: { format = "csv", ...given } }) =>
         answering(Effect.gen(function*() {
-          const made = yield* expiringFile(yield* wantedOf(given), { format, most: mostOverApi })
+          const made = yield* expiringFile(yield* expiring.wantedOf(given), { format, most: mostOverApi })
           return yield* fileAnswer("expiring", format, made)
         }))))
-}
 
 /** Orders that were placed at an upstream CA. */
 export const upstreamOrdersHandlers = (config: Config) =>

@@ -54,15 +54,6 @@ export const noncesHandlers = (config: Config) =>
           return yield* nonces.cleanup(config, yield* operator, ttlSeconds)
         }))))
 
-const mostOperators = 1000
-
-/** Operators whose name contains a text. */
-const operatorsNamed = (text: string, limit: number) =>
-  Effect.map(
-    operators.list({ role: undefined, status: undefined }, { limit: mostOperators, offset: 0 }),
-    ({ items }) => items.filter(({ username }) => username.includes(text.toLowerCase())).slice(0, limit)
-  )
-
 /** The configuration, the CAs and the activity of the service. */
 export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, version: string) => {
   const { config } = resolved
@@ -96,7 +87,7 @@ export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, 
           const { role } = yield* identity
           const found = yield* search(q, {
             maySeeOperators: role === "admin",
-            operators: operatorsNamed
+            operators: operators.containing
           })
           return searchObject(found)
         })))
