@@ -13,7 +13,7 @@ import type { Sender } from "../admin/Checks.ts"
 import type { Doors } from "../admin/Doors.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/Routes.ts"
-import { readForm } from "./Form.ts"
+import { readForm, readQuery } from "./Form.ts"
 import type { Presenting } from "./Presenting.ts"
 import { bounce } from "./Presenting.ts"
 import type { Failure, Reply, Route } from "./Route.ts"
@@ -63,7 +63,7 @@ export const make = <R>(
       const form = isChange(request.method)
         ? yield* readForm(request, settings.max_body_bytes)
         : new URLSearchParams()
-      const query = new URLSearchParams(request.target.slice(request.path.length))
+      const query = yield* readQuery(request.target, request.path)
       return yield* entered.route.handle({ ...entered, request, query, form, parameters: matched?.parameters ?? {} })
     })
     return Effect.matchEffect(reply, {

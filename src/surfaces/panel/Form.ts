@@ -4,13 +4,23 @@ import { BadRequest, BodyRefused, Busy, MediaTypeRefused } from "../../domain/Op
 import type { Request } from "../../kernel/http/Message.ts"
 import { header } from "../../kernel/http/Message.ts"
 
-/* The fields of a form, as a browser sends them. */
+/* The fields of a form and the parameters of a page, as a browser sends them. */
 
 const formType = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 const mostFields = 50
 
 /** Fields that one database stores and the other refuses: with U+0000, or with half of a surrogate pair. */
 const isStorable = (text: string): boolean => !text.includes("\u0000") && !/\p{Surrogate}/u.test(text)
+
+const unstorable = (what: string, name: string) =>
+  new BadRequest({ detail: `The ${what} ${JSON.stringify(name.slice(0, 64))} has a character that cannot be stored.` })
+
+/** The parameters of a target of this path. Each can be looked up in the database. */
+export const readQuery = (target: string, path: string): Effect.Effect<URLSearchParams, BadRequest> => {
+  const query = new URLSearchParams(target.slice(path.length))
+  const refused = [...query].find(([name, value]) => !isStorable(name) || !isStorable(value))
+  return refused === undefined ? Effect.succeed(query) : unstorable("parameter", refused[0])
+}
 
 /** Reads the form of a request, up to `maxBytes`. Every field is there once. */
 export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLSearchParams, OperatorError> =>
@@ -39,9 +49,7 @@ export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLS
         })
       }
       if (!isStorable(name) || !isStorable(value)) {
-        return yield* new BadRequest({
-          detail: `The field ${JSON.stringify(name.slice(0, 64))} has a character that cannot be stored.`
-        })
+        return yield* unstorable("field", name)
       }
       seen.add(name)
     }

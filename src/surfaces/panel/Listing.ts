@@ -1,3 +1,5 @@
+import { rfc3339 } from "../../kernel/Time.ts"
+
 /* Lists: their filters, pages and exports all stand in the URL, and every link is made of the same parts. */
 
 /** A filter of a list, as its form shows it. */
@@ -7,6 +9,8 @@ export interface Filter {
   readonly kind: "text" | "choice" | "date"
   /** The words of a choice, without the empty one. */
   readonly words?: ReadonlyArray<string>
+  /** How the empty choice is called, `any` by default. */
+  readonly none?: string
   readonly hint?: string
 }
 
@@ -47,6 +51,26 @@ export const filtersIn = <N extends string>(
     return value === undefined || value === "" ? [] : [[name, value]]
   })) as { readonly [_ in N]?: string }
 
+/** A filter with its value. A choice has its value among its words, whatever it is. */
+const shownFilter = ({ none = "any", words = [], ...filter }: Filter, value: string) => ({
+  ...filter,
+  none,
+  value,
+  words: value === "" || words.includes(value) ? words : [...words, value]
+})
+
+const daySeconds = 86_400
+
+/** Links that set `since` of a list to some time before now, and keep its other filters. */
+export const periodsOf = (path: string, query: URLSearchParams, filters: ReadonlyArray<Filter>, now: number) => {
+  const { until: _, ...given } = filtersIn(query, filters.map(({ name }) => name)) as { readonly until?: string }
+  const minute = now - now % 60
+  return [["24 h", 1], ["7 d", 7], ["30 d", 30]].map(([label, days]) => ({
+    label,
+    url: urlOf(path, { ...given, since: rfc3339(minute - Number(days) * daySeconds) })
+  }))
+}
+
 /** What is known of the rows of a page. */
 export interface Counted {
   readonly total: number
@@ -62,7 +86,7 @@ export const listView = (
   query: URLSearchParams,
   filters: ReadonlyArray<Filter>,
   { isCut = false, shown, total }: Counted,
-  exports?: { readonly path: string; readonly most: number; readonly command: string }
+  exports?: { readonly path: string; readonly most: number; readonly command?: string }
 ) => {
   const given = filtersIn(query, filters.map(({ name }) => name))
   const page = pageOf(query)
@@ -70,7 +94,7 @@ export const listView = (
   const to = (target: number) => urlOf(path, { ...given, page: target === 1 ? undefined : String(target) })
   return {
     path,
-    filters: filters.map((filter) => ({ ...filter, words: filter.words ?? [], value: given[filter.name] ?? "" })),
+    filters: filters.map((filter) => shownFilter(filter, given[filter.name] ?? "")),
     isFiltered: Object.keys(given).length > 0,
     total,
     isCut,

@@ -1,6 +1,7 @@
-import { Effect } from "effect"
-import { isOperatorError, operatorProblemOf } from "../../domain/OperatorProblem.ts"
+import { Effect, Either } from "effect"
+import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import type { Config } from "../../settings/AppConfig.ts"
+import { orRefusal } from "./Refused.ts"
 import type { Failure } from "./Route.ts"
 
 /* What the pages of lists share. */
@@ -14,20 +15,17 @@ interface Found<A> {
 
 /** The rows; or none and why, so that the list says so beside its filters. */
 export const orRefused = <A, E extends Failure, R>(self: Effect.Effect<Found<A>, E, R>) =>
-  Effect.matchEffect(self, {
-    onSuccess: ({ items, total, truncated = false }) =>
-      Effect.succeed({ items, total, isCut: truncated, problem: undefined }),
-    onFailure: (failure) => {
-      if (!isOperatorError(failure)) return Effect.fail(failure)
-      const { code, message, status } = operatorProblemOf(failure)
-      return Effect.succeed({
-        items: [] as ReadonlyArray<A>,
-        total: 0,
-        isCut: false,
-        problem: { code, message, status }
-      })
+  Effect.map(orRefusal(self), (found) => {
+    if (Either.isRight(found)) {
+      const { items, total, truncated = false } = found.right
+      return { items, total, isCut: truncated, problem: undefined }
     }
+    return { items: [] as ReadonlyArray<A>, total: 0, isCut: false, problem: operatorProblemOf(found.left) }
   })
+
+/** Where clients of each profile begin. */
+export const directoriesOf = ({ profiles, server }: Config): ReadonlyArray<string> =>
+  profiles.filter(({ enabled }) => enabled).map(({ name }) => `${server.base_url}/profile/${name}/directory`)
 
 /** The names of the profiles that are served. */
 export const profilesOf = ({ profiles }: Config): ReadonlyArray<string> =>

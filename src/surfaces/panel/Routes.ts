@@ -1,4 +1,5 @@
 import type { Resolved } from "../../settings/Resolve.ts"
+import { accountRoutes } from "./handlers/Accounts.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
 import { signInRoutes } from "./handlers/SignIn.ts"
@@ -10,7 +11,8 @@ const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics)
   ...staticRoutes(statics),
   ...signInRoutes(config),
   ...overviewRoutes,
-  ...orderRoutes(config)
+  ...orderRoutes(config),
+  ...accountRoutes(config)
 ]
 
 type Needs<T> = T extends Route<infer R> ? R : never

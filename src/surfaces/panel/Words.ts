@@ -52,6 +52,10 @@ export const wordsAt = (now: () => number): { readonly [name: string]: Filter } 
     const characters = [...String(value ?? "")]
     return characters.length > Number(most) ? `${characters.slice(0, Number(most)).join("")}…` : characters.join("")
   },
+  /** A text as a part of a URL. */
+  urlencode: (value) => encodeURIComponent(String(value ?? "").replace(/\p{Surrogate}/gu, "\ufffd")),
+  /** The address of a `mailto` URI; any other text as it is. */
+  mailbox: (value) => String(value ?? "").replace(/^mailto:/i, ""),
   /** A key in groups of four. */
   grouped: (value) => String(value ?? "").replace(/(.{4})(?=.)/g, "$1 "),
   /** A value as indented JSON. */

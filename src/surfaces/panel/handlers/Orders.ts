@@ -15,8 +15,8 @@ import { certificateViews } from "../CertificateView.ts"
 import { exportOf } from "../Export.ts"
 import { field } from "../Form.ts"
 import type { Filter } from "../Listing.ts"
-import { filtersIn, listView, windowOf } from "../Listing.ts"
-import { orRefused, profilesOf } from "../Lists.ts"
+import { filtersIn, listView, periodsOf, windowOf } from "../Listing.ts"
+import { directoriesOf, orRefused, profilesOf } from "../Lists.ts"
 import { forRole, moved, operatorIn, page } from "../Route.ts"
 
 /* Orders and their certificates. */
@@ -66,22 +66,22 @@ const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>
   !ended.has(status) || jobs.some(({ status }) => status === "running" || status === "ready")
 
 /** The routes of orders. */
-export const orderRoutes = (config: Config) => [
+export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
   forRole("viewer")("GET", "/ui/orders", ({ query }) =>
     Effect.gen(function*() {
       const given = filtersIn(query, names)
       const window = windowOf(query)
-      const found = yield* orRefused(Effect.flatMap(orderFilters(given), (filters) => orders.list(filters, window)))
+      const found = yield* orRefused(Effect.flatMap(orderFilters(given), (wanted) => orders.list(wanted, window)))
       const now = yield* currentSeconds
       const rows = found.items.map((order) => orderObject(config, order, now))
       const counted = { total: found.total, shown: rows.length, isCut: found.isCut }
       return page("orders", "Orders", {
         rows,
         problem: found.problem,
-        directories: config.profiles.filter(({ enabled }) => enabled).map(({ name }) =>
-          `${config.server.base_url}/profile/${name}/directory`
-        ),
-        list: listView("/ui/orders", query, filtersOf(config), counted, {
+        directories: directoriesOf(config),
+        periods: periodsOf("/ui/orders", query, filters, now),
+        done: query.get("done") ?? "",
+        list: listView("/ui/orders", query, filters, counted, {
           path: "/ui/orders/export",
           most: mostOverApi,
           command: "acme-svc order export"
@@ -98,7 +98,7 @@ export const orderRoutes = (config: Config) => [
         (format) =>
           Effect.flatMap(
             orderFilters(filtersIn(given.query, names)),
-            (filters) => ordersFile(config, filters, { format, most: mostOverApi })
+            (wanted) => ordersFile(config, wanted, { format, most: mostOverApi })
           )
       )
   ),

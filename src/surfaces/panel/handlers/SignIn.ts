@@ -1,6 +1,6 @@
 import { Effect, Either, Redacted } from "effect"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
-import { isOperatorError, operatorProblemOf } from "../../../domain/OperatorProblem.ts"
+import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import * as mfaSignIn from "../../../operations/operators/MfaSignIn.ts"
 import * as sessions from "../../../operations/operators/Sessions.ts"
 import type { SessionToken } from "../../../operations/operators/Sessions.ts"
@@ -11,21 +11,12 @@ import { field, secret } from "../Form.ts"
 import { urlOf } from "../Listing.ts"
 import { ownPath } from "../Presenting.ts"
 import { qrCode } from "../QrCode.ts"
-import type { Failure } from "../Route.ts"
+import { orRefusal } from "../Refused.ts"
 import { forRole, halfway, moved, open, page, requesterOf } from "../Route.ts"
 
 /* Signing in and out. These are plain forms: they work without a script. */
 
 const withCookie = (token: SessionToken) => ({ "set-cookie": setSession(Redacted.value(token)) })
-
-/** Separates what the form itself tells the reader from what any page would. */
-const orRefusal = <A, E extends Failure, R>(
-  self: Effect.Effect<A, E, R>
-): Effect.Effect<Either.Either<A, OperatorError>, E, R> =>
-  Effect.catchAll(
-    Effect.map(self, (value) => Either.right(value)),
-    (failure) => isOperatorError(failure) ? Effect.succeed(Either.left(failure)) : Effect.fail(failure)
-  )
 
 /** The form again, with what was wrong. */
 const again = (template: string, title: string, data: object, error: OperatorError) => {

@@ -1,0 +1,13 @@
+import { Effect, Either } from "effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { isOperatorError } from "../../domain/OperatorProblem.ts"
+import type { Failure } from "./Route.ts"
+
+/** Separates what a page itself tells the reader from what any page would. */
+export const orRefusal = <A, E extends Failure, R>(
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<Either.Either<A, OperatorError>, E, R> =>
+  Effect.catchAll(
+    Effect.map(self, (value) => Either.right(value)),
+    (failure) => isOperatorError(failure) ? Effect.succeed(Either.left(failure)) : Effect.fail(failure)
+  )

@@ -1,0 +1,103 @@
+import { Effect } from "effect"
+import { currentSeconds } from "../../../kernel/Time.ts"
+import * as accounts from "../../../operations/AccountRecords.ts"
+import { accountsFile, mostOverApi } from "../../../operations/Exports.ts"
+import { accountFilters, accountStatuses } from "../../../operations/Filters.ts"
+import { orderObject } from "../../../operations/Objects.ts"
+import { accountDetailObject, accountObject } from "../../../operations/objects/Accounts.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { exportOf } from "../Export.ts"
+import type { Filter } from "../Listing.ts"
+import { filtersIn, listView, windowOf } from "../Listing.ts"
+import { directoriesOf, orRefused, profilesOf } from "../Lists.ts"
+import { forRole, moved, operatorIn, page } from "../Route.ts"
+
+/* Accounts of clients. */
+
+const names = ["profile", "status", "eabKid"] as const
+
+const filtersOf = (config: Config): ReadonlyArray<Filter> => [
+  { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
+  { name: "status", label: "Status", kind: "choice", words: accountStatuses },
+  { name: "eabKid", label: "EAB credential", kind: "text", hint: "kid" }
+]
+
+/** The contacts of a text with one on each line. What names no scheme is a mail address. */
+const contactsOf = (text: string): ReadonlyArray<string> =>
+  text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "")
+    .map((line) => /^[a-z][a-z0-9+.-]*:/i.test(line) ? line : `mailto:${line}`)
+
+/** A page of an account's orders, with their links. */
+const ownedOrders = (config: Config, id: string, query: URLSearchParams) =>
+  Effect.gen(function*() {
+    const { items, total } = yield* accounts.ordersOf(id, windowOf(query))
+    const now = yield* currentSeconds
+    const rows = items.map((order) => orderObject(config, order, now))
+    return { rows, list: listView(`/ui/accounts/${id}/orders`, query, [], { total, shown: rows.length }) }
+  })
+
+/** The routes of accounts. */
+export const accountRoutes = (config: Config) => [
+  forRole("viewer")("GET", "/ui/accounts", ({ query }) =>
+    Effect.gen(function*() {
+      const window = windowOf(query)
+      const { items, problem, total } = yield* orRefused(
+        Effect.flatMap(accountFilters(filtersIn(query, names)), (filters) => accounts.list(filters, window))
+      )
+      return page("accounts", "Accounts", {
+        rows: items.map(accountObject),
+        problem,
+        directories: directoriesOf(config),
+        done: query.get("done") ?? "",
+        list: listView("/ui/accounts", query, filtersOf(config), { total, shown: items.length }, {
+          path: "/ui/accounts/export",
+          most: mostOverApi
+        })
+      }, problem === undefined ? {} : { status: problem.status })
+    })),
+  forRole("viewer")(
+    "GET",
+    "/ui/accounts/export",
+    (given) =>
+      exportOf(
+        given,
+        "accounts",
+        (format) =>
+          Effect.flatMap(
+            accountFilters(filtersIn(given.query, names)),
+            (filters) => accountsFile(filters, { format, most: mostOverApi })
+          )
+      )
+  ),
+  forRole("viewer")("GET", "/ui/accounts/{id}", ({ parameters: { id = "" }, query }) =>
+    Effect.gen(function*() {
+      const account = accountDetailObject(yield* accounts.detail(id))
+      const owned = yield* ownedOrders(config, id, query)
+      return page("account", `Account ${id}`, { account, ...owned, done: query.get("done") ?? "" })
+    })),
+  forRole("viewer")("GET", "/ui/accounts/{id}/orders", ({ parameters: { id = "" }, query }) =>
+    Effect.map(
+      ownedOrders(config, id, query),
+      (owned) => page("account-orders", `Orders of account ${id}`, { account: { id }, ...owned })
+    )),
+  forRole("operator")("POST", "/ui/accounts/{id}/contact", (given) => {
+    const { form, parameters: { id = "" } } = given
+    return Effect.as(
+      accounts.updateContact(operatorIn(given), id, contactsOf(form.get("contact") ?? "")),
+      moved(`/ui/accounts/${id}?done=contact`)
+    )
+  }),
+  forRole("operator")("POST", "/ui/accounts/{id}/deactivate", (given) => {
+    const { id = "" } = given.parameters
+    return Effect.as(accounts.deactivate(operatorIn(given), id), moved(`/ui/accounts/${id}?done=deactivated`))
+  }),
+  forRole("operator")(
+    "POST",
+    "/ui/accounts/{id}/delete",
+    (given) =>
+      Effect.as(
+        accounts.remove(operatorIn(given), given.parameters["id"] ?? ""),
+        moved("/ui/accounts?done=account-deleted")
+      )
+  )
+]
