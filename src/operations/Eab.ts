@@ -69,6 +69,19 @@ export const find = Effect.fnUntraced(function*(kid: string) {
   return credential ?? (yield* new NoSuch({ noun: "credential", id: kid }))
 })
 
+/** One credential, with the number of orders of its accounts and of their live certificates. */
+export const detail = (kid: string) =>
+  listed(Effect.gen(function*() {
+    const credential = yield* find(kid)
+    const accounts = yield* eabKeys.accountsOf(kid)
+    const bound = yield* deletions.owned(accounts)
+    return {
+      credential,
+      orderCount: bound.reduce((sum, { orders }) => sum + orders, 0),
+      liveCertificates: yield* deletions.liveCertificates(accounts, yield* currentSeconds)
+    }
+  }))
+
 /** A page of credentials, newest first, and the number of all. */
 export const list = (page: {
   readonly status: EabStatus | undefined

@@ -1,5 +1,6 @@
 import type { Resolved } from "../../settings/Resolve.ts"
 import { accountRoutes } from "./handlers/Accounts.ts"
+import { eabRoutes } from "./handlers/Eab.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
 import { signInRoutes } from "./handlers/SignIn.ts"
@@ -12,7 +13,8 @@ const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics)
   ...signInRoutes(config),
   ...overviewRoutes,
   ...orderRoutes(config),
-  ...accountRoutes(config)
+  ...accountRoutes(config),
+  ...eabRoutes(config)
 ]
 
 type Needs<T> = T extends Route<infer R> ? R : never

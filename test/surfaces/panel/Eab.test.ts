@@ -1,0 +1,161 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import * as eab from "../../../src/operations/Eab.ts"
+import { databases, sqlite } from "../../support/Databases.ts"
+import { callerAt, configOf, count, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { assertHarmless, hostile } from "../../support/Hostile.ts"
+import { entered, form, usePanel } from "../../support/Panel.ts"
+
+/* The pages of EAB credentials (docs/decisions/panel.md). */
+
+/** Clients register without a credential, and are bound afterwards. */
+const withoutEab = configOf()
+const cli = { kind: "cli", id: "x" } as const
+const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
+const fragment = { headers: { "hx-request": "true" } }
+const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;", "&")
+
+describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
+  const { config, test } = usePanel(backend, "[eab]\nenabled = true\n")
+
+  const minted = (label: string) =>
+    Effect.map(eab.create(cli, { label, profile: undefined }), ({ credential }) => credential.kid)
+
+  test("say that clients cannot register while there is none, and let operators make one", ({ ask }) =>
+    Effect.gen(function*() {
+      const viewer = yield* ask("/ui/eab", yield* entered({ ask }, "vera", "viewer"))
+      assert.include(viewer.text, "Clients cannot register until one exists.")
+      assert.notInclude(viewer.text, "Make a credential")
+      const held = yield* entered({ ask }, "otto", "operator")
+      assert.include((yield* ask("/ui/eab", held)).text, "Make a credential")
+      const body = form({ label: "shop", profile: "other" })
+      const told = yield* ask("/ui/eab", { method: "POST", ...held, body, ...fragment })
+      assert.strictEqual(told.status, 200)
+      const [, kid = ""] = /--eab-kid (\S+)/.exec(told.text) ?? []
+      const [, key = ""] = /--eab-hmac-key ([\w-]{43})/.exec(told.text) ?? []
+      const directory = `${config.server.base_url}/profile/other/directory`
+      for (
+        const flags of [
+          `--server ${directory} --eab-kid ${kid} --eab-hmac-key ${key}`,
+          `--server ${directory} --eab --kid ${kid} --hmac ${key}`,
+          `--register-account --server ${directory} --eab-kid ${kid} --eab-hmac-key ${key}`
+        ]
+      ) assert.include(plain(told.text), `data-copy="${flags}"`)
+      assert.notInclude(told.text, "<html")
+      for (const path of ["/ui/eab", `/ui/eab/${kid}`]) assert.notInclude((yield* ask(path, held)).text, key)
+      assert.deepInclude(yield* eab.find(kid), { label: "shop", profile: "other" })
+    }))
+
+  test("refuse to make what nobody could use, beside the form", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "otto", "operator")
+      const send = (fields: { readonly [name: string]: string }) =>
+        ask("/ui/eab", { method: "POST", ...held, body: form(fields), ...fragment })
+      for (
+        const bad of [{ label: " " }, { label: "x".repeat(257) }, { label: "a", profile: "none" }, { label: "\u0000" }]
+      ) {
+        const refused = yield* send(bad)
+        assert.strictEqual(refused.status, 400)
+        assert.strictEqual(refused.headers["hx-retarget"], "find .refusal")
+      }
+      const viewer = yield* entered({ ask }, "vera", "viewer")
+      assert.strictEqual((yield* ask("/ui/eab", { method: "POST", ...viewer, body: form({ label: "a" }) })).status, 403)
+      assert.strictEqual(yield* count("SELECT count(*) FROM eab_keys"), 0)
+    }))
+
+  test("list credentials by status, with page two, exports and the accounts of each", ({ ask }) =>
+    Effect.gen(function*() {
+      for (let made = 0; made < 51; made++) yield* minted(`label-${made}.`)
+      const revoked = yield* minted("gone")
+      yield* eab.revoke(cli, revoked)
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const told = yield* ask("/ui/eab?status=active", held)
+      assert.include(plain(told.text), "href=\"/ui/eab?status=active&page=2\"")
+      assert.notInclude(told.text, revoked)
+      const second = yield* ask("/ui/eab?status=active&page=2", { ...held, ...fragment })
+      assert.include(second.text, "label-0.")
+      assert.notInclude(second.text, "label-1.")
+      assert.notInclude(second.text, "<html")
+      const file = yield* ask("/ui/eab/export?status=revoked&format=json", held)
+      assert.deepStrictEqual(file.json.items.map(({ kid }: { readonly kid: string }) => kid), [revoked])
+      assert.strictEqual((yield* ask("/ui/eab?status=none", held)).status, 400)
+    }))
+
+  test("show a credential with what hangs on it, and revoke it once", ({ ask }) =>
+    Effect.gen(function*() {
+      const kid = yield* minted("shop")
+      const caller = yield* callerAt(profileOf(withoutEab))
+      yield* orderOf(caller, "a.example")
+      yield* sql(`UPDATE accounts SET eab_kid = (SELECT kid FROM eab_keys)`)
+      const held = yield* entered({ ask }, "otto", "operator")
+      const page = yield* ask(`/ui/eab/${kid}`, held)
+      assert.include(plain(page.text), `href="/ui/accounts?eabKid=${kid}">1</a>`)
+      assert.include(page.text, "1 account that it bound stays and goes on ordering")
+      const viewer = yield* ask(`/ui/eab/${kid}`, yield* entered({ ask }, "vera", "viewer"))
+      assert.notInclude(viewer.text, "Actions")
+      const done = yield* ask(`/ui/eab/${kid}/revoke`, { method: "POST", ...held, ...fragment })
+      assert.strictEqual(done.headers["hx-redirect"], `/ui/eab/${kid}?done=revoked`)
+      const after = yield* ask(`/ui/eab/${kid}?done=revoked`, held)
+      assert.include(after.text, "it binds nobody from now on")
+      assert.include(after.text, "The credential is revoked already.")
+      for (const path of [`/ui/eab/${nobody}`, "/ui/eab/nonsense"]) {
+        assert.strictEqual((yield* ask(path, held)).status, 404)
+      }
+      assert.strictEqual((yield* ask(`/ui/eab/${nobody}/revoke`, { method: "POST", ...held })).status, 404)
+    }))
+
+  test("delete in three ways, of which one is refused while a certificate can be used", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "otto", "operator")
+      const remove = (kid: string, accounts: string) =>
+        ask(`/ui/eab/${kid}/delete`, { method: "POST", ...held, body: form({ accounts }), ...fragment })
+      const bound = Effect.gen(function*() {
+        const kid = yield* minted("shop")
+        yield* orderOf(yield* callerAt(profileOf(withoutEab)), "a.example")
+        yield* sql("UPDATE accounts SET eab_kid = (SELECT kid FROM eab_keys)")
+        return kid
+      })
+      const first = yield* bound
+      yield* sql(`UPDATE orders SET status = 'valid', certificate = '${handmadeChain}', cert_not_after = 4000000000`)
+      assert.include((yield* ask(`/ui/eab/${first}`, held)).text, "Not while 1 live certificate can be used")
+      const refused = yield* remove(first, "delete")
+      assert.strictEqual(refused.status, 409)
+      assert.include(refused.text, "live_certificates")
+      assert.strictEqual((yield* remove(first, "burn")).status, 400)
+      assert.strictEqual((yield* remove(first, "keep")).headers["hx-redirect"], "/ui/eab?done=deleted")
+      assert.strictEqual(yield* count("SELECT count(*) FROM accounts WHERE status = 'valid'"), 1)
+      yield* sql("UPDATE orders SET revoked_at = 1")
+      const second = yield* bound
+      assert.strictEqual(
+        (yield* remove(second, "deactivate")).headers["hx-redirect"],
+        "/ui/eab?done=deleted-deactivated"
+      )
+      assert.strictEqual(yield* count("SELECT count(*) FROM accounts WHERE status = 'valid'"), 0)
+      const third = yield* bound
+      assert.include((yield* ask(`/ui/eab/${third}`, held)).text, "are deleted with 3 orders. None holds")
+      assert.strictEqual((yield* remove(third, "delete")).headers["hx-redirect"], "/ui/eab?done=deleted-all")
+      assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
+      assert.include((yield* ask("/ui/eab?done=deleted-all", held)).text, "with its accounts and their orders")
+      const last = yield* minted("unused")
+      assert.include((yield* ask(`/ui/eab/${last}`, held)).text, "It has bound no account.")
+    }))
+
+  test("show a label as text", ({ ask }) =>
+    Effect.gen(function*() {
+      const kid = yield* minted(hostile)
+      const held = yield* entered({ ask }, "ann", "viewer")
+      for (const path of ["/ui/eab", `/ui/eab/${kid}`]) assertHarmless((yield* ask(path, held)).text)
+    }))
+})
+
+describe("the pages of EAB credentials where no profile asks for one", () => {
+  const { test } = usePanel(sqlite)
+
+  test("name the key that turns it on", ({ ask }) =>
+    Effect.gen(function*() {
+      const told = yield* ask("/ui/eab", yield* entered({ ask }, "ann", "viewer"))
+      assert.include(told.text, "eab.enabled")
+      assert.include(told.text, "There is no credential.")
+      assert.notInclude(told.text, "Clients cannot register")
+    }))
+})
