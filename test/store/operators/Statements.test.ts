@@ -7,7 +7,7 @@ import * as factors from "../../../src/store/operators/SecondFactors.ts"
 import * as sessions from "../../../src/store/operators/Sessions.ts"
 import * as users from "../../../src/store/operators/Users.ts"
 import { databases } from "../../support/Databases.ts"
-import { column } from "../../support/Graph.ts"
+import { column, sql } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
 /*
@@ -65,6 +65,8 @@ describe.each(databases)("statements about operators on $name", (backend) => {
         allowedAddresses: []
       } as const
       yield* apiTokens.insert({ ...token, now: 1, expiresAt: 1000 })
+      const bystander = { ...token, id: idOf(8), tokenHash: "i", name: "u" }
+      yield* apiTokens.insert({ ...bystander, now: 1, expiresAt: 1000 })
       const touch = (now: number) => apiTokens.touch({ id: token.id, now, seconds: 60, ip: undefined })
       assert.deepStrictEqual([
         is(yield* touch(100)),
@@ -79,11 +81,18 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       ])
       assert.isTrue(is(yield* touch(99)), "of a clock that was ahead")
       yield* session("s", "active")
+      yield* session("t", "active")
       assert.isFalse(is(yield* sessions.touch("s", 150, 90)))
       assert.isTrue(is(yield* sessions.touch("s", 160, 100)))
       assert.isFalse(is(yield* sessions.touch("s", 160, 100)))
       assert.isTrue(is(yield* apiTokens.revoke(token.id, 5)))
       assert.isFalse(is(yield* apiTokens.revoke(token.id, 6)))
+      const untouched = "last_used_at IS NULL AND revoked_at IS NULL"
+      assert.deepStrictEqual(yield* column(`SELECT name FROM api_tokens WHERE ${untouched}`), ["u"])
+      assert.deepStrictEqual(yield* column("SELECT last_seen_at FROM admin_sessions ORDER BY token_hash"), [
+        "160",
+        "100"
+      ])
     }))
 
   test("move the times of a token only where it was made in a time to come", () =>
@@ -98,11 +107,12 @@ describe.each(databases)("statements about operators on $name", (backend) => {
         allowedAddresses: []
       } as const
       yield* apiTokens.insert({ ...token, now: 100, expiresAt: 1000 })
+      yield* apiTokens.insert({ ...token, id: idOf(8), name: "u", tokenHash: "i", now: 100, expiresAt: 1000 })
       yield* apiTokens.correct(token.id, 150)
-      const times = column("SELECT created_at || ' ' || expires_at FROM api_tokens")
-      assert.deepStrictEqual(yield* times, ["100 1000"])
+      const times = column("SELECT created_at || ' ' || expires_at FROM api_tokens ORDER BY name")
+      assert.deepStrictEqual(yield* times, ["100 1000", "100 1000"])
       yield* apiTokens.correct(token.id, 50)
-      assert.deepStrictEqual(yield* times, ["50 950"])
+      assert.deepStrictEqual(yield* times, ["50 950", "100 1000"])
     }))
 
   test("change the factor that they were decided by, of somebody who is active, and claim a step once", () =>
@@ -212,5 +222,29 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isFalse(is(yield* users.verified(held)))
       assert.strictEqual(yield* users.countUnenrolled, 0)
       assert.lengthOf(yield* users.lockAdmins, 0)
+    }))
+
+  test("change one operator, and nobody else", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      yield* person(ben, "ben")
+      const [before] = yield* sql("SELECT * FROM admin_users WHERE username = 'ben'")
+      yield* users.verified({ id: ann, verified: "hash", renewed: "renewed", totpSecret: undefined })
+      yield* users.setPassword(ann, "new", 2)
+      yield* users.setRole(ann, "viewer", 2)
+      yield* users.setContact(ann, "a@example.org", 2)
+      yield* users.signedIn(ann, ["192.0.2.1"], 2)
+      yield* factors.pend({ id: ann, pending: secret, inForce: undefined, now: 2 })
+      yield* factors.confirm({ id: ann, pending: secret, inForce: undefined, now: 2, step: 1 })
+      yield* factors.clear(ann, 2)
+      yield* users.setStatus(ann, "disabled", 2)
+      const [after] = yield* sql("SELECT * FROM admin_users WHERE username = 'ben'")
+      assert.deepStrictEqual(after, before)
+      assert.deepStrictEqual(
+        yield* column("SELECT password_hash || ' ' || role || ' ' || status FROM admin_users WHERE username = 'ann'"),
+        ["new viewer disabled"]
+      )
+      yield* users.remove(ann)
+      assert.deepStrictEqual(yield* column("SELECT username FROM admin_users"), ["ben"])
     }))
 })
