@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 import CountReporter from "./support/CountReporter.ts"
 import { isFull } from "./support/Full.ts"
+import LongestFirst from "./support/LongestFirst.ts"
 
 const support = (file: string): string => fileURLToPath(new URL(`support/${file}`, import.meta.url))
 
@@ -37,6 +38,7 @@ export default defineConfig({
     passWithNoTests: false,
     globalSetup: [support("globalSetup.ts")],
     reporters: ["default", new CountReporter()],
+    sequence: { sequencer: LongestFirst },
     pool: "forks",
     // Files share a process, and with it what is imported; what a file leaves is taken away by setup.ts. More processes
     // than cores, because those that start programs mostly wait. As few as many: tinypool ends the run with an error of

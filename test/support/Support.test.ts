@@ -1,6 +1,6 @@
 import { flattenedVerify, importJWK } from "jose"
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Client } from "pg"
@@ -10,6 +10,7 @@ import { makeCsr } from "./Csr.ts"
 import { bothDatabases, freshPostgresUrl } from "./Databases.ts"
 import { makeHttpClient } from "./Http.ts"
 import { startHttp01Responder } from "./Http01Responder.ts"
+import { longest } from "./LongestFirst.ts"
 import { leafOf, makeCa, verifyChain } from "./Openssl.ts"
 import { startPostgres } from "./Postgres.ts"
 
@@ -23,6 +24,12 @@ const one = async (url: string, statement: string): Promise<unknown> => {
     await client.end()
   }
 }
+
+describe("the order of files", () => {
+  it("begins with files that there are", () => {
+    for (const file of longest) assert.isTrue(existsSync(join(import.meta.dirname, "..", file)), file)
+  })
+})
 
 describe("databases", () => {
   it("gives a fresh URL for each dialect", async () => {
