@@ -2,11 +2,12 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { isAbsolute, join } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import { startHttp01Responder } from "../support/Http01Responder.ts"
 import { verifyChain } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
-import { runToEnd, startServer } from "../support/Server.ts"
+import { startServer } from "../support/Server.ts"
 
 /** Contents and times of the files that must never be written again: all but the database and the revocation list. */
 const keptFiles = (directory: string) =>
@@ -37,7 +38,7 @@ describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", 
     }
     const options = { config: null, directory, env }
 
-    const made = await runToEnd(["init"], options)
+    const made = await commandLine(["init"], options)
     assert.strictEqual(made.code, 0, made.stderr)
     assert.strictEqual(made.stderr, "")
     assert.match(made.stdout, /^created configuration +config\.toml$/m)
@@ -52,7 +53,7 @@ describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", 
     if (tls) assert.strictEqual(modeOf(directory, "server.key"), "600")
     if (dialect === "sqlite") assert.strictEqual(modeOf(directory, "sqlite.db"), "600")
 
-    const again = await runToEnd(["init"], options)
+    const again = await commandLine(["init"], options)
     assert.strictEqual(again.code, 0, again.stderr)
     assert.strictEqual(again.stdout, "Nothing to do: everything exists.\n")
     assert.deepStrictEqual(keptFiles(directory), kept)
@@ -102,11 +103,11 @@ describe("init beside what exists already", () => {
 
   it("adds the rest and touches neither a configuration nor a CA", async () => {
     const directory = freshDirectory()
-    assert.strictEqual((await runToEnd(["init"], { config: null, directory })).code, 0)
+    assert.strictEqual((await commandLine(["init"], { config: null, directory })).code, 0)
     const own = "# mine\n[profiles.team]\nenabled = true\n[server.tls]\nenabled = true\n"
     writeFileSync(join(directory, "config.toml"), own)
     const before = keptFiles(directory)
-    const finished = await runToEnd(["init"], { config: null, directory })
+    const finished = await commandLine(["init"], { config: null, directory })
     assert.strictEqual(finished.code, 0, finished.stderr)
     assert.match(finished.stdout, /^created TLS pair +server\.pem, server\.key\n$/)
     assert.deepStrictEqual(keptFiles(directory).filter(({ name }) => !name.startsWith("server.")), before)
@@ -115,7 +116,7 @@ describe("init beside what exists already", () => {
   it("repairs no configuration", async () => {
     const directory = freshDirectory()
     const config = "[profiles.default]\nenabled = false\n"
-    const finished = await runToEnd(["init"], { config, directory })
+    const finished = await commandLine(["init"], { config, directory })
     assert.strictEqual(finished.code, 3, finished.stdout)
     assert.match(finished.stderr, /profile/)
     assert.deepStrictEqual(readdirSync(directory), ["config.toml"])

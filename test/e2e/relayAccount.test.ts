@@ -4,6 +4,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { startForwardProxy } from "../support/ForwardProxy.ts"
+import { isFull } from "../support/Full.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
@@ -24,7 +25,10 @@ describe("a relay's account", () => {
   })
   afterAll(() => upstream.dispose())
 
-  /** One start to its end, with or without the credential; answers the account's URL, or what was said instead. */
+  /**
+   * One start to its end, with or without the credential; answers the account's URL, or what was said instead. `init` looks
+   * for the account as a start does; only in full it is the service that starts.
+   */
   const started = async (directory: string, profile: string, bound = false): Promise<string> => {
     const config = [
       "[profiles.default.signer]",
@@ -32,10 +36,11 @@ describe("a relay's account", () => {
       `relay.directory_url = "${upstream.profileUrl(profile)}"`,
       ...bound ? [`relay.eab = { kid = "${credential.kid}", hmac_key = "${credential.hmacKey}" }`] : []
     ].join("\n")
-    const refused = await startServer({ directory, config }).then(
-      (server) => server.dispose().then(() => undefined),
-      (error: unknown) => String(error)
-    )
+    const refused = await (isFull
+      ? startServer({ directory, config }).then((server) => server.dispose())
+      : commandLine(["init"], { directory, config }).then(({ code, stderr }) => {
+        if (code !== 0) throw new Error(stderr)
+      })).then(() => undefined, (error: unknown) => String(error))
     return refused ?? readFileSync(join(directory, "upstream_account.key.kid"), "utf8")
   }
 
