@@ -376,6 +376,14 @@ const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
 /** The end of what the server prints at start. */
 const settled = "--domains demo.localhost run\n"
 
+/** A place where the service was set up and serves. */
+const begun = async (): Promise<{ readonly place: Place; readonly serving: Serving }> => {
+  await builtServer()
+  const place = await Place.make()
+  await place.succeed("init")
+  return { place, serving: await place.serve("serve", settled) }
+}
+
 /** A clone: what is in the repository and is needed to build, run and format. */
 const cloneInto = (place: Place): void => {
   const folders = ["src", "test", "bench", "migrations", "panel", "docs"]
@@ -735,9 +743,7 @@ describe("docs/challenges.md", () => {
   })
 
   it("finds the order that failed, and why", async () => {
-    const place = await Place.make()
-    await place.succeed("init")
-    const serving = await place.serve("serve", settled)
+    const { place, serving } = await begun()
     const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
     try {
       await session.register()
@@ -759,9 +765,7 @@ describe("docs/challenges.md", () => {
 
 describe("docs/jobs.md", () => {
   it("finds the jobs of an order and the processes, and moves a sweep forward and away", async () => {
-    const place = await Place.make()
-    await place.succeed("init")
-    const serving = await place.serve("serve", settled)
+    const { place, serving } = await begun()
     const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
     try {
       await session.register()
@@ -884,10 +888,7 @@ describe("docs/renewal.md", () => {
   let place: Place
   let serving: Serving
   beforeAll(async () => {
-    await builtServer()
-    place = await Place.make()
-    await place.succeed("init")
-    serving = await place.serve("serve", settled)
+    ;({ place, serving } = await begun())
   })
   afterAll(() => serving.stop())
 
@@ -924,10 +925,7 @@ describe("docs/revocation.md", () => {
   let place: Place
   let serving: Serving
   beforeAll(async () => {
-    await builtServer()
-    place = await Place.make()
-    await place.succeed("init")
-    serving = await place.serve("serve", settled)
+    ;({ place, serving } = await begun())
   })
   afterAll(() => serving.stop())
 

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs"
 import { Agent } from "node:https"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { acmeClient, issueByHttp01 } from "../support/AcmeClient.ts"
 import { builtServer, databases } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
@@ -20,36 +21,13 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
   let client: acme.Client
 
   const newClient = async (key: Buffer): Promise<acme.Client> => {
-    const made = new acme.Client({
-      directoryUrl: ground.server.directoryUrl,
-      accountKey: key,
-      backoffAttempts: 60,
-      backoffMin: 50,
-      backoffMax: 500
-    })
+    const made = await acmeClient(ground.server.directoryUrl, { accountKey: key })
     await made.createAccount({ termsOfServiceAgreed: true, contact: ["mailto:ops@corp.example"] })
     return made
   }
 
-  const issue = async (from: acme.Client, names: ReadonlyArray<string>, serve = true): Promise<string> => {
-    const [first = ""] = names
-    const [, csr] = await acme.crypto.createCsr({ commonName: first, altNames: [...names] })
-    return from.auto({
-      csr,
-      termsOfServiceAgreed: true,
-      // Its own check would ask the system's resolver for the name.
-      skipChallengeVerification: true,
-      challengePriority: ["http-01"],
-      challengeCreateFn: (_authorization, challenge, keyAuthorization) => {
-        if (serve) ground.responder.tokens.set(challenge.token, keyAuthorization)
-        return Promise.resolve()
-      },
-      challengeRemoveFn: (_authorization, challenge) => {
-        ground.responder.tokens.delete(challenge.token)
-        return Promise.resolve()
-      }
-    })
-  }
+  const issue = async (from: acme.Client, names: ReadonlyArray<string>, serve = true): Promise<string> =>
+    (await issueByHttp01(from, serve ? ground.responder : undefined, names)).chain
 
   beforeAll(async () => {
     await builtServer()

@@ -1,9 +1,10 @@
-import * as acme from "acme-client"
+import type * as acme from "acme-client"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { resolve } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Database } from "../../src/kernel/sql/Database.ts"
+import { acmeClient, issueByHttp01 } from "../support/AcmeClient.ts"
 import type { Said } from "../support/CommandLine.ts"
 import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases, freshDirectory, sqlite } from "../support/Databases.ts"
@@ -327,36 +328,17 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     return JSON.parse(stdout) as Created
   }
 
-  const clientOf = async (
+  const clientOf = (
     externalAccountBinding?: Pick<Created, "kid" | "hmacKey">,
     profile = "default"
   ): Promise<acme.Client> =>
-    new acme.Client({
-      directoryUrl: ground.server.profileUrl(profile),
-      accountKey: await acme.crypto.createPrivateEcdsaKey("P-256"),
-      backoffAttempts: 60,
-      backoffMin: 50,
-      backoffMax: 500,
-      ...externalAccountBinding === undefined ? {} : { externalAccountBinding }
-    })
+    acmeClient(
+      ground.server.profileUrl(profile),
+      externalAccountBinding === undefined ? {} : { externalAccountBinding }
+    )
 
-  const issue = async (client: acme.Client, name: string): Promise<string> => {
-    const [, csr] = await acme.crypto.createCsr({ commonName: name, altNames: [name] })
-    return client.auto({
-      csr,
-      termsOfServiceAgreed: true,
-      skipChallengeVerification: true,
-      challengePriority: ["http-01"],
-      challengeCreateFn: (_authorization, challenge, keyAuthorization) => {
-        ground.responder.tokens.set(challenge.token, keyAuthorization)
-        return Promise.resolve()
-      },
-      challengeRemoveFn: (_authorization, challenge) => {
-        ground.responder.tokens.delete(challenge.token)
-        return Promise.resolve()
-      }
-    })
-  }
+  const issue = async (client: acme.Client, name: string): Promise<string> =>
+    (await issueByHttp01(client, ground.responder, [name])).chain
 
   const registered = async (client: acme.Client): Promise<string> => {
     await client.createAccount({ termsOfServiceAgreed: true })

@@ -1,4 +1,4 @@
-import * as acme from "acme-client"
+import type * as acme from "acme-client"
 import { base64url } from "jose"
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, X509Certificate } from "node:crypto"
@@ -6,15 +6,15 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { openssl, opensslOnCrl, pem } from "../pki/Pki.ts"
+import { acmeClient, issueByHttp01 } from "../support/AcmeClient.ts"
 import { acmeKeyFrom, AcmeSession, problemType } from "../support/AcmeSession.ts"
 import { commandLine } from "../support/CommandLine.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
-import { startGround } from "../support/Ground.ts"
+import { startBeside, startGround } from "../support/Ground.ts"
 import { leafOf } from "../support/Openssl.ts"
 import type { Server } from "../support/Server.ts"
-import { startServer } from "../support/Server.ts"
 
 interface CrlObject {
   readonly issuer: string
@@ -105,18 +105,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
   }
 
   const issue = async (name: string) => {
-    const [key, csr] = await acme.crypto.createCsr({ commonName: name, altNames: [name] })
-    const chain = await client.auto({
-      csr,
-      termsOfServiceAgreed: true,
-      skipChallengeVerification: true,
-      challengePriority: ["http-01"],
-      challengeCreateFn: (_authorization, challenge, keyAuthorization) => {
-        ground.responder.tokens.set(challenge.token, keyAuthorization)
-        return Promise.resolve()
-      },
-      challengeRemoveFn: () => Promise.resolve()
-    })
+    const { chain, key } = await issueByHttp01(client, ground.responder, [name])
     return { chain, key: createPrivateKey(key) }
   }
 
@@ -132,24 +121,10 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     await builtServer()
     databaseUrl = await freshUrl()
     ground = await startGround({ databaseUrl })
-    second = await startServer({
-      databaseUrl,
-      directory: ground.server.directory,
-      env: {
-        ACME_SVC_SERVER__BASE_URL: ground.server.baseUrl,
-        ACME_SVC_DNS__RESOLVER: ground.dns.address,
-        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${ground.responder.port}`
-      }
-    })
+    second = await startBeside(ground, databaseUrl)
     session = await AcmeSession.open(ground.server.directoryUrl)
     await session.register()
-    client = new acme.Client({
-      directoryUrl: ground.server.directoryUrl,
-      accountKey: await acme.crypto.createPrivateEcdsaKey("P-256"),
-      backoffAttempts: 60,
-      backoffMin: 50,
-      backoffMax: 500
-    })
+    client = await acmeClient(ground.server.directoryUrl)
     await client.createAccount({ termsOfServiceAgreed: true })
   })
 

@@ -3,12 +3,11 @@ import { AcmeSession, makeAcmeKey, problemType } from "../support/AcmeSession.ts
 import { makeCsr } from "../support/Csr.ts"
 import { builtServer, databases } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
-import { startGround } from "../support/Ground.ts"
+import { startBeside, startGround } from "../support/Ground.ts"
 import type { HttpClient } from "../support/Http.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 import type { Server } from "../support/Server.ts"
-import { startServer } from "../support/Server.ts"
 
 /** Sends what is addressed to the first to each of them in turn, as a balancer in front of them does. */
 const balancer = (servers: readonly [Server, Server]): HttpClient => {
@@ -44,15 +43,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     await builtServer()
     const databaseUrl = await freshUrl()
     ground = await startGround({ databaseUrl })
-    const second = await startServer({
-      databaseUrl,
-      directory: ground.server.directory,
-      env: {
-        ACME_SVC_SERVER__BASE_URL: ground.server.baseUrl,
-        ACME_SVC_DNS__RESOLVER: ground.dns.address,
-        ACME_SVC_CHALLENGE__HTTP_01__PORT: `${ground.responder.port}`
-      }
-    })
+    const second = await startBeside(ground, databaseUrl)
     servers = [ground.server, second]
     http = balancer(servers)
     session = await AcmeSession.open(ground.server.directoryUrl, { http })

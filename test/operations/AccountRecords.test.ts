@@ -3,11 +3,10 @@ import { assert, describe } from "vitest"
 import type { OrderId } from "../../src/domain/Id.ts"
 import type { Driver } from "../../src/kernel/sql/Database.ts"
 import * as accounts from "../../src/operations/AccountRecords.ts"
-import type { Caller } from "../../src/operations/Caller.ts"
 import { accountDetailObject, accountObject } from "../../src/operations/objects/Accounts.ts"
 import { sha256 } from "../../src/pki/Digest.ts"
 import { databases } from "../support/Databases.ts"
-import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, idLiteral, orderWith, profileOf, sql } from "../support/Graph.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
 const config = configOf()
@@ -20,15 +19,9 @@ const page = { limit: 50, offset: 0 }
 describe.each(databases)("accounts in the operator's hands on $name", (backend) => {
   const { database, test } = useWorld(backend, { startsAt: now })
   const isSqlite = backend.dialect === "sqlite"
-  const literal = (id: string): string => isSqlite ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+  const literal = (id: string): string => idLiteral(backend.dialect, id)
   const set = (id: OrderId, what: string) => `UPDATE orders SET ${what} WHERE id = ${literal(id)}`
   const live = `status = 'valid', certificate = 'PEM', cert_not_after = ${now + 1000}`
-
-  const withOrder = Effect.fnUntraced(function*(caller: Caller, what: string, ...names: ReadonlyArray<string>) {
-    const { id } = yield* orderOf(caller, ...names.length === 0 ? ["a.example"] : names)
-    yield* sql(set(id, what))
-    return id
-  })
 
   const trail = Effect.map(
     sql("SELECT event, outcome, actor_kind, actor_id, profile, account_id, detail FROM audit_log ORDER BY id"),
@@ -65,9 +58,9 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
   test("one is shown with its key, its orders and its certificates that can still be used", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(here)
-      yield* withOrder(caller, live)
-      yield* withOrder(caller, "status = 'valid', certificate = 'PEM', cert_not_after = NULL")
-      yield* withOrder(caller, `status = 'valid', certificate = 'PEM', cert_not_after = ${now - 1}`)
+      yield* orderWith(caller, live)
+      yield* orderWith(caller, "status = 'valid', certificate = 'PEM', cert_not_after = NULL")
+      yield* orderWith(caller, `status = 'valid', certificate = 'PEM', cert_not_after = ${now - 1}`)
       const found = yield* accounts.detail(caller.accountId)
       assert.deepStrictEqual([found.orderCount, found.liveCertificates], [3, 2])
       assert.deepStrictEqual(accountDetailObject(found), {
@@ -149,9 +142,9 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
     test("takes the orders with their authorizations, and nobody else's", () =>
       Effect.gen(function*() {
         const [one, other] = [yield* callerAt(here), yield* callerAt(here)]
-        yield* withOrder(one, "status = 'invalid'", "a.example", "b.example")
-        yield* withOrder(one, `${live}, revoked_at = ${now}`)
-        yield* withOrder(other, live)
+        yield* orderWith(one, "status = 'invalid'", "a.example", "b.example")
+        yield* orderWith(one, `${live}, revoked_at = ${now}`)
+        yield* orderWith(other, live)
         assert.deepInclude(yield* accounts.preview(one.accountId), { orderCount: 2, liveCertificates: 0 })
         assert.deepStrictEqual(yield* accounts.remove(operator, one.accountId), {
           deleted: { orders: 2, authorizations: 3 }
@@ -175,7 +168,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
       test(`is refused for a certificate ${name}, before the question and in the deletion`, () =>
         Effect.gen(function*() {
           const { accountId, ...caller } = yield* callerAt(here)
-          const id = yield* withOrder({ accountId, ...caller }, "status = 'processing'")
+          const id = yield* orderWith({ accountId, ...caller }, "status = 'processing'")
           yield* accounts.preview(accountId)
           yield* sql(set(id, what))
           const refusal = { _tag: "LiveCertificates", count: 1 } as const
@@ -190,7 +183,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
       test("waits for an issuance under way, and is refused when it has come to a certificate", () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(here)
-          const id = yield* withOrder(caller, "status = 'processing'")
+          const id = yield* orderWith(caller, "status = 'processing'")
           const other: Driver = yield* database.another
           const begun = yield* Deferred.make<void>()
           const holding = yield* Effect.fork(other.exclusive((connection) =>

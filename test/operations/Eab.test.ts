@@ -3,11 +3,10 @@ import { assert, describe } from "vitest"
 import type { AccountsMode } from "../../src/domain/Audit.ts"
 import type { OrderId } from "../../src/domain/Id.ts"
 import type { Driver } from "../../src/kernel/sql/Database.ts"
-import type { Caller } from "../../src/operations/Caller.ts"
 import * as eab from "../../src/operations/Eab.ts"
 import { Entropy } from "../../src/pki/Entropy.ts"
 import { databases } from "../support/Databases.ts"
-import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, idLiteral, orderOf, orderWith, profileOf, sql } from "../support/Graph.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
 const config = configOf()
@@ -23,7 +22,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
   const made = (label: string, profile?: string) =>
     Effect.map(eab.create(operator, { label, profile }), ({ credential }) => credential.kid)
 
-  const idLiteral = (id: string): string => isSqlite ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+  const literal = (id: string): string => idLiteral(backend.dialect, id)
   const kidLiteral = (kid: string): string => {
     const hex = kid.replaceAll("-", "")
     return isSqlite ? `X'${hex}'` : `'\\x${hex}'`
@@ -33,17 +32,12 @@ describe.each(databases)("credentials for external account binding on $name", (b
   const boundBy = (kid: string, profile = here) =>
     Effect.tap(
       callerAt(profile),
-      ({ accountId }) => sql(`UPDATE accounts SET eab_kid = ${kidLiteral(kid)} WHERE id = ${idLiteral(accountId)}`)
+      ({ accountId }) => sql(`UPDATE accounts SET eab_kid = ${kidLiteral(kid)} WHERE id = ${literal(accountId)}`)
     )
 
   const issued = "status = 'valid', certificate = 'PEM'"
   const live = `${issued}, cert_not_after = ${now + 1000}`
-  const updateOf = (id: OrderId, set: string): string => `UPDATE orders SET ${set} WHERE id = ${idLiteral(id)}`
-  const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string, ...names: ReadonlyArray<string>) {
-    const { id } = yield* orderOf(caller, ...names.length === 0 ? ["a.example"] : names)
-    yield* sql(updateOf(id, set))
-    return id
-  })
+  const updateOf = (id: OrderId, set: string): string => `UPDATE orders SET ${set} WHERE id = ${literal(id)}`
 
   const rowsOf = Effect.map(
     sql("SELECT * FROM audit_log ORDER BY id"),
@@ -264,7 +258,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       yield* orderOf(one, "a.example", "b.example")
       yield* orderOf(one, "c.example")
       yield* orderOf(stranger, "d.example")
-      yield* sql(`UPDATE accounts SET status = 'deactivated' WHERE id = ${idLiteral(gone.accountId)}`)
+      yield* sql(`UPDATE accounts SET status = 'deactivated' WHERE id = ${literal(gone.accountId)}`)
       yield* forgetRows
       return { kid, one, two, gone, stranger }
     })
@@ -492,7 +486,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         yield* Fiber.join(holding)
         return end
       })
-      const stolen = (id: OrderId) => `SELECT 1 FROM orders WHERE id = ${idLiteral(id)} FOR UPDATE`
+      const stolen = (id: OrderId) => `SELECT 1 FROM orders WHERE id = ${literal(id)} FOR UPDATE`
 
       for (const status of ["processing", "ready", "pending"]) {
         test(`an issuance of a ${status} order that commits meanwhile: refused, nothing deleted`, () =>

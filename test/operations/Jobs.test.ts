@@ -10,7 +10,7 @@ import { finalize } from "../../src/operations/order/Finalize.ts"
 import * as upstreamOrders from "../../src/store/upstream/UpstreamOrders.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { databases } from "../support/Databases.ts"
-import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, idLiteral, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { useOwnCa, work } from "../support/Issued.ts"
 import { madeAt } from "../support/LocalCa.ts"
 
@@ -45,9 +45,9 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
 
   const fail = (id: string) =>
     sql(
-      `UPDATE jobs SET status = 'failed', attempts = 5, last_error = 'planted' WHERE ${
-        backend.dialect === "sqlite" ? `id = X'${id.replaceAll("-", "")}'` : `id = '${id}'`
-      }`
+      `UPDATE jobs SET status = 'failed', attempts = 5, last_error = 'planted' WHERE ${`id = ${
+        idLiteral(backend.dialect, id)
+      }`}`
     )
 
   test("are listed newest first, by kind, status and order, and shown without the CSR", () =>

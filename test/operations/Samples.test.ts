@@ -5,7 +5,7 @@ import type { Driver } from "../../src/kernel/sql/Database.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import * as samples from "../../src/operations/Samples.ts"
 import { databases } from "../support/Databases.ts"
-import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql, world } from "../support/Graph.ts"
+import { callerAt, configOf, handmadeChain, idLiteral, orderOf, profileOf, sql, world } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
 import { useStore } from "../support/UseTests.ts"
 
@@ -17,7 +17,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
 
   const job = (key: string, status: string, runAt: number) => {
     const id = `01234567-89ab-7def-8123-${key.padStart(12, "0")}`
-    const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+    const literal = idLiteral(backend.dialect, id)
     return sql(
       `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
        VALUES (${literal}, 'signer_issue', '${key}', '{}', '${status}', ${runAt}, 0, 5, 1, 1)`

@@ -17,7 +17,7 @@ import * as http01Tokens from "../../src/store/upstream/Http01Tokens.ts"
 import { handlers } from "../../src/surfaces/jobs/JobHandlers.ts"
 import { databases } from "../support/Databases.ts"
 import { breakWrites, mend } from "../support/Faults.ts"
-import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { callerAt, column, configOf, count, idLiteral, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
@@ -64,7 +64,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       )
       const set = (status: string, order: typeof waiting) => {
         const id = order?.id ?? ""
-        const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+        const literal = idLiteral(backend.dialect, id)
         return sql(`UPDATE orders SET status = '${status}' WHERE id = ${literal}`)
       }
       yield* set("invalid", failed)

@@ -40,9 +40,9 @@ import type { Config, ProfileConfig } from "../../src/settings/AppConfig.ts"
 import { resolveConfig } from "../../src/settings/Resolve.ts"
 import type { PanelFiles } from "../../src/surfaces/panel/Statics.ts"
 import { newEcKey } from "./Keys.ts"
-import { sql } from "./OpenDatabase.ts"
+import { idLiteral, sql } from "./OpenDatabase.ts"
 
-export { openDriver, sql } from "./OpenDatabase.ts"
+export { idLiteral, openDriver, sql } from "./OpenDatabase.ts"
 
 /*
  * The service's own layers over a test's own databases. Everything is real except the outside world, which is scripted,
@@ -225,6 +225,14 @@ export const orderOf = (caller: Caller, ...names: ReadonlyArray<string>) =>
     notBefore: undefined,
     notAfter: undefined
   })
+
+/** A new order, of which columns are set by hand: `status = 'valid'`. */
+export const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string, ...names: ReadonlyArray<string>) {
+  const { id } = yield* orderOf(caller, ...names.length === 0 ? ["a.example"] : names)
+  const { dialect } = yield* Database
+  yield* sql(`UPDATE orders SET ${set} WHERE id = ${idLiteral(dialect, id)}`)
+  return id
+})
 
 /** Events logged, in order. */
 export const eventsOf = (records: ReadonlyArray<Record>): ReadonlyArray<string> => records.map(({ event }) => event)

@@ -69,3 +69,15 @@ export const startGround = async (
     throw error
   }
 }
+
+/** A second server on the database of a ground's, in its directory and with its world, at a port of its own. */
+export const startBeside = ({ dns, responder, server }: Ground, databaseUrl: string): Promise<Server> =>
+  startServer({
+    databaseUrl,
+    directory: server.directory,
+    env: {
+      ACME_SVC_SERVER__BASE_URL: server.baseUrl,
+      ACME_SVC_DNS__RESOLVER: dns.address,
+      ACME_SVC_CHALLENGE__HTTP_01__PORT: `${responder.port}`
+    }
+  })

@@ -53,6 +53,10 @@ export const sqlAt = (url: string, text: string, params?: ReadonlyArray<unknown>
     Effect.flatMap(openDriver(url, 1), (driver) => Effect.provideService(sql(text, params), Database, driver))
   ))
 
+/** An id as it is written in a statement. */
+export const idLiteral = (dialect: Driver["dialect"], id: string): string =>
+  dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+
 /** An id as an engine stores it, as URLs and the log have it. */
 export const idText = (raw: unknown): string => {
   const hex = raw instanceof Uint8Array ? Buffer.from(raw).toString("hex") : String(raw).replaceAll("-", "")

@@ -5,7 +5,7 @@ import type { Caller } from "../../../src/operations/Caller.ts"
 import * as expiring from "../../../src/operations/order/Expiring.ts"
 import { namedLeafOf } from "../../../src/pki/x509/CertId.ts"
 import { databases } from "../../support/Databases.ts"
-import { callerAt, configOf, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { callerAt, configOf, handmadeChain, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
@@ -17,7 +17,7 @@ describe.each(databases)("certificates that end soon on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
   const update = (id: OrderId, set: string) => {
-    const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+    const literal = idLiteral(backend.dialect, id)
     return sql(`UPDATE orders SET ${set} WHERE id = ${literal}`)
   }
 

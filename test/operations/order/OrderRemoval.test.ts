@@ -5,7 +5,7 @@ import { purgeObject, purgePreviewObject } from "../../../src/operations/objects
 import * as removal from "../../../src/operations/order/OrderRemoval.ts"
 import * as purge from "../../../src/operations/order/Purge.ts"
 import { databases } from "../../support/Databases.ts"
-import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { callerAt, column, configOf, count, eventsOf, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 const config = configOf()
@@ -16,7 +16,7 @@ const day = 86_400
 
 describe.each(databases)("orders that are deleted on $name", (backend) => {
   const { records, test } = useWorld(backend, { startsAt: now })
-  const literal = (id: string): string => backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+  const literal = (id: string): string => idLiteral(backend.dialect, id)
   const set = (id: OrderId, what: string) => sql(`UPDATE orders SET ${what} WHERE id = ${literal(id)}`)
   const issued = (notAfter: string | number) => `status = 'valid', certificate = 'PEM', cert_not_after = ${notAfter}`
 

@@ -4,7 +4,7 @@ import { OrderId } from "../../../src/domain/Id.ts"
 import { Database, transaction } from "../../../src/kernel/sql/Database.ts"
 import * as upstreamOrders from "../../../src/store/upstream/UpstreamOrders.ts"
 import { databases } from "../../support/Databases.ts"
-import { callerAt, configOf, count, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { callerAt, configOf, count, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 /* The rows of orders at an upstream: each guard of each statement. */
@@ -27,8 +27,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
   /** An order with a row of its own, made at second 100. */
   const inserted = Effect.tap(newOrder, (orderId) => upstreamOrders.insert({ orderId, csr, client, now: 100 }))
 
-  const at = (orderId: string) =>
-    backend.dialect === "sqlite" ? `order_id = X'${orderId.replaceAll("-", "")}'` : `order_id = '${orderId}'`
+  const at = (orderId: string) => `order_id = ${idLiteral(backend.dialect, orderId)}`
   const stamps = (orderId: string) =>
     Effect.map(
       sql(`SELECT status, error, started_at, created_at, updated_at FROM upstream_orders WHERE ${at(orderId)}`),
