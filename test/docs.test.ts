@@ -403,7 +403,7 @@ describe("the documents", () => {
 
   it("fence commands as sh, where this test finds them", () => {
     for (const { body, document, language } of blocks) {
-      assert.include(["sh", "text", "toml", "json", "yaml", "diff"], language, `${document}:\n${body}`)
+      assert.include(["sh", "text", "toml", "json", "yaml", "diff", "jinja"], language, `${document}:\n${body}`)
       if (language === "text") assert.notMatch(body, /^\s*[$#] /m, document)
     }
   })
