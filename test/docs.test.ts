@@ -136,6 +136,8 @@ const lines = {
   orderShow: "acme-svc order show ORDER_ID",
   jobsQueue: "acme-svc jobs queue",
   jobsFailed: "acme-svc jobs list --status failed",
+  notifyTest: "acme-svc notify test",
+  notifyTestChat: "acme-svc notify test chat --event certificate_issued",
   jobsDeliveries: "acme-svc jobs list --kind notify_deliver",
   jobsOfOrder: "acme-svc jobs list --order-id ORDER_ID",
   jobsShow: "acme-svc jobs show JOB_ID",
@@ -649,6 +651,21 @@ describe("docs/policy.md", () => {
     const another = await Place.make()
     writeFileSync(another.at("config.toml"), file)
     assert.include(await another.succeed("filterShow"), "own-names")
+  })
+})
+
+describe("docs/notifications.md", () => {
+  it("sends samples, and says what was answered", async () => {
+    const place = await Place.make()
+    await place.succeed("init")
+    const taken = "script_path = \"/bin/true\"\nevents = [\"certificate_issued\"]\n"
+    appendFileSync(
+      place.at("config.toml"),
+      `\n[notify]\nenabled = ["custom"]\ncustom_enabled = ["chat"]\n[notify.custom.chat]\n${taken}`
+    )
+    for (const line of ["notifyTest", "notifyTestChat"] as const) {
+      assert.match(await place.succeed(line), /custom chat +certificate_issued +ok +exit 0/)
+    }
   })
 })
 

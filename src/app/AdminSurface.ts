@@ -25,6 +25,7 @@ const maxBodies = 64
 const services = (config: Config, version: string, before: Graph.Before) =>
   Layer.mergeAll(
     Layer.mapError(Issuers.layer(config.profiles.filter(({ enabled }) => enabled), before.issuers), filesFailed),
+    Graph.deliveriesOf(config, version),
     Graph.policiesOf(config, [{ name: policyName, filter: config.admin.filter, ipam: config.ipam }], version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
     Activity.layer(config.profiles.map(({ name }) => name))

@@ -40,6 +40,7 @@ const commands = {
   jobs: async () => (await import("./commands/Jobs.ts")).jobsCommand,
   worker: async () => (await import("./commands/Jobs.ts")).workerCommand,
   filter: async () => (await import("./commands/Filter.ts")).filterCommand,
+  notify: async () => (await import("./commands/Notify.ts")).notifyCommand,
   upstream: async () => (await import("./commands/Upstream.ts")).upstreamCommand,
   completions: async () => (await import("./commands/Help.ts")).completionsCommand(whole),
   help: async () => (await import("./commands/Help.ts")).helpCommand(showHelp)

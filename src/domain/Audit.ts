@@ -45,6 +45,7 @@ const vocabulary = {
   session_revoked: { outcome: "success", actors: ["admin", "cli"] },
   token_created: { outcome: "success", actors: ["admin", "cli"] },
   token_revoked: { outcome: "success", actors: ["admin", "cli"] },
+  notifications_tested: { outcome: "success", actors: ["admin", "cli"] },
   database_transferred: { outcome: "success", actors: ["cli"] }
 } as const satisfies {
   readonly [event: string]: {
@@ -170,6 +171,8 @@ interface Details {
   }
   readonly token_created: TokenDetail
   readonly token_revoked: TokenDetail
+  /** How many samples were delivered, and how many were not; `target` is what the operator named. */
+  readonly notifications_tested: { readonly target?: string; readonly delivered: number; readonly failed: number }
   readonly database_transferred: { readonly tables: number; readonly rows: number }
 }
 

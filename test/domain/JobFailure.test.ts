@@ -7,9 +7,11 @@ import {
   JobFailure,
   ListNotSigned,
   ListsOvertaken,
+  NotDelivered,
   ProfileNotServed,
   shown,
   SignerFailed,
+  TargetNotServed,
   ValidationPostponed
 } from "../../src/domain/JobFailure.ts"
 import {
@@ -67,7 +69,18 @@ const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: stri
     "the CA key did not sign",
     `{"_tag":"ListNotSigned","detail":"the CA key did not sign"}`
   ],
-  [new ListsOvertaken(), "other workers stored their lists first", `{"_tag":"ListsOvertaken"}`]
+  [new ListsOvertaken(), "other workers stored their lists first", `{"_tag":"ListsOvertaken"}`],
+  [
+    new NotDelivered({ detail: "answered 404: no", status: 404 }),
+    "answered 404: no",
+    `{"_tag":"NotDelivered","detail":"answered 404: no","status":404}`
+  ],
+  [new NotDelivered({ detail: "exit 1" }), "exit 1", `{"_tag":"NotDelivered","detail":"exit 1"}`],
+  [
+    new TargetNotServed({ scope: "default", target: "webhook/chat" }),
+    "webhook/chat of default is not configured here",
+    `{"_tag":"TargetNotServed","scope":"default","target":"webhook/chat"}`
+  ]
 ]
 
 describe("a failure of a job", () => {

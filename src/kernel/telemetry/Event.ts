@@ -193,6 +193,7 @@ export const events = {
   notify_delivery_failed: warn("backend", "entry", "hook", "delivery_id", "retryable", "status", "exit_code", "error"),
   notify_delivery_target_missing: warn("backend", "entry", "hook", "delivery_id"),
   notify_delivery_abandoned: warn("backend", "entry", "hook", "delivery_id", "error"),
+  notify_tested: info("username", "surface", "count", "failed"),
   notify_entry_unused: advisory("key"),
   notify_template_unused: advisory("path"),
   notify_email_plaintext: advisory("key"),

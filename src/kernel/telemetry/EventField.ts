@@ -40,6 +40,7 @@ export const fields = {
   entry: "text",
   error: "text",
   exit_code: "int",
+  failed: "int",
   file_present: "bool",
   generation: "int",
   hook: "word",

@@ -1,6 +1,7 @@
 import { HttpApi, OpenApi } from "@effect/platform"
 import { WithCaller } from "./CurrentCaller.ts"
 import * as accounts from "./groups/Accounts.ts"
+import { notifications } from "./groups/Notifications.ts"
 import * as operators from "./groups/Operators.ts"
 import * as orders from "./groups/Orders.ts"
 import * as service from "./groups/Service.ts"
@@ -21,6 +22,7 @@ export class Api extends HttpApi.make("acme-svc")
   .add(orders.upstreamOrders)
   .add(service.audit)
   .add(service.jobs)
+  .add(notifications)
   .add(service.nonces)
   .add(service.service)
   .add(operators.operators)

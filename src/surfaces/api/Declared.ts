@@ -8,6 +8,7 @@ import { accountsHandlers } from "./handlers/Accounts.ts"
 import { eabHandlers } from "./handlers/Eab.ts"
 import { healthHandlers } from "./handlers/Health.ts"
 import { jobsHandlers } from "./handlers/Jobs.ts"
+import { notificationsHandlers } from "./handlers/Notifications.ts"
 import { operatorsHandlers, tokensHandlers } from "./handlers/Operators.ts"
 import { expiringHandlers, ordersHandlers, upstreamOrdersHandlers } from "./handlers/Orders.ts"
 import { ownHandlers } from "./handlers/Own.ts"
@@ -32,6 +33,7 @@ const handlersOf = (served: Served, version: string) => {
     serviceHandlers(served, version),
     eabHandlers(config),
     jobsHandlers(config),
+    notificationsHandlers(config),
     operatorsHandlers(config),
     tokensHandlers(config),
     healthHandlers

@@ -43,7 +43,7 @@ export const globalFlags: ReadonlyArray<Flag> = [
   globalFlag("--yes", "Answer yes to every question.", [], { aliases: ["-y"] }),
   globalFlag("--color", "When to use colours; auto means on a terminal.", colours),
   globalFlag("--log-level", "Log to standard error.", levels),
-  globalFlag("--utc", "Print times in RFC 3339, not how long ago they were."),
+  globalFlag("--utc", "Print times in RFC 3339, not how long ago."),
   globalFlag("--help", "Print what a command does, and its flags and arguments.", [], { aliases: ["-h"] }),
   globalFlag("--version", "Print the version.")
 ]

@@ -57,7 +57,7 @@ export const specified = words(`
 
 /** Records nobody lists: what an operator would else not hear of. */
 export const own = words(
-  "account_key_refused admin_mfa_recovery_codes_reissued admin_operator_created admin_operator_deleted admin_token_created admin_token_refused admin_token_revoked challenge_validation_postponed db_job_times_corrected key_burnt key_certificates_revoked local_ca_crl_exported local_ca_leaf_discarded request_rate_limited server_clock_skewed server_clock_stepped trace_export_failed trace_spans_dropped upstream_order_lost upstream_record_left"
+  "account_key_refused admin_mfa_recovery_codes_reissued admin_operator_created admin_operator_deleted admin_token_created admin_token_refused admin_token_revoked challenge_validation_postponed db_job_times_corrected key_burnt key_certificates_revoked local_ca_crl_exported local_ca_leaf_discarded request_rate_limited server_clock_skewed server_clock_stepped trace_export_failed trace_spans_dropped upstream_order_lost upstream_record_left notify_tested"
 )
 
 /** Records of surfaces that are not built: notifications. */

@@ -88,7 +88,7 @@ describe("docs/notifications.md", () => {
   )
 
   it("has templates in the language there is", () => {
-    for (const template of blocks("jinja")) assert.isUndefined(outsideSubset("document", template))
+    for (const template of blocks("text")) assert.isUndefined(outsideSubset("document", template))
   })
 
   it("tells of every event", () => {

@@ -1,0 +1,56 @@
+import { Args, Command } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { notificationEvents } from "../../domain/Notification.ts"
+import * as trial from "../../operations/notify/Trial.ts"
+import { renderTable } from "../../surfaces/cli/TextTable.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import * as Graph from "../Graph.ts"
+import { Host } from "../Host.ts"
+import { Operator } from "../Operator.ts"
+import { withRecords } from "../Records.ts"
+import { Settings } from "../Settings.ts"
+import { jsonOption, optionalText, optionalWord } from "./Flags.ts"
+import { print } from "./Print.ts"
+
+const testCommand = Command.withDescription(
+  Command.make("test", {
+    target: Args.text({ name: "receiver" }).pipe(
+      Args.withDescription("email, webhook, custom, or the name of one entry. Without it, every receiver is told."),
+      Args.optional,
+      Args.map(Option.getOrUndefined)
+    ),
+    event: optionalWord("event", notificationEvents, "Only this event. The default is each that the receiver wants."),
+    profile: optionalText("profile", "Only the receivers of this profile; __admin__ for those of operators."),
+    json: jsonOption
+  }, ({ event, json, profile, target }) =>
+    withRecords(Effect.gen(function*() {
+      const { config } = yield* Settings.loaded
+      const { version } = (yield* Host).process
+      const tried = yield* trial.test(config, yield* Operator, { event, profile, target }).pipe(
+        Effect.provide(Graph.deliveriesOf(config, version))
+      )
+      yield* print(json, tried, () =>
+        renderTable(
+          ["profile", "receiver", "event", "result", "answer"],
+          tried.map(({ answer, backend, delivered, entry, event, profile }) => [
+            profile,
+            entry === "-" ? backend : `${backend} ${entry}`,
+            event,
+            delivered ? "ok" : "failed",
+            answer
+          ]),
+          tried.length
+        ))
+      const failed = tried.filter(({ delivered }) => !delivered).length
+      if (failed > 0) {
+        return yield* new CommandFailed({ code: 1, message: `${failed} of ${tried.length} could not be delivered.` })
+      }
+    }))),
+  "Send a sample of each event now and print what was answered. Example: acme-svc notify test email. Exit codes: 0, 1, 3."
+)
+
+/** `notify`: what people and programs are told. */
+export const notifyCommand = Command.withDescription(
+  Command.make("notify").pipe(Command.withSubcommands([testCommand])),
+  "Notifications by mail, webhook and program."
+)

@@ -1,0 +1,132 @@
+import { Effect } from "effect"
+import type {
+  NotificationBackend,
+  NotificationEvent,
+  NotificationFields,
+  Occurrence,
+  Scope
+} from "../../domain/Notification.ts"
+import { notificationEvents, payloadOf } from "../../domain/Notification.ts"
+import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import { Deliveries } from "../../services/notify/Deliveries.ts"
+import { isOfScope, routesOf, sectionsOf } from "../../services/notify/Routes.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import * as audit from "../../store/Audit.ts"
+import type { Operator } from "../Operator.ts"
+import { actorFields, actorOf } from "../Operator.ts"
+
+/* Tells receivers of things that have not happened, so that an operator sees what arrives. */
+
+/** What is tried: all that is configured, unless something is named. */
+export interface Trial {
+  /** A backend, or the name of a webhook or a program. */
+  readonly target: string | undefined
+  readonly event: string | undefined
+  readonly profile: string | undefined
+}
+
+/** What one receiver made of one sample. */
+export interface Tried {
+  readonly profile: Scope
+  readonly backend: NotificationBackend
+  readonly entry: string
+  readonly event: NotificationEvent
+  readonly delivered: boolean
+  readonly answer: string
+}
+
+const atOnce = 4
+const zero = "00000000-0000-7000-8000-000000000000"
+const sample = { order_id: zero, account_id: zero, client_ip: "192.0.2.1" }
+const names = ["test.example", "www.test.example"]
+const serial = "00c0ffee"
+const ninetyDays = 7_776_000
+const operator = { username: "test", client_ip: "192.0.2.1" }
+
+const samplesAt = (now: number): NotificationFields => ({
+  profile_mounted: {},
+  account_created: { account_id: zero, client_ip: sample.client_ip, contact: ["mailto:test@example.org"] },
+  account_deactivated: { account_id: zero, client_ip: sample.client_ip },
+  certificate_issued: { ...sample, cert_serial: serial, identifiers: names, not_after: now + ninetyDays },
+  certificate_revoked: { ...sample, cert_serial: serial, identifiers: names, reason: 4 },
+  challenge_failed: {
+    ...sample,
+    authz_id: zero,
+    challenge_id: zero,
+    challenge_type: "http-01",
+    identifier: "test.example",
+    error: "connection"
+  },
+  certificates_expiring: { generated_at: now, lead_days: 14, total: 0, certificates: [] },
+  admin_sign_in: { ...operator, outcome: "succeeded_from_new_address", user_agent: "test" },
+  admin_credential_changed: { ...operator, change: "password", by_self: true }
+})
+
+const isEvent = (name: string): name is NotificationEvent => notificationEvents.some((event) => event === name)
+
+const targetsOf = (config: Config, { event, profile, target }: Trial) =>
+  [...sectionsOf(config)].filter(([scope]) => profile === undefined || profile === scope).flatMap(([scope, section]) =>
+    routesOf(section)
+      .filter(({ backend, entry }) => target === undefined || target === backend || target === entry)
+      // A mail about operators has no recipient of its own here.
+      .filter(({ backend }) => backend !== "email" || section.email.to.length > 0)
+      .flatMap(({ backend, entry, events }) =>
+        [...events].filter((one) => isOfScope(one, scope) && (event === undefined || event === one)).map((one) => ({
+          scope,
+          backend,
+          entry,
+          event: one
+        }))
+      )
+  )
+
+/** Sends a sample of each event to each receiver that is meant and wants it, and says what was answered. */
+export const test = Effect.fnUntraced(function*(config: Config, by: Operator, trial: Trial) {
+  const { event } = trial
+  if (event !== undefined && !isEvent(event)) {
+    return yield* new UnknownWord({ name: "event", word: event, known: notificationEvents })
+  }
+  const targets = targetsOf(config, trial)
+  if (targets.length === 0) {
+    return yield* new BadRequest({ detail: "The configuration has no receiver that fits and wants the event." })
+  }
+  const { deliver } = yield* Deliveries
+  const { uuid } = yield* Entropy
+  const now = yield* currentSeconds
+  const samples = samplesAt(now)
+  const tried: ReadonlyArray<Tried> = yield* Effect.forEach(
+    targets,
+    ({ backend, entry, event, scope }) =>
+      Effect.gen(function*() {
+        const occurrence = { event, scope, fields: samples[event] } as Occurrence
+        const fields = { ...payloadOf(occurrence, now, yield* uuid), test: true }
+        const about = { profile: scope, backend, entry, event }
+        return yield* Effect.match(deliver({ scope, backend, entry, fields }), {
+          onSuccess: ({ answer }): Tried => ({ ...about, delivered: true, answer }),
+          onFailure: (failure): Tried => ({
+            ...about,
+            delivered: false,
+            answer: failure._tag === "DeliveryRefused" ? failure.detail : "is not configured"
+          })
+        })
+      }),
+    { concurrency: atOnce }
+  )
+  const failed = tried.filter(({ delivered }) => !delivered).length
+  const detail = {
+    ...(trial.target === undefined ? {} : { target: trial.target }),
+    delivered: tried.length - failed,
+    failed
+  }
+  yield* audit.record({
+    event: "notifications_tested",
+    ...actorOf(by),
+    ...(trial.profile === undefined ? {} : { profile: trial.profile }),
+    detail
+  })
+  yield* emit("notify_tested", { ...actorFields(by), count: tried.length, failed })
+  return tried
+})

@@ -1,0 +1,23 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { deliveryObject, list } from "../../../operations/notify/Recent.ts"
+import * as trial from "../../../operations/notify/Trial.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { Api } from "../Api.ts"
+import { answering } from "../Refusals.ts"
+import { operator } from "./Caller.ts"
+import { paged, windowOf } from "./Paging.ts"
+
+/** Notifications. */
+export const notificationsHandlers = (config: Config) =>
+  HttpApiBuilder.group(Api, "notifications", (handlers) =>
+    handlers
+      .handle("listDeliveries", ({ urlParams }) => {
+        const window = windowOf(urlParams, config.admin.page_size_max)
+        return answering(Effect.map(list(window), (found) => paged(found, deliveryObject, window)))
+      })
+      .handle("testNotifications", ({ payload: { event, profile, target } }) =>
+        answering(Effect.map(
+          Effect.flatMap(operator, (by) => trial.test(config, by, { event, profile, target })),
+          (items) => ({ items })
+        ))))
