@@ -180,6 +180,23 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isTrue(is(yield* sessions.find("aaaaaaaaaaaaaaaa2")))
     }))
 
+  test("sweep what ends between two times, so many at once", () =>
+    Effect.gen(function*() {
+      yield* person(ann, "ann")
+      for (const name of ["a", "b", "c"]) yield* session(name, "active")
+      const of = { from: 500, upTo: 500, limit: 2 }
+      for (const none of [{ from: 501, upTo: 900 }, { from: 0, upTo: 499 }]) {
+        assert.strictEqual(yield* sessions.sweep({ ...of, ...none }), 0)
+      }
+      assert.strictEqual(yield* sessions.sweep(of), 2)
+      assert.strictEqual(yield* sessions.sweep(of), 1)
+      yield* attempts.take({ key: "k", most: 1, windowSeconds: 1, now: 500 })
+      for (const none of [{ from: 501, upTo: 900 }, { from: 0, upTo: 499 }]) {
+        assert.strictEqual(yield* attempts.sweep({ ...of, ...none }), 0)
+      }
+      assert.strictEqual(yield* attempts.sweep(of), 1)
+    }))
+
   test("list and count sessions that neither have ended nor were idle", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
@@ -217,6 +234,14 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isFalse(is(yield* users.setContact(ann, "a@example.org", 2)))
       assert.isTrue(is(yield* users.signedIn(ann, [], 3)))
       assert.strictEqual(yield* users.countUnenrolled, 1)
+      assert.lengthOf(yield* users.lockAdmins, 1)
+      yield* users.setRole(ann, "operator", 3)
+      assert.lengthOf(yield* users.lockAdmins, 0)
+      yield* users.setRole(ann, "admin", 3)
+      yield* factors.pend({ id: ann, pending: secret, inForce: undefined, now: 3 })
+      yield* factors.confirm({ id: ann, pending: secret, inForce: undefined, now: 3, step: 1 })
+      assert.strictEqual(yield* users.countUnenrolled, 0)
+      yield* factors.clear(ann, 3)
       yield* users.setStatus(ann, "disabled", 4)
       assert.isFalse(is(yield* users.signedIn(ann, [], 5)))
       assert.isFalse(is(yield* users.verified(held)))
@@ -228,6 +253,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
+      yield* factors.pend({ id: ben, pending: other, inForce: undefined, now: 1 })
       const [before] = yield* sql("SELECT * FROM admin_users WHERE username = 'ben'")
       yield* users.verified({ id: ann, verified: "hash", renewed: "renewed", totpSecret: undefined })
       yield* users.setPassword(ann, "new", 2)
