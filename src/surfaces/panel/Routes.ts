@@ -1,6 +1,7 @@
 import type { Resolved } from "../../settings/Resolve.ts"
 import { accountRoutes } from "./handlers/Accounts.ts"
 import { eabRoutes } from "./handlers/Eab.ts"
+import { jobRoutes } from "./handlers/Jobs.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
 import { signInRoutes } from "./handlers/SignIn.ts"
@@ -14,7 +15,8 @@ const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics)
   ...overviewRoutes,
   ...orderRoutes(config),
   ...accountRoutes(config),
-  ...eabRoutes(config)
+  ...eabRoutes(config),
+  ...jobRoutes(config)
 ]
 
 type Needs<T> = T extends Route<infer R> ? R : never
