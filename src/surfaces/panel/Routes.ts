@@ -6,6 +6,7 @@ import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
 import { signInRoutes } from "./handlers/SignIn.ts"
 import { staticRoutes } from "./handlers/Static.ts"
+import { upstreamOrderRoutes } from "./handlers/UpstreamOrders.ts"
 import type { Route } from "./Route.ts"
 import type { Statics } from "./Statics.ts"
 
@@ -16,6 +17,7 @@ const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics)
   ...orderRoutes(config),
   ...accountRoutes(config),
   ...eabRoutes(config),
+  ...upstreamOrderRoutes(config),
   ...jobRoutes(config)
 ]
 
