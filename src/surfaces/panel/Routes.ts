@@ -1,5 +1,6 @@
 import type { Resolved } from "../../settings/Resolve.ts"
 import { accountRoutes } from "./handlers/Accounts.ts"
+import { auditRoutes } from "./handlers/Audit.ts"
 import { eabRoutes } from "./handlers/Eab.ts"
 import { jobRoutes } from "./handlers/Jobs.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
@@ -18,7 +19,8 @@ const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics)
   ...accountRoutes(config),
   ...eabRoutes(config),
   ...upstreamOrderRoutes(config),
-  ...jobRoutes(config)
+  ...jobRoutes(config),
+  ...auditRoutes(config)
 ]
 
 type Needs<T> = T extends Route<infer R> ? R : never

@@ -1,0 +1,134 @@
+import { Effect, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import * as audit from "../../../src/store/Audit.ts"
+import { databases, sqlite } from "../../support/Databases.ts"
+import { column } from "../../support/Graph.ts"
+import { assertHarmless, hostile } from "../../support/Hostile.ts"
+import { startsAt } from "../../support/Operators.ts"
+import { entered, usePanel } from "../../support/Panel.ts"
+
+/* The pages of the audit trail (docs/decisions/panel.md). */
+
+const orderId = "01890a5d-ac96-774b-bcce-b302099a8057"
+const fragment = { headers: { "hx-request": "true" } }
+const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;", "&").replaceAll("%3A", ":")
+
+describe.each(databases)("the pages of the audit trail on $name", (backend) => {
+  const { test } = usePanel(backend)
+
+  const row = (more: { readonly userAgent?: string; readonly requestId?: string } = {}) =>
+    audit.insert({
+      event: "certificate_issue_failed",
+      actorKind: "acme",
+      actorId: "someone",
+      profile: "default",
+      accountId: orderId,
+      orderId,
+      certSerial: "0badcafe",
+      identifiers: ["a.example", "b.example"],
+      clientIp: "192.0.2.9",
+      clientPtr: "client.example",
+      userAgent: "certbot/4",
+      requestId: "request/ 7",
+      reason: "urn:ietf:params:acme:error:badCSR",
+      detail: { cause: "bad_csr", error: "no key" },
+      ...more
+    })
+
+  test("list rows under every filter, with links to a day, a week and a month before now", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      for (let made = 0; made < 51; made++) yield* row()
+      const filters = `event=certificate_issue_failed&outcome=failure&actorKind=acme&profile=default&orderId=${orderId}`
+      const told = yield* ask(`/ui/audit?${filters}`, held)
+      assert.include(told.text, "1–50 of 51")
+      assert.include(plain(told.text), `href="/ui/audit?event=certificate_issue_failed&outcome=failure`)
+      assert.include(plain(told.text), `&orderId=${orderId}&page=2"`)
+      assert.include(plain(told.text), `&orderId=${orderId}&since=2027-01-14T08:00:00Z">24 h</a>`)
+      assert.include(plain(told.text), "since=2027-01-08T08:00:00Z\">7 d</a>")
+      assert.include(plain(told.text), "since=2026-12-16T08:00:00Z\">30 d</a>")
+      const second = yield* ask(`/ui/audit?${filters}&page=2`, { ...held, ...fragment })
+      assert.include(second.text, "51–51 of 51")
+      assert.notInclude(second.text, "<html")
+      const file = yield* ask(`/ui/audit/export?${filters}&format=json`, held)
+      assert.strictEqual(file.json.items.length, 51)
+      for (const other of ["certSerial=0b:ad:ca:fe", "requestId=request%2F+7", `accountId=${orderId}`]) {
+        assert.include((yield* ask(`/ui/audit?${other}`, held)).text, "of 51", other)
+      }
+      yield* TestClock.setTime((startsAt + 2 * 86_400) * 1000)
+      const late = yield* entered({ ask }, "late", "viewer")
+      assert.include(
+        (yield* ask("/ui/audit?since=2027-01-16&event=certificate_issue_failed", late)).text,
+        "No row matches."
+      )
+      assert.strictEqual((yield* ask("/ui/audit?until=2027-01-16&outcome=failure", late)).status, 200)
+    }))
+
+  test("refuse filters that mean nothing, beside the filters", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      for (const bad of ["event=none", "outcome=maybe", "since=yesterday", "orderId=x", "requestId=%00"]) {
+        assert.strictEqual((yield* ask(`/ui/audit?${bad}`, held)).status, 400, bad)
+      }
+    }))
+
+  test("show every field of a row, linked to what it is about", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* row()
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const [id = ""] = yield* column("SELECT id FROM audit_log WHERE order_id IS NOT NULL")
+      const told = plain((yield* ask(`/ui/audit/${id}`, held)).text)
+      for (
+        const part of [
+          "certificate_issue_failed",
+          "failure",
+          "acme",
+          "someone",
+          "default",
+          "0badcafe",
+          "a.example",
+          "b.example",
+          "192.0.2.9",
+          "client.example",
+          "certbot/4",
+          "badCSR",
+          "bad_csr",
+          "no key",
+          `href="/ui/orders/${orderId}"`,
+          `href="/ui/accounts/${orderId}"`,
+          "/ui/audit?requestId=request%2F%207"
+        ]
+      ) assert.include(told, part)
+      for (const none of ["999999", "x", "0x1"]) {
+        assert.strictEqual((yield* ask(`/ui/audit/${none}`, held)).status, 404, none)
+      }
+    }))
+
+  test("show what clients say of themselves as text", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* row({ userAgent: hostile.slice(0, 200), requestId: hostile.slice(0, 100) })
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const [id = ""] = yield* column("SELECT id FROM audit_log WHERE order_id IS NOT NULL")
+      assertHarmless((yield* ask(`/ui/audit/${id}`, held)).text)
+      const asked = encodeURIComponent(hostile.slice(0, 100))
+      const list = yield* ask(`/ui/audit?requestId=${asked}`, held)
+      assertHarmless(list.text)
+      assert.include(list.text, "1–1 of 1")
+    }))
+
+  test("say that rows are kept for ever", ({ ask }) =>
+    Effect.gen(function*() {
+      const told = yield* ask("/ui/audit", yield* entered({ ask }, "ann", "viewer"))
+      assert.include(told.text, "Rows are kept for ever")
+    }))
+})
+
+describe("the audit trail with a retention", () => {
+  const { test } = usePanel(sqlite, "[audit]\nretention_days = 90\n")
+
+  test("says how long rows are kept", ({ ask }) =>
+    Effect.gen(function*() {
+      const told = yield* ask("/ui/audit", yield* entered({ ask }, "ann", "viewer"))
+      assert.include(told.text, "Rows are kept for 90 days")
+    }))
+})
