@@ -10,6 +10,7 @@ import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
 import type { EabStatus } from "../store/eab/EabKeys.ts"
 import type { UpstreamStatus } from "../store/upstream/UpstreamOrders.ts"
+import * as expiring from "./order/Expiring.ts"
 
 /*
  * Reads the filters of lists, which arrive as text. All surfaces read them here and so refuse the same values
@@ -148,6 +149,23 @@ export const jobFilters = Effect.fnUntraced(function*(given: Given<"kind" | "sta
 /** The filters of relayed orders. */
 export const upstreamOrderFilters = Effect.fnUntraced(function*(given: Given<"profile" | "status">) {
   return { profile: filled(given.profile), status: yield* wordOf("status", upstreamStatuses, given.status) }
+})
+
+/** What is done with certificates that were replaced. */
+export const supersededWords = ["show", "hide"] as const
+
+/** The filters of certificates that expire soon. */
+export const expiringFilters = Effect.fnUntraced(function*(given: Given<"profile" | "days" | "superseded">) {
+  return yield* expiring.wantedOf({
+    profile: filled(given.profile),
+    days: yield* read(
+      "days",
+      "a whole number",
+      given.days,
+      (text) => /^\d{1,9}$/.test(text) ? Number(text) : undefined
+    ),
+    superseded: yield* wordOf("superseded", supersededWords, given.superseded)
+  })
 })
 
 const longestRequestId = 128

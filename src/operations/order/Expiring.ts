@@ -37,7 +37,8 @@ export interface Wanted {
 /** The longest window of a list. */
 export const mostDays = 100_000
 
-const usualDays = 30
+/** The window of a list that names none. */
+export const usualDays = 30
 
 /** Reads which certificates a request selects. Replaced ones are shown unless they are to be hidden. */
 export const wantedOf = (

@@ -2,6 +2,7 @@ import type { Resolved } from "../../settings/Resolve.ts"
 import { accountRoutes } from "./handlers/Accounts.ts"
 import { auditRoutes } from "./handlers/Audit.ts"
 import { eabRoutes } from "./handlers/Eab.ts"
+import { expiringRoutes } from "./handlers/Expiring.ts"
 import { jobRoutes } from "./handlers/Jobs.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
@@ -18,6 +19,7 @@ const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics)
   ...orderRoutes(config),
   ...accountRoutes(config),
   ...eabRoutes(config),
+  ...expiringRoutes(config),
   ...upstreamOrderRoutes(config),
   ...jobRoutes(config),
   ...auditRoutes(config)
