@@ -6,6 +6,7 @@ import { expiringRoutes } from "./handlers/Expiring.ts"
 import { jobRoutes } from "./handlers/Jobs.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
+import { searchRoutes } from "./handlers/Search.ts"
 import { signInRoutes } from "./handlers/SignIn.ts"
 import { staticRoutes } from "./handlers/Static.ts"
 import { upstreamOrderRoutes } from "./handlers/UpstreamOrders.ts"
@@ -22,7 +23,8 @@ const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics)
   ...expiringRoutes(config),
   ...upstreamOrderRoutes(config),
   ...jobRoutes(config),
-  ...auditRoutes(config)
+  ...auditRoutes(config),
+  ...searchRoutes
 ]
 
 type Needs<T> = T extends Route<infer R> ? R : never

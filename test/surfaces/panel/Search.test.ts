@@ -1,0 +1,84 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import * as eab from "../../../src/operations/Eab.ts"
+import * as audit from "../../../src/store/Audit.ts"
+import { databases } from "../../support/Databases.ts"
+import { callerAt, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { assertHarmless, hostile } from "../../support/Hostile.ts"
+import { made } from "../../support/Operators.ts"
+import { entered, usePanel } from "../../support/Panel.ts"
+
+/* The search box (docs/decisions/panel.md, "Search box"). */
+
+describe.each(databases)("the search box on $name", (backend) => {
+  const { config, test } = usePanel(backend)
+
+  test("says what can be searched, with an example each, when it is empty", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      for (const target of ["/ui/search", "/ui/search?q=", "/ui/search?q=+"]) {
+        const told = yield* ask(target, held)
+        assert.strictEqual(told.status, 200)
+        for (const part of ["An id", "A serial number", "A name", "www.example.org"]) assert.include(told.text, part)
+        assert.notInclude(told.text, "An operator")
+      }
+      const admin = yield* entered({ ask }, "anna", "admin")
+      assert.include((yield* ask("/ui/search", admin)).text, "An operator")
+    }))
+
+  test("goes to the one record that an id or a serial number can mean", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const caller = yield* callerAt(profileOf(config))
+      const { id } = yield* orderOf(caller, "a.example")
+      yield* sql(`UPDATE orders SET status = 'valid', certificate = '${handmadeChain}', cert_serial = '0badcafe'`)
+      const { credential: { kid } } = yield* eab.create({ kind: "cli", id: "x" }, { label: "a", profile: undefined })
+      for (
+        const [query, page] of [
+          [id.toUpperCase(), `/ui/orders/${id}`],
+          ["0b:ad:ca:fe", `/ui/orders/${id}`],
+          [caller.accountId, `/ui/accounts/${caller.accountId}`],
+          [kid, `/ui/eab/${kid}`]
+        ] as const
+      ) {
+        const told = yield* ask(`/ui/search?q=${encodeURIComponent(query)}`, held)
+        assert.strictEqual(told.status, 303, query)
+        assert.strictEqual(told.headers["location"], page)
+      }
+      const requestId = "21111111-1111-1111-1111-111111111111"
+      yield* audit.insert({ event: "eab_created", actorKind: "cli", requestId, detail: { kid: "x" } })
+      yield* audit.insert({ event: "eab_revoked", actorKind: "cli", requestId, detail: { kid: "x" } })
+      const several = yield* ask(`/ui/search?q=${requestId}`, held)
+      assert.strictEqual(several.status, 200)
+      assert.include(several.text, "Audit rows of a request")
+    }))
+
+  test("groups what a name finds, and shows operators to admins alone", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("shop-olga", "viewer")
+      const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "shop.example")
+      const viewer = yield* ask("/ui/search?q=shop", yield* entered({ ask }, "ann", "viewer"))
+      assert.strictEqual(viewer.status, 200, "one order is no exact hit of a name")
+      assert.include(viewer.text.replaceAll("&#x2f;", "/"), `/ui/orders/${id}`)
+      assert.include(viewer.text, "<h2>Orders</h2>")
+      assert.notInclude(viewer.text, "shop-olga")
+      const admin = yield* ask("/ui/search?q=shop", yield* entered({ ask }, "anna", "admin"))
+      assert.include(admin.text, "<h2>Operators</h2>")
+      assert.include(admin.text, "shop-olga")
+    }))
+
+  test("says when nothing is found, when contacts are asked for, and when a text is too long", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      assert.include((yield* ask("/ui/search?q=nowhere.example", held)).text, "Nothing was found.")
+      assert.include((yield* ask("/ui/search?q=a@example.org", held)).text, "Contacts are not searched")
+      assert.strictEqual((yield* ask(`/ui/search?q=${"a".repeat(254)}`, held)).status, 400)
+      assert.strictEqual((yield* ask("/ui/search?q=a%00b", held)).status, 400)
+    }))
+
+  test("shows what was typed as text", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      assertHarmless((yield* ask(`/ui/search?q=${encodeURIComponent(hostile.slice(0, 250))}`, held)).text)
+    }))
+})
