@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import { sessionCookie } from "../../../src/surfaces/admin/Credentials.ts"
 import { Api } from "../../../src/surfaces/api/Api.ts"
 import type { Route } from "../../../src/surfaces/api/Routes.ts"
 import { routesOf } from "../../../src/surfaces/api/Routes.ts"
@@ -97,6 +98,35 @@ describe("every route of the API", () => {
           assert.strictEqual(known.status, 404, `${trick}: ${known.text}`)
         }
       }
+    }))
+
+  test("is not told to strangers: a path of the API is 401 for them, whether or not it is there", ({ ask }) =>
+    Effect.gen(function*() {
+      for (const path of ["/api/none", "/api/orders"]) assert.strictEqual((yield* ask(path)).status, 401)
+      assert.strictEqual((yield* ask("/none")).status, 404)
+    }))
+
+  test("takes one session or one token, and not two of either", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "anna", "admin")
+      const pair = `${sessionCookie}=${held.cookie}`
+      const token = { password, name: "t", role: "viewer", expiresInDays: 1 }
+      const minted = yield* ask("/api/tokens", { method: "POST", ...held, body: token })
+      const bearer = `Bearer ${minted.json.token}`
+      for (
+        const headers of [
+          { cookie: `${pair}; ${pair}` },
+          { cookie: [pair, `${sessionCookie}=${"A".repeat(43)}`] },
+          { authorization: [bearer, bearer] },
+          { authorization: `${bearer}, ${bearer}` },
+          { authorization: "Basic YW5uYTp4" },
+          { authorization: bearer, cookie: pair }
+        ]
+      ) {
+        const told = yield* ask("/api/orders", { headers })
+        assert.deepStrictEqual([told.status, told.json.error], [400, "bad_request"], JSON.stringify(headers))
+      }
+      assert.strictEqual((yield* ask("/api/orders", { headers: { authorization: bearer } })).status, 200)
     }))
 
   test("is reached by the cookie that the sign-in gave, and never by one that was there before", ({ ask }) =>
