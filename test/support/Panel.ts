@@ -4,6 +4,7 @@ import { Passwords } from "../../src/services/operators/Passwords.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { doorsOf } from "../../src/surfaces/admin/Doors.ts"
 import { makePanel } from "../../src/surfaces/panel/Panel.ts"
+import type { Told } from "./Asked.ts"
 import { asking, cookieOf } from "./Asked.ts"
 import type { Backend } from "./Databases.ts"
 import type { World } from "./Graph.ts"
@@ -54,3 +55,11 @@ export const entered = Effect.fnUntraced(function*(
   const csrf = /X-CSRF-Token":"([\w-]+)"/.exec(first.text)?.[1] ?? ""
   return { cookie, csrf }
 })
+
+/** The text of a page without its tags, with single spaces. */
+export const wordsOf = ({ text }: Told): string =>
+  text.replaceAll(/<title>[^<]*<\/title>/g, "").replaceAll(/<[^>]*>/g, " ").replaceAll("&#x2f;", "/").replaceAll(
+    "&#x27;",
+    "'"
+  )
+    .replaceAll(/\s+/g, " ")

@@ -77,8 +77,8 @@ const view = Effect.fnUntraced(function*(
   return { ...known, entries, unlisted, state: stateOf(stored.nextUpdate, unlisted, yield* currentSeconds) }
 })
 
-/** The lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */
-export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
+/** The CAs of these profiles, each once with the names of its profiles. */
+const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
   const issuers = yield* Issuers
   const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()
   for (const profile of profiles) {
@@ -88,12 +88,29 @@ export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>)
     if (known === undefined) named.set(ca.id, { ca, profiles: [profile] })
     else known.profiles.push(profile)
   }
+  return named
+})
+
+/** The CAs of these profiles with the states of their lists by date alone: this reads one row for each. */
+export const heads = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
+  const named = yield* signing(profiles)
+  const now = yield* currentSeconds
+  return yield* Effect.forEach(named.values(), ({ ca }) =>
+    Effect.map(crls.findHead(ca.id), (stored) => ({
+      ca,
+      state: stored === undefined ? "missing" as const : stateOf(stored.nextUpdate, 0, now)
+    })))
+})
+
+/** The lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */
+export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
+  const named = yield* signing(profiles)
   const stored = yield* crls.issuers()
   const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
   return yield* listed(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
 })
 
-/** The stored list of one CA. */
+/** The number and dates of the stored list of one CA. */
 export const find = Effect.fnUntraced(function*(issuer: string) {
   return (yield* crls.findHead(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
 })

@@ -13,19 +13,22 @@ import { upstreamOrderRoutes } from "./handlers/UpstreamOrders.ts"
 import type { Route } from "./Route.ts"
 import type { Statics } from "./Statics.ts"
 
-const all = ({ config }: Pick<Resolved, "config" | "sources">, statics: Statics) => [
-  ...staticRoutes(statics),
-  ...signInRoutes(config),
-  ...overviewRoutes,
-  ...orderRoutes(config),
-  ...accountRoutes(config),
-  ...eabRoutes(config),
-  ...expiringRoutes(config),
-  ...upstreamOrderRoutes(config),
-  ...jobRoutes(config),
-  ...auditRoutes(config),
-  ...searchRoutes
-]
+const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) => {
+  const { config } = resolved
+  return [
+    ...staticRoutes(statics),
+    ...signInRoutes(config),
+    ...overviewRoutes(config),
+    ...orderRoutes(config),
+    ...accountRoutes(config),
+    ...eabRoutes(config),
+    ...expiringRoutes(config),
+    ...upstreamOrderRoutes(config),
+    ...jobRoutes(config),
+    ...auditRoutes(config),
+    ...searchRoutes
+  ]
+}
 
 type Needs<T> = T extends Route<infer R> ? R : never
 

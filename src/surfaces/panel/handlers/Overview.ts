@@ -1,7 +1,107 @@
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
+import * as workers from "../../../kernel/queue/Workers.ts"
+import { currentSeconds, rfc3339 } from "../../../kernel/Time.ts"
+import { Activity } from "../../../operations/Activity.ts"
+import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
+import { workerObject } from "../../../operations/Objects.ts"
+import { profileObjects } from "../../../operations/objects/Settings.ts"
+import type { TrendRange } from "../../../operations/Trends.ts"
+import { trendRanges } from "../../../operations/Trends.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { barPatterns, swatch, trendChart } from "../charts/Bars.ts"
+import { urlOf } from "../Listing.ts"
+import { profilesOf } from "../Lists.ts"
 import { forRole, page } from "../Route.ts"
 
-/** The first page: what needs attention, and how things go. */
-export const overviewRoutes = [
-  forRole("viewer")("GET", "/ui/", () => Effect.succeed(page("overview", "Overview", {})))
+/* The first page: what needs attention, and how things go. */
+
+const daySeconds = 86_400
+/** Ages of the oldest job that is due, in seconds. */
+const late = { warning: 60, alarm: 600 }
+/** Days before the end of a CA certificate. A certificate of ninety days may be asked of it until then. */
+const caDays = 90
+
+const rangeIn = (query: URLSearchParams): TrendRange => trendRanges.find((one) => one === query.get("range")) ?? "24h"
+
+const ageState = (seconds: number): "good" | "wait" | "bad" =>
+  seconds > late.alarm ? "bad" : seconds > late.warning ? "wait" : "good"
+
+/** The trend of a profile or of all as a chart, with links to its other ranges and profiles. */
+const charted = Effect.fnUntraced(function*(config: Config, query: URLSearchParams) {
+  const names = profilesOf(config)
+  const range = rangeIn(query)
+  const profile = names.find((name) => name === query.get("profile"))
+  const { buckets, bucketSeconds } = yield* (yield* Activity).trend(profile, range)
+  const keptDays = config.audit.retention_days
+  const keptSince = keptDays === 0 ? 0 : (yield* currentSeconds) - keptDays * daySeconds
+  const linked = (to: { readonly range?: string; readonly profile?: string | undefined }) =>
+    urlOf("/ui/", { range, profile, ...to })
+  return {
+    ...trendChart(buckets.map((bucket) => ({ ...bucket, isKept: bucket.start >= keptSince })), bucketSeconds),
+    patterns: barPatterns,
+    swatches: { issued: swatch("issued"), refused: swatch("refused"), revoked: swatch("revoked") },
+    range,
+    profile: profile ?? "",
+    isCut: buckets.some(({ start }) => start < keptSince),
+    keptDays,
+    ranges: trendRanges.map((one) => ({ word: one, url: linked({ range: one }), isCurrent: one === range })),
+    profiles: [undefined, ...names].map((one) => ({
+      word: one ?? "all",
+      url: linked({ profile: one }),
+      isCurrent: one === profile
+    }))
+  }
+})
+
+/** What is counted for a tile. A count that took too long is said to be unknown, and the page is shown all the same. */
+const orUnknown = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.map(Effect.option(self), Option.getOrUndefined)
+
+const attention = Effect.fnUntraced(function*(config: Config) {
+  const { expiring, queue, refusals } = yield* Activity
+  const now = yield* currentSeconds
+  const counted = yield* orUnknown(queue)
+  const kinds = (counted ?? []).map((kind) => ({ ...kind, state: ageState(kind.oldestReadySeconds) }))
+  const oldest = kinds.toSorted((one, other) => other.oldestReadySeconds - one.oldestReadySeconds)[0]
+  const failing = yield* orUnknown(refusals)
+  const processes = (yield* workers.list).map((worker) => workerObject(worker, now))
+  const authorities = yield* crlRecords.heads(profilesOf(config))
+  const firstToEnd = authorities.map(({ ca }) => ca).toSorted((one, other) => one.notAfter - other.notAfter)[0]
+  const ofState = (state: string) => authorities.filter((one) => one.state === state).length
+  return {
+    kinds,
+    isQueueKnown: counted !== undefined,
+    oldest: oldest === undefined ? undefined : { ...oldest },
+    failedJobs: kinds.reduce((sum, { failed }) => sum + failed, 0),
+    expiring: yield* orUnknown(expiring),
+    refusals: failing === undefined ? undefined : {
+      count: failing.count,
+      url: urlOf("/ui/audit", { outcome: "failure", since: rfc3339(failing.since) })
+    },
+    workers: processes.filter(({ roles, stale }) => !stale && roles.includes("worker")).length,
+    crls: {
+      all: authorities.length,
+      due: ofState("due"),
+      expired: ofState("expired"),
+      missing: ofState("missing")
+    },
+    ca: firstToEnd === undefined ? undefined : {
+      subject: firstToEnd.subject,
+      days: Math.max(0, Math.floor((firstToEnd.notAfter - now) / daySeconds)),
+      isSoon: firstToEnd.notAfter - now < caDays * daySeconds
+    }
+  }
+})
+
+/** The routes of the first page. */
+export const overviewRoutes = (config: Config) => [
+  forRole("viewer")("GET", "/ui/", ({ query }) =>
+    Effect.gen(function*() {
+      const profiles = profileObjects(config)
+      return page("overview", "Overview", {
+        ...yield* attention(config),
+        bypassing: profiles.filter(({ challengeBypass }) => challengeBypass).map(({ name }) => name),
+        profiles,
+        chart: yield* orUnknown(charted(config, query))
+      })
+    }))
 ]

@@ -1,0 +1,180 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import * as workers from "../../../src/kernel/queue/Workers.ts"
+import { Issuers } from "../../../src/services/signing/Issuers.ts"
+import * as crls from "../../../src/store/revocation/Crls.ts"
+import { databases, sqlite } from "../../support/Databases.ts"
+import { sql } from "../../support/Graph.ts"
+import { startsAt } from "../../support/Operators.ts"
+import type { AskingPanel } from "../../support/Panel.ts"
+import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
+
+/* The first page: what needs attention, and how things go (docs/decisions/panel.md, "Pages" and "Charts"). */
+
+const day = 86_400
+
+const row = (at: number, event: string, outcome = "success", profile = "default") =>
+  sql(
+    `INSERT INTO audit_log (created_at, event, outcome, actor_kind, profile)
+     VALUES (${at}, '${event}', '${outcome}', 'acme', '${profile}')`
+  )
+
+/** The state and the words of each tile, by the path it leads to. */
+const tilesOf = (text: string) =>
+  [...text.replaceAll("&#x2f;", "/").matchAll(/<a class="tile ([a-z]+)" href="([^"]*)">(.*?)<\/a>/gs)].map(
+    ([, state = "", url = "", words = ""]) => ({
+      state,
+      url,
+      words: words.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ").trim()
+    })
+  )
+
+const issuer = (notAfter: number) => ({
+  id: "ab".repeat(32),
+  certificate: Buffer.from("x"),
+  anchorPem: "",
+  ledgerPath: "/nowhere",
+  subject: "CN=CA",
+  sha256: "cd",
+  keyType: "ecdsa-p256" as const,
+  notBefore: 0,
+  notAfter
+})
+
+const withCa = (notAfter: number) =>
+  Effect.provideService(Issuers, { bySection: new Map(), of: () => issuer(notAfter) })
+
+describe.each(databases)("the overview on $name", (backend) => {
+  const { test } = usePanel(backend)
+  const shown = (panel: AskingPanel, query = "") =>
+    Effect.flatMap(entered(panel, "vic", "viewer"), (held) => panel.ask(`/ui/${query}`, held))
+
+  test("is quiet when all is well", (panel) =>
+    Effect.gen(function*() {
+      yield* workers.present({ owner: "a", roles: "worker", version: "1", startedAt: 1, now: startsAt })
+      yield* crls.insert({
+        issuer: issuer(0).id,
+        number: 1,
+        der: Buffer.from("x"),
+        thisUpdate: startsAt,
+        nextUpdate: startsAt + 7 * day
+      })
+      const { status, text } = yield* withCa(startsAt + 365 * day)(shown(panel))
+      assert.strictEqual(status, 200)
+      const tiles = tilesOf(text)
+      assert.deepStrictEqual(tiles.map(({ state }) => state), Array.from({ length: 8 }, () => "good"))
+      assert.deepStrictEqual(
+        tiles.map(({ words }) => words),
+        [
+          "0 failed jobs",
+          "none jobs that wait too long",
+          "1 worker present",
+          "0 refused in 24 hours",
+          "0 expire in 7 days, not renewed",
+          "current revocation lists",
+          "365 days until a CA certificate ends",
+          "none issue without validation"
+        ].map((words, index) => index === 5 ? "current revocation list" : words)
+      )
+      assert.include(text, "The queue is empty.")
+    }))
+
+  test("calls attention to what needs it, with a way to each list", (panel) =>
+    Effect.gen(function*() {
+      const job = (id: number, kind: string, status: string, ago: number) =>
+        sql(
+          `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at, share)
+           VALUES (${
+            backend.dialect === "sqlite"
+              ? `x'${String(id).padStart(32, "0")}'`
+              : `'00000000-0000-0000-0000-${String(id).padStart(12, "0")}'`
+          }, '${kind}', '${id}', '{}', '${status}', ${startsAt - ago}, 0, 3, 1, 1, '')`
+        )
+      yield* job(1, "late", "ready", 700)
+      yield* job(2, "slow", "ready", 61)
+      yield* job(3, "fine", "ready", 60)
+      yield* job(4, "late", "failed", 5)
+      yield* row(startsAt - 10, "certificate_issue_failed", "failure")
+      const page = yield* withCa(startsAt + 89 * day)(shown(panel))
+      const tiles = tilesOf(page.text)
+      assert.deepStrictEqual(tiles.map(({ state, url }) => [state, url.replaceAll("&amp;", "&")]), [
+        ["bad", "/ui/jobs?status=failed"],
+        ["bad", "/ui/jobs?status=ready&kind=late"],
+        ["bad", "/ui/workers"],
+        ["wait", "/ui/audit?outcome=failure&since=2027-01-14T08%3A00%3A15Z"],
+        ["good", "/ui/expiring?days=7&hideSuperseded=true"],
+        ["wait", "/ui/authorities"],
+        ["bad", "/ui/authorities"],
+        ["good", "/ui/profiles"]
+      ])
+      assert.include(tiles[1]?.words, "No worker has taken late for 11 minutes.")
+      assert.include(tiles[2]?.words, "no worker is present")
+      const words = wordsOf(page)
+      assert.include(words, "late 1 0 1 11 minutes no worker has taken this kind for 11 minutes")
+      assert.include(words, "slow 1 0 0 1 minute no worker has taken this kind for 1 minute")
+      assert.include(words, "fine 1 0 0 1 minute ")
+    }))
+
+  test("says of lists that they are due, or have expired", (panel) =>
+    Effect.gen(function*() {
+      const list = { issuer: issuer(0).id, number: 1, der: Buffer.from("x"), thisUpdate: 1 }
+      yield* crls.insert({ ...list, nextUpdate: startsAt + 3 * day })
+      const held = yield* entered(panel, "vic", "viewer")
+      const tile = Effect.map(withCa(startsAt + 365 * day)(panel.ask("/ui/", held)), ({ text }) => tilesOf(text)[5])
+      assert.deepInclude(yield* tile, { state: "wait", words: "1 revocation lists due" })
+      yield* crls.replace({ ...list, number: 2, nextUpdate: startsAt }, 1)
+      assert.deepInclude(yield* tile, { state: "bad", words: "1 revocation lists expired" })
+    }))
+
+  test("has the trend of each range and profile, with the same numbers as a table", (panel) =>
+    Effect.gen(function*() {
+      yield* row(startsAt - 5, "certificate_issued")
+      yield* row(startsAt - 5, "certificate_issued", "success", "other")
+      yield* row(startsAt - 5, "certificate_revoked")
+      const held = yield* entered(panel, "vic", "viewer")
+      const all = yield* panel.ask("/ui/", held)
+      assert.include(wordsOf(all), "15 Jan, 08:00–09:00, so far 2 0 1")
+      assert.strictEqual(all.text.match(/<title>[^<]* UTC/g)?.length, 48)
+      const one = yield* panel.ask("/ui/?profile=other&range=30d", held)
+      assert.include(wordsOf(one), "15 Jan, so far 1 0 0")
+      assert.include(one.text.replaceAll("&#x2f;", "/"), "href=\"/ui/?range=7d&amp;profile=other\"")
+      assert.strictEqual(one.text.match(/<title>[^<]* UTC/g)?.length, 60)
+      // What is neither a range nor a profile is taken for the first of them.
+      const odd = yield* panel.ask("/ui/?profile=%3Cb%3E&range=9y", held)
+      assert.strictEqual(odd.status, 200)
+      assert.notInclude(odd.text, "<b>&")
+      assert.include(wordsOf(odd), "so far 2 0 1")
+    }))
+
+  test("is the same for every role, a fragment where only that is asked for, and not without a session", (panel) =>
+    Effect.gen(function*() {
+      for (const role of ["viewer", "operator", "admin"] as const) {
+        const held = yield* entered(panel, role, role)
+        const page = yield* panel.ask("/ui/", held)
+        assert.strictEqual(page.status, 200)
+        assert.strictEqual(page.text.includes("Operators</a>"), role === "admin")
+        const { text } = yield* panel.ask("/ui/", { ...held, headers: { "hx-request": "true" } })
+        assert.notInclude(text, "<html")
+        assert.include(text, "id=\"trends\"")
+      }
+      assert.strictEqual((yield* panel.ask("/ui/")).status, 303)
+    }))
+})
+
+describe("the overview of a trail that keeps three days", () => {
+  const { test } = usePanel(sqlite, "[audit]\nretention_days = 3\n[challenge]\nbypass = true\n")
+
+  test("says that earlier days are not kept, and names endpoints without validation", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const page = yield* panel.ask("/ui/?range=7d", held)
+      const words = wordsOf(page)
+      assert.include(words, "12 Jan, 06:00–12:00 not kept 12 Jan, 12:00–18:00 0 0 0")
+      assert.include(words, "The audit trail keeps 3 days; what was before is not kept.")
+      assert.include(page.text, ">not kept</text>")
+      assert.deepInclude(tilesOf(page.text).at(-1), {
+        state: "bad",
+        words: "2 issue without validation default, other"
+      })
+    }))
+})
