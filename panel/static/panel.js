@@ -36,7 +36,33 @@
       if (!Number.isNaN(at.getTime())) time.title = `${at.toLocaleString()} (here)`
     }
     for (const polled of root.querySelectorAll("[data-poll]")) wait(polled)
+    for (const box of root.querySelectorAll("[data-within]")) searchWithin(box)
     if (root.dataset?.poll) wait(root)
+  }
+
+  // Rows of a long page that have every word of a text; sections without any are hidden with their headings.
+  const narrowTo = (text, place, count) => {
+    const words = text.toLowerCase().split(/\s+/).filter((word) => word !== "")
+    let shown = 0
+    for (const part of place.querySelectorAll("[data-part]")) {
+      let some = false
+      for (const row of part.querySelectorAll("[data-row]")) {
+        const has = words.every((word) => row.textContent.toLowerCase().includes(word))
+        row.hidden = !has
+        if (has) shown++
+        some ||= has
+      }
+      part.hidden = !some
+    }
+    count.textContent = words.length === 0 ? "" : shown === 0 ? "No key has this." : `${shown} found`
+  }
+  const searchWithin = (box) => {
+    const place = document.getElementById(box.dataset.within)
+    if (place === null) return
+    box.hidden = false
+    const [input, count] = [box.querySelector("input"), box.querySelector("[role=status]")]
+    input.addEventListener("input", () => narrowTo(input.value, place, count))
+    if (input.value !== "") narrowTo(input.value, place, count)
   }
 
   const copy = async (button) => {

@@ -4,7 +4,7 @@ import { Passwords } from "../../src/services/operators/Passwords.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { doorsOf } from "../../src/surfaces/admin/Doors.ts"
 import { makePanel } from "../../src/surfaces/panel/Panel.ts"
-import type { Told } from "./Asked.ts"
+import type { Held, Told } from "./Asked.ts"
 import { asking, cookieOf } from "./Asked.ts"
 import type { Backend } from "./Databases.ts"
 import type { World } from "./Graph.ts"
@@ -55,6 +55,18 @@ export const entered = Effect.fnUntraced(function*(
   const csrf = /X-CSRF-Token":"([\w-]+)"/.exec(first.text)?.[1] ?? ""
   return { cookie, csrf }
 })
+
+/** Sends a form as the script of a page does. */
+export const send = (
+  { ask }: AskingPanel,
+  held: Held,
+  target: string,
+  fields: Readonly<Record<string, string>> = {}
+) => ask(target, { method: "POST", body: form(fields), headers: { "hx-request": "true" }, ...held })
+
+/** Whether an answer puts a refusal with this code beside its form. */
+export const isBeside = ({ headers, status, text }: Told, expected: number, code: string): boolean =>
+  status === expected && headers["hx-retarget"] === "find .refusal" && text.includes(`<code>${code}</code>`)
 
 /** The text of a page without its tags, with single spaces. */
 export const wordsOf = ({ text }: Told): string =>

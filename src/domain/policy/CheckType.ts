@@ -9,6 +9,8 @@ interface Facts {
   readonly possible: ReadonlyArray<Stage>
   /** Configuration keys of the type beside `type` and `stages`. */
   readonly keys: ReadonlyArray<string>
+  /** What a check of the type asks outside of the process, if anything. */
+  readonly asks?: "the DNS" | "the inventory" | "a program"
 }
 
 const connection: ReadonlyArray<Stage> = ["connection"]
@@ -24,12 +26,18 @@ export const checkTypes: { readonly [T in CheckType]: Facts } = {
   reverse_dns: {
     natural: connection,
     possible: both,
-    keys: [...patterns, "require_forward_confirm", "timeout_ms"]
+    keys: [...patterns, "require_forward_confirm", "timeout_ms"],
+    asks: "the DNS"
   },
   identifiers: { natural: identifiers, possible: identifiers, keys: [...patterns, "allowed_types", "allow_wildcards"] },
   eab: { natural: identifiers, possible: identifiers, keys: [...patterns, "kids", "require_active"] },
-  ipam: { natural: identifiers, possible: identifiers, keys: [] },
-  custom: { natural: both, possible: both, keys: ["script_path", "args", "pass_stdin", "timeout_ms"] }
+  ipam: { natural: identifiers, possible: identifiers, keys: [], asks: "the inventory" },
+  custom: {
+    natural: both,
+    possible: both,
+    keys: ["script_path", "args", "pass_stdin", "timeout_ms"],
+    asks: "a program"
+  }
 }
 
 /** The stages at which a check is asked: those it configures, otherwise the natural ones of its type. */

@@ -5,6 +5,7 @@ import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { transaction, turn } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { encodePem } from "../../pki/asn1/Pem.ts"
 import { listedSerials } from "../../pki/x509/Crl.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
@@ -108,6 +109,17 @@ export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>)
   const stored = yield* crls.issuers()
   const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
   return yield* listed(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
+})
+
+/** The stored list of one CA, DER. */
+export const revocationList = Effect.fnUntraced(function*(issuer: string) {
+  return ((yield* crls.find(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))).der
+})
+
+/** The certificate of one CA with which a profile signs, PEM. */
+export const certificatePem = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>, issuer: string) {
+  const found = (yield* signing(profiles)).get(issuer) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
+  return encodePem("CERTIFICATE", found.ca.certificate)
 })
 
 /** The number and dates of the stored list of one CA. */

@@ -1,15 +1,20 @@
 import type { Resolved } from "../../settings/Resolve.ts"
 import { accountRoutes } from "./handlers/Accounts.ts"
 import { auditRoutes } from "./handlers/Audit.ts"
+import { authorityRoutes } from "./handlers/Authorities.ts"
+import { configurationRoutes } from "./handlers/Configuration.ts"
 import { eabRoutes } from "./handlers/Eab.ts"
 import { expiringRoutes } from "./handlers/Expiring.ts"
 import { jobRoutes } from "./handlers/Jobs.ts"
+import { nonceRoutes } from "./handlers/Nonces.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
+import { profileRoutes } from "./handlers/Profiles.ts"
 import { searchRoutes } from "./handlers/Search.ts"
 import { signInRoutes } from "./handlers/SignIn.ts"
 import { staticRoutes } from "./handlers/Static.ts"
 import { upstreamOrderRoutes } from "./handlers/UpstreamOrders.ts"
+import { workerRoutes } from "./handlers/Workers.ts"
 import type { Route } from "./Route.ts"
 import type { Statics } from "./Statics.ts"
 
@@ -26,7 +31,12 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
     ...upstreamOrderRoutes(config),
     ...jobRoutes(config),
     ...auditRoutes(config),
-    ...searchRoutes
+    ...searchRoutes,
+    ...workerRoutes,
+    ...authorityRoutes(config),
+    ...profileRoutes(config),
+    ...configurationRoutes(resolved),
+    ...nonceRoutes(config)
   ]
 }
 

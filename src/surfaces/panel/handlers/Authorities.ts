@@ -1,0 +1,61 @@
+import { Effect } from "effect"
+import { currentSeconds } from "../../../kernel/Time.ts"
+import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
+import { crlObject } from "../../../operations/Objects.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { profilesOf } from "../Lists.ts"
+import { forRole, page } from "../Route.ts"
+
+/* The CAs of this service and their revocation lists. */
+
+const daySeconds = 86_400
+const soonSeconds = 90 * daySeconds
+
+const sent = (body: Uint8Array | string, type: string, name: string) => ({
+  _tag: "Sent" as const,
+  answer: {
+    status: 200,
+    headers: { "content-type": type, "content-disposition": `attachment; filename="${name}"` },
+    body
+  }
+})
+
+/** The first characters of an id, for a file name. An id that is asked for may be any text. */
+const stem = (issuer: string): string => issuer.replaceAll(/[^0-9a-f]/g, "").slice(0, 16)
+
+/** The routes of CAs. */
+export const authorityRoutes = (config: Config) => [
+  forRole("viewer")("GET", "/ui/authorities", () =>
+    Effect.gen(function*() {
+      const now = yield* currentSeconds
+      const found = yield* crlRecords.list(profilesOf(config))
+      return page("authorities", "Authorities", {
+        rows: found.map((view) => ({
+          ...crlObject(view),
+          isSigning: view.ca !== undefined,
+          isEnding: view.ca !== undefined && view.ca.notAfter - now < soonSeconds
+        })),
+        others: config.profiles.filter(({ enabled, signer }) => enabled && signer.backend !== "local_ca").map((
+          { name, signer }
+        ) => ({ name, backend: signer.backend }))
+      })
+    })),
+  forRole("viewer")(
+    "GET",
+    "/ui/authorities/{issuer}/ca.pem",
+    ({ parameters: { issuer = "" } }) =>
+      Effect.map(
+        crlRecords.certificatePem(profilesOf(config), issuer),
+        (pem) => sent(pem, "application/x-pem-file", `ca-${stem(issuer)}.pem`)
+      )
+  ),
+  forRole("viewer")(
+    "GET",
+    "/ui/authorities/{issuer}/ca.crl",
+    ({ parameters: { issuer = "" } }) =>
+      Effect.map(
+        crlRecords.revocationList(issuer),
+        (der) => sent(der, "application/pkix-crl", `ca-${stem(issuer)}.crl`)
+      )
+  )
+]

@@ -1,0 +1,64 @@
+import { Effect } from "effect"
+import { NoSuch } from "../../../domain/OperatorError.ts"
+import { configKeyObject } from "../../../operations/objects/Settings.ts"
+import type { EffectiveKey } from "../../../settings/Effective.ts"
+import { effectiveKeys } from "../../../settings/Effective.ts"
+import type { Resolved } from "../../../settings/Resolve.ts"
+import { urlOf } from "../Listing.ts"
+import { forRole, page } from "../Route.ts"
+
+/* The configuration in force, without any secret. */
+
+const shownText = ({ isSecret, key, value }: EffectiveKey): string => {
+  // The database's URL comes with its password replaced, and is of use without it.
+  if (isSecret && key !== "database.url") return value === undefined || value === "" ? "not set" : "set"
+  if (value === undefined) return "not set"
+  if (typeof value === "object") return value.join(", ")
+  return String(value)
+}
+
+const sectionOf = (key: string, prefix: string): string => {
+  const [first = "", ...rest] = key.slice(prefix.length).split(".")
+  return rest.length === 0 ? "" : first
+}
+
+const sourceWords = { default: "default", file: "file", env: "environment" } as const
+
+const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {
+  const sections = new Map<string, Array<object>>()
+  for (const one of keys) {
+    const name = sectionOf(one.key, prefix)
+    const { key, source } = configKeyObject(one)
+    const row = {
+      key,
+      text: shownText(one),
+      isSecret: one.isSecret,
+      source: sourceWords[source],
+      isSet: source !== "default"
+    }
+    const rows = sections.get(name)
+    if (rows === undefined) sections.set(name, [row])
+    else rows.push(row)
+  }
+  return [...sections].map(([name, rows]) => ({ name, rows }))
+}
+
+/** The routes of the configuration. */
+export const configurationRoutes = (resolved: Pick<Resolved, "config" | "sources">) => [
+  forRole("viewer")("GET", "/ui/configuration", ({ query }) =>
+    Effect.gen(function*() {
+      const asked = query.get("profile")?.trim()
+      const profile = asked === undefined || asked === "" ? undefined : asked
+      const keys = effectiveKeys(resolved, profile) ?? (yield* new NoSuch({ noun: "profile", id: profile ?? "" }))
+      return page("configuration", profile === undefined ? "Configuration" : `Configuration of ${profile}`, {
+        profile: profile ?? "",
+        sections: grouped(keys, profile === undefined ? "" : `profiles.${profile}.`),
+        count: keys.length,
+        places: [undefined, ...resolved.config.profiles.map(({ name }) => name)].map((one) => ({
+          word: one ?? "service",
+          url: urlOf("/ui/configuration", { profile: one }),
+          isCurrent: one === profile
+        }))
+      })
+    }))
+]

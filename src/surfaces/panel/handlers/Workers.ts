@@ -1,0 +1,21 @@
+import { Effect } from "effect"
+import * as workers from "../../../kernel/queue/Workers.ts"
+import { currentSeconds } from "../../../kernel/Time.ts"
+import { workerObject } from "../../../operations/Objects.ts"
+import { forRole, page } from "../Route.ts"
+
+/** The processes of this service. */
+export const workerRoutes = [
+  forRole("viewer")("GET", "/ui/workers", () =>
+    Effect.gen(function*() {
+      const now = yield* currentSeconds
+      const rows = (yield* workers.list).map((worker) => workerObject(worker, now))
+      const live = rows.filter(({ stale }) => !stale)
+      const versions = [...new Set(live.map(({ version }) => version))].toSorted()
+      return page("workers", "Workers", {
+        rows,
+        hasWorker: live.some(({ roles }) => roles.includes("worker")),
+        versions: versions.length > 1 ? versions : []
+      })
+    }))
+]

@@ -1,0 +1,114 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import type { Issuer } from "../../../src/services/signing/Issuers.ts"
+import { Issuers } from "../../../src/services/signing/Issuers.ts"
+import * as crls from "../../../src/store/revocation/Crls.ts"
+import * as revocations from "../../../src/store/revocation/Revocations.ts"
+import { databases } from "../../support/Databases.ts"
+import { startsAt } from "../../support/Operators.ts"
+import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
+
+/* The page of CAs and their revocation lists. */
+
+const day = 86_400
+const id = "ab".repeat(32)
+const issuer: Issuer = {
+  id,
+  certificate: Buffer.from("certificate"),
+  anchorPem: "",
+  ledgerPath: "/nowhere",
+  subject: "CN=<b>A CA</b>\u202e",
+  sha256: "cd".repeat(32),
+  keyType: "ecdsa-p256",
+  notBefore: startsAt - day,
+  notAfter: startsAt + 365 * day
+}
+
+const withCa = (ca: Issuer) =>
+  Effect.provideService(Issuers, {
+    bySection: new Map(),
+    of: (profile: string) => profile === "default" ? ca : undefined
+  })
+
+const list = (nextUpdate: number) =>
+  crls.insert({ issuer: id, number: 7, der: Buffer.from("list"), thisUpdate: startsAt - day, nextUpdate })
+
+describe.each(databases)("the page of authorities on $name", (backend) => {
+  const { test } = usePanel(backend)
+
+  test("says that there is no CA, and who signs instead", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      assert.include(wordsOf(yield* panel.ask("/ui/authorities", held)), "This service has no CA of its own")
+    }))
+
+  test("says that no worker has started with a CA that has no list yet", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const page = yield* withCa(issuer)(panel.ask("/ui/authorities", held))
+      assert.include(wordsOf(page), "No worker has started with this CA yet.")
+      assert.include(wordsOf(page), "missing")
+      assert.include(wordsOf(page), "Key ecdsa-p256")
+      assert.notMatch(page.text, /<b>A CA|\u202e/)
+      assert.notInclude(page.text, "ca.crl")
+      assert.notInclude(wordsOf(page), "The certificate of this CA ends")
+    }))
+
+  test("shows the number and the times of the list, and what is not on it yet", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      yield* list(startsAt + 6 * day)
+      assert.include(
+        wordsOf(yield* withCa(issuer)(panel.ask("/ui/authorities", held))),
+        "List number 7 This update 1 day ago"
+      )
+      yield* revocations.insert({
+        issuer: id,
+        serial: "0badcafe",
+        now: startsAt,
+        reason: undefined,
+        notAfter: startsAt + day
+      })
+      const due = wordsOf(yield* withCa(issuer)(panel.ask("/ui/authorities", held)))
+      assert.include(due, "1 revocation will be on the next list")
+      assert.include(due, "due")
+    }))
+
+  test("warns of a list that has expired and of a CA that ends within ninety days", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      yield* list(startsAt)
+      const words = wordsOf(
+        yield* withCa({ ...issuer, notAfter: startsAt + 89 * day })(panel.ask("/ui/authorities", held))
+      )
+      assert.include(words, "The revocation list is past its next update.")
+      assert.include(words, "The certificate of this CA ends in 89 days.")
+    }))
+
+  test("hands out the certificate and the list as they are stored, and 404 for another", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      yield* list(startsAt + 6 * day)
+      const pem = yield* withCa(issuer)(panel.ask(`/ui/authorities/${id}/ca.pem`, held))
+      assert.strictEqual(pem.headers["content-type"], "application/x-pem-file")
+      assert.include(pem.headers["content-disposition"], `filename="ca-${id.slice(0, 16)}.pem"`)
+      assert.include(pem.text, Buffer.from("certificate").toString("base64"))
+      const crl = yield* withCa(issuer)(panel.ask(`/ui/authorities/${id}/ca.crl`, held))
+      assert.strictEqual(crl.headers["content-type"], "application/pkix-crl")
+      assert.strictEqual(crl.text, "list")
+      for (const file of ["ca.pem", "ca.crl"]) {
+        assert.strictEqual((yield* withCa(issuer)(panel.ask(`/ui/authorities/ee/${file}`, held))).status, 404)
+        assert.strictEqual((yield* panel.ask(`/ui/authorities/${id}/${file}`)).status, 303)
+      }
+    }))
+
+  test("shows a list whose CA no profile signs with any more", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      yield* list(startsAt + 6 * day)
+      const page = yield* panel.ask("/ui/authorities", { ...held, headers: { "hx-request": "true" } })
+      assert.include(wordsOf(page), "A CA that no profile signs with")
+      assert.notInclude(page.text, "ca.pem")
+      assert.notInclude(page.text, "<html")
+    }))
+})

@@ -1,0 +1,47 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import { sqlite } from "../../support/Databases.ts"
+import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
+
+/* The page of the configuration in force. */
+
+describe("the page of the configuration", () => {
+  const { test } = usePanel(
+    sqlite,
+    `[proxy]\nhttp_url = "http://me:hunter2@proxy.example:3128"\n[meta]\nwebsite = "https://a.example/?a=1&b=2"\n`
+  )
+
+  test("shows each key with its value and source, by section, and of secrets only whether they are set", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const page = yield* panel.ask("/ui/configuration", held)
+      const words = wordsOf(page)
+      assert.strictEqual(page.status, 200)
+      assert.include(words, "nonce.ttl_seconds 300 default")
+      assert.include(words, "proxy.http_url set default")
+      assert.include(words, "proxy.https_url not set default")
+      assert.notInclude(page.text, "hunter2")
+      assert.include(page.text, "?a=1&amp;b=2")
+      assert.include(words, "Search this page")
+      assert.notInclude(words, "profiles.default")
+    }))
+
+  test("shows what is in force for a profile with what it inherits, and 404 for none", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const words = wordsOf(yield* panel.ask("/ui/configuration?profile=other", held))
+      assert.include(words, "profiles.other.challenge.bypass false default")
+      assert.notInclude(words, "nonce.ttl_seconds")
+      const none = yield* panel.ask("/ui/configuration?profile=%3Cb%3Enobody", held)
+      assert.strictEqual(none.status, 404)
+      assert.notInclude(none.text, "<b>nobody")
+    }))
+
+  test("is a fragment where only that is asked for", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const { text } = yield* panel.ask("/ui/configuration", { ...held, headers: { "hx-request": "true" } })
+      assert.notInclude(text, "<html")
+      assert.include(text, "<h1>Configuration</h1>")
+    }))
+})

@@ -1,0 +1,57 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import * as nonces from "../../../src/store/Nonces.ts"
+import { databases } from "../../support/Databases.ts"
+import { count } from "../../support/Graph.ts"
+import { startsAt } from "../../support/Operators.ts"
+import { entered, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
+
+/* The page of nonces. */
+
+describe.each(databases)("the page of nonces on $name", (backend) => {
+  const { test } = usePanel(backend)
+
+  test("counts them, and offers a sweep to operators alone", (panel) =>
+    Effect.gen(function*() {
+      yield* nonces.insert(["a", "b"], startsAt)
+      const viewer = yield* entered(panel, "vic", "viewer")
+      const seen = yield* panel.ask("/ui/nonces", viewer)
+      assert.include(wordsOf(seen), "Nonces 2 Each can be used for 300 seconds")
+      assert.notInclude(seen.text, "hx-post=\"/ui/nonces")
+      assert.isTrue(isBeside(yield* send(panel, viewer, "/ui/nonces/sweep"), 403, "insufficient_role"))
+      for (const role of ["operator", "admin"] as const) {
+        const held = yield* entered(panel, role, role)
+        assert.include(
+          (yield* panel.ask("/ui/nonces", held)).text.replaceAll("&#x2f;", "/"),
+          "hx-post=\"/ui/nonces/sweep\""
+        )
+      }
+    }))
+
+  test("sweeps those that are older than an age, and says how many", (panel) =>
+    Effect.gen(function*() {
+      yield* nonces.insert(["a", "b"], startsAt - 61)
+      yield* nonces.insert(["c"], startsAt)
+      const held = yield* entered(panel, "otto", "operator")
+      const swept = yield* send(panel, held, "/ui/nonces/sweep", { ttlSeconds: "60" })
+      assert.strictEqual(swept.headers["hx-redirect"], "/ui/nonces?done=swept&removed=2")
+      assert.include(wordsOf(yield* panel.ask("/ui/nonces?done=swept&removed=2", held)), "2 nonces deleted.")
+      assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
+      yield* send(panel, held, "/ui/nonces/sweep", { ttlSeconds: "" })
+      assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
+    }))
+
+  test("refuses an age that is none beside the form, and a form without its token", (panel) =>
+    Effect.gen(function*() {
+      yield* nonces.insert(["a"], startsAt - 1000)
+      const held = yield* entered(panel, "otto", "operator")
+      for (const ttlSeconds of ["-1", "soon", "1.5", "9999999999"]) {
+        assert.isTrue(isBeside(yield* send(panel, held, "/ui/nonces/sweep", { ttlSeconds }), 400, "bad_request"))
+      }
+      const bare = { cookie: held.cookie, csrf: "" }
+      assert.isTrue(isBeside(yield* send(panel, bare, "/ui/nonces/sweep"), 403, "csrf_failed"))
+      assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
+      const odd = yield* panel.ask("/ui/nonces?done=swept&removed=<b>", held)
+      assert.notInclude(odd.text, "<b>&")
+    }))
+})
