@@ -1,4 +1,5 @@
 import type { Resolved } from "../../settings/Resolve.ts"
+import { ownRoutes } from "./handlers/Account.ts"
 import { accountRoutes } from "./handlers/Accounts.ts"
 import { auditRoutes } from "./handlers/Audit.ts"
 import { authorityRoutes } from "./handlers/Authorities.ts"
@@ -7,6 +8,7 @@ import { eabRoutes } from "./handlers/Eab.ts"
 import { expiringRoutes } from "./handlers/Expiring.ts"
 import { jobRoutes } from "./handlers/Jobs.ts"
 import { nonceRoutes } from "./handlers/Nonces.ts"
+import { operatorRoutes } from "./handlers/Operators.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
 import { profileRoutes } from "./handlers/Profiles.ts"
@@ -36,7 +38,9 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
     ...authorityRoutes(config),
     ...profileRoutes(config),
     ...configurationRoutes(resolved),
-    ...nonceRoutes(config)
+    ...nonceRoutes(config),
+    ...operatorRoutes(config),
+    ...ownRoutes(config)
   ]
 }
 
