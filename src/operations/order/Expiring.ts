@@ -144,20 +144,15 @@ const soonMillis = 2000
  * How many certificates of all profiles expire within this many days and have not been replaced. It looks at `most`
  * certificates, soonest first; `isCut` says that there may be more.
  */
-export const countSoon = (days: number, most: number) =>
-  listed(
-    Effect.gen(function*() {
-      const now = yield* currentSeconds
-      const window = { profile: undefined, now, until: now + days * daySeconds }
-      let [count, seen] = [0, 0]
-      yield* walk(window, true, (_, isFollowed) => {
-        seen++
-        if (!isFollowed) count++
-      }, () => seen >= most)
-      return { count, isCut: seen >= most }
-    }),
-    soonMillis
-  )
+export const countSoon = Effect.fnUntraced(function*(days: number, most: number) {
+  const now = yield* currentSeconds
+  let [count, seen] = [0, 0]
+  yield* walk({ profile: undefined, now, until: now + days * daySeconds }, true, (_, isFollowed) => {
+    seen++
+    if (!isFollowed) count++
+  }, () => seen >= most)
+  return { count, isCut: seen >= most }
+}, (self) => listed(self, soonMillis))
 
 const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.Place, now: number) {
   const order = yield* expiring.find(id)
