@@ -46,7 +46,7 @@
     let shown = 0
     for (const part of place.querySelectorAll("[data-part]")) {
       let some = false
-      for (const row of part.querySelectorAll("[data-row]")) {
+      for (const row of part.querySelectorAll("tbody tr")) {
         const has = words.every((word) => row.textContent.toLowerCase().includes(word))
         row.hidden = !has
         if (has) shown++
@@ -158,6 +158,14 @@
   // A refusal is read out where it appears, and its form can be sent again.
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target?.classList?.contains("refusal")) event.detail.target.scrollIntoView({ block: "nearest" })
+  })
+  // A form that was taken is put away: neither its password nor an earlier refusal stays beside what it has brought.
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const form = event.detail.elt
+    if (!event.detail.successful || !form.matches("details.confirm > form")) return
+    for (const refusal of form.querySelectorAll(".refusal")) refusal.replaceChildren()
+    form.reset()
+    form.parentElement.open = false
   })
   document.addEventListener("htmx:sendError", () => said("The service could not be reached."))
 
