@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync
 } from "node:fs"
@@ -113,6 +114,7 @@ const lines = {
   sqliteLocks: "grep \":$(stat --format %i sqlite.db-shm) \" /proc/locks",
   dev: "npm run dev",
   demo: "npm run demo",
+  pictures: "npm run pictures",
   format: "npm run format",
   init: "acme-svc init",
   profiles: "acme-svc profile list",
@@ -1167,6 +1169,15 @@ describe.each(tools)("%s", () => {
     await serving.stop()
   })
 
+  it("npm run pictures takes every picture of docs/panel.md", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    rmSync(place.at("docs/pictures"), { recursive: true })
+    await place.succeed("pictures")
+    const shown = [...text("docs/panel.md").matchAll(/\(pictures\/([\w-]+\.png)\)/g)].map(([, name = ""]) => name)
+    assert.sameMembers(readdirSync(place.at("docs/pictures")), shown)
+  })
+
   it("docs/cli.md, docs/errors.md and docs/log-events.md are written anew, from the code alone", async () => {
     const place = await Place.make()
     cloneInto(place)
@@ -1217,7 +1228,7 @@ describe.each(tools)("%s", () => {
 describe("this test", () => {
   it("has run every line, or the gate will", () => {
     const lacking: ReadonlyArray<Line> = [
-      ...isFull ? [] : ["prune", "relink", "dev", "demo", "catalogues", "firstChange", "format"] as const,
+      ...isFull ? [] : ["prune", "relink", "dev", "demo", "pictures", "catalogues", "firstChange", "format"] as const,
       ...client.certbot
         ? []
         : ["certbot", "certbotTls", "certbotEab", "certbotRenew", "certbotRevoke", "certbotRevokeByKey"] as const,

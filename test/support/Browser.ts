@@ -1,7 +1,7 @@
 import chromium from "@sparticuz/chromium"
+import { deepStrictEqual } from "node:assert/strict"
 import type { Browser, BrowserContext, Page } from "playwright-core"
 import { chromium as playwright } from "playwright-core"
-import { assert } from "vitest"
 import type { DemoOperator } from "../demo/Demo.ts"
 import { operators } from "../demo/Demo.ts"
 import { patienceMs } from "./Patience.ts"
@@ -76,7 +76,7 @@ export const openWindow = async (browser: Browser, options: WindowOptions = {}):
     complaints,
     close: async () => {
       await context.close()
-      assert.deepStrictEqual(complaints, [])
+      deepStrictEqual(complaints, [])
     }
   }
 }

@@ -44,6 +44,8 @@ export interface Language {
   /** Bounds one rendering, in instructions of the engine. */
   readonly fuel: number
   readonly filters: { readonly [name: string]: Filter }
+  /** Whether a statement leaves nothing of its line. */
+  readonly trimmed?: boolean
 }
 
 // The engine recurses over long expressions and branches. Beyond these bounds it can run out of stack, which damages
@@ -77,11 +79,16 @@ const faultOf = (template: string, cause: unknown): TemplateFault => {
 // What the engine offers to every template by itself.
 const functions = ["debug", "dict", "namespace", "range"]
 
-const prepare = (environment: Environment, { absent, filters, fuel, language }: Language): { thrown: unknown } => {
+const prepare = (
+  environment: Environment,
+  { absent, filters, fuel, language, trimmed = false }: Language
+): { thrown: unknown } => {
   const problem: { thrown: unknown } = { thrown: undefined }
   environment.undefinedBehavior = absent === "empty" ? "chainable" : "strict"
   environment.fuel = fuel
   environment.keepTrailingNewline = true
+  environment.trimBlocks = trimmed
+  environment.lstripBlocks = trimmed
   environment.removeGlobal("debug") // prints every variable
   if (language === "subset") { for (const name of functions) environment.removeGlobal(name) }
   for (const [name, filter] of Object.entries(filters)) {

@@ -24,6 +24,9 @@ export interface Rendering {
   readonly unused: ReadonlyArray<string>
 }
 
+/** The engine escapes slashes too, which HTML does not ask for; every address is full of them. */
+const withSlashes = (text: string): string => text.replaceAll("&#x2f;", "/")
+
 const isTemplate = (name: string): boolean => name.endsWith(".html")
 
 /** Compiles the built-in templates, each replaced by the file of its name in `own` if there is one. */
@@ -37,14 +40,15 @@ export const makeRendering = (
     let now = 0
     const templates = yield* compile(
       [...sources].map(([name, text]) => ({ name, text: replacing.get(name) ?? text })),
-      { language: "whole", absent: "empty", fuel, filters: wordsAt(() => now) }
+      { language: "whole", absent: "empty", fuel, filters: wordsAt(() => now), trimmed: true }
     )
     return {
       unused: [...replacing.keys()].filter((name) => !sources.has(name)),
       render: (template, values) =>
         Effect.flatMap(currentSeconds, (seconds) => {
           now = seconds
-          return templates.render(`${template}.html`, shownValue(values) as { readonly [name: string]: unknown })
+          const text = templates.render(`${template}.html`, shownValue(values) as { readonly [name: string]: unknown })
+          return Effect.map(text, withSlashes)
         })
     }
   })
