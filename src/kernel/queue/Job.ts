@@ -146,7 +146,8 @@ export const roomOf = (kind: JobKind, most: number): Room | undefined => {
   const factor = waiting[kind]
   if (factor !== undefined) {
     const slots = factor * most
-    return { slots, firstCome: slots / 4, profile: slots * 3 / 4, accountPart: 1 / 4 }
+    // Whole numbers: the first is the limit of a statement.
+    return { slots, firstCome: Math.ceil(slots / 4), profile: Math.floor(slots * 3 / 4), accountPart: 1 / 4 }
   }
   if (kind !== "signer_issue" && kind !== "signer_revoke") return undefined
   // One slot is left for other profiles, because a signer may be a slow program.
