@@ -28,6 +28,14 @@
     wear(next)
   }
 
+  // A table that is wider than its box is scrolled by the keyboard too.
+  const reach = (root) => {
+    for (const box of root.querySelectorAll(".box, pre")) {
+      if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0
+      else box.removeAttribute("tabindex")
+    }
+  }
+
   // What a page without this script does not show.
   const dress = (root) => {
     for (const button of root.querySelectorAll("[data-copy], [data-theme-switch]")) button.hidden = false
@@ -35,6 +43,7 @@
       const at = new Date(time.dateTime)
       if (!Number.isNaN(at.getTime())) time.title = `${at.toLocaleString()} (here)`
     }
+    reach(root)
     for (const polled of root.querySelectorAll("[data-poll]")) wait(polled)
     for (const box of root.querySelectorAll("[data-within]")) searchWithin(box)
     if (root.dataset?.poll) wait(root)
@@ -173,6 +182,7 @@
   const narrow = matchMedia("(max-width: 60rem)")
   const fold = () => {
     for (const pages of document.querySelectorAll(".side-fold")) pages.open = !narrow.matches
+    reach(document)
   }
   fold()
   narrow.addEventListener("change", fold)
