@@ -142,7 +142,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("weighs little: 80 KB the first time, 20 KB of HTML after that", async () => {
+  it("weighs 80 KB at most when it is first seen, files included", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     const weights: Array<readonly [string, number]> = []
