@@ -104,7 +104,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "all slots go to whoever came first",
     file: "src/kernel/queue/Job.ts",
-    guard: "firstCome: slots / 4,",
+    guard: "firstCome: Math.ceil(slots / 4),",
     without: "firstCome: slots,"
   }
 ]
