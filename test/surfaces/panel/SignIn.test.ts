@@ -1,8 +1,9 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import * as tokens from "../../../src/operations/operators/Tokens.ts"
 import { cookieOf } from "../../support/Asked.ts"
 import { sqlite } from "../../support/Databases.ts"
-import { made, password } from "../../support/Operators.ts"
+import { keyboard, made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
 /* Signing in to the panel: plain forms, and a way back to where one was (docs/decisions/panel.md). */
@@ -89,6 +90,18 @@ describe("the panel", () => {
       assert.strictEqual(out.headers["location"], "/ui/login?why=out")
       assert.match(out.headers["set-cookie"] ?? "", /Max-Age=0/)
       assert.strictEqual((yield* ask("/ui/", { cookie: held.cookie })).status, 303)
+    }))
+
+  test("is not reached by tokens for programs, whatever their role", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("ann", "admin")
+      const asked = { username: "ann", name: "backup", role: "admin", expiresInDays: 1, allowedAddresses: [] } as const
+      const { token } = yield* tokens.create(keyboard, asked)
+      for (const path of ["/ui/", "/ui/orders", "/ui/operators", "/ui/account"]) {
+        const told = yield* ask(path, { headers: { authorization: `Bearer ${token}` } })
+        assert.strictEqual(told.status, 403, path)
+        assert.include(told.text, "insufficient_role")
+      }
     }))
 
   test("allows no script, style or frame but its own, and is never cached", ({ ask }) =>
