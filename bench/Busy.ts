@@ -24,8 +24,8 @@ const renewedOf = (orders: number): number => Math.max(1, Math.floor(orders * 0.
 const namesOf = (orders: number): number => Math.max(150, Math.floor(renewedOf(orders) * 60 / (3 * 365)))
 const zones = 5000
 
-/** The id of a row as text: 1 for accounts, 2 for orders. */
-const idOf = (table: 1 | 2, number: number): string => {
+/** The id of a row as text: 1 for accounts, 2 for orders, 5 for jobs. */
+const idOf = (table: 1 | 2 | 5, number: number): string => {
   const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0")
   const time = hex(1_500_000_000_000 + number, 12)
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-800${table}-${hex(number, 12)}`
@@ -46,6 +46,9 @@ export const facts = ({ accounts, orders }: BusyPopulation) => {
     largeAccount: idOf(1, 0),
     smallAccount: idOf(1, accounts - 1),
     order: idOf(2, order),
+    failedJob: idOf(5, 7),
+    // The newest that was placed at an upstream.
+    relayedOrder: idOf(2, Math.max(0, Math.floor(orders / 100) - 1) * 100 + 1),
     serial: `4${order.toString(16).padStart(31, "0")}`,
     name: `host-${name}.z${name % zones}.example.org`,
     zone: `z${name % zones}.example.org`,

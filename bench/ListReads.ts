@@ -1,9 +1,10 @@
 import type { BusyPopulation } from "./Busy.ts"
 import { facts } from "./Busy.ts"
 import type { Read } from "./Reader.ts"
+import type { Subject } from "./Subject.ts"
+import { withToken } from "./Subject.ts"
 
-/** Every list, filter, count, detail, search and export of the API, on the database that `Busy.ts` fills. */
-export const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> => {
+const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> => {
   const known = facts(population)
   const day = (ago: number) => new Date((now - ago * 86_400) * 1000).toISOString().slice(0, 10)
   const list = (name: string, path: string, query: { readonly [parameter: string]: string } = {}): Read => ({
@@ -100,3 +101,6 @@ export const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<
     whole(file("export audit, too many", "audit/export"), population.auditRows)
   ]
 }
+
+/** Every list, filter, count, detail, search and export of the API, on the database that `Busy.ts` fills. */
+export const lists: Subject = { readsOf, enter: withToken }

@@ -22,9 +22,10 @@ export interface Options {
   readonly cluster: boolean
   readonly relay: boolean
   readonly lists: boolean
-  /** Where `lists` keeps its databases for another run; undefined to remove them. */
+  readonly pages: boolean
+  /** Where `lists` and `pages` keep their databases for another run; undefined to remove them. */
   readonly keep: string | undefined
-  /** The sizes of the database for `lists`. */
+  /** The sizes of the database for `lists` and `pages`. */
   readonly accounts: number
   readonly orders: number
   readonly auditRows: number
@@ -44,10 +45,11 @@ const usage = `Usage: npm run bench -- [options]
   --cluster           measure two acme and two worker processes beside one of all roles, on PostgreSQL, and nothing else
   --relay             measure what relaying to Pebble costs beside signing, and nothing else
   --lists             measure what operators read on a grown database, and how it delays clients, and nothing else
-  --keep DIR          keep the databases of --lists there, and use those that are there already
+  --pages             the same for the pages of the panel in place of the lists of the API
+  --keep DIR          keep the databases of --lists and --pages there, and use those that are there already
   --accounts N, --orders N, --audit-rows N
-                      size of the database of --lists (1000000, 10000000, 1000000)
-  --part N            build only this part of what --grown, --lists and --queue build, such as 0.01
+                      size of the database of --lists and --pages (1000000, 10000000, 1000000)
+  --part N            build only this part of what --grown, --lists, --pages and --queue build, such as 0.01
   --service-only      leave out the floor and the statement counts
   --statements        list the statements of one issuance
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
@@ -79,6 +81,7 @@ const parse = (words: ReadonlyArray<string>) => {
         cluster: { type: "boolean", default: false },
         relay: { type: "boolean", default: false },
         lists: { type: "boolean", default: false },
+        pages: { type: "boolean", default: false },
         keep: { type: "string" },
         accounts: { type: "string", default: "1000000" },
         orders: { type: "string", default: "10000000" },
@@ -140,6 +143,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     cluster: given.cluster,
     relay: given.relay,
     lists: given.lists,
+    pages: given.pages,
     keep: given.keep,
     accounts: scaled("accounts", given.accounts),
     orders: scaled("orders", given.orders),

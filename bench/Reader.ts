@@ -2,7 +2,7 @@ import { Agent, request } from "node:http"
 import { setTimeout as delay } from "node:timers/promises"
 
 /*
- * An operator's program: it reads one path of the API after another, in a process of its own.
+ * An operator's program or browser: it reads one path after another, in a process of its own.
  */
 
 /** A read: its name in the report, its path, and how it ends. */
@@ -21,24 +21,27 @@ export interface Reading {
   readonly firstOctet: number
   readonly whole: number
   readonly status: number
-  /** The member `total` of the answer, with a plus where it is truncated. */
+  /** How many rows the answer says there are, with a plus where the search was ended early. */
   readonly total: string
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 let origin = ""
-let token = ""
+let headers: { readonly [name: string]: string } = {}
 
+/** A page has thin spaces between the thousands. */
 const totalOf = (body: string): string => {
-  const total = /"total":(\d+)/.exec(body)?.[1] ?? ""
-  return body.includes(`"truncated":true`) ? `${total}+` : total
+  const [, total = ""] =
+    /"total":(\d+)|<span class="count">[^<]* of ([\d\u202f]+)/.exec(body)?.filter((one) => one !== undefined) ?? []
+  const isCut = body.includes(`"truncated":true`) || body.includes("found so far")
+  return `${total.replaceAll("\u202f", "")}${isCut ? "+" : ""}`
 }
 
 const read = ({ isFile = false, name, path }: Read): Promise<Reading> =>
   new Promise((resolve, reject) => {
     const begun = performance.now()
     const since = () => performance.now() - begun
-    const asked = request(`${origin}${path}`, { agent, headers: { authorization: `Bearer ${token}` } }, (answer) => {
+    const asked = request(`${origin}${path}`, { agent, headers }, (answer) => {
       let body = ""
       let firstOctet = 0
       const end = () => {
@@ -63,9 +66,9 @@ const read = ({ isFile = false, name, path }: Read): Promise<Reading> =>
 /** The functions the reading process offers to the bench. */
 export const reader = {
   /** Switches to a server. */
-  target: (server: { readonly origin: string; readonly token: string }): void => {
+  target: (server: { readonly origin: string; readonly headers: { readonly [name: string]: string } }): void => {
     origin = server.origin
-    token = server.token
+    headers = server.headers
   },
 
   /**

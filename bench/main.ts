@@ -4,7 +4,6 @@ import { endOnSignals } from "./Cleanup.ts"
 import { clusterReport, measureCluster } from "./Cluster.ts"
 import { floor } from "./Floor.ts"
 import { grownReport, measureGrown } from "./Grown.ts"
-import { listsReport, measureLists } from "./Lists.ts"
 import { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import { measure } from "./Measure.ts"
@@ -16,6 +15,9 @@ import * as Procfs from "./Procfs.ts"
 import { measureQueue, queueReport } from "./Queue.ts"
 import { queueRun } from "./QueueRun.ts"
 import { reader } from "./Reader.ts"
+import type { ReadsCost } from "./Reads.ts"
+import { measureLists, measurePages } from "./Reads.ts"
+import { readsReport } from "./ReadsReport.ts"
 import { measureRelay, relayReport } from "./Relay.ts"
 import { paintFor, report } from "./Report.ts"
 
@@ -80,16 +82,20 @@ const relayText = async (options: Options, progress: Progress): Promise<string> 
     : relayReport(paintFor(process.stdout.isTTY === true), costs)
 }
 
-const listsText = async (options: Options, progress: Progress): Promise<string> => {
-  const costs = await measureLists(options, progress)
-  return options.json
-    ? JSON.stringify(costs, undefined, 2)
-    : listsReport(paintFor(process.stdout.isTTY === true), costs)
-}
+const readsText =
+  (measureReads: (options: Options, progress: Progress) => Promise<ReadonlyArray<ReadsCost>>) =>
+  async (options: Options, progress: Progress): Promise<string> => {
+    const costs = await measureReads(options, progress)
+    return options.json
+      ? JSON.stringify(costs, undefined, 2)
+      : readsReport(paintFor(process.stdout.isTTY === true), costs)
+  }
 
-const chosen = ({ cluster, grown, lists, policy, queue, relay }: Options) =>
+const chosen = ({ cluster, grown, lists, pages, policy, queue, relay }: Options) =>
   lists
-    ? listsText
+    ? readsText(measureLists)
+    : pages
+    ? readsText(measurePages)
     : relay
     ? relayText
     : cluster

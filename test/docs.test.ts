@@ -187,9 +187,9 @@ const needsPebble = (command: string): boolean => /--(?:pebble|relay)\b/.test(co
 const shortened = (command: string): string => {
   const [, words = ""] = command.split(" -- ")
   const kept = words.replaceAll(/--(?:seconds|issuances|concurrency|databases|part) \S+/g, "")
-  const part = /--(?:grown|lists|queue)/.test(words) ? "--part 0.0001" : ""
+  const part = /--(?:grown|lists|pages|queue)/.test(words) ? "--part 0.0001" : ""
   // Clients of a relay wait five seconds, as they are told to. Reads are beside clients for a time.
-  const extent = /--lists/.test(words) ? "--seconds 1" : `--issuances ${/--relay/.test(words) ? 1 : 5}`
+  const extent = /--(?:lists|pages)/.test(words) ? "--seconds 1" : `--issuances ${/--relay/.test(words) ? 1 : 5}`
   return `npm run bench -- ${kept} ${part} --databases sqlite --concurrency 1 ${extent} --service-only`
 }
 

@@ -1,27 +1,21 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
-import { join, resolve } from "node:path"
 import { freePort } from "../test/support/Ports.ts"
-import type { PostgresCluster } from "../test/support/Postgres.ts"
-import { startPostgres } from "../test/support/Postgres.ts"
 import type { BusyPopulation } from "./Busy.ts"
-import { populateBusy } from "./Busy.ts"
-import { temporaryDirectory } from "./Cleanup.ts"
-import { readsOf } from "./ListReads.ts"
+import { fillOnce, placeOf } from "./Kept.ts"
+import { lists } from "./ListReads.ts"
 import type { load, Window } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import { postmasterOf } from "./Measure.ts"
 import type { Options } from "./Options.ts"
+import { pages } from "./PageReads.ts"
 import type { Peer } from "./Peer.ts"
 import { startPeer } from "./Peer.ts"
-import { revoke } from "./Populate.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Read, reader, Reading } from "./Reader.ts"
-import type { Paint } from "./Report.ts"
-import { fixed, table } from "./Report.ts"
-import type { Service, ServiceOptions } from "./Service.ts"
-import { configured, migrate, runCommand, startService } from "./Service.ts"
+import type { Service } from "./Service.ts"
+import { migrate, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
+import type { Subject } from "./Subject.ts"
 
 /*
  * What operators read on a grown database, and what their reading does to clients that issue: windows of issuing alone and
@@ -64,7 +58,7 @@ interface ReadCost {
 }
 
 /** Medians over the rounds, and the reads of all of them. */
-export interface ListsCost {
+export interface ReadsCost {
   readonly name: Dialect
   readonly population: BusyPopulation
   /** Undefined for a database that was there already. */
@@ -80,85 +74,6 @@ export interface ListsCost {
 
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
-
-interface Place {
-  readonly directory: string
-  readonly cluster: PostgresCluster | undefined
-  readonly databaseUrl: string
-  /** A file or a URL. */
-  readonly where: string
-}
-
-const databaseName = "lists"
-
-const placeOf = async (name: Dialect, keep: string | undefined): Promise<Place> => {
-  const root = keep === undefined ? temporaryDirectory() : resolve(keep)
-  const directory = join(root, name)
-  mkdirSync(directory, { recursive: true })
-  chmodSync(root, 0o755) // PostgreSQL may run as another user
-  if (!existsSync(join(directory, "config.toml"))) configured(directory)
-  if (name === "sqlite") {
-    return { directory, cluster: undefined, databaseUrl: "sqlite://bench.db", where: join(directory, "bench.db") }
-  }
-  const kept = join(root, "postgres-data")
-  mkdirSync(kept, { recursive: true })
-  const cluster = await startPostgres({ durable: true, kept })
-  const databaseUrl = cluster.url(databaseName)
-  if (!existsSync(join(directory, "filled"))) await cluster.createDatabase(databaseName)
-  return { directory, cluster, databaseUrl, where: databaseUrl }
-}
-
-// Nothing ends and nothing is deleted while the bench looks.
-const still = {
-  ACME_SVC_ORDER__VALIDITY_SECONDS: "126144000",
-  ACME_SVC_ORDER__RETENTION_DAYS: "0",
-  ACME_SVC_JOBS__RETENTION_DAYS: "3650",
-  ACME_SVC_ADMIN__ENABLED: "true"
-}
-
-/** The certificate of one issuance, and a first look at the CA. */
-const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof load>): Promise<string> => {
-  const service = await startService(options)
-  await loader.call("target", service.directoryUrl)
-  const exchanges = await loader.call("sample")
-  await service.stop()
-  return exchanges.findLast(({ kind }) => kind === "certificate")?.answer.body ?? ""
-}
-
-const fillOnce = async (
-  name: Dialect,
-  { directory, where }: Place,
-  population: BusyPopulation,
-  options: ServiceOptions,
-  loader: Peer<typeof load>,
-  progress: Progress
-): Promise<number | undefined> => {
-  const mark = join(directory, "filled")
-  if (existsSync(mark)) return undefined
-  const begun = performance.now()
-  migrate({ ...options, directory })
-  const certificate = await firstCertificate(options, loader)
-  await populateBusy(name, where, population, certificate, progress)
-  await revoke(name, where, { revocations: Math.round(population.orders / 200) })
-  writeFileSync(mark, JSON.stringify(population))
-  return (performance.now() - begun) / 1000
-}
-
-const operatorName = "bench"
-
-/** A new token of an operator, who is made first. */
-const tokenOf = (options: ServiceOptions & { readonly directory: string }): string => {
-  const password = Buffer.from(crypto.getRandomValues(new Uint8Array(18))).toString("base64url")
-  const listed = runCommand(options, ["admin", "user", "list", "--json"])
-  if (!listed.includes(`"${operatorName}"`)) {
-    runCommand(options, ["admin", "user", "create", operatorName, "--role", "admin"], `${password}\n`)
-  }
-  const name = `run ${Date.now()}`
-  const printed = runCommand(options, ["admin", "token", "create", operatorName, "--name", name, "--expires-in", "1"])
-  const [token] = /acme_svc_\S+/.exec(printed) ?? []
-  if (token === undefined) throw new Error(`no token in ${printed}`)
-  return token
-}
 
 interface Bench {
   readonly service: Service
@@ -258,14 +173,23 @@ const sideOf = (windows: ReadonlyArray<Side>): Side => {
   }
 }
 
+// Nothing ends and nothing is deleted while the bench looks.
+const still = {
+  ACME_SVC_ORDER__VALIDITY_SECONDS: "126144000",
+  ACME_SVC_ORDER__RETENTION_DAYS: "0",
+  ACME_SVC_JOBS__RETENTION_DAYS: "3650",
+  ACME_SVC_ADMIN__ENABLED: "true"
+}
+
 const measureOne = async (
   name: Dialect,
   options: Options,
+  subject: Subject,
   loader: Peer<typeof load>,
   progress: Progress
-): Promise<ListsCost> => {
+): Promise<ReadsCost> => {
   const { accounts, auditRows, nodeWords, orders, synchronous } = options
-  const population = { accounts, orders, auditRows }
+  const wanted = { accounts, orders, auditRows }
   const place = await placeOf(name, options.keep)
   const readers = startPeer<typeof reader>("reader")
   const adminPort = await freePort()
@@ -279,15 +203,14 @@ const measureOne = async (
   }
   let leave: (() => Promise<void>) | undefined
   try {
-    const builtSeconds = await fillOnce(name, place, population, serving, loader, progress)
+    const { builtSeconds, population } = await fillOnce(name, place, wanted, serving, loader, progress)
     migrate(serving)
-    const token = tokenOf(serving)
     const postmaster = place.cluster === undefined ? undefined : await postmasterOf(place.cluster)
     leave = postmaster?.leave
     const service = await startService(serving)
-    await readers.call("target", { origin, token })
+    await readers.call("target", { origin, headers: await subject.enter(serving, origin) })
     await loader.call("target", service.directoryUrl)
-    const reads = readsOf(population, Math.floor(Date.now() / 1000))
+    const reads = subject.readsOf(population, Math.floor(Date.now() / 1000))
     const bench: Bench = { service, postmaster: postmaster?.pid, loader, readers, reads }
     progress(`${name}: reading everything, and again`)
     const alone = [await readAlone(bench), await readAlone(bench)]
@@ -333,77 +256,22 @@ const measureOne = async (
   }
 }
 
-/** Measures with the last concurrency of the options. */
-export const measureLists = async (options: Options, progress: Progress): Promise<ReadonlyArray<ListsCost>> => {
+const measureReads = async (
+  subject: Subject,
+  options: Options,
+  progress: Progress
+): Promise<ReadonlyArray<ReadsCost>> => {
   const loader = startPeer<typeof load>("load")
-  const costs: Array<ListsCost> = []
-  for (const name of options.databases) costs.push(await measureOne(name, options, loader, progress))
+  const costs: Array<ReadsCost> = []
+  for (const name of options.databases) costs.push(await measureOne(name, options, subject, loader, progress))
   loader.stop()
   return costs
 }
 
-const percent = (share: number): string => `${Math.round(share * 100)} %`
+/** Measures the lists of the API with the last concurrency of the options. */
+export const measureLists = (options: Options, progress: Progress): Promise<ReadonlyArray<ReadsCost>> =>
+  measureReads(lists, options, progress)
 
-const clientsTable = (paint: Paint, { alone, beside, ratio }: ListsCost): string =>
-  table(
-    paint,
-    ["issuing clients", "alone", "beside reads", "ratio"],
-    [
-      ["request p50 ms", fixed(alone.p50, 1), fixed(beside.p50, 1), fixed(ratio.p50, 2)],
-      ["request p99 ms", fixed(alone.p99, 1), fixed(beside.p99, 1), paint.strong(fixed(ratio.p99, 2))],
-      ["issuances/s", fixed(alone.perSecond, 1), fixed(beside.perSecond, 1), fixed(ratio.perSecond, 2)],
-      ["CPU ms of the service", fixed(alone.serviceCpu, 2), fixed(beside.serviceCpu, 2), ""],
-      ["CPU ms of database or readers", fixed(alone.databaseCpu, 2), fixed(beside.databaseCpu, 2), ""],
-      ["others on the machine", percent(alone.others), percent(beside.others), ""]
-    ]
-  )
-
-const readsTable = (paint: Paint, { reads }: ListsCost): string =>
-  table(
-    paint,
-    [
-      "read",
-      "total",
-      "CPU ms",
-      "again",
-      "ms",
-      "again",
-      "beside: times",
-      "first octet p50",
-      "p95",
-      "whole p50",
-      "p95",
-      ""
-    ],
-    reads.map(({ again, count, first, firstOctet, name, total, unexpected, whole }) => [
-      name,
-      total,
-      fixed(first?.cpu, 0),
-      fixed(again?.cpu, 0),
-      fixed(first?.reading.whole, 0),
-      fixed(again?.reading.whole, 0),
-      String(count),
-      fixed(firstOctet?.p50, 0),
-      fixed(firstOctet?.p95, 0),
-      fixed(whole?.p50, 0),
-      fixed(whole?.p95, 0),
-      unexpected.length === 0 ? "" : paint.bad(`answered ${[...new Set(unexpected)].join(", ")}`)
-    ])
-  )
-
-/** The figures as tables. */
-export const listsReport = (paint: Paint, costs: ReadonlyArray<ListsCost>): string =>
-  costs.map((cost) => {
-    const { builtSeconds, concurrency, name, population, readsPerSecond: rate } = cost
-    const built = builtSeconds === undefined ? "kept from an earlier run" : `built in ${Math.round(builtSeconds)} s`
-    return [
-      paint.strong(
-        `${name}: ${population.accounts} accounts, ${population.orders} orders, ${population.auditRows} audit rows, ${built}`
-      ),
-      `  ${concurrency} clients, ${
-        rate.toFixed(1)
-      } reads a second; issuances per window and read times in milliseconds`,
-      clientsTable(paint, cost),
-      readsTable(paint, cost)
-    ].join("\n\n")
-  }).join("\n\n")
+/** Measures the pages of the panel in the same way. */
+export const measurePages = (options: Options, progress: Progress): Promise<ReadonlyArray<ReadsCost>> =>
+  measureReads(pages, options, progress)

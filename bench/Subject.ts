@@ -1,0 +1,53 @@
+import type { BusyPopulation } from "./Busy.ts"
+import type { Read } from "./Reader.ts"
+import type { ServiceOptions } from "./Service.ts"
+import { runCommand } from "./Service.ts"
+
+/* What operators read, and what lets them in. */
+
+/** The headers that a reader sends with every request. */
+export type Shown = { readonly [name: string]: string }
+
+type Serving = ServiceOptions & { readonly directory: string }
+
+/** One kind of reading. */
+export interface Subject {
+  readonly readsOf: (population: BusyPopulation, now: number) => ReadonlyArray<Read>
+  /** Lets a reader in to the service whose operators' listener is `origin`. */
+  readonly enter: (serving: Serving, origin: string) => Promise<Shown>
+}
+
+const operatorName = "bench"
+
+/** An operator with this password. A kept database has one with the password of an earlier run. */
+const operatorWith = (serving: Serving, password: string): void => {
+  const isThere = runCommand(serving, ["admin", "user", "list", "--json"]).includes(`"${operatorName}"`)
+  const words = isThere ? ["passwd", operatorName] : ["create", operatorName, "--role", "admin"]
+  runCommand(serving, ["admin", "user", ...words], `${password}\n`)
+}
+
+const newPassword = (): string => Buffer.from(crypto.getRandomValues(new Uint8Array(18))).toString("base64url")
+
+/** A new token for programs. */
+export const withToken: Subject["enter"] = (serving) => {
+  operatorWith(serving, newPassword())
+  const name = `run ${Date.now()}`
+  const printed = runCommand(serving, ["admin", "token", "create", operatorName, "--name", name, "--expires-in", "1"])
+  const [token] = /acme_svc_\S+/.exec(printed) ?? []
+  if (token === undefined) throw new Error(`no token in ${printed}`)
+  return Promise.resolve({ authorization: `Bearer ${token}` })
+}
+
+/** A new session, as a browser holds it. */
+export const withSession: Subject["enter"] = async (serving, origin) => {
+  const password = newPassword()
+  operatorWith(serving, password)
+  const answer = await fetch(`${origin}/ui/login`, {
+    method: "POST",
+    body: new URLSearchParams({ username: operatorName, password }),
+    redirect: "manual"
+  })
+  const [cookie] = answer.headers.getSetCookie()[0]?.split(";") ?? []
+  if (cookie === undefined) throw new Error(`signing in was answered ${answer.status}`)
+  return { cookie }
+}
