@@ -22,6 +22,9 @@ export interface Options {
   readonly cluster: boolean
   readonly relay: boolean
   readonly lists: boolean
+  readonly signIn: boolean
+  /** Sign-ins with each kind of name for `signIn`. */
+  readonly attempts: number
   readonly pages: boolean
   /** Where `lists` and `pages` keep their databases for another run; undefined to remove them. */
   readonly keep: string | undefined
@@ -46,6 +49,8 @@ const usage = `Usage: npm run bench -- [options]
   --relay             measure what relaying to Pebble costs beside signing, and nothing else
   --lists             measure what operators read on a grown database, and how it delays clients, and nothing else
   --pages             the same for the pages of the panel in place of the lists of the API
+  --sign-in           measure what a failed sign-in tells and costs, and nothing else
+  --attempts N        sign-ins with each kind of name for --sign-in (100)
   --keep DIR          keep the databases of --lists and --pages there, and use those that are there already
   --accounts N, --orders N, --audit-rows N
                       size of the database of --lists and --pages (1000000, 10000000, 1000000)
@@ -82,6 +87,8 @@ const parse = (words: ReadonlyArray<string>) => {
         relay: { type: "boolean", default: false },
         lists: { type: "boolean", default: false },
         pages: { type: "boolean", default: false },
+        "sign-in": { type: "boolean", default: false },
+        attempts: { type: "string", default: "100" },
         keep: { type: "string" },
         accounts: { type: "string", default: "1000000" },
         orders: { type: "string", default: "10000000" },
@@ -144,6 +151,9 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     relay: given.relay,
     lists: given.lists,
     pages: given.pages,
+    signIn: given["sign-in"],
+    // Each attempt has an address of its own, and there are so many for each kind of name.
+    attempts: number("attempts", given.attempts, 50_000),
     keep: given.keep,
     accounts: scaled("accounts", given.accounts),
     orders: scaled("orders", given.orders),

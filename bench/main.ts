@@ -20,6 +20,7 @@ import { measureLists, measurePages } from "./Reads.ts"
 import { readsReport } from "./ReadsReport.ts"
 import { measureRelay, relayReport } from "./Relay.ts"
 import { paintFor, report } from "./Report.ts"
+import { measureSignIn, signInReport } from "./SignIn.ts"
 
 /*
  * `npm run bench`: see docs/bench.md. The program runs once more for each process that takes part.
@@ -91,8 +92,17 @@ const readsText =
       : readsReport(paintFor(process.stdout.isTTY === true), costs)
   }
 
-const chosen = ({ cluster, grown, lists, pages, policy, queue, relay }: Options) =>
-  lists
+const signInText = async (options: Options, progress: Progress): Promise<string> => {
+  const costs = await measureSignIn(options, progress)
+  return options.json
+    ? JSON.stringify(costs, undefined, 2)
+    : signInReport(paintFor(process.stdout.isTTY === true), costs)
+}
+
+const chosen = ({ cluster, grown, lists, pages, policy, queue, relay, signIn }: Options) =>
+  signIn
+    ? signInText
+    : lists
     ? readsText(measureLists)
     : pages
     ? readsText(measurePages)

@@ -186,8 +186,12 @@ const needsPebble = (command: string): boolean => /--(?:pebble|relay)\b/.test(co
 
 const shortened = (command: string): string => {
   const [, words = ""] = command.split(" -- ")
-  const kept = words.replaceAll(/--(?:seconds|issuances|concurrency|databases|part) \S+/g, "")
-  const part = /--(?:grown|lists|pages|queue)/.test(words) ? "--part 0.0001" : ""
+  const kept = words.replaceAll(/--(?:seconds|issuances|concurrency|databases|part|attempts) \S+/g, "")
+  const part = /--(?:grown|lists|pages|queue)/.test(words)
+    ? "--part 0.0001"
+    : /--sign-in/.test(words)
+    ? "--attempts 1"
+    : ""
   // Clients of a relay wait five seconds, as they are told to. Reads are beside clients for a time.
   const extent = /--(?:lists|pages)/.test(words) ? "--seconds 1" : `--issuances ${/--relay/.test(words) ? 1 : 5}`
   return `npm run bench -- ${kept} ${part} --databases sqlite --concurrency 1 ${extent} --service-only`
@@ -1096,7 +1100,7 @@ describe.each(tools)("%s", () => {
       return assert.match(stderr, /pebble is not installed/)
     }
     assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
-    assert.match(stdout, /issuances|jobs\/s/)
+    assert.match(stdout, /issuances|jobs\/s|sign-ins/)
   })
 
   it.each(written(isFaultRun))("%s", async (command) => {
