@@ -142,6 +142,11 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       const contact = yield* ask(`${path}/contact`, { method: "POST", ...held, body: form({ contact: "a@b.c" }) })
       assert.strictEqual(contact.status, 400)
       assert.strictEqual((yield* ask(`/ui/accounts/${nobody}/deactivate`, { method: "POST", ...held })).status, 404)
+      const rows = yield* sql(
+        "SELECT actor_kind, actor_id, client_ip, request_id FROM audit_log WHERE event = 'account_deactivated'"
+      )
+      const by = { actor_kind: "admin", actor_id: "otto", client_ip: "192.0.2.1", request_id: "request-1" }
+      assert.deepStrictEqual(rows, [by], "who did it, from where, by which request")
     }))
 
   test("delete with all orders, but not while a certificate can be used, which they say in both places", ({ ask }) =>
