@@ -96,6 +96,19 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       assert.strictEqual((yield* Effect.flip(aside(forever, 300))).detail, "not done within 300 ms")
     })))
 
+  if (backend.dialect === "postgres") {
+    it.live("are bounded by the server, which is told before each statement what is left of their time", () =>
+      beside(Effect.gen(function*() {
+        const bound = Effect.map(
+          all(settingStatement, { name: "statement_timeout" }),
+          ([row]) => Number(/^(\d+)ms$/.exec(row?.value ?? "")?.[1])
+        )
+        const [first, second] = yield* aside(Effect.zip(bound, bound), 500)
+        assert.isAtMost(first, 500)
+        assert.isAtMost(second, first)
+      })))
+  }
+
   it.live("take less than those who wait for a certificate: no second processor, or a lower priority", () =>
     beside(Effect.gen(function*() {
       if (backend.dialect === "postgres") {

@@ -365,6 +365,12 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }
         assert.deepStrictEqual(told, Array(4).fill(told[0]))
         assert.hasAllKeys(told[0], ["type", "status", "detail", "identifier"])
+        const { port } = profile.challenge.http_01
+        assert.propertyVal(
+          told[0],
+          "detail",
+          `Could not fetch the challenge response of a.example at port ${port}; the server's log has the reason.`
+        )
       }))
 
     test("a verdict that comes after the authorization was deactivated revives nothing", () =>
