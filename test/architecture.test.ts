@@ -151,6 +151,20 @@ describe("src", () => {
     assert.deepStrictEqual(always, ["./commands/Descriptor.ts", "./commands/Usage.ts"])
   })
 
+  it("bounds what it does at once, but over the families of addresses and its own listeners", () => {
+    const unbounded = files.flatMap((file) =>
+      [...readFileSync(join(src, file), "utf8").matchAll(/"unbounded"/g)].map(() => file)
+    )
+    assert.sameMembers(unbounded, ["app/Listeners.ts", "kernel/net/Resolver.ts"])
+  })
+
+  it("looks names up on the thread pool for its own listeners alone", () => {
+    const asking = files.filter((file) => /\blookup\b[^\n]* from "node:dns/.test(readFileSync(join(src, file), "utf8")))
+    assert.deepStrictEqual(asking, ["kernel/net/HostAddress.ts"])
+    const users = imports.filter(({ of }) => of === "kernel/net/HostAddress.ts").map(({ file }) => file)
+    assert.deepStrictEqual(users, ["app/Addresses.ts"])
+  })
+
   it("makes no key by generateKeyPairSync: exporting one as JWK can hang for good", () => {
     const offending = files.filter((file) => readFileSync(join(src, file), "utf8").includes("generateKeyPairSync"))
     assert.deepStrictEqual(offending, [])

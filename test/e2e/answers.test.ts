@@ -23,6 +23,8 @@ const post = async (url: string, payload?: object): Promise<HttpAnswer> => {
   assert.strictEqual(answer.headers["cache-control"], "no-store", url)
   assert.include(linksOf(answer), `<${session.directoryUrl}>;rel="index"`, url)
   assertHardened(answer)
+  // A member without a value is left out.
+  if (answer.headers["content-type"]?.endsWith("json") === true) assert.notMatch(answer.text, /:(?:null|\[\])/, url)
   return answer
 }
 

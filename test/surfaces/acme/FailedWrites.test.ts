@@ -154,6 +154,19 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       )
     }))
 
+  test("in a request that is sent once more as it stands: badNonce, and nothing is done twice", () =>
+    Effect.gen(function*() {
+      const app = yield* surface
+      const key = acmeKey()
+      const header = { jwk: key.jwk, url: urlOf(at("/newAccount")), nonce: yield* freshNonce }
+      const request = posted(at("/newAccount"), signed(key, header, { termsOfServiceAgreed: true }))
+      yield* breakWrites(backend.dialect, { table: "accounts", operation: "INSERT" })
+      assert.strictEqual((yield* app.handle(request)).status, 500)
+      yield* mend(backend.dialect)
+      assert.strictEqual(bodyOf(yield* app.handle(request)).type, "urn:ietf:params:acme:error:badNonce")
+      assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
+    }))
+
   test("of the audit trail: nothing is done that it would not tell of, and the next request does it", () =>
     Effect.gen(function*() {
       const key = acmeKey()
