@@ -110,6 +110,8 @@ const lines = {
   grepRequest: "grep REQUEST_ID serve.log",
   grepJob: "grep JOB_ID serve.log",
   openInspector: "kill -USR1 PID",
+  collectTraces: "node docs/recipes/traces.mjs 4318 | tee traces.log",
+  serveTraced: "ACME_SVC_TRACING__ENDPOINT=http://127.0.0.1:4318/v1/traces acme-svc serve",
   cpuProfile: "node docs/recipes/cpu-profile.mjs 9229 10 server.cpuprofile",
   sqliteLocks: "grep \":$(stat --format %i sqlite.db-shm) \" /proc/locks",
   dev: "npm run dev",
@@ -865,6 +867,23 @@ describe("docs/debugging.md", () => {
     assert.match(await place.succeed("cpuProfile"), /^ *\d+\.\d %  \S/m)
     const profile: unknown = JSON.parse(readFileSync(place.at("server.cpuprofile"), "utf8"))
     assert.containsAllKeys(profile, ["nodes", "samples", "timeDeltas"])
+  })
+
+  it("prints what an issuance did, and for how long", async () => {
+    const traced = await Place.make()
+    traced.stand("4318", `${await freePort()}`)
+    traced.stand("docs/recipes", join(repository, "docs/recipes"))
+    const collecting = await traced.serve("collectTraces", "Ready for spans.")
+    await traced.succeed("init")
+    const served = await traced.serve("serveTraced", settled)
+    await traced.issueInItsPlace(`http://localhost:${traced.port}/profile/default/directory`, "cert.pem")
+    await served.stop()
+    const { stdout } = await collecting.stop()
+    const trees = stdout.split(/\n(?= *[\d.]+ ms {2}\S)/)
+    const treeOf = (name: string) => trees.find((tree) => tree.includes(` ms  ${name}  `)) ?? ""
+    assert.match(treeOf("POST /order/{id}/finalize"), / request_id=.*\n.* ms {4}authenticate\b/)
+    assert.match(treeOf("signer_issue"), / job_id=\S+.*\n[^]* ms {4}transaction\b[^]* ms {6}order_issue\b/)
+    assert.match(treeOf("challenge_validate"), / ms {4}validation GET .*status_code=200/)
   })
 
   it("names who has the database open, and who writes", async () => {
