@@ -1,5 +1,6 @@
 import { fromBER } from "asn1js"
 import { CertificateRevocationList } from "pkijs"
+import type { Facts } from "./Facts.ts"
 import type { Ledger } from "./Ledger.ts"
 import { lostIn, snapshotOf } from "./Loss.ts"
 import type { Row, Store } from "./Store.ts"
@@ -11,17 +12,11 @@ import { authorizationMoves, bare, challengeMoves, id, orderMoves, queries, uuid
  * left to do, they are compared with the clients' answers.
  */
 
-/** A change by a commit that an audit row must record. */
-interface Fact {
-  readonly event: string
-  /** The order, or the account. */
-  readonly subject: string
-}
-
 /** See above. `violated` is called with each violation. */
 export class Judge {
   readonly #store: () => Store
   readonly #ledger: Ledger
+  readonly #facts: Facts
   readonly #shown: ReadonlySet<string>
   readonly #violated: (what: string) => void
   readonly #lapsedBefore: () => number
@@ -32,12 +27,12 @@ export class Judge {
     accounts: new Map(),
     crls: new Map()
   }
-  readonly #facts: Array<Fact> = []
   readonly #lists = new Map<string, { readonly der: string; readonly serials: ReadonlySet<string> }>()
 
   constructor(options: {
     readonly store: () => Store
     readonly ledger: Ledger
+    readonly facts: Facts
     readonly shown: ReadonlySet<string>
     readonly violated: (what: string) => void
     /** Orders of this epoch second or earlier are past their expiry, by the clock that is furthest ahead. */
@@ -45,6 +40,7 @@ export class Judge {
   }) {
     this.#store = options.store
     this.#ledger = options.ledger
+    this.#facts = options.facts
     this.#shown = options.shown
     this.#violated = options.violated
     this.#lapsedBefore = options.lapsedBefore
@@ -70,10 +66,10 @@ export class Judge {
 
   /** Compares the tables a transaction wrote to with their state before it. */
   committed(written: ReadonlySet<string>): void {
-    const fact = (event: string, subject: unknown) => this.#facts.push({ event, subject: String(subject) })
+    const fact = (event: string, subject: unknown) => this.#facts.happened(event, subject)
     if (written.has("accounts")) {
       this.#moved("accounts", { valid: ["deactivated", "revoked"] }, (row, before) => {
-        if (before === undefined) return
+        if (before === undefined) return fact("account_created", row["id"])
         if (before["status"] !== row["status"]) fact("account_deactivated", row["id"])
         if (before["pubkey"] !== row["pubkey"]) fact("account_key_changed", row["id"])
       })
@@ -83,6 +79,7 @@ export class Judge {
         if (row["status"] === "valid" && before?.["status"] !== "valid" && !this.#shown.has(String(row["token"]))) {
           this.#violated(`a challenge is valid whose proof nobody was shown: ${String(row["token"])}`)
         }
+        if (row["is_refused"] === 1 && before?.["is_refused"] !== 1) fact("challenge_failed", row["id"])
       })
     }
     if (written.has("authorizations")) this.#moved("authorizations", authorizationMoves, () => {})
@@ -96,6 +93,7 @@ export class Judge {
       })
     }
     if (["orders", "challenges", "jobs"].some((table) => written.has(table))) this.#checkWork()
+    if (written.has("jobs")) this.#facts.settled(this.#store())
     if (["revocations", "crls", "jobs"].some((table) => written.has(table))) this.#checkLists()
   }
 
@@ -228,7 +226,8 @@ export class Judge {
   /** Compares the database with the clients' answers. */
   atRest(): void {
     this.#holdsAnswers()
-    this.#holdsAudit()
+    this.#facts.areAudited(this.#store())
+    this.#facts.areTold()
     this.#holdsCrl()
   }
 
@@ -262,26 +261,6 @@ export class Judge {
     for (const serial of ledger.revoked) {
       if (!revoked.has(serial)) {
         this.#violated(`the certificate ${serial}, whose revocation was answered, is not revoked`)
-      }
-    }
-  }
-
-  #holdsAudit(): void {
-    const written = new Map<string, number>()
-    const rows = this.#store().rows("SELECT event, account_id, order_id FROM audit_log")
-    for (const { account_id, event, order_id } of rows) {
-      const key = `${String(event)} ${String(order_id ?? account_id).replaceAll("-", "").toLowerCase()}`
-      written.set(key, (written.get(key) ?? 0) + 1)
-    }
-    const happened = new Map<string, number>()
-    for (const { event, subject } of this.#facts) {
-      const key = `${event} ${subject}`
-      happened.set(key, (happened.get(key) ?? 0) + 1)
-    }
-    for (const [key, times] of happened) {
-      const found = written.get(key) ?? 0
-      if (found !== times) {
-        this.#violated(`the audit trail tells of ${key} ${found} times, and it happened ${times}`)
       }
     }
   }

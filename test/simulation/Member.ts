@@ -21,7 +21,7 @@ import { AuditAllowance } from "../../src/services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../../src/services/keys/AccountKeys.ts"
 import { PublicKeys } from "../../src/services/keys/PublicKeys.ts"
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
-import { Deliveries } from "../../src/services/notify/Deliveries.ts"
+import { Notifier } from "../../src/services/notify/Notifier.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
 import * as Backends from "../../src/services/signing/Backends.ts"
@@ -33,6 +33,7 @@ import type { Config } from "../../src/settings/AppConfig.ts"
 import { handlers } from "../../src/surfaces/jobs/JobHandlers.ts"
 import { surfaceOf } from "../support/Handle.ts"
 import type { Process } from "./Machine.ts"
+import type { Receivers } from "./Receivers.ts"
 import type { Store } from "./Store.ts"
 import type { World } from "./World.ts"
 
@@ -43,6 +44,7 @@ export interface Installation {
   readonly profiles: ReadonlyArray<SigningProfile>
   readonly store: Store
   readonly world: World
+  readonly receivers: Receivers
   readonly logged: (process: Process, record: Record) => void
 }
 
@@ -60,7 +62,7 @@ export interface Member {
 
 const kept = ({ config }: Installation) =>
   Layer.mergeAll(
-    Queue.layer({ maxAttempts: () => config.jobs.max_attempts }),
+    Layer.provideMerge(Notifier.layer(() => config), Queue.layer({ maxAttempts: () => config.jobs.max_attempts })),
     Nonces.layer({ ttlSeconds: () => config.nonce.ttl_seconds }),
     AccountKeys.layer,
     AuditAllowance.layer,
@@ -76,7 +78,7 @@ type Served = (request: Request) => Effect.Effect<Answer>
 
 /** Starts one; it ends by itself, as a process does, when it cannot start. */
 export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
-  const { config, profiles, store, world } = installation
+  const { config, profiles, receivers, store, world } = installation
   const owner = ownerOf({ place: undefined, begun: () => undefined }, { host: "machine", pid: 1, uuid: process.name })
   const stopping = Deferred.unsafeMake<void>(FiberId.none)
   const asked = new Set<Fiber.RuntimeFiber<Answer>>()
@@ -101,7 +103,7 @@ export const startMember = (installation: Installation, process: Process, roles:
   const working = Effect.gen(function*() {
     const services = yield* Layer.build(
       Layer.mergeAll(
-        Deliveries.layerScripted(() => Effect.succeed({ answer: "taken" })),
+        receivers.layer(),
         Layer.provide(Validator.layer(), world.layer()),
         Backends.layer(profiles).pipe(
           Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer("0"), DnsUpdate.layer)),

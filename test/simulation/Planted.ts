@@ -106,6 +106,32 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     file: "src/kernel/queue/Job.ts",
     guard: "firstCome: Math.ceil(slots / 4),",
     without: "firstCome: slots,"
+  },
+  {
+    name: "a notification is queued after the change, not with it",
+    file: "src/services/notify/Notifier.ts",
+    guard: "for (const route of wanted) yield* insert(occurrence, route, fields)",
+    without: "yield* afterCommit(Effect.ignore(Effect.forEach(wanted, (route) => insert(occurrence, route, fields))))"
+  },
+  {
+    name: "an account is told of in a transaction of its own",
+    file: "src/services/notify/Notifier.ts",
+    guard: "transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : notify(occurrence)))",
+    without: "Effect.zipRight(notify(occurrence), change)"
+  },
+  {
+    name: "a notification has a new id at each attempt",
+    file: "src/operations/notify/Delivery.ts",
+    guard: "Effect.either(deliver(payload))",
+    without:
+      "Effect.either(deliver({ ...payload, fields: { ...payload.fields, delivery_id: `${job.id}/${job.attempts}` } }))"
+  },
+  {
+    name: "a receiver that is away is not told later",
+    file: "src/operations/notify/Delivery.ts",
+    guard:
+      "  return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })",
+    without: "  return Done()"
   }
 ]
 

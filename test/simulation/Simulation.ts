@@ -10,6 +10,7 @@ import { configOf } from "../support/Graph.ts"
 import { madeAt, settingsIn, signerOf } from "../support/LocalCa.ts"
 import { Client } from "./Client.ts"
 import { Delays } from "./Delays.ts"
+import { Facts } from "./Facts.ts"
 import { Flood } from "./Flood.ts"
 import { Judge } from "./Judge.ts"
 import { Ledger } from "./Ledger.ts"
@@ -17,6 +18,7 @@ import { Machine } from "./Machine.ts"
 import type { Installation, Member } from "./Member.ts"
 import { startMember } from "./Member.ts"
 import { Random } from "./Random.ts"
+import { receiverNames, Receivers, receiversToml } from "./Receivers.ts"
 import type { Surroundings } from "./Session.ts"
 import { openStore } from "./Store.ts"
 import { climateOf, Weather } from "./Weather.ts"
@@ -33,6 +35,8 @@ export interface Outcome {
   /** Answers the service was held to. */
   readonly acknowledged: number
   readonly certificates: number
+  /** Notifications that arrived, repeats left out. */
+  readonly notified: number
   readonly faults: { readonly [fault: string]: number }
   readonly violations: ReadonlyArray<string>
 }
@@ -89,6 +93,7 @@ export const simulate = async (
   for (const file of ["ca.pem", "ca.key"]) copyFileSync(join(caDirectory, file), join(directory, file))
   const world = new World(machine, random("world"), climate.malice)
   const ledger = new Ledger()
+  const facts = new Facts(receiverNames, violated)
   const members = new Map<number, Member>()
   const weather: Weather = new Weather({
     climate,
@@ -106,6 +111,7 @@ export const simulate = async (
   const judge: Judge = new Judge({
     store: () => store,
     ledger,
+    facts,
     shown: world.shown,
     violated,
     lapsedBefore: () => Math.floor(weather.latestClock() / 1000) - config.order.validity_seconds
@@ -126,7 +132,7 @@ lease_seconds = 30
 retention_days = 0
 [nonce]
 ttl_seconds = ${settings.pick([30, 300])}
-`)
+${receiversToml}`)
   const store = await Effect.runPromise(Scope.extend(
     openStore(config.database.sqlite.synchronous, weather, (written) => judge.committed(written)),
     scope
@@ -138,6 +144,7 @@ ttl_seconds = ${settings.pick([30, 300])}
     profiles: ["default", "other"].map((name) => ({ name, signer: signerOf(settingsIn(directory)) })),
     store,
     world,
+    receivers: new Receivers({ machine, random: random("receivers"), world, facts }),
     logged: (process, { event, fields }) => {
       machine.note(`${process.name} ${event}`)
       if (records.includes(event)) violated(`${process.name} logged ${event}: ${String(fields["error"])}`)
@@ -259,6 +266,7 @@ ttl_seconds = ${settings.pick([30, 300])}
     steps: machine.steps,
     acknowledged: ledger.acknowledged,
     certificates: ledger.certificates.size,
+    notified: facts.arrived,
     faults: weather.faults,
     violations
   }

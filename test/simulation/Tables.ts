@@ -44,7 +44,9 @@ export const queries = {
     id("account_id")
   } AS account, status, cert_serial, revoked_at, revocation_reason, created_at,
     certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
-  challenges: `SELECT ${id("id")} AS id, token, status FROM challenges`,
+  // A validation that was given up is the service's own failure, of which nobody is told.
+  challenges: `SELECT ${id("id")} AS id, token, status,
+    status = 'invalid' AND error NOT LIKE '%:serverInternal%' AS is_refused FROM challenges`,
   authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,
   accounts: `SELECT ${id("id")} AS id, status, hex(pubkey) AS pubkey FROM accounts`,
   crls: `SELECT issuer AS id, crl_number, hex(der) AS der FROM crls`

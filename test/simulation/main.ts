@@ -75,7 +75,8 @@ const report = (outcomes: ReadonlyArray<Outcome>): string => {
   const lines = [
     `${outcomes.length} seeds, ${sum(outcomes, ({ steps }) => steps)} steps, ` +
     `${sum(outcomes, ({ acknowledged }) => acknowledged)} answers held to, ` +
-    `${sum(outcomes, ({ certificates }) => certificates)} certificates`,
+    `${sum(outcomes, ({ certificates }) => certificates)} certificates, ` +
+    `${sum(outcomes, ({ notified }) => notified)} notifications`,
     `faults: ${[...faults].sort().map(([fault, times]) => `${fault} ${times}`).join(", ")}`,
     ...failing.slice(0, 10).flatMap(({ seed, violations }) => [
       `seed ${seed}: ${violations[0] ?? ""}`,

@@ -1,0 +1,120 @@
+import type { Store } from "./Store.ts"
+
+/*
+ * What happened, by the commits, and who was to hear of it: the audit trail and the receivers of notifications.
+ */
+
+/** A change that a commit made. */
+interface Fact {
+  readonly event: string
+  /** The order, the account or the challenge, as the tables have it. */
+  readonly subject: string
+}
+
+const audited = new Set(["account_deactivated", "account_key_changed", "certificate_issued", "certificate_revoked"])
+const told = new Set([
+  "account_created",
+  "account_deactivated",
+  "certificate_issued",
+  "certificate_revoked",
+  "challenge_failed"
+])
+
+const bareId = (id: unknown): string => String(id).replaceAll("-", "").toLowerCase()
+const keyOf = ({ event, subject }: Fact): string => `${event} ${subject}`
+
+/** The members of a notification that name what it is about. */
+export interface Notice {
+  readonly hook: string
+  readonly delivery_id: string
+  readonly [member: string]: unknown
+}
+
+const factOf = ({ account_id, challenge_id, hook, order_id }: Notice): Fact => ({
+  event: hook,
+  subject: bareId(challenge_id ?? order_id ?? account_id)
+})
+
+/** See above. */
+export class Facts {
+  readonly #facts: Array<Fact> = []
+  readonly #happened = new Set<string>()
+  /** The id of each occurrence, by what happened. */
+  readonly #ids = new Map<string, string>()
+  /** Who was told, by receiver and what happened. */
+  readonly #told = new Set<string>()
+  readonly #givenUp = new Set<string>()
+  readonly #receivers: ReadonlyArray<string>
+  readonly #violated: (what: string) => void
+
+  constructor(receivers: ReadonlyArray<string>, violated: (what: string) => void) {
+    this.#receivers = receivers
+    this.#violated = violated
+  }
+
+  /** A commit has made a change. */
+  happened(event: string, subject: unknown): void {
+    const fact = { event, subject: String(subject) }
+    this.#facts.push(fact)
+    this.#happened.add(keyOf(fact))
+  }
+
+  /** A receiver is told: of a change that is committed, and under the one id it has. */
+  told(receiver: string, notice: Notice): void {
+    const key = keyOf(factOf(notice))
+    if (!this.#happened.has(key)) this.#violated(`${receiver} was told of ${key}, which has not happened`)
+    const known = this.#ids.get(key)
+    if (known !== undefined && known !== notice.delivery_id) {
+      this.#violated(`${receiver} was told of ${key} as ${notice.delivery_id}, which is also ${known}`)
+    }
+    this.#ids.set(key, notice.delivery_id)
+    this.#told.add(`${receiver} ${key}`)
+  }
+
+  /** Keeps which deliveries were given up, before their rows are swept. */
+  settled({ rows }: Store): void {
+    const failed = rows(`SELECT payload, attempts, max_attempts, last_error FROM jobs
+      WHERE kind = 'notify_deliver' AND status = 'failed'`)
+    for (const { attempts, last_error, max_attempts, payload } of failed) {
+      const { entry, fields } = JSON.parse(String(payload)) as { readonly entry: string; readonly fields: Notice }
+      const told = `${entry} ${keyOf(factOf(fields))}`
+      if (this.#givenUp.has(told)) continue
+      this.#givenUp.add(told)
+      if (Number(attempts) < Number(max_attempts) && !String(last_error).includes("DeadlinePassed")) {
+        this.#violated(`${told} was given up after ${String(attempts)} attempts: ${String(last_error)}`)
+      }
+    }
+  }
+
+  /** The audit trail tells of each change once. */
+  areAudited({ rows }: Store): void {
+    const written = new Map<string, number>()
+    for (const { account_id, event, order_id } of rows("SELECT event, account_id, order_id FROM audit_log")) {
+      const key = `${String(event)} ${bareId(order_id ?? account_id)}`
+      written.set(key, (written.get(key) ?? 0) + 1)
+    }
+    const times = new Map<string, number>()
+    for (const fact of this.#facts) {
+      if (audited.has(fact.event)) times.set(keyOf(fact), (times.get(keyOf(fact)) ?? 0) + 1)
+    }
+    for (const [key, count] of times) {
+      const found = written.get(key) ?? 0
+      if (found !== count) this.#violated(`the audit trail tells of ${key} ${found} times, and it happened ${count}`)
+    }
+  }
+
+  /** Each receiver was told of each change, or its job says that it was given up. */
+  areTold(): void {
+    for (const fact of this.#facts.filter(({ event }) => told.has(event))) {
+      for (const receiver of this.#receivers) {
+        const key = `${receiver} ${keyOf(fact)}`
+        if (!this.#told.has(key) && !this.#givenUp.has(key)) this.#violated(`nobody told ${key}`)
+      }
+    }
+  }
+
+  /** How many notifications arrived, repeats left out. */
+  get arrived(): number {
+    return this.#told.size
+  }
+}

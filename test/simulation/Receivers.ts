@@ -1,0 +1,69 @@
+import { Effect, Layer } from "effect"
+import { Deliveries } from "../../src/services/notify/Deliveries.ts"
+import { DeliveryRefused } from "../../src/services/notify/Delivery.ts"
+import type { Facts } from "./Facts.ts"
+import type { Machine } from "./Machine.ts"
+import type { Random } from "./Random.ts"
+import type { World } from "./World.ts"
+
+/*
+ * Whoever is told of events: webhooks that are slow, refuse for a while, or take an event and answer too late to be
+ * heard, so that it is told again.
+ */
+
+const timeoutMillis = 5000
+
+/** The webhooks there are, by name. */
+export const receiverNames = ["chat", "pager"] as const
+
+/** The sections of the configuration that tell them. */
+export const receiversToml = `
+[notify]
+enabled = ["webhook"]
+webhook_enabled = ${JSON.stringify(receiverNames)}
+${receiverNames.map((name) => `[notify.webhook.${name}]\nurl = "https://${name}.example.org/"`).join("\n")}
+`
+
+/** See above. Every event that arrives is put before the facts, also when the answer is lost. */
+export class Receivers {
+  readonly #machine: Machine
+  readonly #random: Random
+  readonly #world: World
+  readonly #facts: Facts
+
+  constructor(given: {
+    readonly machine: Machine
+    readonly random: Random
+    /** Receivers misbehave as much as the rest of the outside. */
+    readonly world: World
+    readonly facts: Facts
+  }) {
+    this.#machine = given.machine
+    this.#random = given.random
+    this.#world = given.world
+    this.#facts = given.facts
+  }
+
+  private readonly passing = Effect.suspend(() => {
+    const isSlow = this.#random.chance(this.#world.malice)
+    const millis = isSlow ? this.#random.between(500, 20_000) : this.#random.between(1, 30)
+    return Effect.async<void>((resume) => this.#machine.after(millis, () => resume(Effect.void)))
+  })
+
+  /** The backends, which reach these receivers and nobody else. */
+  readonly layer = (): Layer.Layer<Deliveries> =>
+    Deliveries.layerScripted(({ entry, fields }) =>
+      Effect.gen(this, function*() {
+        yield* this.passing
+        if (this.#random.chance(this.#world.malice)) {
+          return yield* new DeliveryRefused({ detail: "answered 503", hope: "retry", status: 503 })
+        }
+        this.#facts.told(entry, fields)
+        yield* this.passing
+        return { answer: "taken" }
+      }).pipe(Effect.timeoutFail({
+        duration: timeoutMillis,
+        onTimeout: () => new DeliveryRefused({ detail: `no answer within ${timeoutMillis} ms`, hope: "retry" })
+      }))
+    )
+}
