@@ -130,6 +130,8 @@ class Client {
   readonly counts: Counts = { issuances: 0, requests: 0, polls: 0, retries: 0 }
   /** Milliseconds from finalize to the answer that names the certificate. */
   readonly waits: Array<number> = []
+  /** Milliseconds of whole issuances. */
+  readonly durations: Array<number> = []
   /** Exchanges are recorded here while it is set. */
   record: Array<Exchange> | undefined
   /** Waits at least Retry-After between polls. */
@@ -160,6 +162,7 @@ class Client {
     Object.assign(this.counts, { issuances: 0, requests: 0, polls: 0, retries: 0 })
     for (const kind of kinds) this.latencies[kind].length = 0
     this.waits.length = 0
+    this.durations.length = 0
   }
 
   close(): void {
@@ -194,6 +197,7 @@ class Client {
   /** A whole issuance: from a new account to the chain. */
   async issue(): Promise<void> {
     const { csr, jwk, key, name } = takeCredentials()
+    const startedAt = performance.now()
     this.key = key
     this.signer = `"jwk":${jwk}`
     const account = expect(201, "newAccount", await this.post("newAccount", this.directory.newAccount, termsAgreed))
@@ -213,6 +217,7 @@ class Client {
     const certificateUrl = await this.await(orderUrl, await this.finalize(order.finalize, csr))
     this.waits.push(performance.now() - begun)
     expect(200, "certificate", await this.post("certificate", certificateUrl, ""))
+    this.durations.push(performance.now() - startedAt)
     this.counts.issuances++
   }
 
@@ -367,6 +372,9 @@ export const load = {
 
   /** Milliseconds from finalize to the answer that names the certificate, of each issuance of the last window. */
   waits: (): ReadonlyArray<number> => clients.flatMap(({ waits }) => waits),
+
+  /** Milliseconds of each issuance of the last window, from newAccount to the chain. */
+  durations: (): ReadonlyArray<number> => clients.flatMap(({ durations }) => durations),
 
   /** Sends the requests of a recorded issuance repeatedly to a server with recorded answers. */
   replay: async (parameter: {

@@ -21,6 +21,7 @@ export interface Options {
   readonly queue: boolean
   readonly cluster: boolean
   readonly relay: boolean
+  readonly notify: boolean
   readonly lists: boolean
   readonly signIn: boolean
   /** Sign-ins with each kind of name for `signIn`. */
@@ -47,6 +48,7 @@ const usage = `Usage: npm run bench -- [options]
   --queue             measure the queue by itself, beside up to a million done jobs, and nothing else
   --cluster           measure two acme and two worker processes beside one of all roles, on PostgreSQL, and nothing else
   --relay             measure what relaying to Pebble costs beside signing, and nothing else
+  --notify            measure what it costs an issuance that somebody is told, and nothing else
   --lists             measure what operators read on a grown database, and how it delays clients, and nothing else
   --pages             the same for the pages of the panel in place of the lists of the API
   --sign-in           measure what a failed sign-in tells and costs, and nothing else
@@ -85,6 +87,7 @@ const parse = (words: ReadonlyArray<string>) => {
         queue: { type: "boolean", default: false },
         cluster: { type: "boolean", default: false },
         relay: { type: "boolean", default: false },
+        notify: { type: "boolean", default: false },
         lists: { type: "boolean", default: false },
         pages: { type: "boolean", default: false },
         "sign-in": { type: "boolean", default: false },
@@ -149,6 +152,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     queue: given.queue,
     cluster: given.cluster,
     relay: given.relay,
+    notify: given.notify,
     lists: given.lists,
     pages: given.pages,
     signIn: given["sign-in"],

@@ -7,6 +7,7 @@ import { grownReport, measureGrown } from "./Grown.ts"
 import { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import { measure } from "./Measure.ts"
+import { measureNotify, notifyReport } from "./Notify.ts"
 import type { Options } from "./Options.ts"
 import { readOptions } from "./Options.ts"
 import { offer } from "./Peer.ts"
@@ -18,6 +19,7 @@ import { reader } from "./Reader.ts"
 import type { ReadsCost } from "./Reads.ts"
 import { measureLists, measurePages } from "./Reads.ts"
 import { readsReport } from "./ReadsReport.ts"
+import { receivers } from "./Receivers.ts"
 import { measureRelay, relayReport } from "./Relay.ts"
 import { paintFor, report } from "./Report.ts"
 import { measureSignIn, signInReport } from "./SignIn.ts"
@@ -27,13 +29,20 @@ import { measureSignIn, signInReport } from "./SignIn.ts"
  */
 
 const roles: {
-  readonly [role: string]: typeof load | typeof floor | typeof bareHttp | typeof queueRun | typeof reader
+  readonly [role: string]:
+    | typeof load
+    | typeof floor
+    | typeof bareHttp
+    | typeof queueRun
+    | typeof reader
+    | typeof receivers
 } = {
   load,
   floor,
   http: bareHttp,
   queue: queueRun,
-  reader
+  reader,
+  receivers
 }
 
 const conditions = (synchronous: string): string => {
@@ -83,6 +92,13 @@ const relayText = async (options: Options, progress: Progress): Promise<string> 
     : relayReport(paintFor(process.stdout.isTTY === true), costs)
 }
 
+const notifyText = async (options: Options, progress: Progress): Promise<string> => {
+  const costs = await measureNotify(options, progress)
+  return options.json
+    ? JSON.stringify(costs, undefined, 2)
+    : notifyReport(paintFor(process.stdout.isTTY === true), costs)
+}
+
 const readsText =
   (measureReads: (options: Options, progress: Progress) => Promise<ReadonlyArray<ReadsCost>>) =>
   async (options: Options, progress: Progress): Promise<string> => {
@@ -99,7 +115,7 @@ const signInText = async (options: Options, progress: Progress): Promise<string>
     : signInReport(paintFor(process.stdout.isTTY === true), costs)
 }
 
-const chosen = ({ cluster, grown, lists, pages, policy, queue, relay, signIn }: Options) =>
+const chosen = ({ cluster, grown, lists, notify, pages, policy, queue, relay, signIn }: Options) =>
   signIn
     ? signInText
     : lists
@@ -108,6 +124,8 @@ const chosen = ({ cluster, grown, lists, pages, policy, queue, relay, signIn }: 
     ? readsText(measurePages)
     : relay
     ? relayText
+    : notify
+    ? notifyText
     : cluster
     ? clusterText
     : policy

@@ -1,0 +1,29 @@
+import { once } from "node:events"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { SMTPServer } from "smtp-server"
+
+/*
+ * Whoever is told, in a process of its own: a web server that reads what it is sent, and a mail server. Both take
+ * everything.
+ */
+
+/** The functions of the receivers' process. */
+export const receivers = {
+  /** Listens on loopback; the two ports. */
+  listen: async (): Promise<{ readonly web: number; readonly mail: number }> => {
+    const web = createServer((request, response) => {
+      request.resume().on("end", () => response.end("ok"))
+    })
+    const mail = new SMTPServer({
+      authOptional: true,
+      disabledCommands: ["STARTTLS"],
+      logger: false,
+      onData: (stream, _, done) => void stream.resume().on("end", () => done(null, "taken"))
+    })
+    web.listen(0, "127.0.0.1")
+    mail.listen(0, "127.0.0.1")
+    await Promise.all([once(web, "listening"), once(mail.server, "listening")])
+    return { web: (web.address() as AddressInfo).port, mail: (mail.server.address() as AddressInfo).port }
+  }
+}
