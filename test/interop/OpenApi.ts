@@ -26,15 +26,38 @@ const programs = join(import.meta.dirname, "openapi/program")
 /** Every status that the program has to meet. */
 const statuses = [200, 201, 204, 400, 401, 403, 404, 405, 409, 413, 415, 429, 503]
 
-const configOf = (port: number): string =>
+const bypassing = "[challenge]\nbypass = true"
+
+interface Settings {
+  readonly port: number
+  /** The directory of the service that certificates of a second profile come from. */
+  readonly upstream: string
+  readonly isFactorDemanded: boolean
+}
+
+const configOf = ({ isFactorDemanded, port, upstream }: Settings): string =>
   [
-    "[challenge]",
-    "bypass = true",
+    bypassing,
     "[admin]",
     "enabled = true",
     `bind_address = "127.0.0.1:${port}"`,
     `base_url = "http://127.0.0.1:${port}"`,
-    minimalConfig
+    `require_mfa = ${isFactorDemanded}`,
+    "[notify]",
+    "enabled = [\"custom\"]",
+    "custom_enabled = [\"reader\"]",
+    "[notify.custom.reader]",
+    "script_path = \"/bin/cat\"",
+    minimalConfig,
+    "[profiles.relayed]",
+    "enabled = true",
+    "[profiles.relayed.signer]",
+    "backend = \"relay\"",
+    "[profiles.relayed.signer.relay]",
+    `directory_url = "${upstream}"`,
+    "account_key_path = \"relayed.key\"",
+    "challenge_strategy = \"bypass\"",
+    "poll_interval_ms = 50"
   ].join("\n")
 
 interface Place {
@@ -55,8 +78,12 @@ const makeOperators = async ({ databaseUrl, server: { directory } }: Place): Pro
   }
 }
 
-/** Two accounts, each with two certificates. */
+/** A certificate that was relayed, and two accounts, each with two certificates. */
 const issue = async ({ server }: Place): Promise<void> => {
+  const relayed = await AcmeSession.open(server.profileUrl("relayed"))
+  await relayed.register()
+  await relayed.issue(["relayed.example"], new Map())
+  relayed.close()
   for (const host of ["one.example", "two.example"]) {
     const session = await AcmeSession.open(server.directoryUrl)
     await session.register()
@@ -103,6 +130,14 @@ const run = async ({ baseUrl, home }: Place, ...words: ReadonlyArray<string>): P
   return steps
 }
 
+/** Has the service read another configuration. */
+const reload = async ({ server }: Place, settings: Settings): Promise<void> => {
+  const reloads = server.records().filter(({ fields }) => fields["event"] === "server_config_reloaded").length
+  writeFileSync(join(server.directory, "config.toml"), configOf(settings))
+  server.signal("SIGHUP")
+  await server.waitForEvent("server_config_reloaded", { where: ({ fields }) => fields["generation"] === reloads + 1 })
+}
+
 /** Holds the database for as long as `use` runs: nothing can be written, or no attempt counted. */
 const whileHeld = async <A>({ databaseUrl, server }: Place, use: () => Promise<A>): Promise<A> => {
   if (databaseUrl === undefined) {
@@ -132,9 +167,10 @@ const holdAnswers = (document: OpenApiDocument, { home }: Place): string => {
   const missing = statuses.filter((status) => !met.has(status))
   if (missing.length > 0) throw new Error(`no answer had the status ${missing.join(", ")}`)
   const routes = new Set(answers.map(({ method, pattern }) => `${method} ${pattern}`))
-  return `${answers.length} answers of ${routes.size} routes of ${
-    operationsOf(document).length
-  }, with ${met.size} statuses`
+  const unmet = operationsOf(document).map(({ method, pattern }) => `${method} ${pattern}`)
+    .filter((route) => !routes.has(route))
+  if (unmet.length > 0) throw new Error(`nothing was asked of ${unmet.join(", ")}`)
+  return `${answers.length} answers of all ${routes.size} routes, with ${met.size} statuses`
 }
 
 const playOn = async (
@@ -155,7 +191,9 @@ const playOn = async (
     told(error === undefined ? step : { ...step, error })
   }
   const [home, port] = [mkdtempSync(join(tmpdir(), "acme-openapi-")), await freePort()]
-  const server = await startServer({ config: configOf(port), ...databaseUrl === undefined ? {} : { databaseUrl } })
+  const upstream = await startServer({ config: `${bypassing}\n${minimalConfig}` })
+  const settings: Settings = { port, upstream: upstream.directoryUrl, isFactorDemanded: false }
+  const server = await startServer({ config: configOf(settings), ...databaseUrl === undefined ? {} : { databaseUrl } })
   const place: Place = { server, databaseUrl, baseUrl: `http://127.0.0.1:${port}`, home }
   try {
     await makeOperators(place)
@@ -168,11 +206,15 @@ const playOn = async (
     await timed("schema of OpenAPI 3.1", () => validateDocument(document))
     await timed("every schema by Ajv", () => compileSchemas(document))
     await timed("types and program compile", () => compile(home, file))
+    await reload(place, { ...settings, isFactorDemanded: true })
+    for (const step of await run(place, "forced")) told(step)
+    await reload(place, settings)
     for (const step of await run(place)) told(step)
     for (const step of await whileHeld(place, () => run(place, "busy"))) told(step)
     await timed("every answer fits", async () => say(`${database}: ${holdAnswers(document, place)}`))
   } finally {
     await server.dispose()
+    await upstream.dispose()
     rmSync(home, { recursive: true, force: true })
   }
   return outcomes

@@ -95,6 +95,21 @@ const jobs = async (program: Program) => {
   await done(program.GET("/api/queue"))
 }
 
+const relayed = async (program: Program) => {
+  const { items: [order] } = await done(program.GET("/api/upstream-orders"))
+  check(order !== undefined, "no order was relayed")
+  const params = { path: { orderId: order.orderId } }
+  const detail = await done(program.GET("/api/upstream-orders/{orderId}", { params }))
+  check(detail.orderId === order.orderId, "the relayed order is another one")
+}
+
+const notifications = async (program: Program) => {
+  const { items: [tried] } = await done(program.POST("/api/notify/test", { body: { event: "certificate_issued" } }))
+  check(tried?.delivered === true && tried.entry === "reader", "the sample was not delivered")
+  const { items: [delivery] } = await done(program.GET("/api/notify/deliveries"))
+  check(delivery?.backend === "custom", "nothing was delivered over ACME")
+}
+
 const exports_ = async (program: Program) => {
   for (
     const list of [
@@ -119,7 +134,9 @@ export const records = {
   "certificate: read, revoke, delete": revocation,
   "accounts": accounts,
   "credentials": credentials,
-  "jobs": jobs
+  "jobs": jobs,
+  "relayed orders": relayed,
+  "notifications": notifications
 }
 
 /** The rest of what a caller can read. */

@@ -48,6 +48,9 @@ const secondFactor = async () => {
   check("mfaRequired" in body && body.step === "verify", "no second factor was asked for")
   await refused(admin.GET("/api/orders"), 401, "mfa_pending")
   check((await done(admin.GET("/api/session/mfa"))).step === "verify", "another step is asked for")
+  await done(admin.DELETE("/api/session/mfa"))
+  await refused(admin.GET("/api/session/mfa"), 401, "session_invalid")
+  await signingIn()
   const whole = await done(admin.POST("/api/session/mfa", { body: { code: await codeIn(30) } }))
   held.csrf = whole.csrfToken
   const codes = await done(admin.POST("/api/mfa/recovery-codes", { body: { password } }))
@@ -104,6 +107,13 @@ const operators = async () => {
 }
 
 const ownAccount = async () => {
+  const elsewhere: Held = {}
+  const other = clientOf(elsewhere)
+  await done(other.POST("/api/session", { body: signIn }))
+  const sessions = await done(admin.GET("/api/account/sessions"))
+  const id = sessions.items.find(({ current }) => current !== true)?.id ?? ""
+  await done(admin.POST("/api/account/sessions/{id}/revoke", { params: { path: { id } } }))
+  await refused(other.GET("/api/session"), 401, "session_invalid")
   await done(admin.POST("/api/account/contact", { body: { password, contact: "ann@corp.example" } }))
   const weak = { currentPassword: password, newPassword: "aaaaaaaaaaaaaa" }
   await refused(admin.POST("/api/account/password", { body: weak }), 400, "weak_password")
@@ -131,6 +141,22 @@ const errors = async () => {
   await refused(admin.POST("/api/session", { body: wrong }), 429, "rate_limited")
 }
 
+/** Where a second factor is demanded of everybody. */
+const forcedEnrolment = async () => {
+  const half: Held = {}
+  const viewer = clientOf(half)
+  const body = await done(viewer.POST("/api/session", { body: { username: "vera", password } }))
+  check("mfaRequired" in body && body.step === "enrol", "no factor was demanded")
+  half.csrf = body.csrfToken
+  await refused(viewer.POST("/api/session/mfa/totp/confirm", { body: { code: "123456" } }), 409, "mfa_not_pending")
+  const begun = await done(viewer.POST("/api/session/mfa/totp"))
+  const code = await generate({ secret: begun.secret })
+  const whole = await done(viewer.POST("/api/session/mfa/totp/confirm", { body: { code } }))
+  check(whole.recoveryCodes.length === 10, "there are not ten recovery codes")
+  half.csrf = whole.csrfToken
+  await refused(viewer.DELETE("/api/mfa/totp", { body: { password } }), 409, "mfa_required")
+}
+
 /** While another process holds the database. */
 const busy = () => refused(clientOf({}).POST("/api/session", { body: signIn }), 503, "busy")
 
@@ -152,6 +178,7 @@ const step = async <A>(name: string, play: () => Promise<A>): Promise<A> => {
 
 const main = async () => {
   if (process.argv[2] === "busy") return step("503 while the database is held", busy)
+  if (process.argv[2] === "forced") return step("second factor that is demanded", forcedEnrolment)
   await step("sign-in and CSRF token", session)
   await step("second factor", secondFactor)
   const program = await step("token", tokens)
