@@ -102,7 +102,7 @@ describe.each(databases)("the overview on $name", (backend) => {
         ["bad", "/ui/jobs?status=ready&kind=late"],
         ["bad", "/ui/workers"],
         ["wait", "/ui/audit?outcome=failure&since=2027-01-14T08%3A00%3A15Z"],
-        ["good", "/ui/expiring?days=7&hideSuperseded=true"],
+        ["good", "/ui/expiring?days=7&superseded=hide"],
         ["wait", "/ui/authorities"],
         ["bad", "/ui/authorities"],
         ["good", "/ui/profiles"]
