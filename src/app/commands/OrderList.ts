@@ -110,9 +110,10 @@ const printExpiring = Effect.fnUntraced(function*(
   wanted: { readonly profile: string | undefined; readonly days: number; readonly hideSuperseded: boolean },
   { json, limit, offset }: Paging
 ) {
-  const { hidden, items, total } = yield* expiring.list(wanted, { limit, offset })
+  const { hidden, items, total, truncated } = yield* expiring.list(wanted, { limit, offset })
   const objects = items.map(expiringObject)
-  yield* print(json, { items: objects, total, hidden, days: wanted.days, limit, offset }, () =>
+  const page = { items: objects, total, hidden, days: wanted.days, limit, offset, ...(truncated ? { truncated } : {}) }
+  yield* print(json, page, () =>
     renderTable(
       ["id", "profile", "expires", "days", "names", "replaced by"],
       objects.map(({ daysRemaining, identifiers, notAfter, orderId, profile, supersededBy }) => [
@@ -125,7 +126,10 @@ const printExpiring = Effect.fnUntraced(function*(
       ]),
       total - hidden
     ))
-  if (hidden > 0) yield* Console.error(`${hidden} of ${total} are not listed, because they have been replaced.`)
+  if (hidden > 0) {
+    const many = truncated ? `At least ${hidden}` : `${hidden}`
+    yield* Console.error(`${many} of ${total} are not listed, because they have been replaced.`)
+  }
 })
 
 /** `order list`: orders by their properties, or certificates that expire soon. */

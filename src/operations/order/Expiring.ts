@@ -171,34 +171,53 @@ const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.
   return [entry]
 })
 
-/** What is known of the certificates of a part of the window: their number, and the first of those not followed. */
+/**
+ * What is known of the certificates of a part of the window: their number, and the first of those not followed. `isCut`: it is not
+ * known of all of them.
+ */
 interface Part {
   readonly places: number
   readonly open: number
   readonly first: ReadonlyArray<expiring.Place>
+  readonly isCut: boolean
 }
 
 const mostOfPart = 500
 // To find out whether a certificate was followed takes as long as to count so many rows.
 const rowsPerPlace = 500
+/** Where nothing is in memory, a page of the window can take a second for a thousand certificates. */
+const partBatch = 500
 
-/** Reads a part of the window. It is kept for a while: most of a window is followed, and what was stays so. */
-const partOf = ({ now, profile, until }: expiring.Window, key: number) => {
+/**
+ * Reads a part of the window, until `hasEnough` says of the number of open certificates that it may end. A whole part is kept for a
+ * while: most of a window is followed, and what was stays so.
+ */
+const partOf = (
+  { now, profile, until }: expiring.Window,
+  { hasEnough, key }: { readonly key: number; readonly hasEnough: (open: number) => boolean }
+) => {
   const read = Effect.gen(function*() {
     const first: Array<expiring.Place> = []
-    let [places, open] = [0, 0]
-    yield* walk({ profile, now, until }, true, (place, isFollowed) => {
-      places++
-      if (isFollowed) return
-      open++
-      if (first.length < mostOfPart) first.push(place)
-    }, () => false)
-    return { places, open, first } satisfies Part
+    let [places, open, isCut] = [0, 0, false]
+    yield* walk(
+      { profile, now, until },
+      true,
+      (place, isFollowed) => {
+        places++
+        if (isFollowed) return
+        open++
+        if (first.length < mostOfPart) first.push(place)
+      },
+      () => {
+        isCut = hasEnough(open)
+        return isCut
+      },
+      partBatch
+    )
+    return { places, open, first, isCut } satisfies Part
   })
-  return {
-    read,
-    kept: kept(`expiring ${profile ?? ""} ${key} ${until}`, (part: Part) => part.places * rowsPerPlace, read)
-  }
+  const costOf = (part: Part) => part.isCut ? 0 : part.places * rowsPerPlace
+  return { read, kept: kept(`expiring ${profile ?? ""} ${key} ${until}`, costOf, read) }
 }
 
 const mostParts = 31
@@ -212,22 +231,31 @@ const endsOf = (now: number, until: number): ReadonlyArray<number> => {
   return [...new Set([...ends, ...hour > now ? [hour] : [], until])]
 }
 
+/** The page of a list. */
+interface Paging {
+  readonly limit: number
+  readonly offset: number
+}
+
 /**
- * The open certificates of a window, part by part, so that a read that is given up leaves the parts it has finished for the
- * next one. A part is walked again where the page lies behind the first of it.
+ * The open certificates of a window, part by part. The page is looked for as long as it takes. The rest of the window is only
+ * counted, so that ends after a time: on a large database that nobody has read lately it would take minutes. A part that was
+ * finished is there for the next read. A part is walked again where the page lies behind the first of it.
  */
-const openOf = Effect.fnUntraced(function*(
-  window: expiring.Window,
-  { limit, offset }: { readonly limit: number; readonly offset: number }
-) {
+const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging, countMillis: number) {
   const { now, profile, until } = window
+  const clock = yield* Effect.clock
+  const late = clock.unsafeCurrentTimeMillis() + countMillis
   const page: Array<expiring.Place> = []
-  let [from, seen, hidden, total] = [now, 0, 0, 0]
+  let [from, seen, places, isCut] = [now, 0, 0, false]
   for (const end of endsOf(now, until)) {
-    // The first part begins later each time it is read, and is the same part.
-    const { kept: keptPart, read } = partOf({ profile, now: from, until: end }, from === now ? 0 : from)
-    const part = yield* end % hourSeconds === 0 ? keptPart : read
     const [begin, stop] = [Math.max(0, offset - seen), offset + limit - seen]
+    const { kept: keptPart, read } = partOf({ profile, now: from, until: end }, {
+      // The first part begins later each time it is read, and is the same part.
+      key: from === now ? 0 : from,
+      hasEnough: (open) => open >= stop && clock.unsafeCurrentTimeMillis() >= late
+    })
+    const part = yield* end % hourSeconds === 0 ? keptPart : read
     if (begin < part.open && page.length < limit) {
       if (Math.min(stop, part.open) <= part.first.length) page.push(...part.first.slice(begin, stop))
       else {
@@ -238,19 +266,18 @@ const openOf = Effect.fnUntraced(function*(
       }
     }
     seen += part.open
-    hidden += part.places - part.open
-    total += part.places
+    places += part.places
     from = end
+    isCut = part.isCut
+    if (isCut) break
     yield* turn
   }
-  return { page, hidden, total }
+  const total = isCut ? yield* expiring.countEnding(window) : places
+  return { page, hidden: places - seen, total, truncated: places < total }
 })
 
 /** The certificates of a window, soonest first, whether or not they were followed. */
-const everyOf = Effect.fnUntraced(function*(
-  window: expiring.Window,
-  { limit, offset }: { readonly limit: number; readonly offset: number }
-) {
+const everyOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging) {
   const page: Array<expiring.Place> = []
   let seen = 0
   yield* walk(
@@ -262,24 +289,25 @@ const everyOf = Effect.fnUntraced(function*(
     () => page.length >= limit,
     Math.min(batch, offset + limit)
   )
-  return { page, hidden: 0, total: yield* expiring.countEnding(window) }
+  return { page, hidden: 0, total: yield* expiring.countEnding(window), truncated: false }
 })
+
+const usualCountMillis = 4000
 
 /**
  * Certificates that expire within this many days and are neither revoked nor expired, soonest first
  * (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left out,
- * and `hidden` counts them.
+ * and `hidden` counts them, for `countMillis`; `truncated` says that there may be more of them.
  */
-export const list = (
-  wanted: Wanted,
-  paging: { readonly limit: number; readonly offset: number }
-) =>
+export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMillis) =>
   listed(Effect.gen(function*() {
     const now = yield* currentSeconds
     const window = { profile: wanted.profile, now, until: now + wanted.days * daySeconds }
-    const { hidden, page, total } = yield* wanted.hideSuperseded ? openOf(window, paging) : everyOf(window, paging)
+    const { page, ...counts } = yield* wanted.hideSuperseded
+      ? openOf(window, paging, countMillis)
+      : everyOf(window, paging)
     const items = (yield* Effect.forEach(page, (place) => shown(place, now))).flat()
-    return { items, total, hidden }
+    return { items, ...counts }
   }))
 
 const exportBatch = 1000

@@ -139,4 +139,24 @@ describe.each(databases)("certificates that end soon on $name", (backend) => {
       assert.deepStrictEqual(shown.flatMap(({ items }) => items.map(({ order }) => order.id)), open.toSorted())
       assert.deepStrictEqual(shown.map(({ hidden, total }) => [total, hidden]), [[9, 3], [9, 3], [9, 3]])
     }))
+
+  test("are listed though counting what was replaced takes too long: the page is whole, the count is of what was seen", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const open = yield* ending(caller, 2.1, "open.example")
+      const later = yield* ending(caller, 4.1, "later.example")
+      for (const days of [2, 3, 4, 6]) {
+        yield* ending(caller, days, `host-${days}.example`)
+        yield* ending(caller, 90, `host-${days}.example`)
+      }
+      const page = (limit: number, countMillis: number) =>
+        Effect.map(
+          expiring.list({ days: 7, hideSuperseded: true }, { limit, offset: 0 }, countMillis),
+          ({ items, ...counts }) => ({ ids: items.map(({ order }) => order.id), ...counts })
+        )
+      assert.deepStrictEqual(yield* page(1, 0), { ids: [open], total: 6, hidden: 2, truncated: true })
+      assert.deepStrictEqual(yield* page(2, 0), { ids: [open, later], total: 6, hidden: 3, truncated: true })
+      assert.deepStrictEqual(yield* page(3, 0), { ids: [open, later], total: 6, hidden: 4, truncated: false })
+      assert.deepStrictEqual(yield* page(1, 1000), { ids: [open], total: 6, hidden: 4, truncated: false })
+    }))
 })

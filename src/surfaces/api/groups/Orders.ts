@@ -100,7 +100,10 @@ export const expiring = HttpApiGroup.make("expiring").add(
     .addSuccess(Schema.Struct({
       ...pageOf(Expiring).fields,
       hidden: Schema.Int.annotations({ description: "How many were left out because they were replaced." }),
-      days: Schema.Int
+      days: Schema.Int,
+      truncated: Schema.optional(
+        Schema.Boolean.annotations({ description: "Counting ended early. There may be more than hidden." })
+      )
     }))
     .annotate(OpenApi.Summary, "List certificates that expire soon, soonest first")
     .pipe(reachedBy("viewer"))

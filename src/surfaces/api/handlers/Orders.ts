@@ -90,7 +90,8 @@ export const expiringHandlers = ({ admin }: Config) =>
         return answering(Effect.gen(function*() {
           const wanted = yield* expiring.wantedOf(urlParams)
           const found = yield* expiring.list(wanted, window)
-          return { ...paged(found, expiringObject, window), hidden: found.hidden, days: wanted.days }
+          const counts = { hidden: found.hidden, days: wanted.days, ...(found.truncated ? { truncated: true } : {}) }
+          return { ...paged(found, expiringObject, window), ...counts }
         }))
       })
       .handleRaw("exportExpiring", ({ urlParams: { format = "csv", ...given } }) =>

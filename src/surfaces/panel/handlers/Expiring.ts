@@ -30,11 +30,16 @@ export const expiringRoutes = (config: Config) => [
   forRole("viewer")("GET", path, ({ query }) =>
     Effect.gen(function*() {
       const given = filtersIn(query, names)
-      let counts = { days: expiring.usualDays, hidden: 0, isHiding: false }
+      let counts = { days: expiring.usualDays, hidden: 0, isHiding: false, isCut: false }
       const { items, problem, total } = yield* orRefused(Effect.gen(function*() {
         const wanted = yield* expiringFilters(given)
         const found = yield* expiring.list(wanted, windowOf(query))
-        counts = { days: wanted.days, hidden: found.hidden, isHiding: wanted.hideSuperseded }
+        counts = {
+          days: wanted.days,
+          hidden: found.hidden,
+          isHiding: wanted.hideSuperseded,
+          isCut: found.truncated
+        }
         return { items: found.items, total: found.total - found.hidden }
       }))
       const links = windows.map((days) => ({ days, url: urlOf(path, { ...given, days: String(days) }) }))
