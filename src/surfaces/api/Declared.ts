@@ -44,8 +44,9 @@ const handlersOf = (served: Served, version: string) => {
 const exactPaths = { caseSensitive: true, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false } as const
 
 /**
- * Requests are decoded before they come here. So what the platform takes for a request that does not fit is an answer of ours that does
- * not: a defect, of which the client is not told and the log names the place.
+ * Requests are decoded before they come here. So if the platform reports that a request does not fit the declaration, it
+ * is an answer of ours that does not fit. That is a defect: the client is told of an internal error, and the log names
+ * the place.
  */
 const unfitting = HttpApiBuilder.middleware(
   Api,

@@ -20,7 +20,7 @@ import type { Failure, Reply, Route } from "./Route.ts"
 
 /* The panel: the checks of every request, then a page (docs/decisions/panel.md). */
 
-/** What of the configuration the panel goes by. */
+/** The part of the configuration that the panel uses. */
 export interface Settings {
   readonly base_url: string
   readonly max_body_bytes: number
@@ -36,13 +36,13 @@ const headers = {
   vary: "HX-Request"
 }
 
-/** A failure as operators are shown it. One that they cannot do anything about is logged. */
+/** The error that an operator sees. A failure that no operator can act on is logged, and shown as an internal error. */
 const shownFailure = (failure: Failure): Effect.Effect<OperatorError> =>
   isOperatorError(failure)
     ? Effect.succeed(failure)
     : Effect.as(emit("request_handler_panicked", { error: failure.message.slice(0, 2000) }), new Internal())
 
-/** Makes the panel of these routes. */
+/** Makes the panel from its routes: the checks of each request, its route, and the answer with its headers. */
 export const make = <R>(
   settings: Settings,
   doors: Doors,

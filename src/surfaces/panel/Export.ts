@@ -9,7 +9,7 @@ import type { Failure, Given, Sent } from "./Route.ts"
 
 const formats: ReadonlyArray<Format> = ["csv", "json"]
 
-/** A list as a file, sent while it is read. A record tells of it once it was sent whole. */
+/** Sends a list as a file while it is read. The export is logged once the whole file has been sent. */
 export const exportOf = <E extends Failure, R>(
   { query, sender }: Given<SessionIdentity>,
   list: string,

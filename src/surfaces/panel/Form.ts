@@ -9,20 +9,20 @@ import { header } from "../../kernel/http/Message.ts"
 const formType = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 const mostFields = 50
 
-/** Fields that one database stores and the other refuses: with U+0000, or with half of a surrogate pair. */
+/** Whether both databases store a text. One of them refuses U+0000 and half of a surrogate pair. */
 const isStorable = (text: string): boolean => !text.includes("\u0000") && !/\p{Surrogate}/u.test(text)
 
 const unstorable = (what: string, name: string) =>
   new BadRequest({ detail: `The ${what} ${JSON.stringify(name.slice(0, 64))} has a character that cannot be stored.` })
 
-/** The parameters of a target of this path. Each can be looked up in the database. */
+/** The parameters of a request target with this path. A parameter that no database can store is refused. */
 export const readQuery = (target: string, path: string): Effect.Effect<URLSearchParams, BadRequest> => {
   const query = new URLSearchParams(target.slice(path.length))
   const refused = [...query].find(([name, value]) => !isStorable(name) || !isStorable(value))
   return refused === undefined ? Effect.succeed(query) : unstorable("parameter", refused[0])
 }
 
-/** Reads the form of a request, up to `maxBytes`. Every field is there once. */
+/** Reads the form of a request, of at most `maxBytes`. A field that occurs twice is refused. */
 export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLSearchParams, OperatorError> =>
   Effect.gen(function*() {
     const octets = yield* Effect.mapError(request.body, ({ _tag }) => {
@@ -56,7 +56,7 @@ export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLS
     return form
   })
 
-/** A field with text in it; an empty one counts as absent. */
+/** The trimmed text of a field. A blank field counts as absent. */
 export const field = (form: URLSearchParams, name: string): string | undefined => {
   const text = form.get(name)?.trim()
   return text === undefined || text === "" ? undefined : text

@@ -1,6 +1,6 @@
 import { rfc3339 } from "../../kernel/Time.ts"
 
-/* Lists: their filters, pages and exports all stand in the URL, and every link is made of the same parts. */
+/* Lists. Filters, page and export are in the URL, and all links of a list are made from one description. */
 
 /** A filter of a list, as its form shows it. */
 export interface Filter {
@@ -9,15 +9,15 @@ export interface Filter {
   readonly kind: "text" | "choice" | "date"
   /** The words of a choice, without the empty one. */
   readonly words?: ReadonlyArray<string>
-  /** How the empty choice is called, `any` by default. */
+  /** The label of the empty choice; `any` by default. */
   readonly none?: string
   readonly hint?: string
 }
 
-/** Rows of one page. */
+/** The number of rows on a page. */
 const pageRows = 50
 
-/** The farthest page: what lies behind it is reached by filters. */
+/** The last page that can be asked for. Filters find the rows behind it. */
 const lastPage = 100_000
 
 /** The page that a query asks for, from 1. */
@@ -26,13 +26,13 @@ const pageOf = (query: URLSearchParams): number => {
   return /^\d{1,6}$/.test(text) ? Math.min(Math.max(Number(text), 1), lastPage) : 1
 }
 
-/** The window of rows of that page, as operations take it. */
+/** The rows of the page that a query asks for, as operations take them. */
 export const windowOf = (query: URLSearchParams): { readonly limit: number; readonly offset: number } => ({
   limit: pageRows,
   offset: (pageOf(query) - 1) * pageRows
 })
 
-/** A path with those parameters that have a value. */
+/** A path with its parameters. A blank parameter is left out. */
 export const urlOf = (path: string, parameters: { readonly [name: string]: string | undefined }): string => {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) {
@@ -41,7 +41,7 @@ export const urlOf = (path: string, parameters: { readonly [name: string]: strin
   return query.size === 0 ? path : `${path}?${query}`
 }
 
-/** The values of these filters in a query, by their names; a blank one counts as absent. */
+/** The values of these filters in a query, by name. A blank value counts as absent. */
 export const filtersIn = <N extends string>(
   query: URLSearchParams,
   names: ReadonlyArray<N>
@@ -51,7 +51,7 @@ export const filtersIn = <N extends string>(
     return value === undefined || value === "" ? [] : [[name, value]]
   })) as { readonly [_ in N]?: string }
 
-/** A filter with its value. A choice has its value among its words, whatever it is. */
+/** A filter with its value. A choice with an unknown value gets it as a further word, so that its form shows it. */
 const shownFilter = ({ none = "any", words = [], ...filter }: Filter, value: string) => ({
   ...filter,
   none,
@@ -61,7 +61,7 @@ const shownFilter = ({ none = "any", words = [], ...filter }: Filter, value: str
 
 const daySeconds = 86_400
 
-/** Links that set `since` of a list to some time before now, and keep its other filters. */
+/** Links for the last day, week and month. They set `since`, drop `until` and keep the other filters of a list. */
 export const periodsOf = (path: string, query: URLSearchParams, filters: ReadonlyArray<Filter>, now: number) => {
   const { until: _, ...given } = filtersIn(query, filters.map(({ name }) => name)) as { readonly until?: string }
   const minute = now - now % 60
@@ -71,7 +71,7 @@ export const periodsOf = (path: string, query: URLSearchParams, filters: Readonl
   }))
 }
 
-/** What is known of the rows of a page. */
+/** The counts of a list and of its current page. */
 export interface Counted {
   readonly total: number
   /** How many of them are on this page. */

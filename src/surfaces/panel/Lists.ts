@@ -4,16 +4,16 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { orRefusal } from "./Refused.ts"
 import type { Failure } from "./Route.ts"
 
-/* What the pages of lists share. */
+/* The parts that pages of lists share. */
 
-/** A page of rows as operations answer it. */
+/** A page of rows, as operations return it. */
 interface Found<A> {
   readonly items: ReadonlyArray<A>
   readonly total: number
   readonly truncated?: boolean
 }
 
-/** The rows; or none and why, so that the list says so beside its filters. */
+/** The rows of a list. If the operation refuses, there are no rows, and the list shows the refusal beside its filters. */
 export const orRefused = <A, E extends Failure, R>(self: Effect.Effect<Found<A>, E, R>) =>
   Effect.map(orRefusal(self), (found) => {
     if (Either.isRight(found)) {
@@ -23,7 +23,7 @@ export const orRefused = <A, E extends Failure, R>(self: Effect.Effect<Found<A>,
     return { items: [] as ReadonlyArray<A>, total: 0, isCut: false, problem: operatorProblemOf(found.left) }
   })
 
-/** Where clients of each profile begin. */
+/** The directory URLs of the profiles that are served. */
 export const directoriesOf = ({ profiles, server }: Config): ReadonlyArray<string> =>
   profiles.filter(({ enabled }) => enabled).map(({ name }) => `${server.base_url}/profile/${name}/directory`)
 

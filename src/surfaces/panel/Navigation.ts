@@ -1,7 +1,7 @@
 import { permits } from "../../domain/OperatorRole.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 
-/* The places of the panel, as its navigation names them. */
+/* The navigation of the panel. */
 
 interface Place {
   readonly title: string
@@ -44,7 +44,7 @@ const groups: ReadonlyArray<{ readonly name: string; readonly places: ReadonlyAr
 const isAt = (place: string, path: string): boolean =>
   place === "/ui/" ? path === place : path === place || path.startsWith(`${place}/`)
 
-/** The places that a role may see. `isCurrent` marks the one that a path belongs to. */
+/** The entries of the navigation for a role. `isCurrent` marks the entry that a path belongs to. */
 export const placesFor = (role: OperatorRole, path: string) =>
   groups.map(({ name, places }) => ({
     name,

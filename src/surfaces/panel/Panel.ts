@@ -8,7 +8,7 @@ import { routesOf } from "./Routes.ts"
 import type { PanelFiles } from "./Statics.ts"
 import { readStatics } from "./Statics.ts"
 
-/** The panel of a configuration, for as long as the scope lives. Every template is compiled by then. */
+/** Makes the panel of a configuration and compiles every template. It serves while its scope lives. */
 export const makePanel = (
   resolved: Pick<Resolved, "config" | "sources">,
   doors: Doors,

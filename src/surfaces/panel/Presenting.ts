@@ -13,7 +13,7 @@ import type { Rendering } from "./Rendering.ts"
 import type { Page, Reply } from "./Route.ts"
 import type { Statics } from "./Statics.ts"
 
-/* Replies as answers: whole pages, fragments of them, and refusals where the reader looks for them. */
+/* Turns replies into answers: whole pages, fragments of them, and refusals where the reader looks for them. */
 
 /** Whether only the fragment is asked for. A browser that goes back wants the whole page again. */
 const isFragment = (request: Request): boolean =>
@@ -31,7 +31,7 @@ const html = (status: number, body: string, headers: Answer["headers"] = {}): An
   body
 })
 
-/** An own path to come back to after sign-in: a page of the panel, never another host. */
+/** The path to return to after a sign-in. Only a page of the panel is accepted, so that no text leads to another host. */
 export const ownPath = (text: string | null | undefined): string | undefined =>
   text !== null && text !== undefined && /^\/ui\/(?!login)[A-Za-z0-9._~:@/?&=%+-]{0,1000}$/.test(text) &&
     !/\/[./]/.test(text)
@@ -49,7 +49,7 @@ const goTo = (request: Request, to: string, headers: Answer["headers"] = {}): An
     ? { status: 204, headers: { ...headers, "hx-redirect": to } }
     : { status: 303, headers: { ...headers, location: to } }
 
-/** Where somebody without a whole session is sent; nowhere for what signing in does not change. */
+/** Sends a sender without a complete session to the sign-in. Undefined if a sign-in does not help against the error. */
 export const bounce = (request: Request, error: OperatorError): Answer | undefined => {
   switch (error._tag) {
     case "SessionInvalid":
@@ -69,7 +69,7 @@ export const bounce = (request: Request, error: OperatorError): Answer | undefin
   }
 }
 
-/** How replies become answers. */
+/** Turns replies and refusals into answers. */
 export interface Presenting {
   readonly answer: (request: Request, reply: Reply, sender: Sender) => Effect.Effect<Answer>
   readonly refusal: (request: Request, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
@@ -91,7 +91,7 @@ const shellOf = (request: Request, sender: Sender, statics: Statics, version: st
     : {})
 })
 
-/** Makes them with these templates. */
+/** Makes answers from these templates. Pages show `version`, the version of the service. */
 export const makePresenting = (rendering: Rendering, statics: Statics, version: string): Presenting => {
   const plainly = (status: number, message: string) =>
     html(status, `<!doctype html><html lang="en"><title>acme-svc</title><p>${message}</p></html>`)

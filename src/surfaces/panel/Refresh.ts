@@ -6,7 +6,7 @@ import { urlOf } from "./Listing.ts"
 const quickPolls = 30
 const polls = 210
 
-/** A poll of a fragment: how many there were, and what the browser has. */
+/** A poll of a fragment: its number, and the tag of the fragment that the browser has. */
 export interface Poll {
   readonly count: number
   readonly tag: string
@@ -18,10 +18,10 @@ export const pollOf = (query: URLSearchParams): Poll | undefined => {
   return count === null || !/^\d{1,3}$/.test(count) ? undefined : { count: Number(count), tag: tag ?? "" }
 }
 
-/** Names what a fragment shows. It is the same for the same data, however the words for its times have changed. */
+/** A digest of the data that a fragment shows. Words such as `3 minutes ago` are made later and do not change it. */
 export const tagOf = (data: unknown): string => sha256(JSON.stringify(data)).slice(0, 16)
 
-/** The next poll, as a fragment carries it: its URL, and in how many seconds. `isOver` asks for a button instead. */
+/** The next poll of a fragment: its URL, and the seconds until then. With `isOver`, the page shows a button instead. */
 export const nextPoll = (path: string, query: URLSearchParams, tag: string) => {
   const count = pollOf(query)?.count ?? 0
   if (count >= polls) return { isOver: true as const }

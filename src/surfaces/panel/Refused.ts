@@ -3,7 +3,7 @@ import type { OperatorError } from "../../domain/OperatorError.ts"
 import { isOperatorError } from "../../domain/OperatorProblem.ts"
 import type { Failure } from "./Route.ts"
 
-/** Separates what a page itself tells the reader from what any page would. */
+/** Separates the refusals that a page shows itself from the failures that every page shows alike. */
 export const orRefusal = <A, E extends Failure, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<Either.Either<A, OperatorError>, E, R> =>

@@ -11,7 +11,7 @@ import { wordsAt } from "./Words.ts"
 
 /* The templates of the panel. */
 
-/** Ends a loop that somebody's own template never leaves. A page of fifty rows takes a hundredth of it. */
+/** The most instructions of one rendering. They end an endless loop in an operator's template. A page of fifty rows takes a hundredth. */
 const fuel = 5_000_000
 
 /** Renders a template of the panel with these values. */
@@ -20,16 +20,16 @@ export interface Rendering {
     template: string,
     values: { readonly [name: string]: unknown }
   ) => Effect.Effect<string, TemplateFault>
-  /** Files of the operator's folder that replace nothing. */
+  /** Files of the operator's folder that replace no built-in template. */
   readonly unused: ReadonlyArray<string>
 }
 
-/** The engine escapes slashes too, which HTML does not ask for; every address is full of them. */
+/** Undoes the escapes of slashes. HTML does not need them, and addresses are full of slashes. */
 const withSlashes = (text: string): string => text.replaceAll("&#x2f;", "/")
 
 const isTemplate = (name: string): boolean => name.endsWith(".html")
 
-/** Compiles the built-in templates, each replaced by the file of its name in `own` if there is one. */
+/** Compiles the built-in templates. A file in the folder `own` replaces the template of the same name. */
 export const makeRendering = (
   builtIn: string,
   own: string | undefined

@@ -7,21 +7,21 @@ import type { Access } from "../admin/Access.ts"
 import type { Sender } from "../admin/Checks.ts"
 import type { Guarded } from "../admin/Routes.ts"
 
-/* What a route of the panel is given, and what it answers. */
+/* Routes of the panel: their requests, and their replies. */
 
 /** A request whose checks have passed. */
 export interface Given<S = Sender> {
   readonly request: Request
   readonly query: URLSearchParams
-  /** The fields of a form; empty for a page that is only read. */
+  /** The fields of the form. A GET has none. */
   readonly form: URLSearchParams
-  /** The parts of the path that are parameters. */
+  /** The parameters of the path, by name. */
   readonly parameters: { readonly [name: string]: string }
   readonly sender: S
   readonly client: ClientFacts
 }
 
-/** A page from a template, or its fragment where only that is asked for. */
+/** A page from a template. If the request asks for a fragment, only that is sent. */
 export interface Page {
   readonly _tag: "Page"
   /** The file below `templates/`, without its ending. */
@@ -29,12 +29,12 @@ export interface Page {
   readonly title: string
   readonly data: { readonly [name: string]: unknown }
   readonly status?: number
-  /** Whether what the fragment shows can still change by itself (docs/decisions/panel.md, "Live refresh"). */
+  /** Whether the shown data can still change by itself (docs/decisions/panel.md, "Live refresh"). */
   readonly isLive?: boolean
   readonly headers?: Answer["headers"]
 }
 
-/** Another page to go to. */
+/** A redirect to another page. */
 export interface Moved {
   readonly _tag: "Moved"
   /** A path of the panel with its query. */
@@ -42,16 +42,16 @@ export interface Moved {
   readonly headers?: Answer["headers"]
 }
 
-/** An answer as it is sent. */
+/** A finished answer. */
 export interface Sent {
   readonly _tag: "Sent"
   readonly answer: Answer
 }
 
-/** What a route answers. */
+/** The reply of a route. */
 export type Reply = Page | Moved | Sent
 
-/** A failure of an operation; one that is not an operator's is answered as one of the service. */
+/** A failure of an operation. If it is not one of `OperatorError`, the answer is an internal error. */
 export interface Failure {
   readonly _tag: string
   readonly message: string
@@ -62,7 +62,7 @@ export interface Route<R = never> extends Guarded {
   readonly handle: (given: Given) => Effect.Effect<Reply, Failure, R>
 }
 
-/** A page. */
+/** Replies with a page: its template, its title and the data of the template. */
 export const page = (
   template: string,
   title: string,
@@ -70,7 +70,7 @@ export const page = (
   more: Pick<Page, "headers" | "isLive" | "status"> = {}
 ): Page => ({ _tag: "Page", template, title, data, ...more })
 
-/** Sends the browser elsewhere. */
+/** Replies with a redirect. */
 export const moved = (to: string, headers: Answer["headers"] = {}): Moved => ({ _tag: "Moved", to, headers })
 
 type Handle<S, R> = (given: Given<S>) => Effect.Effect<Reply, Failure, R>
@@ -84,22 +84,22 @@ const guard = (method: "GET" | "POST", pattern: string, access: Access): Guarded
   isForPeople: true
 })
 
-/** A page that needs no session. Its forms are covered by the check of the origin. */
+/** A route without a session. The check of the origin protects its forms. */
 export const open = <R>(method: "GET" | "POST", pattern: string, handle: Handle<Sender, R>): Route<R> => ({
   ...guard(method, pattern, "public"),
   isWithoutCsrf: true,
   handle
 })
 
-/** A page for whoever still has to give the second factor. Its forms are covered by the check of the origin too. */
+/** A route for a session that lacks its second factor. The check of the origin protects its forms. */
 export const halfway = <R>(method: "GET" | "POST", pattern: string, handle: Handle<HalfIdentity, R>): Route<R> => ({
   ...guard(method, pattern, "half"),
   isWithoutCsrf: true,
-  // The checks let nobody else come this far.
+  // The checks refuse every other sender.
   handle: (given) => handle(given as Given<HalfIdentity>)
 })
 
-/** A page for operators of this role or a higher one; `own` is for every operator. */
+/** A route for operators of this role or a higher one. `own` is for every operator. */
 export const forRole =
   (access: "own" | "viewer" | "operator" | "admin") =>
   <R>(method: "GET" | "POST", pattern: string, handle: Handle<SessionIdentity, R>): Route<R> => ({
@@ -107,8 +107,8 @@ export const forRole =
     handle: (given) => handle(given as Given<SessionIdentity>)
   })
 
-/** What operations ask of the sender of a request. */
+/** The facts about a request that operations need. */
 export const requesterOf = ({ client }: Given): Requester => ({ client, surface: "ui" })
 
-/** Who acts, as operations and audit rows name them. */
+/** The acting operator, in the form of operations and audit rows. */
 export const operatorIn = (given: Given<SessionIdentity>) => operatorOf(given.sender, requesterOf(given))

@@ -5,9 +5,9 @@ import type { Answer, Request } from "../../kernel/http/Message.ts"
 import { header } from "../../kernel/http/Message.ts"
 import { sha256 } from "../../pki/Digest.ts"
 
-/* The stylesheet and the scripts. Their names carry a digest, so browsers keep them for a year. */
+/* The stylesheet, the scripts and the mark. Their names carry a digest, so that browsers keep them for a year. */
 
-/** Where the files of the panel lie. */
+/** The paths of the panel's files. */
 export interface PanelFiles {
   /** Holds `templates/` and `static/`. */
   readonly folder: string
@@ -21,11 +21,11 @@ interface Static {
   readonly type: string
 }
 
-/** The files and their URLs. */
+/** The static files and their URLs. */
 export interface Statics {
-  /** The path of each file, by the name templates know it by: `panel.css`. */
+  /** The URL path of each file, by its name in templates: `panel.css`. */
   readonly urls: { readonly [name: string]: string }
-  /** Answers a request for the file of this name, if there is one. */
+  /** The answer with the file of this name, or undefined if there is none. */
   readonly answer: (name: string, request: Request) => Answer | undefined
 }
 
@@ -40,7 +40,7 @@ const year = 31_536_000
 const acceptsGzip = (request: Request): boolean =>
   /(?:^|,)\s*gzip\s*(?:;\s*q=(?:1|0\.\d*[1-9]\d*)(?:\.0*)?\s*)?(?:,|$)/i.test(header(request, "accept-encoding") ?? "")
 
-/** Reads the files, once for a configuration. */
+/** Reads and compresses the files, once for each configuration. */
 export const readStatics = ({ folder, htmx }: PanelFiles) =>
   Effect.gen(function*() {
     const sources = {

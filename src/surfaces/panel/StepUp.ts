@@ -6,11 +6,11 @@ import { secret } from "./Form.ts"
 import type { Given } from "./Route.ts"
 import { requesterOf } from "./Route.ts"
 
-/** The password that a form asks of whoever sends it. */
+/** The sender's password, from the form. */
 export const passwordIn = ({ form }: Pick<Given, "form">): Redacted.Redacted<string> =>
   Redacted.make(secret(form, "password"))
 
-/** Runs an effect once the sender has proved their password (docs/decisions/admin.md, "Operators"). */
+/** Compares the sender's password, then runs an effect (docs/decisions/admin.md, "Operators"). */
 export const afterPassword = <A, E, R>(
   { admin }: Pick<Config, "admin">,
   given: Given<SessionIdentity>,

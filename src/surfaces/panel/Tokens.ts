@@ -13,12 +13,12 @@ import type { Given } from "./Route.ts"
 import { operatorIn, page } from "./Route.ts"
 import { afterPassword } from "./StepUp.ts"
 
-/* The tokens of an operator, on their own page and on the one that admins see of them. */
+/* The tokens of an operator, for the operator's own page and for the page that admins see. */
 
-/** As many are shown; older ones are revoked or at their end. */
+/** The most tokens that a page shows, newest first. */
 const most = 100
 
-/** The tokens of an operator, and what the form for a new one offers. `base` is the path that forms are sent to. */
+/** The tokens of an operator, and the choices of the form for a new one. Forms are sent to paths below `base`. */
 export const tokensView = Effect.fnUntraced(function*(username: string, role: OperatorRole, base: string) {
   const now = yield* currentSeconds
   const { items, total } = yield* tokens.list(username, { limit: most, offset: 0 })
@@ -39,7 +39,7 @@ const roleIn = (text: string | undefined): Effect.Effect<OperatorRole, BadReques
   return role === undefined ? new BadRequest({ detail: "The role is none of the list." }) : Effect.succeed(role)
 }
 
-/** Makes a token and answers the page that shows it, which is the only one that ever does. */
+/** Creates a token and returns the page that shows its text. No other page ever shows it. */
 export const mint = (config: Pick<Config, "admin">, given: Given<SessionIdentity>, username: string, back: string) =>
   afterPassword(
     config,

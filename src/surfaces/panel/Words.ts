@@ -1,7 +1,7 @@
 import type { Filter } from "../../kernel/template/Filters.ts"
 import { parseRfc3339 } from "../../kernel/Time.ts"
 
-/* The filters of the panel's templates: how times, counts and ids are written for people. */
+/* The filters of the panel's templates. They write times, counts and ids for people. */
 
 const units: ReadonlyArray<readonly [seconds: number, one: string, many: string]> = [
   [86_400, "day", "days"],
@@ -30,7 +30,7 @@ const idOf = (text: string): string =>
     ? `${text.slice(0, 8)}…${text.slice(-4)}`
     : `${text.slice(0, 12)}…`
 
-/** Every filter, at a moment in epoch seconds. */
+/** Every filter. `now` gives the current epoch second. */
 export const wordsAt = (now: () => number): { readonly [name: string]: Filter } => ({
   /** How long ago, or until, an RFC 3339 time is. */
   ago: (value) => {

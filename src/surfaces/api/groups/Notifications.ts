@@ -6,7 +6,7 @@ import { pageOf, Time } from "../schemas/Common.ts"
 import { JobStatus } from "../schemas/Orders.ts"
 import { paging } from "../schemas/Parameters.ts"
 
-/* What people and programs are told. */
+/* Notifications to people and programs. */
 
 const backend = Schema.Literal("email", "webhook", "custom")
 

@@ -17,7 +17,7 @@ export const Members = Schema.Record({ key: Schema.String, value: Schema.Unknown
   jsonSchema: { type: "object", additionalProperties: true }
 })
 
-/** What marks the schema of an object that was made just now: its name, and that it is answered with 201. */
+/** The annotations of the schema of a new object: its name, and the status 201. */
 export const created = <A>(identifier: string): Schema.Annotations.Schema<A> =>
   HttpApiSchema.annotations({ identifier, status: 201 })
 

@@ -12,7 +12,7 @@ export interface Bar {
   readonly issued: number
   readonly refused: number
   readonly revoked: number
-  /** Its rows are still in the trail. What is not kept is marked, for it is unknown and not zero. */
+  /** Whether its rows are still in the trail. Otherwise the bucket is marked, because its counts are unknown and not zero. */
   readonly isKept: boolean
 }
 
@@ -31,14 +31,14 @@ const left = 46
 const top = 22
 const bottom = 22
 const labelWidth = 46
-/** What is drawn of a count that is not zero: one refusal beside a thousand certificates is seen too. */
+/** The least height of a count above zero, so that one refusal beside a thousand certificates can be seen. */
 const leastHeight = 2
 
 const kinds = ["issued", "refused", "revoked"] as const
 const spaced = (value: number): string => String(value).replace(/\B(?=(\d{3})+$)/g, "\u202f")
 const at = (value: number): string => String(Math.round(value * 10) / 10)
 
-/** The patterns of both sizes. They stand in the page once, where they are drawn even if a chart is hidden. */
+/** The patterns of both sizes. The page holds them once and outside of the charts, because a hidden chart draws none. */
 export const barPatterns = `<svg class="off" width="0" height="0" aria-hidden="true" focusable="false"><defs>` +
   `<pattern id="bar-refused" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
   `<rect class="refused" width="5" height="5"/><path class="hatch" d="M0 0V5"/></pattern>` +

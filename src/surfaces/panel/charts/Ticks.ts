@@ -33,10 +33,10 @@ export const startLabel = (start: number): string => start % daySeconds === 0 ? 
 export const bucketLabel = (start: number, seconds: number): string =>
   seconds >= daySeconds ? dayOf(start) : `${dayOf(start)}, ${hourOf(start)}–${hourOf(start + seconds)}`
 
-/** After how many buckets there is another label, so that labels `width` wide do not meet. */
+/** The number of buckets from one label to the next, so that labels of this width do not meet. */
 export const labelEvery = (bucketSeconds: number, band: number, width: number): number => {
   const perDay = Math.max(1, daySeconds / bucketSeconds)
-  // Of parts of a day only those that end with it, so that the days themselves have labels.
+  // A step within a day must divide the day, so that each new day has a label.
   const steps = perDay > 6
     ? [1, 2, 3, 6, 12, 24]
     : perDay > 1

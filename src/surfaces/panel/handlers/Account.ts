@@ -14,7 +14,7 @@ import { forRole, moved, operatorIn, page, requesterOf } from "../Route.ts"
 import { passwordIn } from "../StepUp.ts"
 import { mint, tokensView } from "../Tokens.ts"
 
-/* The account of whoever is signed in. */
+/* The sender's own account. */
 
 const path = "/ui/account"
 const mostSessions = 100

@@ -22,7 +22,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "eabKid", label: "EAB credential", kind: "text", hint: "kid" }
 ]
 
-/** The contacts of a text with one on each line. What names no scheme is a mail address. */
+/** Reads contacts from a text with one on each line. A contact without a scheme is a mail address. */
 const contactsOf = (text: string): ReadonlyArray<string> =>
   text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "")
     .map((line) => /^[a-z][a-z0-9+.-]*:/i.test(line) ? line : `mailto:${line}`)

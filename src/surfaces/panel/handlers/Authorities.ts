@@ -20,7 +20,7 @@ const sent = (body: Uint8Array | string, type: string, name: string) => ({
   }
 })
 
-/** The first characters of an id, for a file name. An id that is asked for may be any text. */
+/** The first characters of an id, for a file name. The requested id may be any text. */
 const stem = (issuer: string): string => issuer.replaceAll(/[^0-9a-f]/g, "").slice(0, 16)
 
 /** The routes of CAs. */

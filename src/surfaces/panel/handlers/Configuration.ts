@@ -10,7 +10,7 @@ import { forRole, page } from "../Route.ts"
 /* The configuration in force, without any secret. */
 
 const shownText = ({ isSecret, key, value }: EffectiveKey): string => {
-  // The database's URL comes with its password replaced, and is of use without it.
+  // The password in the database's URL is masked. The rest of the URL is useful.
   if (isSecret && key !== "database.url") return value === undefined || value === "" ? "not set" : "set"
   if (value === undefined) return "not set"
   if (typeof value === "object") return value.join(", ")

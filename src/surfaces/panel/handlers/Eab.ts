@@ -19,7 +19,7 @@ const names = ["status"] as const
 
 const filters: ReadonlyArray<Filter> = [{ name: "status", label: "Status", kind: "choice", words: eabStatuses }]
 
-/** What the page of the list says after a deletion. */
+/** The notice of the list after a deletion, by the fate of the accounts. */
 const doneBy: { readonly [M in AccountsMode]: string } = {
   keep: "deleted",
   deactivate: "deleted-deactivated",
@@ -28,7 +28,7 @@ const doneBy: { readonly [M in AccountsMode]: string } = {
 
 const modes = Object.keys(doneBy) as ReadonlyArray<AccountsMode>
 
-/** The flags by which clients are told a credential, for a profile that accepts it. */
+/** Command-line flags for clients that use a credential, at a profile that accepts it. */
 const clientsOf = ({ profiles, server }: Config, profile: string | undefined, kid: string, key: string) => {
   const served = profiles.filter(({ enabled }) => enabled)
   const accepting = served.find(({ eab, name }) => profile === undefined ? eab.enabled : name === profile) ?? served[0]

@@ -22,7 +22,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "superseded", label: "Replaced ones", kind: "choice", words: supersededWords.slice(1), none: "shown" }
 ]
 
-/** The windows that are one click away. */
+/** The windows that the page links to, in days. */
 const windows = [7, 30, 90, 365]
 
 /** The routes of what expires. */

@@ -23,7 +23,7 @@ const filters: ReadonlyArray<Filter> = [
 /** Whether a job can still change by itself. */
 const isLive = ({ status }: { readonly status: string }): boolean => status === "ready" || status === "running"
 
-/** The queue by kind. When the oldest job was due is a time, which stays as it is from poll to poll, and not an age. */
+/** The queue by kind. It tells since when the oldest job is due, not for how long: an age would differ at each poll. */
 const queue = (now: number) =>
   Effect.map(jobs.queue, (kinds) => {
     const sum = (of: "ready" | "running" | "failed") => kinds.reduce((all, kind) => all + kind[of], 0)

@@ -19,7 +19,7 @@ import { forRole, moved, operatorIn, page } from "../Route.ts"
 import { afterPassword } from "../StepUp.ts"
 import { mint, tokensView } from "../Tokens.ts"
 
-/* Operators, for admins. Every change asks for the password of who makes it. */
+/* Operators, for admins. Every change asks for the password of the sender. */
 
 const statuses: ReadonlyArray<UserStatus> = ["active", "disabled"]
 const filters: ReadonlyArray<Filter> = [

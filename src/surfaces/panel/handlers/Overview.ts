@@ -13,12 +13,12 @@ import { urlOf } from "../Listing.ts"
 import { profilesOf } from "../Lists.ts"
 import { forRole, page } from "../Route.ts"
 
-/* The first page: what needs attention, and how things go. */
+/* The first page: a list of what needs attention, and trends. */
 
 const daySeconds = 86_400
-/** Ages of the oldest job that is due, in seconds. */
+/** Seconds for which the oldest job may be due before the page warns, and before it sounds an alarm. */
 const late = { warning: 60, alarm: 600 }
-/** Days before the end of a CA certificate. A certificate of ninety days may be asked of it until then. */
+/** The page warns so many days before a CA certificate ends. Until then the CA can issue for ninety days. */
 const caDays = 90
 
 const rangeIn = (query: URLSearchParams): TrendRange => trendRanges.find((one) => one === query.get("range")) ?? "24h"
@@ -53,7 +53,7 @@ const charted = Effect.fnUntraced(function*(config: Config, query: URLSearchPara
   }
 })
 
-/** What is counted for a tile. A count that took too long is said to be unknown, and the page is shown all the same. */
+/** The count of a tile, or undefined if it took too long. The tile then says that it is unknown. */
 const orUnknown = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.map(Effect.option(self), Option.getOrUndefined)
 
 const attention = Effect.fnUntraced(function*(config: Config) {

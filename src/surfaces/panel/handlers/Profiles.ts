@@ -20,7 +20,7 @@ const wordsOf = (when: string) =>
     isCheck: text !== "(" && text !== ")" && !reservedNames.includes(text)
   }))
 
-/** What is configured of a check, as it is written in the file. */
+/** The keys of a check that have a value, as the file writes them. */
 const settingsOf = (check: ProfileConfig["filter"]["check"][string] | undefined) => {
   if (check === undefined || check.type === "") return []
   const values: { readonly [key: string]: unknown } = { ...check }
