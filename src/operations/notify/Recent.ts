@@ -7,7 +7,7 @@ import { jobObject } from "../Objects.ts"
 export const list = (page: { readonly limit: number; readonly offset: number }) =>
   jobs.list({ kind: "notify_deliver" }, page)
 
-/** A delivery as operators see it: the job, and whom it tells of what. */
+/** A delivery for operators: its job, its receiver and its event. */
 export const deliveryObject = (job: JobRecord) => {
   const { attempts, createdAt, id, lastError, maxAttempts, runAt, status, updatedAt } = {
     lastError: undefined,

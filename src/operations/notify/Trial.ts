@@ -18,9 +18,9 @@ import * as audit from "../../store/Audit.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 
-/* Tells receivers of things that have not happened, so that an operator sees what arrives. */
+/* Sends samples to receivers, so that an operator sees what arrives. */
 
-/** What is tried: all that is configured, unless something is named. */
+/** The deliveries to try: all that are configured, unless something is named. */
 export interface Trial {
   /** A backend, or the name of a webhook or a program. */
   readonly target: string | undefined
@@ -28,7 +28,7 @@ export interface Trial {
   readonly profile: string | undefined
 }
 
-/** What one receiver made of one sample. */
+/** The result of one sample at one receiver. */
 export interface Tried {
   readonly profile: Scope
   readonly backend: NotificationBackend

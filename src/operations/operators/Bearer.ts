@@ -28,7 +28,10 @@ const faultOf = (found: Found | undefined, requester: Requester, now: number) =>
   return isTakenFrom(found, requester) ? undefined : "address"
 }
 
-/** A token that was made in a time to come was made by a clock that was ahead: it begins now (docs/decisions/clocks.md, "Operators"). */
+/**
+ * Corrects a token whose creation lies in the future. A clock that was ahead wrote it, so it begins now
+ * (docs/decisions/clocks.md, "Operators").
+ */
 const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: number) {
   if (found === undefined || found.createdAt <= now + touchSeconds) return found
   yield* apiTokens.correct(found.id, now)

@@ -13,7 +13,7 @@ import type { Operator } from "../Operator.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 
-/* What operators are told about their own account (docs/decisions/notifications.md). */
+/* Notifications to operators about their own account (docs/decisions/notifications.md). */
 
 type SignIn = NotificationFields["admin_sign_in"]["outcome"]
 type Change = NotificationFields["admin_credential_changed"]["change"]
@@ -29,11 +29,11 @@ const ofSignIn = (
   fields: { username, recipient: contactEmail, outcome, client_ip: client.ip, user_agent: client.user_agent }
 })
 
-/** A sign-in from an address that is new, in its transaction. The very first sign-in is no news. */
+/** Tells of a sign-in from a new address, in its transaction. An operator's first sign-in is not told. */
 export const signedInFrom = (user: User, requester: Requester) =>
   user.knownLoginIps.length === 0 ? Effect.void : notify(ofSignIn(user, requester, "succeeded_from_new_address"))
 
-/** The last code of a sign-in was wrong, so it has ended. */
+/** Tells that a sign-in has ended because its last code was wrong. */
 export const factorRefused = ({ userId }: HalfIdentity | SessionIdentity, requester: Requester) =>
   whereWanted(
     "admin_sign_in",
@@ -44,7 +44,7 @@ export const factorRefused = ({ userId }: HalfIdentity | SessionIdentity, reques
     )
   )
 
-/** Somebody's attempts are used up: told once in a window, and only of operators there are. */
+/** Tells that somebody's attempts are used up: once in a window, and only if there is such an operator. */
 export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) =>
   whereWanted(
     "admin_sign_in",
@@ -63,7 +63,7 @@ export const lockedOut = (settings: SignInSettings, typed: string, requester: Re
     }))
   )
 
-/** An operator's credentials have changed, in the transaction of the change. `user` is as it was before. */
+/** Tells of changed credentials, in the transaction of the change. `user` is the operator before the change. */
 export const credentialChanged = (operator: Operator, user: Addressed, change: Change, contact = user.contactEmail) =>
   notify({
     event: "admin_credential_changed",

@@ -10,8 +10,8 @@ import type { SignInSettings } from "./LoginLimiter.ts"
 const latest = Number.MAX_SAFE_INTEGER
 
 /**
- * Deletes sessions that have ended, and windows of sign-ins that are over. What lies further ahead than anything that began now
- * was written by a clock that was wrong, and goes as well (docs/decisions/clocks.md, "Operators").
+ * Deletes sessions that have ended, and windows of sign-ins that are over. Deletes also what
+ * lies further ahead than anything that begins now, because a wrong clock wrote it (docs/decisions/clocks.md, "Operators").
  */
 export const sweepSessions = (settings: SignInSettings): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {

@@ -52,7 +52,7 @@ const templatesOf = Effect.fnUntraced(function*(folder: string) {
 const oneLine = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ").trim()
 
 /**
- * Compiles the messages of a section. `at` is the key of the section, for what is refused. The language is the subset
+ * Compiles the messages of a section. `at` is the key of the section, for refusals. The language is the subset
  * of docs/decisions/templates.md.
  */
 export const compileMessages = (

@@ -101,7 +101,7 @@ const namesText = (names: ReadonlyArray<string>): string =>
     ? names.join(", ")
     : `${names.slice(0, mostNames).join(", ")} and ${names.length - mostNames} more`
 
-/** Variables that templates have beside the members of the event: what the language itself cannot work out. */
+/** Variables of templates beside the members of the event. The language itself cannot compute them. */
 export const derived = (fields: { readonly [member: string]: unknown }) => {
   const { identifiers, reason } = fields
   return {

@@ -31,7 +31,7 @@ const hasOwnRecipient = (occurrence: Occurrence): boolean => {
   return (previous_recipient ?? recipient) !== undefined
 }
 
-/** Who is to be told of an occurrence. A mail without a recipient is nobody's. */
+/** The entries that are told of an occurrence. A mail without a recipient is left out. */
 const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> => {
   const section = known.get(occurrence.scope)
   if (section === undefined || !isOfScope(occurrence.event, occurrence.scope)) return []
@@ -96,8 +96,8 @@ const withNotifier = <A, E, R>(
 ): Effect.Effect<A, E, R> => Effect.withFiberRuntime((fiber) => use(fiber.currentContext.unsafeMap.get(Notifier.key)))
 
 /**
- * Tells of an occurrence, in the transaction of the change. Like a log record it adds no requirement to the program it
- * happens in: where there is no notifier, nobody is told.
+ * Tells of an occurrence, in the transaction of the change. Like `emit` it adds no requirement to the program: without a
+ * notifier, nobody is told.
  */
 export const notify = (occurrence: Occurrence): Effect.Effect<void, StorageFailed> =>
   withNotifier((notifier) => notifier?.queue(occurrence) ?? Effect.void)
@@ -117,8 +117,8 @@ export const telling = <A, E, R>(
   )
 
 /**
- * Runs what tells of an event that changes no row, if anybody wants to know. When it fails, the log says so and nothing
- * else happens.
+ * Runs an effect that tells of an event without a row, if anybody wants the event. A failure is logged and has no other
+ * effect.
  */
 export const whereWanted = <R>(
   event: NotificationEvent,

@@ -19,7 +19,7 @@ const serverOf = (
   timeoutMillis: timeout_ms
 })
 
-/** Operators are written to at their own address; of a change of it, at the one before. */
+/** The recipients. An operator is written to at their own address; about a change of that address, at the former one. */
 const recipientsOf = ({ to }: Entry, { previous_recipient, recipient }: Payload): ReadonlyArray<string> => {
   const own = previous_recipient ?? recipient
   return typeof own === "string" ? [own] : to
@@ -51,6 +51,6 @@ export const send = Effect.fnUntraced(function*(
   const answer = posted.answer.slice(0, mostShown)
   if (posted.refused.length === 0) return { answer }
   const detail = `${posted.refused.length} of ${to.length} recipients refused, the others taken`
-  // The others have the message: another attempt would give it to them again.
+  // The other recipients have the message. Another attempt would send it to them again.
   return yield* new DeliveryRefused({ detail, hope: "ended" })
 })

@@ -14,7 +14,7 @@ const hasSerial = new Set(["certificate_issued", "certificate_revoked"])
 
 const text = (value: unknown): string => typeof value === "string" ? value : Array.isArray(value) ? value.join(",") : ""
 
-/** Every variable is there for every event; it is empty where the event has no such member. */
+/** The variables of a program. Every event sets all of them; a variable is empty if the event has no such member. */
 const variables = (fields: Payload) => {
   const { account_id, cert_serial, client_ip, hook, identifiers, order_id, profile } = fields
   const isDigest = hook === "certificates_expiring"
@@ -30,7 +30,7 @@ const variables = (fields: Payload) => {
   }
 }
 
-/** Tells a program of one event. How it ends is logged and not mended: it is not run again. */
+/** Runs a program for one event. A program that fails is logged and not run again. */
 export const run = Effect.fnUntraced(function*(
   scripts: Scripts["Type"],
   { args, script_path, timeout_ms }: Entry,

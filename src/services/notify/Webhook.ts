@@ -23,7 +23,7 @@ const decoded = (text: string): string => {
   }
 }
 
-/** Everything of the request that nobody may read, longest first. */
+/** The secret parts of the request, longest first. */
 const secretsOf = ({ headers, signing_key, url }: Entry): ReadonlyArray<string> => {
   const { hash, pathname, search, searchParams } = new URL(Redacted.value(url))
   const parts = [
@@ -44,9 +44,9 @@ const secretsOf = ({ headers, signing_key, url }: Entry): ReadonlyArray<string> 
 const masked = (text: string, secrets: ReadonlyArray<string>): string =>
   secrets.reduce((shown, secret) => shown.replaceAll(secret, "***"), text)
 
-/** The beginning of an answer, on one line, without what it repeats of the request's secrets. */
+/** The beginning of an answer, on one line, with the secrets of the request masked. */
 const wordsOf = ({ body }: WebAnswer, entry: Entry): string => {
-  // More than is shown is looked at, so that no secret is cut in two and overlooked.
+  // The search covers more than is shown, so that no secret is cut in two and overlooked.
   const whole = masked(body.subarray(0, 65_536).toString("utf8"), secretsOf(entry))
   return whole.replaceAll(/[\p{Cc}\s]+/gu, " ").trim().slice(0, mostShown)
 }
