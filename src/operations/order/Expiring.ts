@@ -1,14 +1,12 @@
 import { Effect, Stream } from "effect"
-import { OrderId } from "../../domain/Id.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
-import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { aside, turn } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
-import { pages } from "../../kernel/sql/Pages.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
-import { namedLeafOf, serialPart } from "../../pki/x509/CertId.ts"
+import { namedLeafOf } from "../../pki/x509/CertId.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
 import { listed } from "../Listed.ts"
+import { batch, followed, placesOf, walk } from "./ExpiringWindow.ts"
 
 /**
  * How a certificate was replaced: the other certificate's order named it, or the other certificate has all its names.
@@ -54,8 +52,6 @@ export const wantedOf = (
 
 const daySeconds = 86_400
 const hourSeconds = 3600
-const batch = 2000
-const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }
 
 const replacementOf = Effect.fnUntraced(
   function*({ accountId, certificate, profile }: expiring.Living, notAfter: number) {
@@ -64,65 +60,6 @@ const replacementOf = Effect.fnUntraced(
     return yield* expiring.findReplacement({ profile, accountId, notAfter }, leaf.certId)
   }
 )
-
-/**
- * Which of these certificates were replaced by another one: it has all their names, or its order names them. The
- * authority part of the profile's certIDs is read once. No chain is parsed, because there may be very many.
- */
-const followed = Effect.fnUntraced(
-  function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
-    const found = new Set(page.flatMap(({ isCovered }, number) => isCovered === 1 ? [number] : []))
-    const open = page.flatMap((place, number) =>
-      found.has(number) || place.certSerial === undefined
-        ? []
-        : [{ ...place, number, serial: serialPart(place.certSerial) }]
-    )
-    for (const profile of new Set(open.map((place) => place.profile))) {
-      const authorities = known.get(profile) ?? (yield* expiring.authorities(profile))
-      known.set(profile, authorities)
-      const wanted = open.filter((place) => place.profile === profile).flatMap((
-        { accountId, notAfter, number, serial }
-      ) => authorities.map((authority) => [number, `${authority}.${serial}`, accountId, notAfter] as const))
-      if (wanted.length === 0) continue
-      for (const number of yield* expiring.replaced(profile, wanted)) found.add(number)
-    }
-    return found
-  }
-)
-
-/** The certificates of a window, soonest first, a page at a time. `read` reads each page. */
-const placesOf = (
-  window: expiring.Window,
-  size: number,
-  read: <A>(page: Effect.Effect<A, StorageFailed, Database>) => Effect.Effect<A, StorageFailed, Database>
-) =>
-  pages<expiring.Place, Pick<expiring.Place, "id" | "notAfter">, StorageFailed, Database>({
-    from: beforeAll,
-    size,
-    read: (after, limit) => read(expiring.places(window, after, limit)),
-    keyOf: (place) => place
-  })
-
-/**
- * Every certificate of the window with its replacement, if there is one. It goes page by page until `use` has enough.
- */
-const walk = Effect.fnUntraced(function*(
-  window: expiring.Window,
-  isFollowedWanted: boolean,
-  use: (place: expiring.Place, isFollowed: boolean) => void,
-  hasEnough: () => boolean,
-  size = batch
-) {
-  const known = new Map<string, ReadonlyArray<string>>()
-  yield* Stream.runForEachWhile(
-    placesOf(window, size, (page) => page),
-    Effect.fnUntraced(function*(page) {
-      const gone = isFollowedWanted ? yield* followed(page, known) : new Set()
-      page.forEach((place, number) => use(place, gone.has(number)))
-      return !hasEnough()
-    })
-  )
-})
 
 /** How many certificates of a profile expire within each of these numbers of days and have not been replaced. */
 export const countOpen = Effect.fnUntraced(function*(profile: string, days: ReadonlyArray<number>) {
