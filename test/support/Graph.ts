@@ -143,7 +143,10 @@ export interface Script {
 /** All services that requests and jobs need, over a database. */
 export const world = (script: Script = {}) =>
   Layer.mergeAll(
-    Queue.layer({ maxAttempts: () => script.maxAttempts ?? 3 }),
+    Layer.provideMerge(
+      Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100, hold_ms: 0 }),
+      Queue.layer({ maxAttempts: () => script.maxAttempts ?? 3 })
+    ),
     Nonces.layer({ ttlSeconds: () => script.nonceTtlSeconds ?? 300 }),
     AccountKeys.layer,
     Layer.orDie(PublicKeys.layer(script.blocklists ?? [])),
@@ -153,7 +156,6 @@ export const world = (script: Script = {}) =>
     PublishedCrls.layer,
     Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),
     Activity.layer(["default", "other"]),
-    Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100 }),
     script.names === undefined
       ? ReverseNames.layerNone
       : Layer.provide(

@@ -25,18 +25,24 @@ const job = {
 export const wakeChannel = "acme_svc_jobs"
 
 /**
- * The channel on which it notifies them of the end of a job after that commit: its id. Only for kinds that requests
- * wait for.
+ * The channel on which it notifies them of the end of a job after that commit: its subject, as `Ends.subjectText` writes
+ * it. Only for kinds that requests wait for.
  */
 export const doneChannel = "acme_svc_jobs_done"
 
-const awaited: ReadonlyArray<JobKind> = ["local_ca_crl_regenerate", "signer_revoke"]
+const awaited: ReadonlyArray<JobKind> = [
+  "challenge_validate",
+  "signer_issue",
+  "signer_relay_issue",
+  "local_ca_crl_regenerate",
+  "signer_revoke"
+]
 
 /** One more column for RETURNING, which sends the notification of the end. */
-export const tellingOfEnd = ({ dialect, idText }: Fragments): string =>
+export const tellingOfEnd = ({ dialect }: Fragments): string =>
   dialect === "postgres"
     ? `, CASE WHEN kind IN (${awaited.map((kind) => `'${kind}'`).join(", ")})
-         THEN pg_notify('${doneChannel}', ${idText("id")}) END`
+         THEN pg_notify('${doneChannel}', kind || ' ' || dedup_key) END`
     : ""
 
 const insertStatement = statement({

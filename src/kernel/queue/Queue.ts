@@ -4,6 +4,7 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { afterCommit, Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentSeconds } from "../Time.ts"
+import * as Ends from "./Ends.ts"
 import type { JobId } from "./Job.ts"
 import { JobId as makeJobId } from "./Job.ts"
 import type { JobKind, PayloadOf } from "./Job.ts"
@@ -35,6 +36,8 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
   readonly wake: Effect.Effect<void>
   /** Waits for the next signal. */
   readonly awakened: Effect.Effect<void>
+  /** The ends of jobs that this process hears of. */
+  readonly ends: Ends.Ends
 }>() {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
   static readonly layer = (options: {
@@ -74,7 +77,7 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
           // The live row settled between the two statements, so a new row can be inserted.
           return live === undefined ? yield* enqueue(job) : live.id
         }, Effect.provideService(Database, database))
-        return Queue.of({ origin, enqueue, wake, awakened: signals.take })
+        return Queue.of({ origin, enqueue, wake, awakened: signals.take, ends: Ends.make() })
       })
     )
 }

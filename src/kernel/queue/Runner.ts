@@ -5,6 +5,7 @@ import { Database } from "../sql/Database.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { currentSeconds } from "../Time.ts"
+import { subjectText } from "./Ends.ts"
 import type { Failure } from "./Failure.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
 import type { AnyHandler, Outcome } from "./Handler.ts"
@@ -79,6 +80,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       backoff: () => options,
       entropy: yield* Entropy,
       onHandedBack: Effect.sync(() => handedBack++),
+      onEnded: (job) => queue.ends.tell(subjectText(job)),
       // Without this timer the poll would find the row, up to one interval late.
       onDueLater: (runAt) =>
         Effect.map(Clock.currentTimeMillis, (now) => {

@@ -48,6 +48,8 @@ export const make = (options: {
   readonly onHandedBack: Effect.Effect<void>
   /** Called with the due time, in epoch seconds, of each row that is put back. */
   readonly onDueLater: (runAt: number) => Effect.Effect<void>
+  /** Called after the commit of each end of a job. */
+  readonly onEnded: (job: Job) => void
 }) => {
   const attemptOf = (job: Job) => ({ id: job.id, owner: options.owner, attempts: job.attempts })
 
@@ -73,6 +75,7 @@ export const make = (options: {
   ) {
     const row = jobs.settle(attemptOf(job), "failed", failure.row, yield* currentSeconds)
     if (yield* settle(job, abandon(failure), row)) {
+      options.onEnded(job)
       yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error: failure.text })
     }
   })
@@ -142,6 +145,7 @@ export const make = (options: {
             (settled) => settled?.joined === 1 ? ifJoined : Effect.void
           )
           if (yield* settle(job, commit, row)) {
+            options.onEnded(job)
             yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
           } else yield* outcome.discarded ?? Effect.void
           return

@@ -1,17 +1,20 @@
-import { Clock, Context, Deferred, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { makeTurns } from "../net/Turns.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
+import type { Ends, Moment, Subject } from "./Ends.ts"
 import type { JobId } from "./Job.ts"
 import type { JobRecord } from "./JobRecords.ts"
 import * as jobRecords from "./JobRecords.ts"
 import * as jobs from "./Jobs.ts"
+import { Queue } from "./Queue.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
-const lookEvery = "250 millis"
 
-/** Completes when a job may have ended; never, if there are no notifications. */
-type Told = (id: JobId) => Effect.Effect<void>
+// A process that hears of ends looks in any case: on SQLite, behind a proxy that pools transactions, and while its
+// connection is down, it does not hear of those of other processes.
+const lookEvery = "250 millis"
+const lookEveryIfTold = "1 second"
 
 /**
  * Waits until a job has ended or the time is up, and answers its row; `undefined` if the row is gone. While a job signs
@@ -20,85 +23,84 @@ type Told = (id: JobId) => Effect.Effect<void>
 export const settledJob = (
   first: JobId,
   limitMillis: number,
-  told: Told = () => Effect.never
+  ends?: Ends
 ): Effect.Effect<JobRecord | undefined, StorageFailed, Database> =>
   Effect.gen(function*() {
     const until = (yield* Clock.currentTimeMillis) + limitMillis
     let id = first
     for (;;) {
+      const moment = ends?.moment() ?? 0
       const job = yield* jobRecords.find(id)
       const successor = job?.status === "done" && job.kind === "local_ca_crl_regenerate"
         ? yield* jobs.findLive(job.kind, job.dedupKey)
         : undefined
       if (successor !== undefined) id = successor.id
       else if (job === undefined || settled.has(job.status) || (yield* Clock.currentTimeMillis) >= until) return job
-      else yield* Effect.raceFirst(Effect.sleep(lookEvery), told(id))
+      else if (ends === undefined) yield* Effect.sleep(lookEvery)
+      else yield* Effect.raceFirst(Effect.sleep(lookEveryIfTold), ends.after(moment, job))
     }
   })
 
-// Each waiting request holds a request slot. The other slots are for requests that are answered at once.
+// Each request that waits for a revocation holds a request slot. The other slots are for requests that are answered at
+// once.
 const shareOfSlots = 4
 const answerMillis = 1000
+
+// A poll that is held has no slot, only its connection.
+const heldForSlot = 4
+const longestHoldMillis = 1000
+
 const listenRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
 
-/**
- * Listens for the ends of jobs of all processes while the scope lives; `undefined` if the database sends no
- * notifications, and then waits poll.
- */
-const hearEnds = Effect.gen(function*() {
-  const waiting = new Map<string, Set<Deferred.Deferred<void>>>()
+/** Hears of the ends of jobs of other processes while the scope lives, if the database sends notifications. */
+const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
   const { listen } = yield* Database
-  if (listen === undefined) return undefined
-  const heard = (id: string) => {
-    for (const one of waiting.get(id) ?? []) Deferred.unsafeDone(one, Effect.void)
-  }
-  const hearing = listen(jobs.doneChannel, { heard, listening: Effect.void })
+  if (listen === undefined) return
+  const hearing = listen(jobs.doneChannel, { heard: ends.tell, listening: Effect.void })
   yield* Effect.forkScoped(Effect.ignore(Effect.retry(hearing, listenRetries)))
-  const told: Told = (id) =>
-    Effect.acquireUseRelease(
-      Effect.map(Deferred.make<void>(), (done) => {
-        const all = waiting.get(id) ?? new Set()
-        waiting.set(id, all.add(done))
-        return done
-      }),
-      Deferred.await,
-      (done) =>
-        Effect.sync(() => {
-          const all = waiting.get(id)
-          all?.delete(done)
-          if (all?.size === 0) waiting.delete(id)
-        })
-    )
-  return told
 })
 
-/**
- * Lets a bounded number of requests at a time wait for a job (docs/decisions/wake-up.md, "Requests that wait for a
- * job").
- */
+/** Lets bounded numbers of requests at a time wait for jobs (docs/decisions/wake-up.md). */
 export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
   /**
    * Like {@link settledJob}, until shortly before the request's own deadline. Does not wait if too many requests wait
    * already.
    */
   readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed>
+  /** Now, for `held`: to be read before the state that may change. */
+  readonly moment: () => Moment
+  /**
+   * Holds a request until the subject's job has ended, a second at most. `false` if it was not held, because too many
+   * are held already.
+   */
+  readonly held: (since: Moment, subject: Subject) => Effect.Effect<boolean>
 }>() {
-  /** `server.*`. */
+  /** `server.*`, and how long a poll is held at most. */
   static readonly layer = (server: {
     readonly request_timeout_ms: number
     readonly max_concurrent_requests: number
-  }): Layer.Layer<Waits, never, Database> =>
+    readonly hold_ms?: number
+  }): Layer.Layer<Waits, never, Database | Queue> =>
     Layer.scoped(
       this,
       Effect.gen(function*() {
         const database = yield* Database
-        const told = yield* hearEnds
+        const { ends } = yield* Queue
+        yield* hearEnds(ends)
         const turns = makeTurns(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
+        const holdMillis = Math.min(server.hold_ms ?? longestHoldMillis, server.request_timeout_ms / 2)
+        const holds = makeTurns(holdMillis > 0 ? heldForSlot * server.max_concurrent_requests : 0)
         const longest = Math.max(0, server.request_timeout_ms - answerMillis)
         return {
           settled: (id) =>
-            turns.takeIfFree(settledJob(id, longest, told), settledJob(id, 0)).pipe(
+            turns.takeIfFree(settledJob(id, longest, ends), settledJob(id, 0)).pipe(
               Effect.provideService(Database, database)
+            ),
+          moment: ends.moment,
+          held: (since, subject) =>
+            holds.takeIfFree(
+              Effect.as(Effect.raceFirst(Effect.sleep(holdMillis), ends.after(since, subject)), true),
+              Effect.succeed(false)
             )
         }
       })

@@ -16,6 +16,7 @@ import type { Admission } from "../../kernel/http/Admission.ts"
 import type { Answer, App, Request, Routed } from "../../kernel/http/Message.ts"
 import { header, unmatched, withHeaders } from "../../kernel/http/Message.ts"
 import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
+import { Waits } from "../../kernel/queue/Waits.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { keyAuthorization } from "../../operations/order/RelayTokens.ts"
@@ -23,8 +24,10 @@ import { admitConnection } from "../../operations/PolicyGate.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
 import type { Policies } from "../../services/policy/Policies.ts"
 import type { Endpoint } from "./Endpoint.ts"
-import type { Needs } from "./Routes.ts"
+import type { Failure, Needs, Reply } from "./Routes.ts"
 import { match } from "./Routes.ts"
+import type { Unsettled } from "./Unsettled.ts"
+import { isUnsettled } from "./Unsettled.ts"
 
 /** Turns a failure into an answer: one table for every error, one content type for every client. */
 const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
@@ -100,7 +103,7 @@ export const make = (
     request: Request,
     at: Place | undefined,
     body: Buffer | undefined
-  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+  ): Effect.Effect<Reply<Needs>, Failure, Needs> => {
     if (at === undefined) return new NoSuchPath()
     const { name } = at.endpoint.profile
     const connection = policies.of(name)?.connection
@@ -116,7 +119,7 @@ export const make = (
     request: Request,
     { endpoint, target }: Place,
     body: Buffer | undefined
-  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
+  ): Effect.Effect<Reply<Needs>, Failure, Needs> => {
     if (target === undefined) return new NoSuchPath()
     const { id, route } = target
     if (body !== undefined && route.post !== undefined) return route.post({ endpoint, request, body, id })
@@ -128,11 +131,26 @@ export const make = (
     return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read({ endpoint, id })
   }
 
+  /**
+   * Waits outside the slots for the job that is about to change an answer, and makes the answer once more. If that
+   * fails, the first one still is true.
+   */
+  const settled = ({ again, answer, awaits, since }: Unsettled<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
+    Effect.flatMap(Waits, (waits) =>
+      Effect.flatMap(waits.held(since, awaits), (isHeld) =>
+        isHeld
+          ? Effect.match(admission.admit(again), { onFailure: () => answer, onSuccess: (now) => now.answer })
+          : Effect.succeed(answer)))
+
   const respond = (
     request: Request,
     at: Place | undefined
-  ): Effect.Effect<Answer, AcmeError | Failure, Needs> => {
-    const admitted = (body: Buffer | undefined) => admission.admit(Effect.suspend(() => routed(request, at, body)))
+  ): Effect.Effect<Answer, Failure, Needs> => {
+    const admitted = (body: Buffer | undefined) =>
+      Effect.flatMap(
+        admission.admit(Effect.suspend(() => routed(request, at, body))),
+        (reply) => isUnsettled(reply) ? settled(reply) : Effect.succeed(reply)
+      )
     if (request.method !== "POST") return admitted(undefined)
     const read = Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body))
     // A slow name server is waited for before the request takes a slot, not while it holds one.
@@ -204,8 +222,6 @@ export const make = (
     }
   }
 }
-
-type Failure = Effect.Effect.Error<ReturnType<NonNullable<NonNullable<ReturnType<typeof match>>["route"]["post"]>>>
 
 const named = ({ clientIp }: Request): Effect.Effect<void, never, ReverseNames> =>
   Effect.flatMap(ReverseNames, ({ look }) => look(clientIp))

@@ -10,8 +10,13 @@ import * as certificates from "./handlers/Certificates.ts"
 import * as orders from "./handlers/Orders.ts"
 import type { BySomeAccount, BySomeKey, BySomeone, Payload, Posted } from "./Signed.ts"
 import { byEither, byJwk, byKid, optional, postAsGet, raw, typed } from "./Signed.ts"
+import type { Unsettled } from "./Unsettled.ts"
 
-type Failure = AcmeError | StorageFailed
+/** How a request can fail. */
+export type Failure = AcmeError | StorageFailed
+
+/** The answer to a signed request, or the one for now. */
+export type Reply<R> = Answer | Unsettled<Failure, R>
 
 /** The target of an unsigned request. */
 interface Reached {
@@ -25,13 +30,13 @@ export interface Route<R> {
   readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
   /** Only if it differs from a GET without its body. */
   readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
-  readonly post?: (posted: Posted) => Effect.Effect<Answer, Failure, R>
+  readonly post?: (posted: Posted) => Effect.Effect<Reply<R>, Failure, R>
 }
 
 /** Authenticates a request, then handles it. */
 const operated = <S, E, E2, R, R2>(
   signed: Effect.Effect<S, E, R>,
-  handle: (signed: S) => Effect.Effect<Answer, E2, R2>
+  handle: (signed: S) => Effect.Effect<Reply<R2>, E2, R2>
 ) =>
   Effect.flatMap(
     traced("authenticate", () => ({}), signed),
@@ -39,7 +44,7 @@ const operated = <S, E, E2, R, R2>(
   )
 
 const kid =
-  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Answer, E, R>) =>
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Reply<R>, E, R>) =>
   (posted: Posted) => operated(byKid(posted, read), handle)
 
 const jwk =
@@ -78,7 +83,7 @@ const table = {
 }
 
 type NeedsOf<T> = {
-  [M in keyof T]: T[M] extends (request: never) => Effect.Effect<Answer, Failure, infer R> ? R : never
+  [M in keyof T]: T[M] extends (request: never) => Effect.Effect<unknown, unknown, infer R> ? R : never
 }[keyof T]
 
 /** All services the resources need. */

@@ -104,7 +104,11 @@ describe("work another process enqueues on PostgreSQL", () => {
         `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN ${jobs.doneChannel}'`
       )
       const server = { request_timeout_ms: 60_000, max_concurrent_requests: 100 }
-      const waits = Context.get(yield* Layer.build(Waits.layer(server)), Waits)
+      const here = yield* queueOf(database.driver())
+      const waits = Context.get(
+        yield* Layer.build(Layer.provide(Waits.layer(server), Layer.succeed(Queue, here))),
+        Waits
+      )
       yield* Effect.repeat(Effect.delay(listeners, 20), { until: (rows) => rows.length === 1 })
       for (const end of ["done", "cancelled"] as const) {
         const id = yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: end, payload: { issuer: "i" } })

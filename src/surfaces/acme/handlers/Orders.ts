@@ -3,12 +3,14 @@ import { OrderId } from "../../../domain/Id.ts"
 import { statusShown } from "../../../domain/Order.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"
 import { json } from "../../../kernel/http/Message.ts"
+import type { Subject } from "../../../kernel/queue/Ends.ts"
 import { currentSeconds, parseRfc3339, rfc3339 } from "../../../kernel/Time.ts"
 import { finalize } from "../../../operations/order/Finalize.ts"
 import type { OrderView } from "../../../operations/order/Orders.ts"
 import * as orders from "../../../operations/order/Orders.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { BySomeAccount } from "../Signed.ts"
+import { polled } from "../Unsettled.ts"
 import { orderObject } from "../Wire.ts"
 import { recordId } from "./RecordId.ts"
 
@@ -54,9 +56,22 @@ export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof New
     (order) => orderAnswer(201, endpoint, order)
   )
 
+/** The job that an order in `processing` waits for. */
+const signingOf = ({ profile }: Endpoint, dedupKey: OrderId): Subject => ({
+  kind: profile.signer.backend === "relay" ? "signer_relay_issue" : "signer_issue",
+  dedupKey
+})
+
 /** RFC 8555 section 7.1.3. */
 export const order = Effect.fnUntraced(function*({ caller, endpoint, id }: BySomeAccount<undefined>) {
-  return yield* orderAnswer(200, endpoint, yield* orders.find(caller, yield* recordId(OrderId, id)))
+  const orderId = yield* recordId(OrderId, id)
+  return yield* polled(
+    Effect.flatMap(orders.find(caller, orderId), (found) =>
+      Effect.map(orderAnswer(200, endpoint, found), (answer) => ({
+        answer,
+        awaits: found.status === "processing" ? signingOf(endpoint, orderId) : undefined
+      })))
+  )
 })
 
 export const Finalize = Schema.Struct({ csr: Schema.String })

@@ -1,0 +1,130 @@
+import { Chunk, Effect, Fiber, TestClock } from "effect"
+import { assert, describe } from "vitest"
+import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
+import { makeCsr } from "../../support/Csr.ts"
+import { databases } from "../../support/Databases.ts"
+import { configOf, sql } from "../../support/Graph.ts"
+import { at, newClient, surfaceOf } from "../../support/Handle.ts"
+import { work } from "../../support/Issued.ts"
+import { useWorld } from "../../support/UseWorld.ts"
+
+const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(body)) as A
+
+const shownOf = (answer: Answer) => [objectOf<OrderBody>(answer).status, answer.headers["retry-after"]]
+
+const limits = { request_timeout_ms: 60_000, max_concurrent_requests: 1, hold_ms: 1000 }
+
+/** For one request at a time. */
+const mostHeld = 4
+
+describe.each(databases)("a poll, on $name", (backend) => {
+  const { test } = useWorld(backend, { script: () => ({ server: limits }) })
+
+  /** A client of a service that does one request at a time. */
+  const client = Effect.flatMap(
+    Effect.flatMap(surfaceOf(configOf(), 1), newClient),
+    ({ send }) =>
+      Effect.gen(function*() {
+        const placed = yield* send(at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] })
+        const { authorizations: [authorization = ""], finalize } = objectOf<OrderBody>(placed)
+        const { challenges: [challenge] } = objectOf<AuthorizationBody>(yield* send(authorization))
+        return {
+          send,
+          order: String(placed.headers["location"]),
+          authorization,
+          challenge: challenge?.url ?? "",
+          finalize
+        }
+      })
+  )
+
+  /** The client's order, being signed. */
+  const signing = Effect.gen(function*() {
+    const { finalize, order, send, ...more } = yield* client
+    yield* sql("UPDATE authorizations SET status = 'valid'")
+    yield* sql("UPDATE orders SET status = 'ready'")
+    const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
+    assert.deepStrictEqual(shownOf(yield* send(finalize, { csr })), ["processing", "1"])
+    return { ...more, order, poll: send(order), send }
+  })
+
+  /** Until so many polls have been held; the clock keeps those that were given up. */
+  const held = (count: number) =>
+    Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), {
+      until: (sleeps) => Chunk.size(sleeps) >= count,
+      times: 100_000
+    })
+
+  test("of an order that is being signed is held until it is signed, without a slot", () =>
+    Effect.gen(function*() {
+      const { order, poll, send } = yield* signing
+      const polling = yield* Effect.fork(poll)
+      yield* held(1)
+      assert.strictEqual(
+        (yield* send(at("/newOrder"), { identifiers: [{ type: "dns", value: "b.example" }] })).status,
+        201
+      )
+      yield* work("signer_issue")
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
+      assert.deepStrictEqual(shownOf(yield* send(order)), ["valid", undefined])
+    }))
+
+  test("is held a second at most, and then told how long to wait", () =>
+    Effect.gen(function*() {
+      const { poll } = yield* signing
+      const polling = yield* Effect.fork(poll)
+      yield* held(1)
+      yield* TestClock.adjust("999 millis")
+      assert.isTrue((yield* Fiber.poll(polling))._tag === "None")
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["processing", "1"])
+    }))
+
+  test("of what ended without a word is answered as it is after that second", () =>
+    Effect.gen(function*() {
+      const { poll } = yield* signing
+      const polling = yield* Effect.fork(poll)
+      yield* held(1)
+      yield* sql("UPDATE orders SET status = 'valid'")
+      yield* TestClock.adjust("1 seconds")
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
+    }))
+
+  test("beyond the bound is answered at once; one that is given up makes room", () =>
+    Effect.gen(function*() {
+      const { poll } = yield* signing
+      const [first] = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.fork(poll))
+      yield* held(mostHeld)
+      assert.deepStrictEqual(shownOf(yield* poll), ["processing", "1"])
+      if (first !== undefined) yield* Fiber.interrupt(first)
+      const next = yield* Effect.fork(poll)
+      yield* held(mostHeld + 1)
+      yield* work("signer_issue")
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(next)), ["valid", undefined])
+    }))
+
+  test("of a challenge, or of its authorization, is held until the validation has ended", () =>
+    Effect.gen(function*() {
+      const { authorization, challenge, send } = yield* client
+      assert.deepStrictEqual(shownOf(yield* send(authorization)), ["pending", "1"], "nothing is under way")
+      assert.deepStrictEqual(shownOf(yield* send(challenge)), ["pending", undefined])
+      assert.deepStrictEqual(shownOf(yield* send(challenge, {})), ["processing", "1"])
+      const ofChallenge = yield* Effect.fork(send(challenge))
+      const ofAuthorization = yield* Effect.fork(send(authorization))
+      yield* held(2)
+      yield* work("challenge_validate")
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(ofChallenge)), ["valid", undefined])
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(ofAuthorization)), ["valid", undefined])
+    }))
+
+  test("of an order whose job was given up is answered when it is", () =>
+    Effect.gen(function*() {
+      const { poll } = yield* signing
+      const polling = yield* Effect.fork(poll)
+      yield* held(1)
+      yield* sql("UPDATE jobs SET attempts = max_attempts WHERE kind = 'signer_issue'")
+      yield* work("signer_issue")
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["invalid", undefined])
+    }))
+})
