@@ -1,0 +1,128 @@
+import { Effect, Either } from "effect"
+import { assert, describe, it } from "vitest"
+import type { Request } from "../../../src/kernel/http/Message.ts"
+import { sessionCookie, shownBy } from "../../../src/surfaces/admin/Credentials.ts"
+import { isForeign, originOf } from "../../../src/surfaces/admin/Origin.ts"
+import type { Guarded } from "../../../src/surfaces/admin/Routes.ts"
+import { isReachedByAnybody, matcherOf, routeOf } from "../../../src/surfaces/admin/Routes.ts"
+
+/* What the entrance is made of, each part by itself. */
+
+const sent = (headers: Request["headers"]): Request => ({
+  id: "1",
+  givenId: undefined,
+  method: "GET",
+  target: "/",
+  path: "/",
+  headers,
+  clientIp: "192.0.2.1",
+  userAgent: undefined,
+  body: Effect.succeed(Buffer.alloc(0))
+})
+
+describe("a request shows", () => {
+  const shown = (headers: Request["headers"]) =>
+    Either.match(shownBy(sent(headers)), { onLeft: ({ _tag }) => _tag, onRight: (found) => found })
+
+  it("nothing, a session among other cookies, or a token", () => {
+    assert.deepStrictEqual(shown({}), { kind: "nothing" })
+    assert.deepStrictEqual(shown({ cookie: `a=b; ${sessionCookie}x=1; ${sessionCookie}=one;c=d` }), {
+      kind: "session",
+      token: "one"
+    })
+    assert.deepStrictEqual(shown({ cookie: `a=b; x${sessionCookie}=1` }), { kind: "nothing" })
+    assert.deepStrictEqual(shown({ authorization: "bearer  abc" }), { kind: "token", token: "abc" })
+  })
+
+  it.each<Request["headers"]>([
+    { cookie: `${sessionCookie}=one; ${sessionCookie}=two` },
+    { cookie: `${sessionCookie}=one`, authorization: "Bearer abc" },
+    { authorization: "Basic abc" },
+    { authorization: "Bearer" },
+    { authorization: "Bearer a b" },
+    { authorization: "x Bearer abc" }
+  ])("nothing that could be judged, by %o", (headers) => {
+    assert.strictEqual(shown(headers), "BadRequest")
+  })
+
+  it("nothing that could be judged, by a header that was sent twice", () => {
+    assert.strictEqual(shown({ authorization: ["Bearer abc", "Bearer abc"] }), "BadRequest")
+  })
+})
+
+describe("a request comes from another site", () => {
+  const origin = originOf("https://admin.example.org/")
+
+  it.each<readonly [boolean, Request["headers"]]>([
+    [false, {}],
+    [false, { origin: "https://admin.example.org" }],
+    [false, { "sec-fetch-site": "same-origin" }],
+    [false, { "sec-fetch-site": "none" }],
+    [true, { origin: "https://admin.example.org:8443" }],
+    [true, { origin: "http://admin.example.org" }],
+    [true, { origin: "null" }],
+    [true, { origin: "" }],
+    [true, { origin: ["https://admin.example.org", "https://admin.example.org"] }],
+    [true, { "sec-fetch-site": "cross-site" }],
+    [true, { origin: "https://admin.example.org", "sec-fetch-site": "cross-site" }]
+  ])("%s, by %o", (isOther, headers) => {
+    assert.strictEqual(isForeign(sent(headers), origin), isOther)
+  })
+})
+
+describe("the routes of a surface", () => {
+  const route = (method: string, pattern: string, access: Guarded["access"] = "viewer"): Guarded => ({
+    method,
+    pattern,
+    access,
+    isWithoutCsrf: false,
+    isStepUp: false
+  })
+  const find = matcherOf([
+    route("GET", "/things/{id}"),
+    route("DELETE", "/things/{id}"),
+    route("POST", "/things/new"),
+    route("GET", "/things/{id}/parts/{name}"),
+    route("GET", "/open", "public"),
+    route("POST", "/open", "viewer"),
+    route("GET", "/health", "public")
+  ])
+
+  it("have the parameters of their path, and a fixed segment wins", () => {
+    assert.deepInclude(find("/things/a-1"), { pattern: "/things/{id}", parameters: { id: "a-1" } })
+    assert.deepInclude(find("/things/new"), { pattern: "/things/new", parameters: {} })
+    assert.deepStrictEqual(find("/things/a/parts/b")?.parameters, { id: "a", name: "b" })
+    assert.deepStrictEqual(find("/things/..a")?.parameters, { id: "..a" })
+    for (
+      const path of ["/things/", "/things/.", "/things/..", "/things/...", "/things/a%2e", "/things/a/", "//things/a"]
+    ) {
+      assert.isUndefined(find(path), path)
+    }
+    assert.isUndefined(find(`/things/${"a".repeat(101)}`))
+  })
+
+  it("answer HEAD where they answer GET, and name the methods that they take", () => {
+    const told = (path: string, method: string) =>
+      Either.match(routeOf(find(path), method), {
+        onLeft: (error) => error._tag === "MethodRefused" ? error.allow : error._tag,
+        onRight: ({ method: found }) => found
+      })
+    assert.strictEqual(told("/things/a", "HEAD"), "GET")
+    assert.strictEqual(told("/things/a", "DELETE"), "DELETE")
+    assert.deepStrictEqual(told("/things/a", "POST"), ["HEAD", "GET", "DELETE"])
+    assert.deepStrictEqual(told("/things/new", "GET"), ["POST"])
+    assert.deepStrictEqual(told("/things/new", "HEAD"), ["POST"])
+    assert.strictEqual(told("/nothing", "GET"), "NoSuchRoute")
+  })
+
+  it("are reached by anybody where they are open, by whatever method where all of a path are", () => {
+    const isOpen = (path: string, method: string) => isReachedByAnybody(find(path), method)
+    assert.isTrue(isOpen("/open", "GET"))
+    assert.isTrue(isOpen("/open", "HEAD"))
+    assert.isFalse(isOpen("/open", "POST"))
+    assert.isFalse(isOpen("/open", "PUT"))
+    assert.isTrue(isOpen("/health", "PUT"))
+    assert.isFalse(isOpen("/things/a", "GET"))
+    assert.isFalse(isOpen("/nothing", "GET"))
+  })
+})
