@@ -1,0 +1,280 @@
+import { Effect, Layer } from "effect"
+import { assert, describe } from "vitest"
+import { turn } from "../../../src/kernel/sql/Database.ts"
+import { operatorOf } from "../../../src/operations/operators/Identity.ts"
+import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
+import * as operators from "../../../src/operations/operators/Operators.ts"
+import * as operatorSessions from "../../../src/operations/operators/OperatorSessions.ts"
+import * as own from "../../../src/operations/operators/OwnAccount.ts"
+import * as secondFactor from "../../../src/operations/operators/SecondFactor.ts"
+import * as sessions from "../../../src/operations/operators/Sessions.ts"
+import { signIn } from "../../../src/operations/operators/SignIn.ts"
+import { stepUp } from "../../../src/operations/operators/StepUp.ts"
+import * as tokens from "../../../src/operations/operators/Tokens.ts"
+import { Passwords } from "../../../src/services/operators/Passwords.ts"
+import { nameOf } from "../../../src/store/operators/Sessions.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import { hangingUp, meanwhile } from "../../support/Meanwhile.ts"
+import {
+  codeOf,
+  config,
+  enrolled,
+  enter,
+  half,
+  here,
+  keyboard,
+  made,
+  password,
+  secretOf,
+  strict,
+  typed,
+  useOperators
+} from "../../support/Operators.ts"
+
+/* What operators do, while something else happens: another process, a client that hangs up, a database or a queue that fails. */
+
+const { admin } = config
+const chosen = "Gdańsk shipyard, 9 cranes"
+
+describe.each(databases)("while an operator is served on $name", (backend) => {
+  const { records, test } = useOperators(backend)
+
+  const olga = Effect.zipRight(Effect.zipRight(made("root", "admin"), made("olga")), enter("olga"))
+  const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
+    Effect.map(Effect.flip(self), ({ _tag }) => _tag)
+  const disabled = "UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'"
+  const unpended = "UPDATE admin_users SET totp_pending_secret = NULL"
+  const reset = "UPDATE admin_users SET totp_secret = NULL"
+
+  /** A half session that has to enrol a factor, and the code that would confirm it. */
+  const enrolling = Effect.gen(function*() {
+    const { identity } = yield* half("olga", here, strict.admin)
+    const { secret } = yield* mfa.beginEnrolment(identity)
+    return { identity, code: yield* codeOf(secretOf(secret)), next: codeOf(secretOf(secret), 30) }
+  })
+
+  describe("another process", () => {
+    test("disables the operator: a right code begins no session", () =>
+      Effect.gen(function*() {
+        const { codes: [code = ""] } = yield* enrolled((yield* olga).identity)
+        const { identity } = yield* half("olga")
+        const before = yield* count("SELECT count(*) FROM admin_sessions")
+        assert.strictEqual(
+          yield* tagOf(meanwhile(disabled, mfa.verify(admin, identity, code, here), 2)),
+          "SessionInvalid"
+        )
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), before)
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes WHERE used_at IS NOT NULL"), 0)
+      }))
+
+    test("gives up the enrolment: its code puts nothing in force", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        const { code, identity: pending } = yield* enrolling
+        const forced = meanwhile(unpended, mfa.confirmEnrolment(strict.admin, pending, code, here), 2)
+        assert.strictEqual(yield* tagOf(forced), "MfaNotPending")
+        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const own = secondFactor.confirmEnrolment(admin, identity, yield* codeOf(secretOf(secret)), here)
+        assert.strictEqual(yield* tagOf(meanwhile(unpended, own, 2)), "MfaNotPending")
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_users WHERE totp_secret IS NOT NULL"), 0)
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 0)
+      }))
+
+    test("takes the factor away: no new codes, and nothing is turned off twice", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        yield* enrolled(identity)
+        const renewed = secondFactor.reissueCodes(admin, identity, typed(password), here)
+        assert.strictEqual(yield* tagOf(meanwhile(reset, renewed)), "MfaNotEnrolled")
+        yield* sql("UPDATE admin_users SET totp_secret = NULL, totp_last_step = NULL")
+        yield* enrolled(identity)
+        const disable = secondFactor.disable(admin, identity, typed(password), here)
+        assert.strictEqual(yield* tagOf(meanwhile(reset, disable)), "MfaNotEnrolled")
+      }))
+
+    test("disables the operator, or sets another password: theirs is not changed", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        const change = own.changePassword(config, identity, { current: typed(password), chosen: typed(chosen) }, here)
+        assert.strictEqual(yield* tagOf(meanwhile(disabled, change)), "StepUpFailed")
+        yield* sql("UPDATE admin_users SET status = 'active'")
+        const other = "UPDATE admin_users SET password_hash = 'another' WHERE username = 'olga'"
+        assert.strictEqual(yield* tagOf(meanwhile(other, change)), "StepUpFailed")
+        assert.strictEqual(yield* count("SELECT count(*) FROM audit_log WHERE event = 'operator_password_changed'"), 0)
+      }))
+  })
+
+  describe("the client hangs up: what has begun ends, and is logged:", () => {
+    /** The records of an act that is left as soon as it has begun. */
+    const ends = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
+      Effect.gen(function*() {
+        records.length = 0
+        yield* hangingUp(act)
+        assert.include(eventsOf(records), event)
+      })
+
+    test("changes of operators", () =>
+      Effect.gen(function*() {
+        yield* olga
+        const otto = { username: "otto", password: typed(password), role: undefined, contact: undefined }
+        yield* ends("admin_operator_created", operators.create(config, keyboard, otto))
+        yield* ends("admin_operator_contact_changed", operators.setContact(keyboard, "otto", "otto@example.org"))
+        yield* ends("admin_operator_role_changed", operators.setRole(keyboard, "otto", "operator"))
+        yield* ends("admin_operator_disabled", operators.disable(keyboard, "otto"))
+        yield* ends("admin_operator_enabled", operators.enable(keyboard, "otto"))
+        yield* ends("admin_operator_password_changed", operators.setPassword(config, keyboard, "otto", typed(chosen)))
+        yield* ends("admin_operator_deleted", operators.remove(keyboard, "otto"))
+        yield* enrolled((yield* enter("olga")).identity)
+        yield* ends("admin_operator_totp_reset", operators.resetTotp(keyboard, "olga"))
+        yield* enter("olga")
+        yield* ends("admin_operator_session_revoked", operatorSessions.revokeSessions(keyboard, "olga"))
+        yield* enter("olga")
+        yield* ends("admin_session_revoked", operatorSessions.revokeEverySession(keyboard))
+        const wanted = { name: "backup", role: "viewer", expiresInDays: 1, allowedAddresses: [] } as const
+        yield* ends("admin_token_created", tokens.create(keyboard, { ...wanted, username: "olga" }))
+        const { items } = yield* tokens.list("olga", { limit: 1, offset: 0 })
+        yield* ends("admin_token_revoked", tokens.revoke(keyboard, items[0]?.id ?? ""))
+      }))
+
+    test("changes of one's own account", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        const contact = { password: typed(password), contact: "olga@example.org" }
+        yield* ends("admin_operator_contact_changed", own.changeContact(config, identity, contact, here))
+        const begun = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const code = yield* codeOf(secretOf(begun.secret))
+        yield* ends("admin_mfa_enrolled", secondFactor.confirmEnrolment(admin, identity, code, here))
+        yield* ends("admin_mfa_recovery_codes_reissued", secondFactor.renewCodes(operatorOf(identity, here), "olga"))
+        yield* ends("admin_mfa_disabled", secondFactor.disable(admin, identity, typed(password), here))
+        const other = yield* enter("olga")
+        const change = { current: typed(password), chosen: typed(chosen) }
+        yield* ends("admin_operator_password_changed", own.changePassword(config, other.identity, change, here))
+        yield* ends("admin_session_revoked", sessions.revokeOwn(other.identity, nameOf(other.identity), here))
+        yield* ends("admin_logout", sessions.signOut(identity, { all: false }))
+      }))
+
+    test("sign-ins", () =>
+      Effect.gen(function*() {
+        yield* olga
+        const { code, identity } = yield* enrolling
+        yield* ends("admin_login_succeeded", mfa.confirmEnrolment(strict.admin, identity, code, here))
+        const { identity: verifying } = yield* half("olga")
+        yield* ends("admin_mfa_failed", mfa.verify(admin, verifying, "000000", here))
+      }))
+  })
+
+  describe("too many passwords are hashed: the attempt is given back:", () => {
+    /** Has two hashes computed for ever, and as many wait as may. */
+    const busy = Effect.gen(function*() {
+      const passwords = yield* Layer.build(
+        Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: () => Effect.never })
+      )
+      const hash = Effect.flatMap(Passwords, (service) => service.hash("whatever"))
+      for (let present = 0; present < 34; present++) yield* Effect.forkScoped(Effect.provide(hash, passwords))
+      yield* turn
+      return passwords
+    })
+    const counted = column("SELECT key FROM login_attempts WHERE attempts > 0")
+
+    test("of a sign-in, of a step-up, and of a code", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        const pending = yield* enrolling
+        const begun = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const code = yield* codeOf(secretOf(begun.secret))
+        const passwords = yield* busy
+        const signing = signIn(admin, { username: "olga", password: typed(password) }, here)
+        assert.strictEqual(yield* tagOf(Effect.provide(signing, passwords)), "RateLimited")
+        assert.deepStrictEqual(yield* counted, [])
+        const step = stepUp(admin, identity, typed(password), here)
+        assert.strictEqual(yield* tagOf(Effect.provide(step, passwords)), "RateLimited")
+        assert.deepStrictEqual(yield* counted, [])
+        const confirm = secondFactor.confirmEnrolment(admin, identity, code, here)
+        assert.strictEqual(yield* tagOf(Effect.provide(confirm, passwords)), "RateLimited")
+        assert.deepStrictEqual(yield* counted, [])
+        const forced = mfa.confirmEnrolment(strict.admin, pending.identity, code, here)
+        assert.strictEqual(yield* tagOf(Effect.provide(forced, passwords)), "RateLimited")
+        assert.deepStrictEqual(yield* counted, [])
+      }))
+
+    test("of a recovery code", () =>
+      Effect.gen(function*() {
+        const { codes: [code = ""] } = yield* enrolled((yield* olga).identity)
+        const { identity } = yield* half("olga")
+        const passwords = yield* busy
+        assert.strictEqual(
+          yield* tagOf(Effect.provide(mfa.verify(admin, identity, code, here), passwords)),
+          "RateLimited"
+        )
+        assert.deepStrictEqual(yield* counted, [])
+        // What cannot be a code is not hashed.
+        const odd = mfa.verify(admin, identity, "no code at all", here)
+        assert.strictEqual(yield* tagOf(Effect.provide(odd, passwords)), "InvalidCode")
+      }))
+  })
+
+  describe("the database fails: the answer is to try again, and nothing has changed:", () => {
+    /** Runs an effect; before its transaction with this number, a table is away. */
+    const without = <A, E extends { readonly _tag: string }, R>(
+      table: string,
+      self: Effect.Effect<A, E, R>,
+      transaction: number
+    ) =>
+      Effect.ensuring(
+        tagOf(meanwhile(`ALTER TABLE ${table} RENAME TO gone`, self, transaction)),
+        sql(`ALTER TABLE gone RENAME TO ${table}`)
+      )
+
+    test("after the code was counted", () =>
+      Effect.gen(function*() {
+        yield* olga
+        const { code, identity, next } = yield* enrolling
+        const confirm = mfa.confirmEnrolment(strict.admin, identity, code, here)
+        assert.strictEqual(yield* without("audit_log", confirm, 2), "Busy")
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_users WHERE totp_secret IS NOT NULL"), 0)
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'pending_mfa'"), 1)
+        yield* confirm
+        const { identity: verifying } = yield* half("olga")
+        assert.strictEqual(
+          yield* without("admin_recovery_codes", mfa.verify(admin, verifying, yield* next, here), 2),
+          "Busy"
+        )
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'pending_mfa'"), 1)
+      }))
+
+    test("while a password is compared once more, or the trail cannot be written", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        yield* sql("ALTER TABLE login_attempts RENAME TO gone")
+        const tag = yield* Effect.ensuring(
+          tagOf(stepUp(admin, identity, typed(password), here)),
+          sql("ALTER TABLE gone RENAME TO login_attempts")
+        )
+        assert.strictEqual(tag, "Busy")
+        const begun = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const confirm = secondFactor.confirmEnrolment(admin, identity, yield* codeOf(secretOf(begun.secret)), here)
+        assert.strictEqual(yield* without("audit_log", confirm, 2), "StorageFailed")
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_users WHERE totp_secret IS NOT NULL"), 0)
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 0)
+        const otto = { username: "otto", password: typed(password), role: undefined, contact: undefined }
+        assert.strictEqual(yield* without("audit_log", operators.create(config, keyboard, otto), 1), "StorageFailed")
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_users WHERE username = 'otto'"), 0)
+        yield* enrolled(identity)
+        const codes = yield* column("SELECT code_hash FROM admin_recovery_codes ORDER BY code_hash")
+        const disable = secondFactor.disable(admin, identity, typed(password), here)
+        const renew = secondFactor.reissueCodes(admin, identity, typed(password), here)
+        const revoke = sessions.revokeOwn(identity, nameOf(identity), here)
+        assert.strictEqual(yield* without("audit_log", disable, 1), "StorageFailed")
+        assert.strictEqual(yield* without("audit_log", renew, 1), "StorageFailed")
+        assert.strictEqual(yield* without("audit_log", revoke, 1), "StorageFailed")
+        assert.strictEqual(
+          yield* without("audit_log", operatorSessions.revokeEverySession(keyboard), 1),
+          "StorageFailed"
+        )
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_users WHERE totp_secret IS NOT NULL"), 1)
+        assert.deepStrictEqual(yield* column("SELECT code_hash FROM admin_recovery_codes ORDER BY code_hash"), codes)
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 1)
+      }))
+  })
+})

@@ -1,0 +1,33 @@
+import { Effect, Fiber } from "effect"
+import type { Driver } from "../../src/kernel/sql/Database.ts"
+import { Database, turn } from "../../src/kernel/sql/Database.ts"
+import { sql } from "./Graph.ts"
+
+/* What happens while something is under way, at a place that the test chooses. */
+
+/** Runs an effect. Before its transaction with this number, another process does something to the database. */
+export const meanwhile = <A, E, R>(text: string, self: Effect.Effect<A, E, R>, transaction = 1) =>
+  Effect.gen(function*() {
+    const driver = yield* Database
+    let begun = 0
+    const transact: Driver["transact"] = (body) =>
+      Effect.suspend(() => {
+        const other = ++begun === transaction ? Effect.provideService(sql(text), Database, driver) : Effect.void
+        return Effect.zipRight(other, driver.transact(body))
+      })
+    return yield* Effect.provideService(self, Database, { ...driver, transact })
+  })
+
+/** Runs an effect whose client hangs up as soon as the first statement or transaction is done. */
+export const hangingUp = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const driver = yield* Database
+    let running: Fiber.RuntimeFiber<A, E> | undefined
+    const leave = Effect.suspend(() =>
+      running === undefined ? Effect.void : Effect.zipRight(Fiber.interruptFork(running), turn)
+    )
+    const single: Driver["single"] = (statement, params) => Effect.zipLeft(driver.single(statement, params), leave)
+    const transact: Driver["transact"] = (body) => Effect.zipLeft(driver.transact(body), leave)
+    running = yield* Effect.fork(Effect.provideService(self, Database, { ...driver, single, transact }))
+    yield* Fiber.await(running)
+  })
