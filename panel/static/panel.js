@@ -1,6 +1,23 @@
 // The panel's own script: copy buttons, local times, the theme, and fragments that ask for themselves again.
 "use strict"
 ;(() => {
+  // htmx asks this service alone, evaluates nothing, stores no page, and shows refusals where they belong.
+  if (globalThis.htmx) {
+    Object.assign(htmx.config, {
+      allowEval: false,
+      allowScriptTags: false,
+      selfRequestsOnly: true,
+      includeIndicatorStyles: false,
+      historyCacheSize: 0,
+      refreshOnHistoryMiss: true,
+      responseHandling: [
+        { code: "204", swap: false },
+        { code: "[23]..", swap: true },
+        { code: "[45]..", swap: true, error: true }
+      ]
+    })
+  }
+
   const said = (text) => {
     const region = document.getElementById("said")
     if (region) region.textContent = text
@@ -36,13 +53,41 @@
     }
   }
 
+  // How long ago a time is, or how long until then.
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]]
+  const words = new Intl.RelativeTimeFormat("en")
+  const ago = (seconds) => {
+    const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? units[3]
+    return Math.abs(seconds) < 5 ? "now" : words.format(Math.trunc(seconds / size), unit)
+  }
+  // Times: a list has them as they are in UTC, a fact has the words beside it already.
+  const tell = (time) => {
+    const text = time.getAttribute("datetime") ?? time.textContent
+    const at = new Date(text.replace(" ", "T"))
+    if (Number.isNaN(at.getTime())) return
+    const utc = text.replace("T", " ").replace("Z", " UTC")
+    time.title = `${utc}, here ${at.toLocaleString()}`
+    if (time.hasAttribute("datetime")) return
+    time.dateTime = text
+    time.textContent = time.className === "at" ? utc : ago((at.getTime() - Date.now()) / 1000)
+  }
+
+  // The link of a record shows the whole id on hover, and can be copied.
+  const copiable = (link) => {
+    const id = decodeURIComponent(link.pathname.split("/").at(-1))
+    if (link.title === id || link.textContent === id || link.search !== "") return
+    link.title = id
+    const button = document.createElement("button")
+    Object.assign(button, { type: "button", className: "copy", title: "Copy the id" })
+    button.dataset.copy = id
+    link.after(button)
+  }
+
   // What a page without this script does not show.
   const dress = (root) => {
     for (const button of root.querySelectorAll("[data-copy], [data-theme-switch]")) button.hidden = false
-    for (const time of root.querySelectorAll("time[datetime]")) {
-      const at = new Date(time.dateTime)
-      if (!Number.isNaN(at.getTime())) time.title = `${at.toLocaleString()} (here)`
-    }
+    for (const time of root.querySelectorAll("time")) tell(time)
+    for (const link of root.querySelectorAll(".list td:first-child > a, a.id")) copiable(link)
     reach(root)
     for (const polled of root.querySelectorAll("[data-poll]")) wait(polled)
     for (const box of root.querySelectorAll("[data-within]")) searchWithin(box)
@@ -55,7 +100,7 @@
     let shown = 0
     for (const part of place.querySelectorAll("[data-part]")) {
       let some = false
-      for (const row of part.querySelectorAll("tbody tr")) {
+      for (const row of part.querySelectorAll("tr:not(:first-child)")) {
         const has = words.every((word) => row.textContent.toLowerCase().includes(word))
         row.hidden = !has
         if (has) shown++

@@ -6,6 +6,7 @@ import type { TemplatesRefused } from "../../kernel/template/Engine.ts"
 import { compile } from "../../kernel/template/Engine.ts"
 import type { TemplateFault } from "../../kernel/template/TemplateFault.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { lean } from "./Lean.ts"
 import { shownValue } from "./Shown.ts"
 import { wordsAt } from "./Words.ts"
 
@@ -39,7 +40,7 @@ export const makeRendering = (
     const replacing = own === undefined ? new Map<string, string>() : yield* readFolder(own, isTemplate)
     let now = 0
     const templates = yield* compile(
-      [...sources].map(([name, text]) => ({ name, text: replacing.get(name) ?? text })),
+      [...sources].map(([name, text]) => ({ name, text: replacing.get(name) ?? lean(text) })),
       { language: "whole", absent: "empty", fuel, filters: wordsAt(() => now), trimmed: true }
     )
     return {

@@ -16,7 +16,7 @@ import { afterPassword } from "./StepUp.ts"
 /* The tokens of an operator, for the operator's own page and for the page that admins see. */
 
 /** The most tokens that a page shows, newest first. */
-const most = 100
+const most = 25
 
 /** The tokens of an operator, and the choices of the form for a new one. Forms are sent to paths below `base`. */
 export const tokensView = Effect.fnUntraced(function*(username: string, role: OperatorRole, base: string) {

@@ -26,7 +26,7 @@ const enrol = Effect.fnUntraced(
       begun,
       key,
       confirmed,
-      codes: [...confirmed.text.matchAll(/<li>([^<]+)<\/li>/g)].map(([, code = ""]) => code)
+      codes: [...confirmed.text.matchAll(/<li>([^<]+)/g)].map(([, code = ""]) => code)
     }
   }
 )
@@ -101,10 +101,16 @@ describe.each(databases)("one's own account on $name", (backend) => {
       yield* sql("UPDATE admin_sessions SET user_agent = '<script>alert(1)</script>'")
       const { text } = yield* panel.ask(page, held)
       assert.notInclude(text, "<script>alert")
-      const rows = text.replaceAll("&#x2f;", "/").split("<tr>").filter((one) => one.includes("/sessions/"))
-      const idIn = (row = "") => /sessions\/([0-9a-f]{16})\/revoke/.exec(row)?.[1] ?? ""
+      const rows = text.split("<tr>").filter((one) => one.includes("?revoke="))
+      const idIn = (row = "") => /\?revoke=([0-9a-f]{16})#/.exec(row)?.[1] ?? ""
       const own = idIn(rows.find((one) => one.includes(">this one<")))
       const other = idIn(rows.find((one) => !one.includes(">this one<")))
+      const asked = yield* panel.ask(`${page}?revoke=${other}`, held)
+      assert.include(wordsOf(asked), "Whoever uses it is signed out at once.")
+      assert.deepStrictEqual([...asked.text.matchAll(/hx-post="([^"]*\/revoke)"/g)].map(([, to]) => to), [
+        `${page}/sessions/${other}/revoke`
+      ])
+      assert.notInclude((yield* panel.ask(`${page}?revoke=0123456789abcdef`, held)).text, "/revoke\"")
       const ended = yield* send(panel, held, `${page}/sessions/${other}/revoke`)
       assert.strictEqual(ended.headers["hx-redirect"], `${page}?done=session-revoked`)
       assert.isTrue(isBeside(yield* send(panel, held, `${page}/sessions/${other}/revoke`), 404, "not_found"))

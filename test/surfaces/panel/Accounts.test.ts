@@ -38,7 +38,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.include(text, "1–50 of 51")
       assert.include(text, "href=\"/ui/accounts?profile=default&status=valid&page=2\"")
       assert.include(text, "href=\"/ui/accounts/export?profile=default&status=valid&format=csv\"")
-      assert.include(text, "<option value=\"valid\" selected>")
+      assert.include(text, "<option selected>valid")
       const second = yield* ask("/ui/accounts?profile=default&status=valid&page=2", { ...held, ...fragment })
       assert.include(second.text, "51–51 of 51")
       assert.notInclude(second.text, "<html")

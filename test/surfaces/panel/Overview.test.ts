@@ -134,11 +134,11 @@ describe.each(databases)("the overview on $name", (backend) => {
       const held = yield* entered(panel, "vic", "viewer")
       const all = yield* panel.ask("/ui/", held)
       assert.include(wordsOf(all), "15 Jan, 08:00–09:00, so far 2 0 1")
-      assert.strictEqual(all.text.match(/<title>[^<]* UTC/g)?.length, 48)
+      assert.strictEqual(all.text.match(/<title>[^<]* UTC/g)?.length, 24)
       const one = yield* panel.ask("/ui/?profile=other&range=30d", held)
       assert.include(wordsOf(one), "15 Jan, so far 1 0 0")
       assert.include(one.text.replaceAll("&#x2f;", "/"), "href=\"/ui/?range=7d&amp;profile=other\"")
-      assert.strictEqual(one.text.match(/<title>[^<]* UTC/g)?.length, 60)
+      assert.strictEqual(one.text.match(/<title>[^<]* UTC/g)?.length, 30)
       // What is neither a range nor a profile is taken for the first of them.
       const odd = yield* panel.ask("/ui/?profile=%3Cb%3E&range=9y", held)
       assert.strictEqual(odd.status, 200)

@@ -114,15 +114,18 @@ const drawn = (bars: ReadonlyArray<Bar>, bucketSeconds: number, name: keyof type
     if (Math.floor(start / bucketSeconds) % every !== 0 || x > width - labelWidth / 3) return []
     return [`<text x="${at(x)}" y="${height - 6}" text-anchor="middle">${startLabel(start)}</text>`]
   })
-  // One target over the whole height of each bucket, so that low bars can be pointed at too.
-  const targets = bars.map((bar, index) =>
-    `<rect class="hit" x="${at(left + index * band)}" y="${top}" width="${at(band)}" height="${plotHeight}">` +
-    `<title>${titleOf(bar, bucketSeconds, index === bars.length - 1)}</title></rect>`
-  )
+  // One target over the whole height of each bucket, so that low bars can be pointed at too. Who has a narrow window
+  // points with a finger, which shows no title.
+  const targets = name === "narrow" ?
+    [] :
+    bars.map((bar, index) =>
+      `<path d="M${at(left + index * band)} ${top}h${at(band)}v${plotHeight}h-${at(band)}z">` +
+      `<title>${titleOf(bar, bucketSeconds, index === bars.length - 1)}</title></path>`
+    )
   return `<svg class="chart ${name}" viewBox="0 0 ${width} ${height}" role="img" ` +
     `aria-label="Bars of what was issued, refused and revoked. The numbers are in the table beneath.">` +
     `<text x="0" y="10">${unitOf(bucketSeconds)}, UTC</text>` +
-    `${gone}${rules.join("")}${paths.join("")}${labels.join("")}${targets.join("")}</svg>`
+    `${gone}${rules.join("")}${paths.join("")}${labels.join("")}<g class="hits">${targets.join("")}</g></svg>`
 }
 
 /** The chart in two sizes, of which the stylesheet shows one, and its numbers as rows of a table. */

@@ -17,7 +17,8 @@ import { mint, tokensView } from "../Tokens.ts"
 /* The sender's own account. */
 
 const path = "/ui/account"
-const mostSessions = 100
+/** As many sessions are shown; older ones are listed at the command line. */
+const mostSessions = 25
 const done = (code: string) => moved(`${path}?done=${code}`)
 const signedOut = moved("/ui/login?why=out", { "set-cookie": clearSession })
 const own = forRole("own")
@@ -35,6 +36,7 @@ export const ownRoutes = (config: Config) => {
           hiddenSessions: found.total - found.items.length,
           tokens: yield* tokensView(sender.username, sender.role, `${path}/tokens`),
           requiresFactor: admin.require_mfa,
+          revoking: query.get("revoke") ?? "",
           done: query.get("done") ?? ""
         })
       })),

@@ -27,7 +27,8 @@ const filters: ReadonlyArray<Filter> = [
   { name: "role", label: "Role", kind: "choice", words: operatorRoles }
 ]
 const names = ["status", "role"] as const
-const mostSessions = 100
+/** As many sessions are shown; older ones are listed at the command line. */
+const mostSessions = 25
 
 /** The routes of operators. */
 export const operatorRoutes = (config: Config) => {
@@ -78,6 +79,7 @@ export const operatorRoutes = (config: Config) => {
             hiddenSessions: sessions.total - sessions.items.length,
             tokens: yield* tokensView(shown.username, shown.role, `/ui/operators/${shown.username}/tokens`),
             roles: operatorRoles,
+            revoking: query.get("revoke") ?? "",
             done: query.get("done") ?? ""
           })
         })

@@ -59,11 +59,10 @@ describe("a chart of a trend", () => {
   it("has a title for each bucket, with its counts and where it is not over", () => {
     const { svg } = trendChart([bar(0, { issued: 12_345, refused: 1 }), bar(1, { revoked: 2 })], day)
     const titles = [...svg.matchAll(/<title>([^<]*)<\/title>/g)].map(([, title]) => title)
-    assert.deepStrictEqual(titles.slice(0, 2), [
+    assert.deepStrictEqual(titles, [
       "1 Nov UTC: 12\u202f345 issued, 1 refused, 0 revoked",
       "2 Nov UTC, so far: 0 issued, 0 refused, 2 revoked"
     ])
-    assert.strictEqual(titles.length, 4)
     assert.include(svg, "per day, UTC")
     assert.include(trendChart(many, 21_600).svg, "per 6 hours, UTC")
   })
