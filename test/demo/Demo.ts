@@ -81,6 +81,12 @@ when = "not ours"
 then = "deny"
 message = "These are not names of ours."
 
+[notify]
+enabled = ["webhook"]
+webhook_enabled = ["chat"]
+[notify.webhook.chat]
+url = "${upstream}/chat"
+
 [profiles.corp]
 [profiles.corp.challenge]
 bypass = true

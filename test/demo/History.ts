@@ -129,6 +129,13 @@ const jobs = [
   }
 ]
 
+/** Deliveries that ended: what was told, and what the receiver answered if it did not take it. */
+const deliveries = [
+  { event: "certificate_issued", status: "done", error: null, attempts: 1 },
+  { event: "certificate_revoked", status: "failed", error: "not_delivered: 404 no such channel", attempts: 1 },
+  { event: "challenge_failed", status: "failed", error: "not_delivered: connection refused", attempts: 5 }
+]
+
 /** Writes the past into a migrated SQLite database that nobody serves yet. */
 export const writeHistory = (path: string, now: number): void => {
   const database = new Database(path)
@@ -277,6 +284,28 @@ export const writeHistory = (path: string, now: number): void => {
         error,
         at - 600,
         at
+      )
+    })
+    deliveries.forEach(({ attempts, error, event, status }, number) => {
+      const at = now - (number + 1) * 4000
+      const delivery = written(id(8, number))
+      job.run(
+        id(7, number),
+        "notify_deliver",
+        `${delivery}/webhook/chat`,
+        JSON.stringify({
+          scope: "corp",
+          backend: "webhook",
+          entry: "chat",
+          event,
+          fields: { hook: event, profile: "corp", at, delivery_id: delivery }
+        }),
+        status,
+        at,
+        attempts,
+        error,
+        at,
+        at + 60
       )
     })
   })()

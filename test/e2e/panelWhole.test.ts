@@ -19,6 +19,7 @@ const pages = [
   "/ui/eab",
   "/ui/upstream-orders",
   "/ui/jobs",
+  "/ui/notifications",
   "/ui/workers",
   "/ui/authorities",
   "/ui/profiles",

@@ -25,6 +25,7 @@ const groups: ReadonlyArray<{ readonly name: string; readonly places: ReadonlyAr
     name: "Service",
     places: [
       { title: "Jobs", path: "/ui/jobs" },
+      { title: "Notifications", path: "/ui/notifications" },
       { title: "Workers", path: "/ui/workers" },
       { title: "Authorities", path: "/ui/authorities" },
       { title: "Profiles", path: "/ui/profiles" },

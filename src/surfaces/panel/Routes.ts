@@ -8,6 +8,7 @@ import { eabRoutes } from "./handlers/Eab.ts"
 import { expiringRoutes } from "./handlers/Expiring.ts"
 import { jobRoutes } from "./handlers/Jobs.ts"
 import { nonceRoutes } from "./handlers/Nonces.ts"
+import { notificationRoutes } from "./handlers/Notifications.ts"
 import { operatorRoutes } from "./handlers/Operators.ts"
 import { orderRoutes } from "./handlers/Orders.ts"
 import { overviewRoutes } from "./handlers/Overview.ts"
@@ -32,6 +33,7 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
     ...expiringRoutes(config),
     ...upstreamOrderRoutes(config),
     ...jobRoutes(config),
+    ...notificationRoutes(config),
     ...auditRoutes(config),
     ...searchRoutes,
     ...workerRoutes,

@@ -20,6 +20,7 @@ const lists: ReadonlyArray<readonly [path: string, rows: number]> = [
   ["/ui/upstream-orders", 50],
   ["/ui/jobs", 50],
   ["/ui/jobs?status=failed", 50],
+  ["/ui/notifications", 50],
   ["/ui/audit", 50],
   ["/ui/audit?event=certificate_issued&page=1", 40],
   ["/ui/operators", 50],
