@@ -12,7 +12,7 @@ import { table } from "./Table.ts"
 export interface EffectiveKey {
   /** Its full name; a key of a profile begins with `profiles.<name>`. */
   readonly key: string
-  /** The value, with a secret as `***`. Undefined if the key is unset and has no default. */
+  /** The value, with a secret as `***`; of a webhook's URL the host. Undefined if the key is unset and has no default. */
   readonly value: string | number | boolean | ReadonlyArray<string> | undefined
   readonly source: Source
   /** Whether the key holds a secret. */
@@ -24,10 +24,13 @@ const isRecord = (value: unknown): value is { readonly [name: string]: unknown }
 
 const within = (value: unknown, name: string): unknown => isRecord(value) ? value[name] : undefined
 
-/** Masks a secret. The database URL keeps everything but its password. */
+const isWebhookUrl = (key: string): boolean => /(?:^|\.)notify\.webhook\.[^.]+\.url$/.test(key)
+
+/** Masks a secret. The database URL keeps everything but its password, the URL of a webhook nothing but its host. */
 const masked = (key: string, secret: Redacted.Redacted<unknown>): string => {
   const text = String(Redacted.value(secret))
   if (key === "database.url") return maskedDatabaseUrl(Redacted.make(text))
+  if (isWebhookUrl(key) && URL.canParse(text)) return new URL(text).host
   return text === "" ? "" : "***"
 }
 

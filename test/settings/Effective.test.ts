@@ -18,9 +18,13 @@ max_identifiers = 7
 enabled = ["dns-01", "http-01"]
 [signer.relay.eab]
 hmac_key = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
+[notify.webhook.chat]
+url = "https://chat.example/secret?secret"
 [profiles.web]
 [profiles.web.order]
 validity_seconds = 60
+[profiles.web.notify.webhook.other]
+url = "http://[2001:db8::1]:8080/secret"
 [profiles.lab]
 [profiles.parked]
 enabled = false
@@ -55,6 +59,8 @@ describe("the keys in force", () => {
 
   it("are those of a profile, with what it inherits", () => {
     const keys = objects("web")
+    const hostOf = (name: string) => keys.get(`profiles.web.notify.webhook.${name}.url`)?.value
+    assert.deepStrictEqual([hostOf("chat"), hostOf("other")], ["chat.example", "[2001:db8::1]:8080"])
     const key = "profiles.web.order.validity_seconds"
     assert.deepStrictEqual(keys.get(key), { key, value: 60, source: "file" })
     const inherited = "profiles.web.order.max_identifiers"

@@ -8,7 +8,15 @@ import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 describe("the page of the configuration", () => {
   const { test } = usePanel(
     sqlite,
-    `[proxy]\nhttp_url = "http://me:hunter2@proxy.example:3128"\n[meta]\nwebsite = "https://a.example/?a=1&b=2"\n`
+    `[notify]
+enabled = ["webhook"]
+webhook_enabled = ["chat"]
+[notify.webhook.chat]
+url = "https://chat.example:8443/SECRETPATH?token=SECRETQUERY"
+signing_key = "whsec_U0VDUkVULVNFQ1JFVC1TRUNSRVQtU0VDUkVU"
+[notify.webhook.chat.headers]
+authorization = "Bearer SECRETHEADER"
+[proxy]\nhttp_url = "http://me:hunter2@proxy.example:3128"\n[meta]\nwebsite = "https://a.example/?a=1&b=2"\n`
   )
 
   test("shows each key with its value and source, by section, and of secrets only whether they are set", (panel) =>
@@ -21,6 +29,10 @@ describe("the page of the configuration", () => {
       assert.include(words, "proxy.http_url set default")
       assert.include(words, "proxy.https_url not set default")
       assert.notInclude(page.text, "hunter2")
+      assert.include(words, "notify.webhook.chat.url chat.example:8443 ")
+      assert.include(words, "notify.webhook.chat.signing_key set ")
+      assert.include(words, "notify.webhook.chat.headers.authorization set ")
+      assert.notMatch(page.text, /SECRET|whsec/)
       assert.include(page.text, "?a=1&amp;b=2")
       assert.include(words, "Search this page")
       assert.notInclude(words, "profiles.default")

@@ -9,9 +9,8 @@ import { forRole, page } from "../Route.ts"
 
 /* The configuration in force, without any secret. */
 
-const shownText = ({ isSecret, key, value }: EffectiveKey): string => {
-  // The password in the database's URL is masked. The rest of the URL is useful.
-  if (isSecret && key !== "database.url") return value === undefined || value === "" ? "not set" : "set"
+const shownText = ({ isSecret, value }: EffectiveKey): string => {
+  if (isSecret && (value === "" || value === "***")) return value === "" ? "not set" : "set"
   if (value === undefined) return "not set"
   if (typeof value === "object") return value.join(", ")
   return String(value)
