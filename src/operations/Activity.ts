@@ -3,7 +3,10 @@ import type { Busy } from "../domain/OperatorError.ts"
 import { makeKept } from "../kernel/Kept.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { currentSeconds } from "../kernel/Time.ts"
+import * as accountSearch from "../store/AccountSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
+import * as eabKeys from "../store/eab/EabKeys.ts"
+import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as jobs from "./Jobs.ts"
 import { listed } from "./Listed.ts"
 import * as expiring from "./order/Expiring.ts"
@@ -15,6 +18,9 @@ type Reading<A> = Effect.Effect<A, Busy | StorageFailed, Database>
 const queueMillis = 5000
 const refusalMillis = 10_000
 const expiringMillis = 60_000
+const totalsMillis = 60_000
+/** A page waits no longer for what is only good to know. */
+const totalsPatienceMillis = 2000
 
 const daySeconds = 86_400
 const soonDays = 7
@@ -34,6 +40,8 @@ export class Activity extends Context.Tag("acme/operations/Activity")<Activity, 
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>
   /** Certificates that end within a week and have not been replaced; more than these if `isCut`. */
   readonly expiring: Reading<{ readonly count: number; readonly isCut: boolean; readonly days: number }>
+  /** How many records there are in all. */
+  readonly totals: Reading<{ readonly accounts: number; readonly orders: number; readonly credentials: number }>
 }>() {
   /** Keeps the counts of these profiles and of all together. */
   static readonly layer = (profiles: ReadonlyArray<string>): Layer.Layer<Activity> =>
@@ -50,12 +58,21 @@ export class Activity extends Context.Tag("acme/operations/Activity")<Activity, 
           return { count: yield* listed(auditSearch.countMatches({ outcome: "failure", since })), since }
         })
         const soon = Effect.map(expiring.countSoon(soonDays, mostSoon), (found) => ({ ...found, days: soonDays }))
+        const totals = listed(
+          Effect.all({
+            accounts: accountSearch.countMatches({}),
+            orders: orderSearch.countMatches({}),
+            credentials: eabKeys.count(undefined)
+          }),
+          totalsPatienceMillis
+        )
         return {
           // A name that is no profile of the configuration is counted each time, so that nobody fills the memory.
           trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
           queue: yield* makeKept(queueMillis, jobs.queue),
           refusals: yield* makeKept(refusalMillis, refusals),
-          expiring: yield* makeKept(expiringMillis, soon)
+          expiring: yield* makeKept(expiringMillis, soon),
+          totals: yield* makeKept(totalsMillis, totals)
         }
       })
     )

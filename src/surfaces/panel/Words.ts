@@ -30,6 +30,8 @@ const idOf = (text: string): string =>
     ? `${text.slice(0, 8)}…${text.slice(-4)}`
     : `${text.slice(0, 12)}…`
 
+const spaced = (value: unknown): string => String(value ?? "").replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f")
+
 /** Every filter. `now` gives the current epoch second. */
 export const wordsAt = (now: () => number): { readonly [name: string]: Filter } => ({
   /** How long ago, or until, an RFC 3339 time is. */
@@ -44,9 +46,9 @@ export const wordsAt = (now: () => number): { readonly [name: string]: Filter } 
   /** An id, a serial number or a fingerprint, shortened. */
   short: (value) => idOf(String(value ?? "")),
   /** A count with thin spaces between its thousands. */
-  number: (value) => String(value ?? "").replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f"),
+  number: (value) => spaced(value),
   /** A count with its noun: `1 order`, `2 orders`. */
-  of: (value, noun, many) => `${String(value)} ${value === 1 ? String(noun) : String(many ?? `${String(noun)}s`)}`,
+  of: (value, noun, many) => `${spaced(value)} ${value === 1 ? String(noun) : String(many ?? `${String(noun)}s`)}`,
   /** A text cut at so many characters. */
   cut: (value, most = 200) => {
     const characters = [...String(value ?? "")]

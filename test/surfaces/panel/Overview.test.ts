@@ -1,10 +1,10 @@
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import * as workers from "../../../src/kernel/queue/Workers.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
-import { sql } from "../../support/Graph.ts"
+import { callerAt, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"
 import type { AskingPanel } from "../../support/Panel.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
@@ -45,7 +45,7 @@ const withCa = (notAfter: number) =>
   Effect.provideService(Issuers, { bySection: new Map(), of: () => issuer(notAfter) })
 
 describe.each(databases)("the overview on $name", (backend) => {
-  const { test } = usePanel(backend)
+  const { config, test } = usePanel(backend)
   const shown = (panel: AskingPanel, query = "") =>
     Effect.flatMap(entered(panel, "vic", "viewer"), (held) => panel.ask(`/ui/${query}`, held))
 
@@ -113,6 +113,21 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.include(words, "late 1 0 1 11 minutes no worker has taken this kind for 11 minutes")
       assert.include(words, "slow 1 0 0 1 minute no worker has taken this kind for 1 minute")
       assert.include(words, "fine 1 0 0 1 minute ")
+    }))
+
+  test("says how many records there are in all", (panel) =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      for (let many = 0; many < 2; many++) yield* orderOf(caller, "a.example")
+      const page = yield* shown(panel)
+      assert.include(wordsOf(page), "In all 1 account , 2 orders and 0 EAB credentials .")
+      // They are counted once a minute.
+      yield* orderOf(caller, "b.example")
+      const held = yield* entered(panel, "vera", "viewer")
+      const words = Effect.map(panel.ask("/ui/", held), wordsOf)
+      assert.include(yield* words, "2 orders")
+      yield* TestClock.adjust("1 minute")
+      assert.include(yield* words, "3 orders")
     }))
 
   test("says of lists that they are due, or have expired", (panel) =>

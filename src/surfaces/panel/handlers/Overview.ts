@@ -57,7 +57,7 @@ const charted = Effect.fnUntraced(function*(config: Config, query: URLSearchPara
 const orUnknown = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.map(Effect.option(self), Option.getOrUndefined)
 
 const attention = Effect.fnUntraced(function*(config: Config) {
-  const { expiring, queue, refusals } = yield* Activity
+  const { expiring, queue, refusals, totals } = yield* Activity
   const now = yield* currentSeconds
   const counted = yield* orUnknown(queue)
   const kinds = (counted ?? []).map((kind) => ({ ...kind, state: ageState(kind.oldestReadySeconds) }))
@@ -73,6 +73,7 @@ const attention = Effect.fnUntraced(function*(config: Config) {
     oldest: oldest === undefined ? undefined : { ...oldest },
     failedJobs: kinds.reduce((sum, { failed }) => sum + failed, 0),
     expiring: yield* orUnknown(expiring),
+    totals: yield* orUnknown(totals),
     refusals: failing === undefined ? undefined : {
       count: failing.count,
       url: urlOf("/ui/audit", { outcome: "failure", since: rfc3339(failing.since) })
