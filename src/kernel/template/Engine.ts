@@ -2,6 +2,8 @@ import { Data, Effect } from "effect"
 import type { Scope } from "effect"
 import type { Environment } from "minijinja-js"
 import type { Filter } from "./Filters.ts"
+import { unknownIn } from "./Known.ts"
+import type { Knows } from "./Known.ts"
 import { outsideSubset } from "./Subset.ts"
 import { tagsOf } from "./Tags.ts"
 import { TemplateFault } from "./TemplateFault.ts"
@@ -116,6 +118,32 @@ const add = (environment: Environment, source: Source, { language }: Language): 
   }
 }
 
+const trial = {
+  filter: (name: string) => `0|${name}`,
+  test: (name: string) => `0 is ${name}`,
+  function: (name: string) => `${name}()`
+}
+
+/** Whether the engine has a name. What it says of an expression that uses one tells. */
+const knownTo = (environment: Environment): Knows => {
+  const answers = new Map<string, boolean>()
+  return (kind, name) => {
+    const expression = trial[kind](name)
+    const answer = answers.get(expression) ?? isKnown(environment, kind, expression)
+    answers.set(expression, answer)
+    return answer
+  }
+}
+
+const isKnown = (environment: Environment, kind: string, expression: string): boolean => {
+  try {
+    environment.evalExpr(expression, {})
+    return true
+  } catch (cause) {
+    return !String(cause instanceof Error ? cause.message : cause).startsWith(`unknown ${kind}`)
+  }
+}
+
 /** Compiles all templates, or says everything that is wrong with them. They can be rendered until the scope closes. */
 export const compile = (
   sources: ReadonlyArray<Source>,
@@ -130,6 +158,9 @@ export const compile = (
     const problem = prepare(environment, language)
     const faults = sources.flatMap((source) => add(environment, source, language) ?? [])
     if (faults.length > 0) return yield* new TemplatesRefused({ faults })
+    // The subset has been held to its own words already.
+    const unknown = language.language === "subset" ? [] : unknownIn(sources, knownTo(environment))
+    if (unknown.length > 0) return yield* new TemplatesRefused({ faults: unknown })
     return {
       render: (name, variables) =>
         Effect.try({

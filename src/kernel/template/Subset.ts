@@ -1,6 +1,8 @@
 import { Data } from "effect"
 import { tagsOf } from "./Tags.ts"
 import { TemplateFault } from "./TemplateFault.ts"
+import type { Token } from "./Tokens.ts"
+import { end, tokensOf } from "./Tokens.ts"
 
 /*
  * The subset of the language that messages are written in (docs/decisions/templates.md, "The subset"). The engine
@@ -41,28 +43,6 @@ class Outside extends Data.Error<{ readonly fault: string }> {}
 
 const refuse = (fault: string): never => {
   throw new Outside({ fault })
-}
-
-const lexeme =
-  /\s*(?:(?<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<number>\d+(?:\.\d+)?)|(?<name>[A-Za-z_]\w*)|(?<sign>==|!=|[^\s\w]|\w))/sy
-
-interface Token {
-  readonly kind: "string" | "number" | "name" | "sign" | "end"
-  readonly text: string
-}
-
-const end: Token = { kind: "end", text: "the end of the tag" }
-
-const tokensOf = (inside: string): ReadonlyArray<Token> => {
-  const tokens: Array<Token> = []
-  lexeme.lastIndex = 0
-  for (let found = lexeme.exec(inside); found !== null; found = lexeme.exec(inside)) {
-    for (const kind of ["string", "number", "name", "sign"] as const) {
-      const text = found.groups?.[kind]
-      if (text !== undefined) tokens.push({ kind, text })
-    }
-  }
-  return tokens
 }
 
 /** Walks over the tokens of one tag. */

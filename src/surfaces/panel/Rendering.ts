@@ -2,9 +2,8 @@ import { Effect } from "effect"
 import type { Scope } from "effect"
 import { readFolder } from "../../kernel/host/Files.ts"
 import type { FileUnreadable } from "../../kernel/host/Files.ts"
-import type { TemplatesRefused } from "../../kernel/template/Engine.ts"
-import { compile } from "../../kernel/template/Engine.ts"
-import type { TemplateFault } from "../../kernel/template/TemplateFault.ts"
+import { compile, TemplatesRefused } from "../../kernel/template/Engine.ts"
+import { TemplateFault } from "../../kernel/template/TemplateFault.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { lean } from "./Lean.ts"
 import { shownValue } from "./Shown.ts"
@@ -39,9 +38,14 @@ export const makeRendering = (
     const sources = yield* readFolder(builtIn, isTemplate)
     const replacing = own === undefined ? new Map<string, string>() : yield* readFolder(own, isTemplate)
     let now = 0
-    const templates = yield* compile(
-      [...sources].map(([name, text]) => ({ name, text: replacing.get(name) ?? lean(text) })),
-      { language: "whole", absent: "empty", fuel, filters: wordsAt(() => now), trimmed: true }
+    const named = (fault: TemplateFault) =>
+      replacing.has(fault.template) ? new TemplateFault({ ...fault, template: `${own}/${fault.template}` }) : fault
+    const templates = yield* Effect.mapError(
+      compile(
+        [...sources].map(([name, text]) => ({ name, text: replacing.get(name) ?? lean(text) })),
+        { language: "whole", absent: "empty", fuel, filters: wordsAt(() => now), trimmed: true }
+      ),
+      ({ faults }) => new TemplatesRefused({ faults: faults.map(named) })
     )
     return {
       unused: [...replacing.keys()].filter((name) => !sources.has(name)),

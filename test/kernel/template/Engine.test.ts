@@ -115,6 +115,42 @@ describe("the engine", () => {
       assert.include(unknown.message, "other.html.j2")
     }).pipe(Effect.scoped))
 
+  it.effect.each<readonly [string, string]>([
+    ["a\n{{ a|nothing }}", "a.html:2: the filter nothing is not known"],
+    ["{{ 'x'|upper|nothing(1) }}", "a.html:1: the filter nothing is not known"],
+    ["{% filter nothing %}{% endfilter %}", "a.html:1: the filter nothing is not known"],
+    ["{% for x in y|nothing %}{% endfor %}", "a.html:1: the filter nothing is not known"],
+    ["{% if a is nothing %}{% endif %}", "a.html:1: the test nothing is not known"],
+    ["{% if a is not nothing %}{% endif %}", "a.html:1: the test nothing is not known"],
+    ["\n\n{{ nothing(a) }}", "a.html:3: the function nothing is not known"],
+    ["{{ debug() }}", "a.html:1: the function debug is not known"],
+    ["{% import 'ui.html' as ui %}{{ ui.nothing(1) }}", "a.html:1: ui has no macro nothing"],
+    ["{% import 'ui.html' as ui %}{% call ui.nothing(1) %}{% endcall %}", "a.html:1: ui has no macro nothing"],
+    ["{% include 'nothing.html' %}", "a.html:1: there is no template 'nothing.html'"],
+    ["{% extends 'nothing.html' %}", "a.html:1: there is no template 'nothing.html'"],
+    ["{% import 'nothing.html' as ui %}", "a.html:1: there is no template 'nothing.html'"]
+  ])("refuses what is not there before anything is rendered: %j", ([text, expected]) =>
+    Effect.gen(function*() {
+      const ui = { name: "ui.html", text: "{% macro id(x) %}{{ x|own }}{% endmacro %}" }
+      const own = { ...pages, filters: { own: (value: unknown) => value } }
+      const refused = yield* Effect.flip(Effect.scoped(compile([ui, { name: "a.html", text }], own)))
+      assert.strictEqual(refused.message, expected)
+    }))
+
+  it.effect.each([
+    "{% import 'ui.html' as ui %}{{ ui.id(1) }}{% from 'ui.html' import id as other %}{{ other(1) }}",
+    "{% macro a(x) %}{{ caller() }}{% endmacro %}{% call a(1) %}{{ range(3)|join }}{% endcall %}",
+    "{% block b %}{% endblock %}{% set n = namespace(a=1) %}{% for x in (1, 2) %}{{ loop.cycle(1, 2) }}{% endfor %}",
+    "{% if (a) and (b) or not (c) is defined and a is divisibleby(2) and a is not in (1, 2) %}{% endif %}",
+    "{% raw %}{{ a|nothing }}{{ nothing() }}{% endraw %}{# {{ a|nothing }} #}{{ 'a|nothing' }}",
+    "{% include 'nothing.html' ignore missing %}{% include name %}{{ a.b|own }}{{ a.nothing }}"
+  ])("takes what is there: %s", (text) =>
+    Effect.gen(function*() {
+      const ui = { name: "ui.html", text: "{% macro id(x) %}{{ x|own }}{% endmacro %}" }
+      const own = { ...pages, filters: { own: (value: unknown) => value } }
+      yield* Effect.scoped(compile([ui, { name: "a.html", text }], own))
+    }))
+
   it.effect("names every template that does not compile, its line and why, and quotes nothing of it", () =>
     Effect.gen(function*() {
       const sources = [

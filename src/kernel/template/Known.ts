@@ -1,0 +1,117 @@
+import { tagsOf } from "./Tags.ts"
+import { TemplateFault } from "./TemplateFault.ts"
+import type { Token } from "./Tokens.ts"
+import { end, tokensOf } from "./Tokens.ts"
+
+/*
+ * What templates call must be there. The engine looks for a filter, a test, a function, a macro or another template when it
+ * comes by it in a rendering, which may be long after the start (docs/decisions/templates.md).
+ */
+
+/** Asks the engine for a name; an expression that uses it fails in another way, or not at all, if it is known. */
+export type Knows = (kind: "filter" | "test" | "function", name: string) => boolean
+
+/** The statements and operators that a bracket may follow. */
+const words = new Set(
+  `and or not in is if elif else for set with do call macro filter block import from include extends as autoescape`
+    .split(
+      " "
+    )
+)
+/** Functions that are there in some places only. */
+const placed = ["caller", "loop", "super"]
+const naming = new Set(["include", "import", "from", "extends"])
+
+interface Statement {
+  readonly line: number
+  readonly kind: "expression" | "statement"
+  readonly tokens: ReadonlyArray<Token>
+}
+
+/** The tags of a template that are not comments, and not between `raw` and `endraw`. */
+const statementsOf = (text: string): ReadonlyArray<Statement> => {
+  let isRaw = false
+  return tagsOf(text).flatMap(({ inside, kind, line }) => {
+    if (kind === "comment") return []
+    const tokens = tokensOf(inside)
+    const first = kind === "statement" ? tokens[0]?.text : undefined
+    const wasRaw = isRaw
+    if (first === "raw" || first === "endraw") isRaw = first === "raw"
+    return wasRaw || isRaw ? [] : [{ line, kind, tokens }]
+  })
+}
+
+const isSign = (token: Token | undefined, text: string): boolean => token?.kind === "sign" && token.text === text
+const textOf = ({ text }: Token): string => text.slice(1, -1)
+
+/** What a template gives names to: its macros, what it imports, and its variables. */
+const declaredIn = (statements: ReadonlyArray<Statement>): ReadonlyArray<string> =>
+  statements.flatMap(({ kind, tokens: [first, ...rest] }) =>
+    kind === "statement" && ["macro", "import", "from", "set", "for", "with", "call"].includes(first?.text ?? "")
+      ? rest.filter((token) => token.kind === "name").map(({ text }) => text)
+      : []
+  )
+
+const macrosIn = (statements: ReadonlyArray<Statement>): ReadonlySet<string> =>
+  new Set(
+    statements.flatMap(({ kind, tokens: [first, name] }) =>
+      kind === "statement" && first?.text === "macro" && name !== undefined ? [name.text] : []
+    )
+  )
+
+/** The templates that a template imports as a whole, by the name it gives them. */
+const importedBy = (statements: ReadonlyArray<Statement>): ReadonlyMap<string, string> =>
+  new Map(
+    statements.flatMap(({ kind, tokens: [first, from, as, name] }) =>
+      kind === "statement" && first?.text === "import" && from?.kind === "string" && as?.text === "as" &&
+        name !== undefined
+        ? [[name.text, textOf(from)] as const]
+        : []
+    )
+  )
+
+/** Every name that a template uses and nothing has: the first in each tag. */
+export const unknownIn = (
+  sources: ReadonlyArray<{ readonly name: string; readonly text: string }>,
+  knows: Knows
+): ReadonlyArray<TemplateFault> => {
+  const templates = new Map(sources.map(({ name, text }) => [name, statementsOf(text)]))
+  const declared = new Set([...placed, ...[...templates.values()].flatMap(declaredIn)])
+
+  const faultAt = (
+    { kind, tokens }: Statement,
+    at: number,
+    imported: ReadonlyMap<string, string>
+  ): string | undefined => {
+    const [before, token, after] = [tokens[at - 1], tokens[at] ?? end, tokens[at + 1]]
+    if (at === 1 && kind === "statement" && naming.has(before?.text ?? "") && token.kind === "string") {
+      return templates.has(textOf(token)) || after?.text === "ignore" ? undefined : `there is no template ${token.text}`
+    }
+    if (token.kind !== "name") return undefined
+    const isFilter = isSign(before, "|") || (at === 1 && kind === "statement" && before?.text === "filter")
+    if (isFilter) return knows("filter", token.text) ? undefined : `the filter ${token.text} is not known`
+    const isTest = token.text !== "not" && (before?.text === "is" ||
+      (before?.text === "not" && tokens[at - 2]?.text === "is"))
+    if (isTest) return knows("test", token.text) ? undefined : `the test ${token.text} is not known`
+    if (!isSign(after, "(") || words.has(token.text)) return undefined
+    if (isSign(before, ".")) {
+      const module = tokens[at - 2]?.text ?? ""
+      const macros = isSign(tokens[at - 3], ".") ? undefined : templates.get(imported.get(module) ?? "")
+      return macros === undefined || macrosIn(macros).has(token.text)
+        ? undefined
+        : `${module} has no macro ${token.text}`
+    }
+    return declared.has(token.text) || knows("function", token.text)
+      ? undefined
+      : `the function ${token.text} is not known`
+  }
+
+  return [...templates].flatMap(([template, statements]) => {
+    const imported = importedBy(statements)
+    return statements.flatMap((statement) => {
+      const faults = statement.tokens.map((_, at) => faultAt(statement, at, imported))
+      const fault = faults.find((one) => one !== undefined)
+      return fault === undefined ? [] : [new TemplateFault({ template, line: statement.line, fault })]
+    })
+  })
+}
