@@ -5,7 +5,7 @@ import * as eab from "../../../src/operations/Eab.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
-import { entered, form, usePanel } from "../../support/Panel.ts"
+import { entered, form, usePanel, wordsOf } from "../../support/Panel.ts"
 
 /* The pages of accounts (docs/decisions/panel.md). */
 
@@ -115,6 +115,11 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       const page = yield* ask(`/ui/accounts/${accountId}?done=contact`, held)
       assert.include(page.text, "The contacts were changed.")
       assert.include(page.text, "a@example.org\nb@example.org\n</textarea>")
+      for (const bad of ["tel:+49", "not an address", "a@example.org, b@example.org"]) {
+        const refused = wordsOf(yield* send(`fine@example.org\n${bad}`))
+        assert.include(refused, `&quot;${bad}&quot; is not one mail address.`)
+        assert.notInclude(refused, "fine@example.org")
+      }
       for (const bad of ["tel:+49", "not an address", "a\u0000@example.org"]) {
         const refused = yield* send(bad)
         assert.strictEqual(refused.status, 400, bad)

@@ -1,4 +1,6 @@
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
+import { checkContacts } from "../../../domain/Account.ts"
+import { BadRequest } from "../../../domain/OperatorError.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import * as accounts from "../../../operations/AccountRecords.ts"
 import { accountsFile, mostOverApi } from "../../../operations/Exports.ts"
@@ -22,10 +24,15 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "eabKid", label: "EAB credential", kind: "text", hint: "kid" }
 ]
 
-/** Reads contacts from a text with one on each line. A contact without a scheme is a mail address. */
-const contactsOf = (text: string): ReadonlyArray<string> =>
-  text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "")
-    .map((line) => /^[a-z][a-z0-9+.-]*:/i.test(line) ? line : `mailto:${line}`)
+/** Reads contacts from a text with one on each line. A contact without a scheme is a mail address. A refusal names the line. */
+const contactsOf = (text: string): Either.Either<ReadonlyArray<string>, BadRequest> => {
+  const lines = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "")
+  const contacts = lines.map((line) => /^[a-z][a-z0-9+.-]*:/i.test(line) ? line : `mailto:${line}`)
+  const wrong = contacts.findIndex((contact) => Either.isLeft(checkContacts([contact])))
+  return wrong < 0 ? Either.right(contacts) : Either.left(
+    new BadRequest({ detail: `${JSON.stringify(lines[wrong]?.slice(0, 120))} is not one mail address.` })
+  )
+}
 
 /** A page of an account's orders, with their links. */
 const ownedOrders = (config: Config, id: string, query: URLSearchParams) =>
@@ -83,7 +90,10 @@ export const accountRoutes = (config: Config) => [
   forRole("operator")("POST", "/ui/accounts/{id}/contact", (given) => {
     const { form, parameters: { id = "" } } = given
     return Effect.as(
-      accounts.updateContact(operatorIn(given), id, contactsOf(form.get("contact") ?? "")),
+      Effect.flatMap(
+        contactsOf(form.get("contact") ?? ""),
+        (contacts) => accounts.updateContact(operatorIn(given), id, contacts)
+      ),
       moved(`/ui/accounts/${id}?done=contact`)
     )
   }),
