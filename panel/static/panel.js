@@ -100,8 +100,10 @@
     let shown = 0
     for (const part of place.querySelectorAll("[data-part]")) {
       let some = false
+      const section = part.querySelector("th").textContent.replace(/[[\]]/g, "")
       for (const row of part.querySelectorAll("tr:not(:first-child)")) {
-        const has = words.every((word) => row.textContent.toLowerCase().includes(word))
+        const text = `${section}.${row.textContent}`.toLowerCase()
+        const has = words.every((word) => text.includes(word))
         row.hidden = !has
         if (has) shown++
         some ||= has

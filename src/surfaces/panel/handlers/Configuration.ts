@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import { NoSuch } from "../../../domain/OperatorError.ts"
-import { configKeyObject } from "../../../operations/objects/Settings.ts"
 import type { EffectiveKey } from "../../../settings/Effective.ts"
 import { effectiveKeys } from "../../../settings/Effective.ts"
 import type { Resolved } from "../../../settings/Resolve.ts"
@@ -16,30 +15,29 @@ const shownText = ({ isSecret, value }: EffectiveKey): string => {
   return String(value)
 }
 
-const sectionOf = (key: string, prefix: string): string => {
+/** The table that a key stands in, as the file names it: the first below the prefix, or the prefix itself. */
+const tableOf = (key: string, prefix: string): string => {
   const [first = "", ...rest] = key.slice(prefix.length).split(".")
-  return rest.length === 0 ? "" : first
+  return rest.length === 0 ? prefix.slice(0, -1) : `${prefix}${first}`
 }
 
-const sourceWords = { default: "default", file: "file", env: "environment" } as const
+/** The default is what a key has that is set nowhere, and needs no word. */
+const sourceWords = { default: "", file: "file", env: "environment" } as const
 
 const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {
-  const sections = new Map<string, Array<object>>()
+  const tables = new Map<string, Array<object>>()
   for (const one of keys) {
-    const name = sectionOf(one.key, prefix)
-    const { key, source } = configKeyObject(one)
+    const name = tableOf(one.key, prefix)
     const row = {
-      key,
+      key: name === "" ? one.key : one.key.slice(name.length + 1),
       text: shownText(one),
-      isSecret: one.isSecret,
-      source: sourceWords[source],
-      isSet: source !== "default"
+      source: sourceWords[one.source]
     }
-    const rows = sections.get(name)
-    if (rows === undefined) sections.set(name, [row])
+    const rows = tables.get(name)
+    if (rows === undefined) tables.set(name, [row])
     else rows.push(row)
   }
-  return [...sections].map(([name, rows]) => ({ name, rows }))
+  return [...tables].map(([name, rows]) => ({ name, rows }))
 }
 
 /** The routes of the configuration. */
