@@ -1,30 +1,5 @@
-import type { ParseResult, SchemaAST } from "effect"
-
-/** The JSON form that a schema requires. */
-const wanted = (ast: SchemaAST.AST): string => {
-  switch (ast._tag) {
-    case "StringKeyword":
-      return "a text"
-    case "NumberKeyword":
-      return "a number"
-    case "BooleanKeyword":
-      return "true or false"
-    case "TupleType":
-      return "an array"
-    case "Literal":
-      return JSON.stringify(ast.literal)
-    case "Refinement":
-    case "Transformation":
-      return wanted(ast.from)
-    case "Union":
-      return ast.types[0] === undefined ? "something else" : wanted(ast.types[0])
-    default:
-      return "an object"
-  }
-}
-
-const written = (path: ReadonlyArray<PropertyKey>): string =>
-  path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")
+import type { ParseResult } from "effect"
+import { formOf, pathText } from "../../kernel/JsonForm.ts"
 
 /**
  * Describes the fault of the first member of a payload that does not fit its schema. It names the member and the
@@ -34,7 +9,7 @@ export const misfit = (
   issue: ParseResult.ParseIssue,
   path: ReadonlyArray<PropertyKey> = []
 ): string => {
-  const told = (fault: string) => path.length === 0 ? `The payload ${fault}.` : `The member ${written(path)} ${fault}.`
+  const told = (fault: string) => path.length === 0 ? `The payload ${fault}.` : `The member ${pathText(path)} ${fault}.`
   switch (issue._tag) {
     case "Pointer":
       return misfit(issue.issue, [...path, ...[issue.path].flat()])
@@ -48,7 +23,7 @@ export const misfit = (
     case "Missing":
       return told("is missing")
     case "Type":
-      return told(issue.message === undefined ? `must be ${wanted(issue.ast)}` : `is ${issue.message}`)
+      return told(issue.message === undefined ? `must be ${formOf(issue.ast)}` : `is ${issue.message}`)
     default:
       return told("is not allowed")
   }

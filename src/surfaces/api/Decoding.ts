@@ -2,6 +2,7 @@ import type { ParseResult } from "effect"
 import { Either, Option, Schema, SchemaAST } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
+import { formOf, pathText } from "../../kernel/JsonForm.ts"
 
 /*
  * Bodies and queries are decoded here, before the declaration decodes them. Its own errors would quote what the client
@@ -27,32 +28,10 @@ const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
   }
 }
 
-const wanted = (ast: SchemaAST.AST): string => {
-  switch (ast._tag) {
-    case "StringKeyword":
-      return "a text"
-    case "NumberKeyword":
-      return "a number"
-    case "BooleanKeyword":
-      return "true or false"
-    case "TupleType":
-      return "an array"
-    case "Refinement":
-    case "Transformation":
-      return wanted(ast.from)
-    case "Union":
-      return ast.types[0] === undefined ? "something else" : wanted(ast.types[0])
-    default:
-      return "an object"
-  }
-}
-
 const isInteger = (ast: SchemaAST.AST): boolean =>
   Option.exists(SchemaAST.getJSONSchemaAnnotation(ast), (schema) => "type" in schema && schema.type === "integer")
 
-const nameOf = (path: ReadonlyArray<PropertyKey>): string =>
-  path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")
-    .slice(0, 128)
+const nameOf = (path: ReadonlyArray<PropertyKey>): string => pathText(path).slice(0, 128)
 
 /** The first fault. It names the member or the parameter. It quotes no value, except a word that is not in its set. */
 const faultOf = (
@@ -88,7 +67,7 @@ const faultOf = (
         return new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
       }
       if (Array.isArray(issue.actual) && noun === "parameter") return wrong("was given twice")
-      return wrong(issue.message === undefined ? `must be ${wanted(issue.ast)}` : issue.message)
+      return wrong(issue.message === undefined ? `must be ${formOf(issue.ast)}` : issue.message)
     }
     default:
       return wrong("is not allowed")

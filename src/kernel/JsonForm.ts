@@ -1,0 +1,30 @@
+import type { SchemaAST } from "effect"
+
+/* Words for JSON that does not fit a schema: the form that is required, and the place of a member. */
+
+/** The JSON form that a schema requires, for a sentence: `a text`, `an array`. Of a union it is that of the first type. */
+export const formOf = (ast: SchemaAST.AST): string => {
+  switch (ast._tag) {
+    case "StringKeyword":
+      return "a text"
+    case "NumberKeyword":
+      return "a number"
+    case "BooleanKeyword":
+      return "true or false"
+    case "TupleType":
+      return "an array"
+    case "Literal":
+      return JSON.stringify(ast.literal)
+    case "Refinement":
+    case "Transformation":
+      return formOf(ast.from)
+    case "Union":
+      return ast.types[0] === undefined ? "something else" : formOf(ast.types[0])
+    default:
+      return "an object"
+  }
+}
+
+/** The place of a member as people write it: `identifiers[1].value`. */
+export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
+  path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")
