@@ -1,13 +1,13 @@
 import { Effect, Either } from "effect"
 import type { KeyObject } from "node:crypto"
 import { randomBytes } from "node:crypto"
-import type { CaKeyType } from "../../src/pki/x509/CaCertificate.ts"
 import { generateCa } from "../../src/pki/x509/CaCertificate.ts"
 import type { CaMaterial } from "../../src/pki/x509/CaMaterial.ts"
 import { loadCa } from "../../src/pki/x509/CaMaterial.ts"
 import type { LeafIssuer, LeafRequest } from "../../src/pki/x509/Leaf.ts"
 import { makeLeafIssuer, serialFrom } from "../../src/pki/x509/Leaf.ts"
 import type { LintIssuer } from "../../src/pki/x509/Lint.ts"
+import type { CaKeyType } from "../../src/pki/x509/SelfSigned.ts"
 import { ecKey, spkiOf } from "./Pki.ts"
 
 /** 2026-01-01, the time at which everything in these tests happens. */

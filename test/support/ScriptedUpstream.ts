@@ -6,7 +6,7 @@ import type { Record as LogRecord } from "../../src/kernel/telemetry/EventLog.ts
 import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
 import type { RequestKey } from "../../src/pki/jose/RequestKey.ts"
 import { readRequestKey } from "../../src/pki/jose/RequestKey.ts"
-import { privateKeyPem } from "../../src/pki/x509/CaCertificate.ts"
+import { privateKeyPem } from "../../src/pki/x509/SelfSigned.ts"
 import * as AcmeClient from "../../src/services/signing/relay/AcmeClient.ts"
 import type { Strategy } from "../../src/services/signing/relay/Strategy.ts"
 import { bypass } from "../../src/services/signing/relay/Strategy.ts"

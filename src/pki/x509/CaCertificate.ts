@@ -1,23 +1,11 @@
-import { Effect } from "effect"
-import type { KeyObject } from "node:crypto"
-import { generateKeyPair } from "node:crypto"
+import type { Effect } from "effect"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text, unsigned } from "../asn1/DerWriter.ts"
-import { encodePem } from "../asn1/Pem.ts"
-import {
-  extension,
-  type LeafNotSigned,
-  makeCaKey,
-  relativeName,
-  signCertificate,
-  subjectKeyIdentifier,
-  type UnsupportedIssuer
-} from "./Leaf.ts"
+import { extension, type LeafNotSigned, relativeName, subjectKeyIdentifier, type UnsupportedIssuer } from "./Leaf.ts"
+import type { CaKeyType, CertificatePair } from "./SelfSigned.ts"
+import { generateSelfSigned } from "./SelfSigned.ts"
 
 /** Generates a CA (docs/decisions/local-ca.md, "Files"). Not on the hot path. */
-
-/** `signer.local_ca.key_type`: the type of a generated key. */
-export type CaKeyType = "ecdsa-p256" | "ecdsa-p384" | "rsa-2048" | "rsa-3072" | "rsa-4096"
 
 /** `signer.local_ca.subject`. An empty or absent part is left out; `country` is two letters. */
 export interface CaSubject {
@@ -29,35 +17,6 @@ export interface CaSubject {
   readonly locality?: string | undefined
 }
 
-/** A certificate and its key in the form of their files: one CERTIFICATE block, one unencrypted PKCS#8 block. */
-export interface CertificatePair {
-  readonly certificatePem: string
-  readonly privateKeyPem: string
-}
-
-/** A fresh key pair of a type; RSA exponents are 65537. Runs on the thread pool: RSA 4096 may take seconds. */
-export const generateKey = (
-  type: CaKeyType
-): Effect.Effect<{ readonly privateKey: KeyObject; readonly spki: Uint8Array }> =>
-  Effect.async((resume) => {
-    // If the generator fails, the runtime is broken, and no caller can handle that.
-    const done = (cause: Error | null, publicKey: KeyObject, privateKey: KeyObject) =>
-      resume(
-        cause === null
-          ? Effect.succeed({ privateKey, spki: publicKey.export({ type: "spki", format: "der" }) })
-          : Effect.die(cause)
-      )
-    if (type === "ecdsa-p256") generateKeyPair("ec", { namedCurve: "P-256" }, done)
-    else if (type === "ecdsa-p384") generateKeyPair("ec", { namedCurve: "P-384" }, done)
-    else generateKeyPair("rsa", { modulusLength: Number(type.slice(4)), publicExponent: 65537 }, done)
-  })
-
-/** The private key as unencrypted PKCS#8 PEM. */
-export const privateKeyPem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
-
-const VALIDITY_SECONDS = 3653 * 86400
-const BACKDATE_SECONDS = 3600
-
 /** keyUsage keyCertSign and cRLSign, critical. */
 const CA_USAGE = extension(oid("2.5.29.15"), true, element(Tag.bitString, Uint8Array.of(1, 0x06)))
 /** basicConstraints cA TRUE, pathLenConstraint 0, critical. */
@@ -68,27 +27,19 @@ const CA_CONSTRAINTS = extension(
 )
 
 /** A new self-signed CA. `now` is epoch seconds, `serial` comes from `serialFrom`. */
-export const generateCa = Effect.fnUntraced(function*(options: {
+export const generateCa = ({ keyType, now, serial, subject }: {
   readonly keyType: CaKeyType
   readonly subject: CaSubject
   readonly now: number
   readonly serial: Uint8Array
-}): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
-  const { privateKey, spki } = yield* generateKey(options.keyType)
-  const signer = yield* makeCaKey(privateKey)
-  const name = encodeSubject(options.subject)
-  const notBefore = Math.floor(options.now) - BACKDATE_SECONDS
-  const der = yield* signCertificate(signer, {
-    serial: options.serial,
-    issuer: name,
-    notBefore,
-    notAfter: notBefore + VALIDITY_SECONDS,
-    subject: name,
-    spki,
-    extensions: [CA_CONSTRAINTS, CA_USAGE, subjectKeyIdentifier(spki)]
+}): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> =>
+  generateSelfSigned({
+    keyType,
+    now,
+    serial,
+    name: encodeSubject(subject),
+    extensions: (spki) => [CA_CONSTRAINTS, CA_USAGE, subjectKeyIdentifier(spki)]
   })
-  return { certificatePem: encodePem("CERTIFICATE", der), privateKeyPem: privateKeyPem(privateKey) }
-})
 
 /** The DER Name of a subject: country, state, locality, organization, unit, common name. Empty parts are left out. */
 export const encodeSubject = (subject: CaSubject): Uint8Array => {

@@ -1,58 +1,40 @@
-import { Effect } from "effect"
+import type { Effect } from "effect"
 import { isIP } from "node:net"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text } from "../asn1/DerWriter.ts"
-import { encodePem } from "../asn1/Pem.ts"
-import type { CertificatePair } from "./CaCertificate.ts"
-import { generateKey, privateKeyPem } from "./CaCertificate.ts"
 import {
   DIGITAL_SIGNATURE,
   dnsName,
   type LeafNotSigned,
-  makeCaKey,
   relativeName,
   SERVER_AUTH,
-  signCertificate,
   subjectAltName,
   subjectKeyIdentifier,
   type UnsupportedIssuer
 } from "./Leaf.ts"
-
-const VALIDITY_SECONDS = 3653 * 86400
-const BACKDATE_SECONDS = 3600
+import type { CertificatePair } from "./SelfSigned.ts"
+import { generateSelfSigned } from "./SelfSigned.ts"
 
 /**
  * A self-signed certificate for the service's own TLS listener: ECDSA P-256, 3653 days from one hour ago, SAN the host
  * as dNSName or, for an address (an IPv6 one with or without brackets), as iPAddress. `now` is epoch seconds, `serial`
  * comes from `serialFrom`.
  */
-export const generateTlsPair = Effect.fnUntraced(function*(options: {
+export const generateTlsPair = (options: {
   readonly host: string
   readonly now: number
   readonly serial: Uint8Array
-}): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
-  const { privateKey, spki } = yield* generateKey("ecdsa-p256")
-  const signer = yield* makeCaKey(privateKey)
+}): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> => {
   const host = options.host.replace(/^\[(.*)\]$/, "$1")
-  // A CN holds at most 64 characters. The name is also the issuer, so it must not be empty.
-  const name = sequence(relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")))
-  const notBefore = Math.floor(options.now) - BACKDATE_SECONDS
-  const der = yield* signCertificate(signer, {
-    serial: options.serial,
-    issuer: name,
-    notBefore,
-    notAfter: notBefore + VALIDITY_SECONDS,
-    subject: name,
-    spki,
-    extensions: [
-      DIGITAL_SIGNATURE,
-      SERVER_AUTH,
-      subjectKeyIdentifier(spki),
-      subjectAltName([isIP(host) === 0 ? dnsName(host) : element(IP_ADDRESS, addressOctets(host))], false)
-    ]
+  const name = isIP(host) === 0 ? dnsName(host) : element(IP_ADDRESS, addressOctets(host))
+  return generateSelfSigned({
+    ...options,
+    keyType: "ecdsa-p256",
+    // A CN holds at most 64 characters. The name is also the issuer, so it must not be empty.
+    name: sequence(relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc"))),
+    extensions: (spki) => [DIGITAL_SIGNATURE, SERVER_AUTH, subjectKeyIdentifier(spki), subjectAltName([name], false)]
   })
-  return { certificatePem: encodePem("CERTIFICATE", der), privateKeyPem: privateKeyPem(privateKey) }
-})
+}
 
 const IP_ADDRESS = 0x87
 

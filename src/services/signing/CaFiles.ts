@@ -5,11 +5,12 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { sameBytes } from "../../pki/asn1/DerReader.ts"
 import { Entropy } from "../../pki/Entropy.ts"
-import type { CaKeyType, CaSubject } from "../../pki/x509/CaCertificate.ts"
+import type { CaSubject } from "../../pki/x509/CaCertificate.ts"
 import { encodeSubject, generateCa } from "../../pki/x509/CaCertificate.ts"
 import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
 import { loadCa } from "../../pki/x509/CaMaterial.ts"
 import { serialFrom } from "../../pki/x509/Leaf.ts"
+import type { CaKeyType } from "../../pki/x509/SelfSigned.ts"
 
 /** The part of `signer.local_ca` that is about files. */
 export interface CaFileSettings {

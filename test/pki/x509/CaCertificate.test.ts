@@ -6,11 +6,12 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as pkijs from "pkijs"
 import { assert, beforeAll } from "vitest"
-import { type CaKeyType, generateCa } from "../../../src/pki/x509/CaCertificate.ts"
+import { generateCa } from "../../../src/pki/x509/CaCertificate.ts"
 import { loadCa } from "../../../src/pki/x509/CaMaterial.ts"
 import { keyIdentifier, makeLeafIssuer } from "../../../src/pki/x509/Leaf.ts"
 import { lintLeaf } from "../../../src/pki/x509/Lint.ts"
 import { nameConstraintsViolation } from "../../../src/pki/x509/NameConstraints.ts"
+import type { CaKeyType } from "../../../src/pki/x509/SelfSigned.ts"
 import { caOf, DAY, makeCa, newSerial, NOW, requestOf, type TestCa } from "../Ca.ts"
 import {
   algorithms,

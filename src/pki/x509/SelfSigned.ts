@@ -1,0 +1,66 @@
+import { Effect } from "effect"
+import type { KeyObject } from "node:crypto"
+import { generateKeyPair } from "node:crypto"
+import { encodePem } from "../asn1/Pem.ts"
+import { type LeafNotSigned, makeCaKey, signCertificate, type UnsupportedIssuer } from "./Leaf.ts"
+
+/* Fresh keys with a certificate that they sign themselves. Not on the hot path. */
+
+/** `signer.local_ca.key_type`: the type of a generated key. */
+export type CaKeyType = "ecdsa-p256" | "ecdsa-p384" | "rsa-2048" | "rsa-3072" | "rsa-4096"
+
+/** A certificate and its key in the form of their files: one CERTIFICATE block, one unencrypted PKCS#8 block. */
+export interface CertificatePair {
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+}
+
+/** A fresh key pair of a type; RSA exponents are 65537. Runs on the thread pool: RSA 4096 may take seconds. */
+const generateKey = (
+  type: CaKeyType
+): Effect.Effect<{ readonly privateKey: KeyObject; readonly spki: Uint8Array }> =>
+  Effect.async((resume) => {
+    // If the generator fails, the runtime is broken, and no caller can handle that.
+    const done = (cause: Error | null, publicKey: KeyObject, privateKey: KeyObject) =>
+      resume(
+        cause === null
+          ? Effect.succeed({ privateKey, spki: publicKey.export({ type: "spki", format: "der" }) })
+          : Effect.die(cause)
+      )
+    if (type === "ecdsa-p256") generateKeyPair("ec", { namedCurve: "P-256" }, done)
+    else if (type === "ecdsa-p384") generateKeyPair("ec", { namedCurve: "P-384" }, done)
+    else generateKeyPair("rsa", { modulusLength: Number(type.slice(4)), publicExponent: 65537 }, done)
+  })
+
+/** A private key as unencrypted PKCS#8 PEM. */
+export const privateKeyPem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
+
+const VALIDITY_SECONDS = 3653 * 86400
+const BACKDATE_SECONDS = 3600
+
+/**
+ * A new key and its self-signed certificate, for 3653 days from one hour before `now` (epoch seconds). `name` is the DER
+ * Name of subject and issuer, `extensions` makes the DER extensions for the new key, and `serial` comes from `serialFrom`.
+ */
+export const generateSelfSigned = Effect.fnUntraced(function*(options: {
+  readonly keyType: CaKeyType
+  readonly name: Uint8Array
+  readonly now: number
+  readonly serial: Uint8Array
+  readonly extensions: (spki: Uint8Array) => ReadonlyArray<Uint8Array>
+}): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
+  const { name, serial } = options
+  const { privateKey, spki } = yield* generateKey(options.keyType)
+  const signer = yield* makeCaKey(privateKey)
+  const notBefore = Math.floor(options.now) - BACKDATE_SECONDS
+  const der = yield* signCertificate(signer, {
+    serial,
+    issuer: name,
+    notBefore,
+    notAfter: notBefore + VALIDITY_SECONDS,
+    subject: name,
+    spki,
+    extensions: options.extensions(spki)
+  })
+  return { certificatePem: encodePem("CERTIFICATE", der), privateKeyPem: privateKeyPem(privateKey) }
+})
