@@ -44,41 +44,47 @@ const told = (
   return Effect.as(Effect.zipRight(warnings, record), decision)
 }
 
+type Connection = NonNullable<Policy["connection"]>
+
+/** The facts by which the connection stage judges a request. */
+interface Sent {
+  readonly clientIp: string
+  readonly method: string
+  readonly path: string
+}
+
+/** The decision of the connection stage about a request, if it refuses the request. It is logged. */
+const refusalOf = (of: Of, connection: Connection, { clientIp, method, path }: Sent) =>
+  Effect.flatMap(
+    connection({ stage: "connection", client: comparable(clientIp), method, path }),
+    (decision) => told(of, "connection", decision)
+  )
+
 /** The connection stage: it judges every request under a profile's prefix. */
 export const admitConnection = (
   profile: string,
-  connection: NonNullable<Policy["connection"]>,
-  request: { readonly clientIp: string; readonly method: string; readonly path: string }
+  connection: Connection,
+  request: Sent
 ): Effect.Effect<void, ClientRefused | ServerInternal> =>
-  connection({
-    stage: "connection",
-    client: comparable(request.clientIp),
-    method: request.method,
-    path: request.path
-  }).pipe(
-    Effect.flatMap((decision) => told(ofProfile(profile), "connection", decision)),
-    Effect.flatMap((refusal): Effect.Effect<void, ClientRefused | ServerInternal> => {
+  Effect.flatMap(
+    refusalOf(ofProfile(profile), connection, request),
+    (refusal): Effect.Effect<void, ClientRefused | ServerInternal> => {
       if (refusal === undefined) return Effect.void
       return refusal._tag === "Denied" ? new ClientRefused({ detail: refusal.detail }) : new ServerInternal({})
-    })
+    }
   )
 
 /** The policy of the listener of operators. It judges every request, whatever its path. */
 export const admitOperator = (
-  connection: NonNullable<Policy["connection"]>,
-  request: { readonly clientIp: string; readonly method: string; readonly path: string }
+  connection: Connection,
+  request: Sent
 ): Effect.Effect<void, AccessDenied | Internal> =>
-  connection({
-    stage: "connection",
-    client: comparable(request.clientIp),
-    method: request.method,
-    path: request.path
-  }).pipe(
-    Effect.flatMap((decision) => told({ profile: undefined, listener: "admin" }, "connection", decision)),
-    Effect.flatMap((refusal): Effect.Effect<void, AccessDenied | Internal> => {
+  Effect.flatMap(
+    refusalOf({ profile: undefined, listener: "admin" }, connection, request),
+    (refusal): Effect.Effect<void, AccessDenied | Internal> => {
       if (refusal === undefined) return Effect.void
       return refusal._tag === "Denied" ? new AccessDenied({ detail: refusal.detail }) : new Internal()
-    })
+    }
   )
 
 /** The identifiers stage. A refusal is logged and answered, and the caller turns it into a problem. */
