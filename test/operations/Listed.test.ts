@@ -6,18 +6,8 @@ import { all, Database } from "../../src/kernel/sql/Database.ts"
 import { statement } from "../../src/kernel/sql/Statement.ts"
 import { listed } from "../../src/operations/Listed.ts"
 import { databases, useDatabase } from "../support/Databases.ts"
+import { endless } from "../support/Endless.ts"
 import { openDriver } from "../support/Graph.ts"
-
-/** Ends when the engine is told to give it up. */
-const endless = statement({
-  name: "test_endless",
-  params: {},
-  row: { n: int },
-  sql: ({ dialect }) =>
-    dialect === "postgres"
-      ? `SELECT 1 AS "n" FROM pg_sleep(600)`
-      : `SELECT count(*) AS "n" FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)`
-})
 
 const wrong = statement({ name: "test_wrong", params: {}, row: { n: int }, sql: () => `SELECT n FROM no_such_table` })
 

@@ -9,6 +9,7 @@ import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
+import { endless } from "../../support/Endless.ts"
 import { eventsOf, openDriver } from "../../support/Graph.ts"
 
 const insert = statement({
@@ -45,17 +46,6 @@ const readersOf = (parent: number): ReadonlyArray<number> =>
       return false // it has ended meanwhile
     }
   })
-
-/** Ends when the engine is told to give it up. */
-const endless = statement({
-  name: "test_endless",
-  params: {},
-  row: { n: int },
-  sql: ({ dialect }) =>
-    dialect === "postgres"
-      ? `SELECT 1 AS "n" FROM pg_sleep(600)`
-      : `SELECT count(*) AS "n" FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)`
-})
 
 describe.each(databases)("reads beside the service on $name", (backend) => {
   const database = useDatabase(backend)

@@ -36,6 +36,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       ip: undefined,
       userAgent: undefined
     })
+  const token = { id: idOf(9), userId: ann, name: "t", role: "admin", tokenHash: "h", allowedAddresses: [] } as const
   const is = (found: unknown): boolean => found !== undefined
 
   test("give an attempt back to its own window, and never more than there were", () =>
@@ -56,14 +57,6 @@ describe.each(databases)("statements about operators on $name", (backend) => {
   test("stamp the use of a token once, and of a session", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
-      const token = {
-        id: idOf(9),
-        userId: ann,
-        name: "t",
-        role: "admin",
-        tokenHash: "h",
-        allowedAddresses: []
-      } as const
       yield* apiTokens.insert({ ...token, now: 1, expiresAt: 1000 })
       const bystander = { ...token, id: idOf(8), tokenHash: "i", name: "u" }
       yield* apiTokens.insert({ ...bystander, now: 1, expiresAt: 1000 })
@@ -98,14 +91,6 @@ describe.each(databases)("statements about operators on $name", (backend) => {
   test("move the times of a token only where it was made in a time to come", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
-      const token = {
-        id: idOf(9),
-        userId: ann,
-        name: "t",
-        role: "admin",
-        tokenHash: "h",
-        allowedAddresses: []
-      } as const
       yield* apiTokens.insert({ ...token, now: 100, expiresAt: 1000 })
       yield* apiTokens.insert({ ...token, id: idOf(8), name: "u", tokenHash: "i", now: 100, expiresAt: 1000 })
       yield* apiTokens.correct(token.id, 150)

@@ -1,0 +1,13 @@
+import { int } from "../../src/kernel/sql/Column.ts"
+import { statement } from "../../src/kernel/sql/Statement.ts"
+
+/** A read that ends only when the engine is told to give it up. */
+export const endless = statement({
+  name: "test_endless",
+  params: {},
+  row: { n: int },
+  sql: ({ dialect }) =>
+    dialect === "postgres"
+      ? `SELECT 1 AS "n" FROM pg_sleep(600)`
+      : `SELECT count(*) AS "n" FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)`
+})
