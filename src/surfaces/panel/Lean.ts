@@ -3,8 +3,11 @@
 /** End tags that HTML lets one leave out wherever these templates have them. */
 const optional = /<\/(?:td|th|tr|li|dt|dd|option)>/g
 
-/** Line breaks before a cell or a row, where a browser makes nothing of them. The stylesheet knows an empty cell by having nothing in it. */
-const between = /(?<=>)\n(?=<\/?(?:td|th|tr)\b)/g
+/**
+ * Line breaks around cells and rows, where a browser makes nothing of them. The stylesheet shows a dash in a cell only if
+ * nothing is in it, not even a line break.
+ */
+const between = /(?<=<\/tr>)\n|(?<=>)\n(?=<\/?(?:td|th|tr)\b)/g
 
 /**
  * A template without what HTML can do without: indentation, and optional end tags. A line break that goes becomes a

@@ -35,6 +35,8 @@ authorization = "Bearer SECRETHEADER"
       assert.notMatch(page.text, /SECRET|whsec/)
       assert.include(page.text, "?a=1&amp;b=2")
       assert.include(words, "Search this page")
+      // A cell that is empty is told what it stands for by the stylesheet.
+      assert.include(page.text, "<tr><td>ttl_seconds<td>300<td></tbody>")
       assert.notInclude(words, "profiles.default")
     }))
 

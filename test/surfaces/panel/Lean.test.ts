@@ -8,7 +8,7 @@ describe("a lean template", () => {
     const table = "<table>\n  <tr>\n    <td>{{ a }}</td>\n    <td></td>\n  </tr>\n</table>\n<ul>\n  <li>b</li>\n</ul>\n"
     assert.strictEqual(
       lean(table),
-      "<table>{#\n#}<tr>{#\n#}<td>{{ a }}{#\n#}<td>{#\n#}\n</table>\n<ul>\n<li>b\n</ul>\n"
+      "<table>{#\n#}<tr>{#\n#}<td>{{ a }}{#\n#}<td>{#\n#}{#\n#}</table>\n<ul>\n<li>b\n</ul>\n"
     )
   })
 
