@@ -1,4 +1,5 @@
 import Sqlite from "better-sqlite3"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { ProblemBody } from "../support/AcmeSession.ts"
@@ -8,11 +9,14 @@ import { builtServer } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import type { HttpAnswer } from "../support/Http.ts"
+import { freePort } from "../support/Ports.ts"
 import type { PostgresCluster } from "../support/Postgres.ts"
 import { startPostgres } from "../support/Postgres.ts"
+import { runToEnd } from "../support/Server.ts"
 
 interface Taken {
   readonly ground: Ground
+  readonly operators: Operators
   /** Takes the database from under the running server. */
   readonly take: () => Promise<void> | void
   /** Gives it back. */
@@ -20,11 +24,33 @@ interface Taken {
   readonly dispose: () => Promise<void>
 }
 
+/** Where operators are served, and how commands reach the same database. */
+interface Operators {
+  readonly origin: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+const operatorsOn = async (databaseUrl: string): Promise<Operators> => {
+  const address = `127.0.0.1:${await freePort()}`
+  return {
+    origin: `http://${address}`,
+    env: {
+      ACME_SVC_DATABASE__URL: databaseUrl,
+      ACME_SVC_ADMIN__ENABLED: "true",
+      ACME_SVC_ADMIN__BIND_ADDRESS: address,
+      ACME_SVC_ADMIN__BASE_URL: `http://${address}`
+    }
+  }
+}
+
 const withPostgres = async (): Promise<Taken> => {
   const cluster: PostgresCluster = await startPostgres()
-  const ground = await startGround({ databaseUrl: await cluster.createDatabase() })
+  const databaseUrl = await cluster.createDatabase()
+  const operators = await operatorsOn(databaseUrl)
+  const ground = await startGround({ databaseUrl, env: operators.env })
   return {
     ground,
+    operators,
     take: cluster.halt,
     giveBack: cluster.resume,
     dispose: async () => {
@@ -36,7 +62,8 @@ const withPostgres = async (): Promise<Taken> => {
 
 /** A SQLite file is taken away by a writer that does not let go. */
 const withSqlite = async (): Promise<Taken> => {
-  const ground = await startGround({ env: { ACME_SVC_DATABASE__URL: "sqlite://acme.db" } })
+  const operators = await operatorsOn("sqlite://acme.db")
+  const ground = await startGround({ env: operators.env })
   let writer: Sqlite.Database | undefined
   const giveBack = () => {
     writer?.exec("ROLLBACK")
@@ -45,6 +72,7 @@ const withSqlite = async (): Promise<Taken> => {
   }
   return {
     ground,
+    operators,
     take: () => {
       writer = new Sqlite(join(ground.server.directory, "acme.db"))
       writer.exec("BEGIN IMMEDIATE")
@@ -54,6 +82,36 @@ const withSqlite = async (): Promise<Taken> => {
       giveBack()
       await ground.dispose()
     }
+  }
+}
+
+/** Words of the inside, which no answer has. */
+const inside = /sql|select|insert|postgres|sqlite|ECONN|locked|node:|\bat \w+ \(/i
+
+const password = "Wrocław tramway, 4 stops"
+
+/** An operator with a session: what the API and the panel answer to them, one after another. */
+const operatorOf = async ({ ground: { server }, operators: { env, origin } }: Taken) => {
+  writeFileSync(join(server.directory, "password"), `${password}\n`, { mode: 0o600 })
+  const words = ["admin", "user", "create", "ann", "--password-file", "password"]
+  const { code, stderr } = await runToEnd(words, { config: null, directory: server.directory, env })
+  assert.strictEqual(code, 0, stderr)
+  const json = { "content-type": "application/json" }
+  const body = JSON.stringify({ username: "ann", password })
+  const signIn = () => fetch(`${origin}/api/session`, { method: "POST", headers: json, body })
+  const cookie = (await signIn()).headers.getSetCookie()[0]?.split(";")[0] ?? ""
+  const form = { method: "POST", body: new URLSearchParams({ username: "ann", password }) }
+  return async () => {
+    const asked = [
+      fetch(`${origin}/api/orders`, { headers: { cookie } }),
+      fetch(`${origin}/ui/orders`, { headers: { cookie }, redirect: "manual" }),
+      signIn(),
+      fetch(`${origin}/ui/login`, { ...form, redirect: "manual" })
+    ]
+    return Promise.all(asked.map(async (answer) => {
+      const { headers, status } = await answer
+      return { status, type: headers.get("content-type") ?? "", text: await (await answer).text() }
+    }))
   }
 }
 
@@ -82,6 +140,28 @@ describe.each([
   afterAll(async () => {
     session?.close()
     await taken?.dispose()
+  })
+
+  it("tells operators to try again, in words without the inside, and lets them in again by itself", async () => {
+    const { giveBack, ground, take } = taken
+    const ask = await operatorOf(taken)
+    assert.deepStrictEqual((await ask()).map(({ status }) => status), [200, 200, 200, 303])
+    await take()
+    const during = await ask()
+    for (const { status, text } of during) {
+      assert.include([200, 500, 503], status, text)
+      assert.notMatch(status === 200 ? "" : text, inside)
+    }
+    const [, , signIn, login] = during
+    assert.deepInclude(signIn, { status: 503 })
+    assert.strictEqual((JSON.parse(signIn?.text ?? "") as { readonly error: string }).error, "busy")
+    assert.strictEqual(login?.status, 503)
+    assert.match(login?.type ?? "", /^text\/html/)
+    await giveBack()
+    const isBack = async () => (await ask()).every(({ status }) => status < 400)
+    let back = false
+    for (let tries = 0; tries < 200 && !back; tries++) back = await isBack()
+    assert.isTrue(back, ground.server.records().slice(-5).map((record) => JSON.stringify(record)).join("\n"))
   })
 
   it("answers internal errors meanwhile, comes back by itself and loses nothing acknowledged", async () => {

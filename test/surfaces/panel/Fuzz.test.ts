@@ -1,0 +1,149 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import type { Guarded } from "../../../src/surfaces/admin/Routes.ts"
+import { routesOf } from "../../../src/surfaces/panel/Routes.ts"
+import type { Told } from "../../support/Asked.ts"
+import { databases } from "../../support/Databases.ts"
+import { isFull } from "../../support/Full.ts"
+import { callerAt, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { made, password } from "../../support/Operators.ts"
+import { entered, form, usePanel } from "../../support/Panel.ts"
+
+/* Whatever is typed into the panel, and whatever the database does: an answer that a person can read, and nothing of the inside. */
+
+/** Every field of a form, with a value that is taken somewhere. */
+const fields = {
+  accounts: "keep",
+  allowedAddresses: "192.0.2.0/24",
+  code: "123456",
+  contact: "ops@corp.example",
+  expiresInDays: "30",
+  label: "printers",
+  name: "backup",
+  newPassword: "Gdańsk shipyard, 9 cranes",
+  next: "/ui/orders",
+  password,
+  profile: "default",
+  reason: "4",
+  repeated: "Gdańsk shipyard, 9 cranes",
+  role: "viewer",
+  ttlSeconds: "3600",
+  username: "olga"
+}
+
+const all = [
+  "",
+  " ",
+  "\u0000",
+  "a\u0000b",
+  "x".repeat(10_000),
+  "👩‍🚀 ü\u0301 \u202E\uFEFF",
+  "-1",
+  "99999999999999999999",
+  "1e999",
+  "NaN",
+  "'; DROP TABLE orders; --",
+  "<script>alert(1)</script>{{ 7 * 7 }}",
+  "../../etc/passwd",
+  "a\r\nSet-Cookie: a=b"
+]
+
+/** In full all of them, otherwise every other one. */
+const odd = isFull ? all : all.filter((_, index) => index % 2 === 1)
+
+/** Words of code, of SQL and of files, which no answer has. */
+const inside =
+  /\bat [\w.]+ \(|node_modules|\.ts:\d|SQLITE|SqlError|\bSELECT \w|\bINSERT INTO\b|\bUPDATE \w+ SET\b|admin_users|pbkdf2/
+
+const isEnding = ({ pattern }: Guarded): boolean =>
+  ["/ui/logout", "/ui/login/abandon", "/ui/account/sign-out-everywhere"].includes(pattern)
+
+describe.each(databases)("the panel on $name", (backend) => {
+  const { config, records, test } = usePanel(backend)
+  const none = { urls: {}, answer: () => undefined }
+  const routes: ReadonlyArray<Guarded> = routesOf({ config, sources: new Map() }, none)
+
+  /** Somebody else, an order and its account; and how the paths of routes name them. */
+  const ground = Effect.gen(function*() {
+    yield* made("olga")
+    const caller = yield* callerAt(profileOf(config))
+    const order = yield* orderOf(caller, "a.example")
+    return ({ pattern }: Guarded): string =>
+      pattern.replace("{username}", "olga").replace("{name}", "default")
+        .replace(/\{\w+\}/, pattern.includes("/accounts/") ? caller.accountId : order.id)
+  })
+
+  const fits = (told: Told, most: number, what: string) => {
+    assert.isAtMost(told.status, most, `${what}: ${told.text.slice(0, 500)}`)
+    assert.notMatch(told.text, inside, what)
+    assert.notInclude(told.text, "<script>alert", what)
+    assert.notProperty(told.headers, "a", what)
+  }
+
+  test("takes every field of every form with every odd value, or says what is wrong with it", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "anna", "admin")
+      const pathOf = yield* ground
+      const users = yield* sql("SELECT * FROM admin_users")
+      const hash = String(users[0]?.password_hash)
+      let asked = 0
+      for (const route of routes.filter((one) => one.method === "POST" && !isEnding(one))) {
+        for (const [field, usual] of Object.entries(fields)) {
+          for (const value of [undefined, ...odd]) {
+            const { [field as keyof typeof fields]: _, ...rest } = fields
+            const body = form(value === undefined ? rest : { ...rest, [field]: value })
+            // Every request has a network of its own, so that none is refused for those before it.
+            const clientIp = `2001:db8:${(++asked).toString(16)}::1`
+            const told = yield* panel.ask(pathOf(route), { method: "POST", body, clientIp, ...held })
+            fits(told, 499, `${route.pattern} ${field} = ${JSON.stringify(value ?? usual).slice(0, 60)}`)
+          }
+          yield* sql(
+            `UPDATE admin_users SET password_hash = '${hash}', totp_secret = NULL, totp_pending_secret = NULL,
+             status = 'active'`
+          )
+        }
+      }
+      assert.notInclude(eventsOf(records), "request_handler_panicked")
+      assert.notInclude(eventsOf(records), "db_statement_failed")
+    }))
+
+  test("filters every list by every odd value, or says what is wrong with it", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "anna", "admin")
+      const pathOf = yield* ground
+      for (const route of routes.filter((one) => one.method === "GET" && one.access !== "half")) {
+        const path = pathOf(route)
+        const { text } = yield* panel.ask(path, held)
+        const names = new Set(["page", "q", ...[...text.matchAll(/ name="(\w+)"/g)].map(([, name = ""]) => name)])
+        for (const name of names) {
+          for (const value of odd) {
+            const told = yield* panel.ask(`${path}?${form({ [name]: value }).toString()}`, held)
+            fits(told, 499, `${route.pattern} ${name} = ${JSON.stringify(value).slice(0, 60)}`)
+          }
+        }
+      }
+      assert.notInclude(eventsOf(records), "request_handler_panicked")
+      assert.notInclude(eventsOf(records), "db_statement_failed")
+    }))
+
+  test("says nothing of the inside while the database fails", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "anna", "admin")
+      const pathOf = yield* ground
+      for (const table of ["admin_users", "admin_sessions", "orders", "accounts", "jobs", "audit_log", "api_tokens"]) {
+        yield* sql(`ALTER TABLE ${table} RENAME TO gone`)
+        // A file whose rows fail is cut off, because its head has been sent.
+        const whole = routes.filter((one) => !isEnding(one) && !one.pattern.endsWith("/export"))
+        const asked = Effect.forEach(whole, (route) =>
+          Effect.map(
+            panel.ask(pathOf(route), {
+              method: route.method,
+              ...route.method === "POST" ? { body: form(fields) } : {},
+              ...held
+            }),
+            (told) => fits(told, 503, `${route.method} ${route.pattern} without ${table}`)
+          ))
+        yield* Effect.ensuring(asked, sql(`ALTER TABLE gone RENAME TO ${table}`))
+      }
+    }))
+})
