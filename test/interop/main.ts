@@ -22,6 +22,7 @@ import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
 import { playOpenApi } from "./OpenApi.ts"
 import { install, versionsOf } from "./Packages.ts"
+import { playProxies, proxyCommands } from "./Proxies.ts"
 import { playRelays, relayCommands } from "./Relays.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, scenarios } from "./Scenarios.ts"
@@ -32,8 +33,8 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
- * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders, the units for
- * systemd and the API of operators by its document. Everything happens on loopback. Words choose by a part of the name.
+ * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders, the reverse proxies, the
+ * units for systemd and the API of operators by its document. Everything happens on loopback. Words choose by a part of the name.
  */
 
 /** Those that take longest first. */
@@ -149,6 +150,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const commands = [
     ...chosen.flatMap((client) => client.commands),
     ...forwarderCommands(isChosen),
+    ...proxyCommands(isChosen),
     ...isChosen("systemd") ? unitCommands : [],
     ...isChosen("relay") ? relayCommands : [],
     "named",
@@ -174,6 +176,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
       const outcomes = [
         ...driven,
         ...await playForwarders(say, isChosen),
+        ...await playProxies(say, isChosen),
         ...isChosen("zone updates") ? await playZoneUpdates(nameServer) : [],
         ...isChosen("relay") ? await playRelays(nameServer, () => cluster.createDatabase(), say) : [],
         ...isChosen("systemd") ? await playUnits(say) : [],
