@@ -2,6 +2,7 @@ import type { Effect } from "effect"
 import type { StorageFailed } from "../sql/Database.ts"
 import type { Failure, QueueFailure } from "./Failure.ts"
 import type { Job, JobKind, PayloadOf } from "./Job.ts"
+import { periodicKey } from "./Job.ts"
 import { decodePayload } from "./Queue.ts"
 
 /** Writes that belong to the settlement of an attempt: both are committed, or neither. */
@@ -33,8 +34,11 @@ export type Outcome<R, F extends Failure = Failure> =
   | ({ readonly _tag: "Retry"; readonly failure: F } & RetryBounds)
   /** Another attempt cannot help. The abandon step runs. */
   | { readonly _tag: "Failed"; readonly failure: F }
-  /** Periodic work: due again at an epoch second, with its attempts counted from zero. */
-  | { readonly _tag: "Reschedule"; readonly at: number; readonly failure?: F }
+  /**
+   * Periodic work: due again at an epoch second, with its attempts counted from zero. `commit` is in the transaction
+   * that writes so.
+   */
+  | { readonly _tag: "Reschedule"; readonly at: number; readonly failure?: F; readonly commit?: Commit<R> }
 
 /** The job is done. `writes` belong to the transaction that marks it as done. */
 export const Done = <R = never>(
@@ -51,12 +55,19 @@ export const Retry = <F extends Failure>(failure: F, bounds: RetryBounds = {}): 
 /** No other attempt can succeed. */
 export const Failed = <F extends Failure>(failure: F): Outcome<never, F> => ({ _tag: "Failed", failure })
 
-/** Due again at an epoch second; a failure is kept on the row until then. */
-export const Reschedule = <F extends Failure = never>(at: number, failure?: F): Outcome<never, F> => ({
-  _tag: "Reschedule",
-  at,
-  ...(failure === undefined ? {} : { failure })
-})
+/** Due again at an epoch second; a failure is kept on the row until then. `commit` is in the transaction of the row. */
+export const Reschedule = <R = never, F extends Failure = never>(
+  at: number,
+  more: { readonly failure?: F; readonly commit?: Commit<R> } = {}
+): Outcome<R, F> => ({ _tag: "Reschedule", at, ...more })
+
+/** What a row of a periodic kind is about: its key among the rows of the kind, and its payload. */
+export interface Subject<P = unknown> {
+  readonly key: string
+  readonly payload: P
+}
+
+const everything: Subject = { key: periodicKey, payload: {} }
 
 /** How the runner handles one kind of job. */
 export interface Handler<K extends JobKind, R, F extends Failure = Failure> {
@@ -67,6 +78,11 @@ export interface Handler<K extends JobKind, R, F extends Failure = Failure> {
   readonly reachSeconds?: number
   /** Set for kinds that are enqueued at start and reschedule themselves. */
   readonly periodic: boolean
+  /**
+   * The rows of a periodic kind that depends on the configuration. They run at each start and reload too, also those
+   * that are no subject any more. Other periodic kinds have one row.
+   */
+  readonly subjects?: ReadonlyArray<Subject<PayloadOf<K>>>
   readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
   /** Runs in the transaction that gives the job up. Does not run if the payload could not be read. */
   readonly abandon: (payload: PayloadOf<K>, failure: F | QueueFailure, job: Job) => Commit<R>
@@ -77,6 +93,10 @@ export interface AnyHandler<R, F extends Failure = Failure> {
   readonly kind: JobKind
   readonly reachSeconds: number
   readonly periodic: boolean
+  /** The rows that are enqueued at start. */
+  readonly subjects: ReadonlyArray<Subject>
+  /** Its rows depend on the configuration. */
+  readonly looksAgain: boolean
   /** `undefined` if the payload is unreadable. */
   readonly prepare: (job: Job) =>
     | {
@@ -94,6 +114,8 @@ export const handler = <K extends JobKind, R, F extends Failure = Failure>(
   kind: self.kind,
   reachSeconds: self.reachSeconds ?? 0,
   periodic: self.periodic,
+  subjects: self.subjects ?? (self.periodic ? [everything] : []),
+  looksAgain: self.subjects !== undefined,
   prepare: (job) => {
     const payload = decodePayload(self.kind, job.payload)
     return payload === undefined ? undefined : {
@@ -103,3 +125,13 @@ export const handler = <K extends JobKind, R, F extends Failure = Failure>(
     }
   }
 })
+
+/** A periodic row: its kind, its key and its payload. */
+export interface Round extends Subject {
+  readonly kind: JobKind
+}
+
+/** The periodic rows of these handlers. */
+export const roundsOf = (
+  handlers: ReadonlyArray<Pick<AnyHandler<never>, "kind" | "subjects">>
+): ReadonlyArray<Round> => handlers.flatMap(({ kind, subjects }) => subjects.map((subject) => ({ kind, ...subject })))

@@ -44,6 +44,15 @@ const bringForwardStatement = statement({
          AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})) AND ${aside("status")} = 'ready' RETURNING id`
 })
 
+const lookAgainStatement = statement({
+  name: "job_look_again",
+  params: { now: int, kind: text<JobKind>() },
+  row: { id },
+  sql: () =>
+    `UPDATE jobs SET run_at = :now, updated_at = :now WHERE status = 'ready' AND kind = :kind AND run_at > :now
+     RETURNING id`
+})
+
 /** Waiting rows with a time of writing later than now, or due later than `beyond`; up to `limit` of each. */
 export const ahead = (params: { readonly now: number; readonly beyond: number; readonly limit: number }) =>
   all(aheadStatement, params)
@@ -58,3 +67,6 @@ export const move = (now: number, moves: ReadonlyArray<readonly [id: JobId, befo
 /** Makes the waiting rows of periodic kinds due now. */
 export const bringForward = (now: number, kinds: ReadonlyArray<JobKind>) =>
   Effect.asVoid(all(bringForwardStatement, { now, kinds: kinds.map((kind) => [kind]) }))
+
+/** Makes the waiting rows of a kind due now. */
+export const lookAgain = (now: number, kind: JobKind) => Effect.asVoid(all(lookAgainStatement, { now, kind }))

@@ -8,9 +8,9 @@ import { currentSeconds } from "../Time.ts"
 import { subjectText } from "./Ends.ts"
 import type { Failure } from "./Failure.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
-import type { AnyHandler, Outcome } from "./Handler.ts"
+import type { AnyHandler, Outcome, Round } from "./Handler.ts"
+import { roundsOf } from "./Handler.ts"
 import type { BackoffPolicy, Job, JobKind } from "./Job.ts"
-import { periodicKey } from "./Job.ts"
 import * as jobs from "./Jobs.ts"
 import * as jobTimes from "./JobTimes.ts"
 import type { Holding } from "./Leases.ts"
@@ -247,13 +247,18 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           })
         return Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), listenRetries)
       }),
-      /** Enqueues every periodic kind that has no live row, due at once, except the kinds in `but`. */
-      enqueuePeriodic: (but: ReadonlyArray<JobKind> = []) =>
-        Effect.forEach(
-          kindsOf(handlers.filter(({ kind, periodic }) => periodic && !but.includes(kind))),
-          (kind) => queue.enqueue({ kind, dedupKey: periodicKey, payload: {} as never }),
-          { discard: true }
-        ),
+      /**
+       * Enqueues every periodic row that is not live, due at once, except those of `but`. Rows that depend on the
+       * configuration are made due.
+       */
+      enqueuePeriodic: Effect.fnUntraced(function*(but: ReadonlyArray<Round> = []) {
+        const known = new Set(but.map(({ key, kind }) => `${kind} ${key}`))
+        for (const { key, kind, payload } of roundsOf(handlers)) {
+          if (!known.has(`${kind} ${key}`)) yield* queue.enqueue({ kind, dedupKey: key, payload: payload as never })
+        }
+        const now = yield* currentSeconds
+        for (const { kind, looksAgain } of handlers) if (looksAgain) yield* jobTimes.lookAgain(now, kind)
+      }),
       pollMillis: () => options.poll_interval_ms,
       /** Changes to other settings and handlers. Running attempts finish with those that they began with. */
       retune: (tuning: Tuning, next: typeof known) => {

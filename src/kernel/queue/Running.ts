@@ -1,10 +1,12 @@
 import { Effect, Fiber, Schedule } from "effect"
 import type { Scope } from "effect"
 import type { Entropy } from "../../pki/Entropy.ts"
-import type { Database, StorageFailed } from "../sql/Database.ts"
+import type { StorageFailed } from "../sql/Database.ts"
+import { Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Failure } from "./Failure.ts"
 import type { AnyHandler } from "./Handler.ts"
+import { roundsOf } from "./Handler.ts"
 import * as jobs from "./Jobs.ts"
 import { Queue } from "./Queue.ts"
 import type { RunnerOptions, Tuning } from "./Runner.ts"
@@ -36,6 +38,7 @@ export const start = <R, F extends Failure>(
 ): Effect.Effect<Running<R, F>, StorageFailed, Queue | Database | Entropy | Scope.Scope | R> =>
   Effect.gen(function*() {
     const queue = yield* Queue
+    const database = yield* Database
     const { owner } = options
     const runner = yield* make(options, handlers)
     yield* runner.enqueuePeriodic()
@@ -57,11 +60,11 @@ export const start = <R, F extends Failure>(
     ], Effect.forkScoped)
     return {
       retune: Effect.fnUntraced(function*(tuning, next) {
-        const before = kindsOf(known.filter(({ periodic }) => periodic))
+        const before = roundsOf(known)
         runner.retune(tuning, next)
         known = next
-        // A kind that cannot be enqueued now is enqueued at the next start.
-        yield* Effect.ignore(runner.enqueuePeriodic(before))
+        // What cannot be enqueued now is enqueued at the next start.
+        yield* Effect.ignore(Effect.provideService(runner.enqueuePeriodic(before), Database, database))
         yield* queue.wake
         const { lease_seconds, max_concurrent, poll_interval_ms, retry_base_seconds, retry_max_seconds } = tuning
         yield* emit("job_runner_retuned", {

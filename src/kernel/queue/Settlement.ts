@@ -153,7 +153,7 @@ export const make = (options: {
         case "Reschedule": {
           const now = yield* currentSeconds
           const to = { runAt: outcome.at, attemptsAfter: 0, spent: 0, error: outcome.failure?.row, now }
-          if (yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))) {
+          if (yield* settle(job, outcome.commit ?? Effect.void, jobs.reschedule(attemptOf(job), to))) {
             yield* options.onDueLater(outcome.at)
           }
         }

@@ -143,7 +143,7 @@ export const validate = Effect.fnUntraced(function*(
   if (verdict.left._tag === "ChallengePostponed") {
     const { detail } = verdict.left
     yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
-    return Reschedule(now + postponedSeconds, new ValidationPostponed({ detail }))
+    return Reschedule(now + postponedSeconds, { failure: new ValidationPostponed({ detail }) })
   }
   const told = Effect.zipRight(
     notify({

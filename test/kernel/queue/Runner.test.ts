@@ -3,7 +3,7 @@ import { assert, describe } from "vitest"
 import type { Failure } from "../../../src/kernel/queue/Failure.ts"
 import type { AnyHandler, Handler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done, Failed, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
-import { handler } from "../../../src/kernel/queue/Handler.ts"
+import { handler, roundsOf } from "../../../src/kernel/queue/Handler.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
@@ -355,6 +355,69 @@ describe.each(databases)("the queue on $name", (backend) => {
             })
             yield* TestClock.setTime(at * 1000)
           }
+        }),
+      2
+    )
+
+    test(
+      "what is written with a rescheduling is one transaction with it: nothing, once the lease is lost",
+      () =>
+        Effect.gen(function*() {
+          const begun = yield* Deferred.make<void>()
+          const go = yield* Deferred.make<void>()
+          const runner = yield* Runner.make(options, [
+            sweep(() =>
+              Deferred.succeed(begun, undefined).pipe(
+                Effect.zipRight(Deferred.await(go)),
+                Effect.as(Reschedule(60, { commit: mark("told") }))
+              )
+            )
+          ])
+          yield* runner.enqueuePeriodic()
+          yield* runner.pass
+          yield* Deferred.await(begun)
+          yield* sql("UPDATE jobs SET lease_owner = 'host:2:b'")
+          yield* Deferred.succeed(go, undefined)
+          yield* runner.idle
+          assert.deepStrictEqual(yield* marks, [])
+          yield* sql("UPDATE jobs SET status = 'ready', lease_owner = NULL")
+          yield* pass(runner)
+          assert.deepStrictEqual(yield* marks, ["told"])
+          assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "ready", run_at: 60 })
+        }),
+      2
+    )
+
+    test(
+      "a kind with subjects has a row for each; all of its rows look again at a start and a reload",
+      () =>
+        Effect.gen(function*() {
+          const seen: Array<string> = []
+          const round = (...issuers: ReadonlyArray<string>) =>
+            handler<"local_ca_crl_regenerate", Database>({
+              kind: "local_ca_crl_regenerate",
+              periodic: true,
+              subjects: issuers.map((issuer) => ({ key: issuer, payload: { issuer } })),
+              reachSeconds: 1_000_000,
+              budgetMillis: () => 10_000,
+              run: ({ issuer }) =>
+                Effect.sync(() => {
+                  seen.push(issuer)
+                  return issuers.includes(issuer) ? Reschedule(500_000) : done
+                }),
+              abandon: () => mark("abandoned")
+            })
+          const runner = yield* Runner.make(options, [round("a", "b")])
+          yield* runner.enqueuePeriodic()
+          yield* pass(runner)
+          yield* pass(runner)
+          assert.deepStrictEqual(seen.splice(0).toSorted(), ["a", "b"])
+          runner.retune(options, [round("b", "c")])
+          yield* runner.enqueuePeriodic(roundsOf([round("a", "b")]))
+          yield* pass(runner)
+          assert.deepStrictEqual(seen.splice(0).toSorted(), ["a", "b", "c"])
+          const live = "SELECT dedup_key FROM jobs WHERE status = 'ready' ORDER BY dedup_key"
+          assert.deepStrictEqual(yield* column(live), ["b", "c"])
         }),
       2
     )
