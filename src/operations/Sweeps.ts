@@ -21,6 +21,7 @@ import * as orders from "../store/orders/Orders.ts"
 import * as http01Tokens from "../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../store/upstream/UpstreamOrders.ts"
 import { prune } from "./AuditTrail.ts"
+import * as unknownEnds from "./order/UnknownEnds.ts"
 
 const daySeconds = 86_400
 
@@ -74,6 +75,7 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     yield* inBatches(500, (limit) => authorizations.expire(name, expiredBefore, limit))
     yield* stripOrders(name, expiredBefore - daySeconds)
     const createdBefore = expiredBefore - order.retention_days * daySeconds
+    yield* inBatches(500, () => unknownEnds.fill(name))
     const rows_removed = order.retention_days === 0
       ? 0
       : yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))

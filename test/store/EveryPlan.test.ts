@@ -45,6 +45,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
       /^(nonce|audit|job|http01_token|order|session|login_attempt)_sweep$|^(authorization_expire_batch|order_lapse_batch|revocation_prune)$/,
     steps: /created_at|updated_at|expires_at|not_after|window_started_at/
   },
+  { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
     bound: "one page, from the end of an index",
     names: /^(revocation_page|order_ended_page|order_purge_page|order_list_of_account|job_claim|job_claim_among)$/,
@@ -64,7 +65,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
   {
     bound: "rows by their ids, where PostgreSQL knows how few there are",
-    names: /^(job_(claim_these|renew|move|bring_forward)|order_(purge|listed))$/,
+    names: /^(job_(claim_these|renew|move|bring_forward)|order_(purge|listed|set_end))$/,
     steps: /never/
   },
   { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },

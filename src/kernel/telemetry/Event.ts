@@ -197,6 +197,8 @@ export const events = {
   notify_entry_unused: advisory("key"),
   notify_template_unused: advisory("path"),
   notify_email_plaintext: advisory("key"),
+  notify_expiry_backfilled: info("profile", "rows_updated"),
+  notify_expiry_backfill_failed: error("profile", "error"),
 
   // queue
   job_enqueued: debug("kind", "job_id"),

@@ -39,6 +39,7 @@ export const specified = words(`
   local_ca_leaf_issued local_ca_ledger_imported local_ca_lint_failed local_ca_loaded local_ca_orphaned_crl
   local_ca_requested_validity_discarded metrics_config_invalid metrics_listening metrics_sample_failed
   metrics_socket_bind_failed nonce_reaper_failed nonce_reaper_swept nonce_rejected nonce_replayed notify_delivered notify_delivery_abandoned notify_delivery_failed notify_delivery_target_missing notify_email_plaintext notify_enqueue_failed notify_entry_unused notify_queued notify_template_unused order_created
+  notify_expiry_backfill_failed notify_expiry_backfilled
   order_finalize_abandoned order_finalize_authority_withdrawn order_finalize_bad_csr order_finalize_chain_rejected
   order_finalize_issuance_failed order_finalize_persistence_failed order_finalize_queued order_finalize_rejected
   order_finalized order_purge_completed order_reaper_failed order_reaper_swept order_rejected order_replaces_accepted
@@ -62,5 +63,5 @@ export const own = words(
 
 /** Records of surfaces that are not built: notifications. */
 export const awaited = words(`
-  notify_expiry_backfilled notify_expiry_digest_queued
+  notify_expiry_digest_queued
 `)

@@ -1,0 +1,38 @@
+import { Effect } from "effect"
+import type { OrderId } from "../../domain/Id.ts"
+import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { all } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/* Orders with a certificate whose end no column says: they were copied from a database that had no such column. */
+
+const findStatement = statement({
+  name: "order_unknown_end",
+  params: { profile: text(), limit: int },
+  row: { id: uuid<OrderId>(), certificate: text() },
+  sql: () => {
+    const those = (revoked: string) =>
+      `SELECT * FROM (SELECT id, certificate FROM orders WHERE profile = :profile AND certificate IS NOT NULL
+         AND revoked_at ${revoked} AND cert_not_after IS NULL LIMIT :limit) AS part`
+    return `SELECT id AS "id", certificate AS "certificate" FROM (${those("IS NULL")} UNION ALL ${
+      those("IS NOT NULL")
+    }) AS unknown LIMIT :limit`
+  }
+})
+
+const setStatement = statement({
+  name: "order_set_end",
+  params: { ends: rows },
+  row: { id: uuid<OrderId>() },
+  sql: ({ at, each }) =>
+    `UPDATE orders SET cert_not_after = known.ends FROM
+       (SELECT ${at(0, "uuid")} AS subject, ${at(1, "int")} AS ends FROM ${each(":ends")}) AS known
+     WHERE id = known.subject RETURNING id AS "id"`
+})
+
+/** Up to `limit` certificates of a profile whose end is not known. */
+export const find = (profile: string, limit: number) => all(findStatement, { profile, limit })
+
+/** Stores ends, in epoch seconds; -1 for a chain that cannot be read. Answers how many. */
+export const set = (ends: ReadonlyArray<readonly [id: OrderId, notAfter: number]>) =>
+  Effect.map(all(setStatement, { ends: ends.map(([id, notAfter]) => [packedUuid(id), notAfter]) }), (set) => set.length)
