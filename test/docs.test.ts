@@ -1,4 +1,5 @@
 import SqliteDatabase from "better-sqlite3"
+import { Effect } from "effect"
 import { spawn, spawnSync } from "node:child_process"
 import {
   appendFileSync,
@@ -21,6 +22,7 @@ import { commandLine } from "./support/CommandLine.ts"
 import { builtServer, freshDirectory, freshPostgresUrl } from "./support/Databases.ts"
 import { isFull } from "./support/Full.ts"
 import { startHttp01Responder } from "./support/Http01Responder.ts"
+import { mailServer } from "./support/MailServer.ts"
 import { patienceMs } from "./support/Patience.ts"
 import { freePort } from "./support/Ports.ts"
 import { runToEnd, startServer } from "./support/Server.ts"
@@ -142,6 +144,7 @@ const lines = {
   jobsFailed: "acme-svc jobs list --status failed",
   notifyTest: "acme-svc notify test",
   notifyTestChat: "acme-svc notify test chat --event certificate_issued",
+  notifyTestReminder: "acme-svc notify test --event expiry_reminder",
   jobsDeliveries: "acme-svc jobs list --kind notify_deliver",
   jobsOfOrder: "acme-svc jobs list --order-id ORDER_ID",
   jobsShow: "acme-svc jobs show JOB_ID",
@@ -675,6 +678,21 @@ describe("docs/notifications.md", () => {
       assert.match(await place.succeed(line), /custom chat +certificate_issued +ok +exit 0/)
     }
   })
+
+  it("sends a sample of what contacts are written, to the recipients of the section", () =>
+    Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+      const mail = yield* mailServer()
+      const place = yield* Effect.promise(() => Place.make())
+      yield* Effect.promise(() => place.succeed("init"))
+      const from = "smtp_host = \"127.0.0.1\"\nsmtp_security = \"none\"\nfrom = \"a@example.org\"\n"
+      appendFileSync(
+        place.at("config.toml"),
+        `\n[notify]\nenabled = ["email"]\n[notify.email]\n${from}smtp_port = ${mail.port}\nto = ["pki@example.org"]\n`
+          + "[notify.expiry]\nlead_days = 14\nto_contacts = true\n"
+      )
+      assert.match(yield* Effect.promise(() => place.succeed("notifyTestReminder")), /email +expiry_reminder +ok/)
+      assert.deepStrictEqual(mail.taken.flatMap(({ recipients }) => recipients), ["pki@example.org"])
+    }))))
 })
 
 describe("docs/eab.md", () => {

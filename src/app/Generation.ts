@@ -13,7 +13,7 @@ import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count, Metrics } from "../kernel/telemetry/Metrics.ts"
 import * as samples from "../operations/Samples.ts"
 import { notify, whereWanted } from "../services/notify/Notifier.ts"
-import { sectionsOf } from "../services/notify/Routes.ts"
+import { hasDigest, sectionsOf } from "../services/notify/Routes.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import { Issuers } from "../services/signing/Issuers.ts"
 import { Signers } from "../services/signing/Signer.ts"
@@ -192,6 +192,7 @@ export const mounted = (config: Config): Effect.Effect<void> =>
   count((metrics) => {
     const { profiles } = config
     for (const section of sectionsOf(config).values()) section.enabled.forEach(metrics.notifying)
+    for (const { enabled, name, notify } of profiles) if (enabled && hasDigest(notify)) metrics.expiring(name)
     for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name, Object.keys(limitSentences))
   })
 

@@ -34,6 +34,17 @@ const percentDecoded = (text: string): string => {
   }
 }
 
+const longestAddress = 254
+
+/** The distinct addresses of mail contacts that mail can be sent to. Contacts of old rows may be anything. */
+export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const found = contacts.slice(0, maxContacts).flatMap((contact) => {
+    const address = scheme.test(contact) ? percentDecoded(contact.slice("mailto:".length)) : ""
+    return address.length <= longestAddress && isMailAddress(address) ? [[address.toLowerCase(), address] as const] : []
+  })
+  return [...new Map(found).values()]
+}
+
 /** RFC 8555 section 7.3 and docs/protocol.md, "Accounts": mailto URIs with one address and no header fields, at most 32. */
 export const checkContacts = (
   contacts: ReadonlyArray<string>

@@ -19,6 +19,17 @@ export const notificationEvents = [...profileEvents, ...operatorEvents] as const
 
 export type NotificationEvent = (typeof notificationEvents)[number]
 
+/**
+ * What contacts of an account are written about its certificates. No entry names it in its events: `notify.expiry.to_contacts`
+ * turns it on.
+ */
+export const contactEvent = "expiry_reminder"
+
+/** Everything that there is a message for. */
+export const messageKinds = [...notificationEvents, contactEvent] as const
+
+export type MessageKind = (typeof messageKinds)[number]
+
 /** A section of notifications: a profile, or {@link operatorScope}. */
 export type Scope = string
 
@@ -95,6 +106,17 @@ export interface NotificationFields {
   readonly certificates_expiring: {
     readonly generated_at: number
     readonly lead_days: number
+    /** How many certificates end within these days. */
+    readonly total: number
+    /** How many of them were replaced by another one. */
+    readonly superseded: number
+    /** Those that were not replaced come first, then the soonest. */
+    readonly certificates: ReadonlyArray<ExpiringCertificate>
+  }
+  readonly expiry_reminder: {
+    readonly account_id: string
+    /** The contact. The mail goes there. */
+    readonly recipient?: string | undefined
     readonly total: number
     readonly certificates: ReadonlyArray<ExpiringCertificate>
   }
@@ -116,12 +138,15 @@ export interface NotificationFields {
 
 /** Something that happened in a scope. */
 export type Occurrence = {
-  readonly [E in NotificationEvent]: {
-    readonly event: E
-    readonly scope: Scope
-    readonly fields: NotificationFields[E]
-  }
+  readonly [E in NotificationEvent]: Told<E>
 }[NotificationEvent]
+
+/** What a message of a kind is about. */
+export interface Told<E extends MessageKind> {
+  readonly event: E
+  readonly scope: Scope
+  readonly fields: NotificationFields[E]
+}
 
 /** An occurrence as it is delivered: snake_case members, without those that have no value. */
 export interface Payload {
@@ -135,7 +160,11 @@ export interface Payload {
 }
 
 /** The members of an occurrence, at an epoch second. */
-export const payloadOf = ({ event, fields, scope }: Occurrence, at: number, deliveryId: string): Payload => ({
+export const payloadOf = (
+  { event, fields, scope }: { readonly event: MessageKind; readonly scope: Scope; readonly fields: object },
+  at: number,
+  deliveryId: string
+): Payload => ({
   hook: event,
   profile: scope,
   at,

@@ -101,6 +101,24 @@ const bodies = ({ at, section }: Scope): ReadonlyArray<Finding> =>
       : [{ key, message: `does not compile: line ${found.line}: ${found.fault}`, involves: [key] }]
   })
 
+/** Mail to contacts needs a mail server, and a time before the end at which it is sent. */
+const expiry = (
+  { enabled, expiry: { lead_days, to_contacts } }: Config["notify"],
+  at: (key: string) => string
+): ReadonlyArray<Finding> => {
+  const key = at("expiry.to_contacts")
+  const [lead, backends] = [at("expiry.lead_days"), at("enabled")]
+  if (!to_contacts) return []
+  return [
+    ...enabled.includes("email")
+      ? []
+      : [{ key, message: `must not be true unless ${backends} has "email"`, involves: [key, backends] }],
+    ...lead_days > 0
+      ? []
+      : [{ key: lead, message: `must be at least 1 while ${key} is true`, involves: [key, lead] }]
+  ]
+}
+
 /** Every fault of the sections, of those that nothing uses too. */
 export const notifyFindings = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   const scopes: ReadonlyArray<Scope> = [
@@ -111,5 +129,8 @@ export const notifyFindings = ({ config, written }: Subject): ReadonlyArray<Find
     })),
     { section: config.admin.notify, at: (key) => written(`admin.notify.${key}`), ownRecipients: true }
   ]
-  return scopes.flatMap((scope) => [listed, required, mail, bodies].flatMap((rule) => rule(scope)))
+  return [
+    ...scopes.flatMap((scope) => [listed, required, mail, bodies].flatMap((rule) => rule(scope))),
+    ...config.profiles.flatMap(({ name, notify }) => expiry(notify, (key) => written(`profiles.${name}.notify.${key}`)))
+  ]
 }

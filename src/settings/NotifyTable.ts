@@ -3,7 +3,18 @@ import { isMailAddress } from "../domain/Account.ts"
 import { notificationEvents } from "../domain/Notification.ts"
 import { anyText, form, headerName, orEmpty, path } from "../kernel/config/Form.ts"
 import type { Names } from "../kernel/config/Key.ts"
-import { entries, milliseconds, port, secret, someWords, text, texts, word } from "../kernel/config/Key.ts"
+import {
+  entries,
+  flag,
+  integer,
+  milliseconds,
+  port,
+  secret,
+  someWords,
+  text,
+  texts,
+  word
+} from "../kernel/config/Key.ts"
 
 /** The sections of notifications. What their keys mean together is in docs/notifications.md. */
 
@@ -140,5 +151,19 @@ const common = {
 /** `[admin.notify]`. */
 export const adminNotify = Schema.Struct(common)
 
+const expiry = Schema.Struct({
+  lead_days: integer(
+    0,
+    { min: 0, max: 3650 },
+    "Tells of certificates that end within this many days (certificates_expiring). 0: nothing is told of them."
+  ),
+  interval_days: integer(7, { min: 1, max: 365 }, "Days from one digest to the next."),
+  max_entries: integer(50, { min: 1, max: 1000 }, "Most certificates in one digest. Its total counts all of them."),
+  to_contacts: flag(
+    false,
+    "Also writes to the mail contacts of the account, at most once a week about a certificate. Needs email."
+  )
+})
+
 /** `[notify]`. */
-export const notify = Schema.Struct(common)
+export const notify = Schema.Struct({ ...common, expiry })

@@ -10,6 +10,26 @@ const faultsOf = (toml: string) =>
 
 const mail = `smtp_host = "mail.example.org"\nfrom = "a@example.org"\nto = ["b@example.org"]`
 
+describe("what expires", () => {
+  it("is told of by profiles alone: the section of operators has no such keys", () => {
+    const [fault, ...more] = refused({ fileText: `[admin.notify.expiry]\nlead_days = 14\n${minimal}` })
+    assert.strictEqual(fault?.key, "admin.notify.expiry.lead_days")
+    assert.include(fault?.message, "is not a known key")
+    assert.deepStrictEqual(more, [])
+  })
+
+  it("is a matter of each profile", () => {
+    const { config } = accepted({
+      fileText:
+        "[notify.expiry]\nlead_days = 14\n[profiles.default]\n[profiles.other.notify.expiry]\nlead_days = 0\nmax_entries = 5\n"
+    })
+    assert.deepStrictEqual(config.profiles.map(({ name, notify }) => [name, notify.expiry]), [
+      ["default", { lead_days: 14, interval_days: 7, max_entries: 50, to_contacts: false }],
+      ["other", { lead_days: 0, interval_days: 7, max_entries: 5, to_contacts: false }]
+    ])
+  })
+})
+
 describe("a section of notifications", () => {
   it.each<readonly [string, ReadonlyArray<string>]>([
     ["notify.enabled = [\"webhook\"]", [
@@ -73,6 +93,18 @@ describe("a section of notifications", () => {
     ["[notify.webhook.a]\nbody = \"x\\n{{ secret | reverse }}\"", [
       "notify.webhook.a.body: does not compile: line 2: the filter reverse is not known"
     ]],
+    ["notify.expiry.to_contacts = true\nnotify.expiry.lead_days = 7", [
+      "notify.expiry.to_contacts: must not be true unless notify.enabled has \"email\""
+    ]],
+    [`[notify]\nenabled = ["email"]\nexpiry.to_contacts = true\n[notify.email]\n${mail}`, [
+      "notify.expiry.lead_days: must be at least 1 while notify.expiry.to_contacts is true"
+    ]],
+    ["profiles.other.notify.expiry.to_contacts = true\nprofiles.other.notify.expiry.lead_days = 7", [
+      "profiles.other.notify.expiry.to_contacts: must not be true unless notify.enabled has \"email\""
+    ]],
+    ["notify.expiry.lead_days = -1", ["notify.expiry.lead_days: must be 0 to 3650"]],
+    ["notify.expiry.interval_days = 0", ["notify.expiry.interval_days: must be 1 to 365"]],
+    ["notify.expiry.max_entries = 1001", ["notify.expiry.max_entries: must be 1 to 1000"]],
     ["[notify.webhook.a]\nevents = [\"issued\"]", [
       "notify.webhook.a.events: entry 1 must be one of \"profile_mounted\", \"account_created\", \"account_deactivated\", "
       + "\"certificate_issued\", \"certificate_revoked\", \"challenge_failed\", \"certificates_expiring\", "

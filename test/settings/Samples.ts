@@ -133,6 +133,9 @@ export const integers: Record<string, { readonly initial: number; readonly range
     "notify.email.smtp_port": { initial: 587, range: port },
     "notify.email.timeout_ms": { initial: 5000, range: milliseconds }
   }),
+  "notify.expiry.lead_days": { initial: 0, range: [0, 3650] },
+  "notify.expiry.interval_days": { initial: 7, range: [1, 365] },
+  "notify.expiry.max_entries": { initial: 50, range: [1, 1000] },
   "admin.tls.handshake_timeout_ms": { initial: 10000, range: milliseconds }
 }
 
@@ -150,6 +153,7 @@ export const booleans: Record<string, boolean> = {
   "eab.enabled": false,
   "signer.custom.supports_crl": false,
   "signer.custom.supports_renewal_info": false,
+  "notify.expiry.to_contacts": false,
   "ipam.netbox.insecure_skip_verify": false,
   "ipam.phpipam.insecure_skip_verify": false,
   "logging.json_format": false,

@@ -30,6 +30,15 @@ const room = (key: string): Record<string, string> => ({
   ...key === "server.request_timeout_ms"
     ? envWith("challenge.timeout_ms", 1)
     : envWith("server.request_timeout_ms", 2147483647),
+  ...key === "notify.expiry.to_contacts"
+    ? {
+      ...envWith("notify.enabled", ["email"]),
+      ...envWith("notify.email.smtp_host", "localhost"),
+      ...envWith("notify.email.from", "a@example.org"),
+      ...envWith("notify.email.to", ["b@example.org"]),
+      ...envWith("notify.expiry.lead_days", 1)
+    }
+    : {},
   ...key === "signer.backend" ?
     {
       ...envWith("signer.custom.script_path", "sign"),

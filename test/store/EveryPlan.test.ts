@@ -31,8 +31,16 @@ const narrow = new Set(
    upstream_order_url replaces version key token_hash user_id`.split(/\s+/)
 )
 
-/** Tables that stay small: a row for each process, CA, migration or operator. */
-const small = new Set(["workers", "crls", "schema_migrations", "sqlite_master", "pg_class", "admin_users"])
+/** Tables that stay small: a row for each process, CA, profile, migration or operator. */
+const small = new Set([
+  "workers",
+  "crls",
+  "schema_migrations",
+  "sqlite_master",
+  "pg_class",
+  "admin_users",
+  "expiry_digests"
+])
 
 /**
  * Statements with wide reads: what bounds these, and which they are on SQLite, where they may not be any. PostgreSQL takes
@@ -42,8 +50,8 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "one batch, from the end of an index",
     names:
-      /^(nonce|audit|job|http01_token|order|session|login_attempt)_sweep$|^(authorization_expire_batch|order_lapse_batch|revocation_prune)$/,
-    steps: /created_at|updated_at|expires_at|not_after|window_started_at/
+      /^(nonce|audit|job|http01_token|order|session|login_attempt|expiry_reminder|reminded_address)_sweep$|^(authorization_expire_batch|order_lapse_batch|revocation_prune)$/,
+    steps: /created_at|updated_at|expires_at|not_after|window_started_at|sent_at/
   },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
@@ -65,7 +73,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
   {
     bound: "rows by their ids, where PostgreSQL knows how few there are",
-    names: /^(job_(claim_these|renew|move|bring_forward)|order_(purge|listed|set_end))$/,
+    names: /^(job_(claim_these|renew|move|bring_forward)|order_(purge|listed|set_end)|expiry_reminder_take)$/,
     steps: /never/
   },
   { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },

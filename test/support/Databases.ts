@@ -73,7 +73,9 @@ const tables = [
   "burnt_keys",
   "http01_tokens",
   "admin_users",
-  "login_attempts"
+  "login_attempts",
+  "expiry_digests",
+  "reminded_addresses"
 ]
 
 /**

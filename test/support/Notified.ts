@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import type { NotificationEvent, Payload } from "../../src/domain/Notification.ts"
+import type { MessageKind, Payload } from "../../src/domain/Notification.ts"
 import { Scripts } from "../../src/kernel/host/Scripts.ts"
 import { Mail } from "../../src/kernel/net/Mail.ts"
 import { Resolver } from "../../src/kernel/net/Resolver.ts"
@@ -23,7 +23,7 @@ export const deliveries = (toml: string) =>
 export const deliveryId = "019064f0-0000-7000-8000-000000000001"
 
 /** An event with some members. */
-export const payload = (hook: NotificationEvent, members: Readonly<Record<string, unknown>> = {}): Payload => ({
+export const payload = (hook: MessageKind, members: Readonly<Record<string, unknown>> = {}): Payload => ({
   hook,
   profile: hook.startsWith("admin_") ? "__admin__" : "default",
   at: 1_927_947_906,

@@ -217,6 +217,12 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       expires_at: "2"
     }
   ],
+  expiry_digests: [
+    { profile: "default", sent_at: "1" },
+    { profile: "other", sent_at: "2", doubted_at: "1" }
+  ],
+  expiry_reminders: [{ order_id: idOf(2, 0), sent_at: "1" }],
+  reminded_addresses: [{ key: "h", window_started_at: "1", mails: "5" }],
   login_attempts: [{ key: "192.0.2.0/24", window_started_at: "1", attempts: "2" }],
   audit_log: ["1", "2", "10", "40"].map((id) => ({
     id,

@@ -1,6 +1,6 @@
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { notificationEvents } from "../../domain/Notification.ts"
+import { messageKinds } from "../../domain/Notification.ts"
 import * as trial from "../../operations/notify/Trial.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
@@ -19,7 +19,7 @@ const testCommand = Command.withDescription(
       Args.optional,
       Args.map(Option.getOrUndefined)
     ),
-    event: optionalWord("event", notificationEvents, "Only this event. The default is each that the receiver wants."),
+    event: optionalWord("event", messageKinds, "Only this event. The default is each that the receiver wants."),
     profile: optionalText("profile", "Only the receivers of this profile; __admin__ for those of operators."),
     json: jsonOption
   }, ({ event, json, profile, target }) =>

@@ -62,6 +62,8 @@ export const payloads = {
       { key: Schema.String, value: Schema.Unknown }
     )
   }),
+  notify_expiry_digest: Schema.Struct({ profile: Schema.String }),
+  notify_expiry_reminders: Schema.Struct({ profile: Schema.String }),
   local_ca_crl_regenerate: Schema.Struct({ issuer: Schema.String }),
   local_ca_crl_sweep: Schema.Struct({}),
   http01_token_sweep: Schema.Struct({}),

@@ -197,8 +197,18 @@ export const events = {
   notify_entry_unused: advisory("key"),
   notify_template_unused: advisory("path"),
   notify_email_plaintext: advisory("key"),
+  notify_expiry_unused: advisory("key"),
+  notify_expiry_gap: advisory("key"),
+  notify_expiry_digest_queued: info("profile", "total"),
+  notify_expiry_digest_skipped: debug("profile", "total"),
+  notify_expiry_digest_failed: error("profile", "error"),
+  notify_expiry_digest_retired: info("profile"),
   notify_expiry_backfilled: info("profile", "rows_updated"),
   notify_expiry_backfill_failed: error("profile", "error"),
+  notify_expiry_reminders_queued: info("profile", "count", "limited"),
+  notify_expiry_reminders_failed: error("profile", "error"),
+  notify_expiry_reminders_retired: info("profile"),
+  notify_expiry_reminder_dropped: info("profile", "account_id", "delivery_id"),
 
   // queue
   job_enqueued: debug("kind", "job_id"),

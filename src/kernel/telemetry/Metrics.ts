@@ -53,6 +53,12 @@ export class Metrics extends Context.Tag("acme/kernel/telemetry/Metrics")<Metric
   readonly rateLimited: (profile: string, limit: string) => void
   /** One attempt to tell a receiver, by the backend that told it. */
   readonly delivered: (backend: string, outcome: "delivered" | "retried" | "failed") => void
+  /** One digest of certificates that expire soon: told, or without anything to tell. */
+  readonly digested: (profile: string, outcome: "queued" | "skipped" | "failed") => void
+  /** Mails to contacts: queued, left for another day because an address had enough, or dropped before they were sent. */
+  readonly reminded: (profile: string, outcome: "queued" | "limited" | "dropped", by?: number) => void
+  /** Starts the counters of a profile that tells of expiring certificates at 0. */
+  readonly expiring: (profile: string) => void
   /** Starts the counters of a backend of notifications at 0. */
   readonly notifying: (backend: string) => void
   /** Starts the counters of a profile and of its limits at 0, so that a rate sees the first increment. */
@@ -119,6 +125,18 @@ const make = (role: string): Metrics["Type"] => {
     labelNames: ["role", "backend", "outcome"],
     registers
   })
+  const digests = new Counter({
+    name: "acme_svc_notify_expiry_digests_total",
+    help: "Digests of certificates that expire soon.",
+    labelNames: ["role", "profile", "outcome"],
+    registers
+  })
+  const reminders = new Counter({
+    name: "acme_svc_notify_expiry_reminders_total",
+    help: "Mails to contacts about certificates that expire soon.",
+    labelNames: ["role", "profile", "outcome"],
+    registers
+  })
   const issueDurations = new Histogram({
     name: "acme_svc_certificate_issue_duration_seconds",
     help: "From the accepted finalize to the stored certificate, in whole seconds.",
@@ -147,6 +165,12 @@ const make = (role: string): Metrics["Type"] => {
     issueFailed: (profile, reason) => failures.inc({ role, profile, reason }),
     rateLimited: (profile, limit) => limited.inc({ role, profile, limit }),
     delivered: (backend, outcome) => deliveries.inc({ role, backend, outcome }),
+    digested: (profile, outcome) => digests.inc({ role, profile, outcome }),
+    reminded: (profile, outcome, by = 1) => reminders.inc({ role, profile, outcome }, by),
+    expiring: (profile) => {
+      for (const outcome of ["queued", "skipped", "failed"]) digests.inc({ role, profile, outcome }, 0)
+      for (const outcome of ["queued", "limited", "dropped"]) reminders.inc({ role, profile, outcome }, 0)
+    },
     notifying: (backend) => {
       for (const outcome of ["delivered", "retried", "failed"]) deliveries.inc({ role, backend, outcome }, 0)
     },

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { NotDelivered, TargetNotServed } from "../../domain/JobFailure.ts"
+import { contactEvent } from "../../domain/Notification.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
@@ -8,6 +9,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
 import type { DeliveryRefused } from "../../services/notify/Delivery.ts"
+import * as reminders from "./Reminders.ts"
 
 type Payload = PayloadOf<"notify_deliver">
 
@@ -34,10 +36,29 @@ const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryR
   return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })
 })
 
+/** A mail to a contact that has nothing to say any more. */
+const dropped = Effect.fnUntraced(function*({ fields, scope }: Payload) {
+  const { account_id, delivery_id } = fields
+  yield* emit("notify_expiry_reminder_dropped", { profile: scope, account_id: String(account_id), delivery_id })
+  yield* count((metrics) => metrics.reminded(scope, "dropped"))
+  return Done()
+})
+
+/** What deliveries depend on. */
+export interface Terms {
+  readonly retryMaxSeconds: number
+  /** Whether contacts of the accounts of a profile are written to. */
+  readonly remindsAt: (profile: string) => boolean
+}
+
 /** One attempt to tell one receiver (docs/decisions/notifications.md, "Delivery"). */
-export const deliver = Effect.fnUntraced(function*(payload: Payload, job: Job, retryMaxSeconds: number) {
-  const about = aboutOf(payload)
+export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { remindsAt, retryMaxSeconds }: Terms) {
+  const about = aboutOf(queued)
   const { deliver } = yield* Deliveries
+  const isReminder = queued.event === contactEvent
+  const reminder = isReminder && remindsAt(queued.scope) ? yield* reminders.current(queued) : undefined
+  if (isReminder && reminder === undefined) return yield* dropped(queued)
+  const payload = { ...queued, fields: reminder ?? queued.fields }
   const attempt = yield* Effect.either(deliver(payload))
   if (attempt._tag === "Right") {
     yield* emit("notify_delivered", { ...about, attempts: job.attempts })

@@ -1,18 +1,18 @@
 import { Effect } from "effect"
 import type {
+  ExpiringCertificate,
+  MessageKind,
   NotificationBackend,
-  NotificationEvent,
   NotificationFields,
-  Occurrence,
   Scope
 } from "../../domain/Notification.ts"
-import { notificationEvents, payloadOf } from "../../domain/Notification.ts"
+import { contactEvent, messageKinds, onlyEntry, payloadOf } from "../../domain/Notification.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
-import { isOfScope, routesOf, sectionsOf } from "../../services/notify/Routes.ts"
+import { hasReminders, isOfScope, routesOf, sectionsOf } from "../../services/notify/Routes.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import * as audit from "../../store/Audit.ts"
 import type { Operator } from "../Operator.ts"
@@ -33,7 +33,7 @@ export interface Tried {
   readonly profile: Scope
   readonly backend: NotificationBackend
   readonly entry: string
-  readonly event: NotificationEvent
+  readonly event: MessageKind
   readonly delivered: boolean
   readonly answer: string
 }
@@ -43,8 +43,24 @@ const zero = "00000000-0000-7000-8000-000000000000"
 const sample = { order_id: zero, account_id: zero, client_ip: "192.0.2.1" }
 const names = ["test.example", "www.test.example"]
 const serial = "00c0ffee"
-const ninetyDays = 7_776_000
+const daySeconds = 86_400
+const ninetyDays = 90 * daySeconds
 const operator = { username: "test", client_ip: "192.0.2.1" }
+
+/** One certificate that was not replaced, and one that was. */
+const expiringAt = (now: number): ReadonlyArray<ExpiringCertificate> => {
+  const one = { order_id: zero, account_id: zero, cert_serial: serial, identifiers: names }
+  const [end, later] = [now + 3 * daySeconds, now + ninetyDays]
+  return [
+    { ...one, not_after: end, days_remaining: 3 },
+    {
+      ...one,
+      not_after: end,
+      days_remaining: 3,
+      superseded_by: { order_id: zero, cert_serial: serial, not_after: later, via: "identifiers" }
+    }
+  ]
+}
 
 const samplesAt = (now: number): NotificationFields => ({
   profile_mounted: {},
@@ -60,14 +76,31 @@ const samplesAt = (now: number): NotificationFields => ({
     identifier: "test.example",
     error: "connection"
   },
-  certificates_expiring: { generated_at: now, lead_days: 14, total: 0, certificates: [] },
+  certificates_expiring: { generated_at: now, lead_days: 14, total: 2, superseded: 1, certificates: expiringAt(now) },
+  expiry_reminder: { account_id: zero, total: 1, certificates: expiringAt(now).slice(0, 1) },
   admin_sign_in: { ...operator, outcome: "succeeded_from_new_address", user_agent: "test" },
   admin_credential_changed: { ...operator, change: "password", by_self: true }
 })
 
-const isEvent = (name: string): name is NotificationEvent => notificationEvents.some((event) => event === name)
+const isKind = (name: string): name is MessageKind => messageKinds.some((kind) => kind === name)
 
-const targetsOf = (config: Config, { event, profile, target }: Trial) =>
+interface Target {
+  readonly scope: Scope
+  readonly backend: NotificationBackend
+  readonly entry: string
+  readonly event: MessageKind
+}
+
+/** What goes to contacts is tried on the recipients of the section: no contact is written to. */
+const remindersOf = (config: Config, { event, profile, target }: Trial) =>
+  config.profiles
+    .filter(({ enabled, name, notify }) =>
+      enabled && hasReminders(notify) && (profile === undefined || profile === name)
+    )
+    .filter(() => (target === undefined || target === "email") && (event === undefined || event === contactEvent))
+    .map(({ name }): Target => ({ scope: name, backend: "email", entry: onlyEntry, event: contactEvent }))
+
+const targetsOf = (config: Config, { event, profile, target }: Trial): ReadonlyArray<Target> =>
   [...sectionsOf(config)].filter(([scope]) => profile === undefined || profile === scope).flatMap(([scope, section]) =>
     routesOf(section)
       .filter(({ backend, entry }) => target === undefined || target === backend || target === entry)
@@ -86,10 +119,10 @@ const targetsOf = (config: Config, { event, profile, target }: Trial) =>
 /** Sends a sample of each event to each receiver that is meant and wants it, and says what was answered. */
 export const test = Effect.fnUntraced(function*(config: Config, by: Operator, trial: Trial) {
   const { event } = trial
-  if (event !== undefined && !isEvent(event)) {
-    return yield* new UnknownWord({ name: "event", word: event, known: notificationEvents })
+  if (event !== undefined && !isKind(event)) {
+    return yield* new UnknownWord({ name: "event", word: event, known: messageKinds })
   }
-  const targets = targetsOf(config, trial)
+  const targets = [...targetsOf(config, trial), ...remindersOf(config, trial)]
   if (targets.length === 0) {
     return yield* new BadRequest({ detail: "The configuration has no receiver that fits and wants the event." })
   }
@@ -101,8 +134,7 @@ export const test = Effect.fnUntraced(function*(config: Config, by: Operator, tr
     targets,
     ({ backend, entry, event, scope }) =>
       Effect.gen(function*() {
-        const occurrence = { event, scope, fields: samples[event] } as Occurrence
-        const fields = { ...payloadOf(occurrence, now, yield* uuid), test: true }
+        const fields = { ...payloadOf({ event, scope, fields: samples[event] }, now, yield* uuid), test: true }
         const about = { profile: scope, backend, entry, event }
         return yield* Effect.match(deliver({ scope, backend, entry, fields }), {
           onSuccess: ({ answer }): Tried => ({ ...about, delivered: true, answer }),

@@ -6,7 +6,7 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf } from "../../pki/x509/CertId.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
 import { listed } from "../Listed.ts"
-import { batch, followed, placesOf, walk } from "./ExpiringWindow.ts"
+import { batch, judged, walk } from "./ExpiringWindow.ts"
 
 /**
  * How a certificate was replaced: the other certificate's order named it, or the other certificate has all its names.
@@ -91,7 +91,11 @@ export const countSoon = Effect.fnUntraced(function*(days: number, most: number)
   return { count, isCut: seen >= most }
 }, (self) => listed(self, soonMillis))
 
-const shown = Effect.fnUntraced(function*({ id, isCovered, notAfter }: expiring.Place, now: number) {
+/** Shows a certificate and the one that replaced it. There is nothing to show if it was revoked meanwhile. */
+export const shown = Effect.fnUntraced(function*(
+  { id, isCovered, notAfter }: Pick<expiring.Place, "id" | "isCovered" | "notAfter">,
+  now: number
+) {
   const order = yield* expiring.find(id)
   if (order === undefined) return []
   const replacement = yield* replacementOf(order, notAfter)
@@ -251,13 +255,11 @@ const exportBatch = 1000
 
 /** All certificates that {@link list} finds, a page at a time. No transaction spans the pages. */
 export const every = ({ days, hideSuperseded, profile }: Wanted) =>
-  Stream.unwrap(Effect.map(currentSeconds, (now) => {
-    const known = new Map<string, ReadonlyArray<string>>()
-    const window = { profile, now, until: now + days * daySeconds }
-    return Stream.mapEffect(placesOf(window, exportBatch, aside), (page) =>
-      aside(Effect.gen(function*() {
-        const gone = hideSuperseded ? yield* followed(page, known) : new Set<number>()
+  Stream.unwrap(Effect.map(currentSeconds, (now) =>
+    Stream.mapEffect(
+      judged({ profile, now, until: now + days * daySeconds }, exportBatch, hideSuperseded),
+      ({ gone, page }) => {
         const left = page.filter((_, number) => !gone.has(number))
-        return (yield* Effect.forEach(left, (place) => shown(place, now))).flat()
-      })))
-  }))
+        return aside(Effect.map(Effect.forEach(left, (place) => shown(place, now)), (entries) => entries.flat()))
+      }
+    )))

@@ -1,6 +1,7 @@
 import { Effect, Stream } from "effect"
 import { OrderId } from "../../domain/Id.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { aside } from "../../kernel/sql/Database.ts"
 import { pages } from "../../kernel/sql/Pages.ts"
 import { serialPart } from "../../pki/x509/CertId.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
@@ -17,7 +18,7 @@ const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-0000000000
  * names, or its order names them. `known` keeps the authority part of each profile's certIDs for the next pages. No
  * chain is parsed, because there may be very many.
  */
-export const followed = Effect.fnUntraced(
+const followed = Effect.fnUntraced(
   function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
     const found = new Set(page.flatMap(({ isCovered }, number) => isCovered === 1 ? [number] : []))
     const open = page.flatMap((place, number) =>
@@ -39,7 +40,7 @@ export const followed = Effect.fnUntraced(
 )
 
 /** The certificates of a window, soonest first, a page at a time. `read` reads each page. */
-export const placesOf = (
+const placesOf = (
   window: expiring.Window,
   size: number,
   read: <A>(page: Effect.Effect<A, StorageFailed, Database>) => Effect.Effect<A, StorageFailed, Database>
@@ -72,3 +73,16 @@ export const walk = Effect.fnUntraced(function*(
     })
   )
 })
+
+/**
+ * Reads all certificates of a window, a page at a time, each with the indexes of those that were replaced, if that is wanted.
+ * Pages are read beside the service, and no transaction spans them.
+ */
+export const judged = (window: expiring.Window, size: number, isFollowedWanted: boolean) => {
+  const known = new Map<string, ReadonlyArray<string>>()
+  return Stream.mapEffect(placesOf(window, size, aside), (page) =>
+    Effect.map(
+      isFollowedWanted ? aside(followed(page, known)) : Effect.succeed(new Set<number>()),
+      (gone) => ({ page, gone })
+    ))
+}

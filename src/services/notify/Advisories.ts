@@ -4,11 +4,21 @@ import { isExecutable } from "../../kernel/host/Files.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import { keyOf } from "./Deliveries.ts"
-import { sectionsOf } from "./Routes.ts"
+import { hasDigest, sectionsOf } from "./Routes.ts"
+
+/** A digest that nobody gets, and certificates that expire between two digests. */
+const adviseOfExpiry = Effect.fnUntraced(function*({ name, notify }: Config["profiles"][number]) {
+  const { interval_days, lead_days } = notify.expiry
+  if (lead_days === 0) return
+  const key = `${keyOf(name)}.expiry`
+  if (!hasDigest(notify)) yield* emit("notify_expiry_unused", { key: `${key}.lead_days` })
+  else if (interval_days > lead_days) yield* emit("notify_expiry_gap", { key: `${key}.interval_days` })
+})
 
 /** What an operator should know about the sections of notifications at a start and a reload. */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
+    for (const profile of config.profiles) if (profile.enabled) yield* adviseOfExpiry(profile)
     for (const [scope, section] of sectionsOf(config)) {
       const at = keyOf(scope)
       const { custom, custom_enabled, email, enabled, webhook, webhook_enabled } = section

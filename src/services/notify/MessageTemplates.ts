@@ -1,7 +1,7 @@
 import { Data, Effect, Redacted } from "effect"
 import type { Scope } from "effect"
-import type { NotificationEvent, Payload } from "../../domain/Notification.ts"
-import { notificationEvents } from "../../domain/Notification.ts"
+import type { MessageKind, Payload } from "../../domain/Notification.ts"
+import { messageKinds } from "../../domain/Notification.ts"
 import type { FileUnreadable } from "../../kernel/host/Files.ts"
 import { filesBelow, readText } from "../../kernel/host/Files.ts"
 import { compile, TemplatesRefused } from "../../kernel/template/Engine.ts"
@@ -29,7 +29,7 @@ export interface Messages {
 const fuel = 1_000_000
 const longestSubject = 200
 
-const isEvent = (name: string): name is NotificationEvent => notificationEvents.some((event) => event === name)
+const isEvent = (name: string): name is MessageKind => messageKinds.some((event) => event === name)
 
 const absent = ({ code }: FileUnreadable): boolean => code === "ENOENT" || code === "ENOTDIR"
 
@@ -37,7 +37,7 @@ const bodyName = (entry: string): string => `webhook.${entry}.body`
 
 /** The built-in templates, with the files of the folder in place of those of the same name. */
 const templatesOf = Effect.fnUntraced(function*(folder: string) {
-  const known = new Map(notificationEvents.flatMap(builtIn))
+  const known = new Map(messageKinds.flatMap(builtIn))
   if (folder === "") return { known, files: new Map<string, string>(), unused: [] }
   const found = yield* filesBelow(folder)
   const files = new Map<string, string>()

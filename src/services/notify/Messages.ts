@@ -1,11 +1,17 @@
-import type { NotificationEvent } from "../../domain/Notification.ts"
+import type { MessageKind } from "../../domain/Notification.ts"
 
 /*
  * The built-in wording (docs/notifications.md, "Messages"). It is written in the language operators use, so that each
  * of these can be replaced by a file.
  */
 
-const sentences: { readonly [E in NotificationEvent]: string } = {
+const days = "{{ one.days_remaining }} {% if one.days_remaining == 1 %}day{% else %}days{% endif %}"
+
+const first = `{% for one in certificates %}{% if loop.first %}, first {{ names }} in ${days}{% endif %}{% endfor %}`
+
+const counted = "{{ total }} {% if total == 1 %}certificate expires{% else %}certificates expire{% endif %}"
+
+const sentences: { readonly [E in MessageKind]: string } = {
   profile_mounted: "[{{ profile }}] endpoint is being served",
   account_created: "[{{ profile }}] account {{ account_id }} created{% if client_ip %} from {{ client_ip }}{% endif %}",
   account_deactivated: "[{{ profile }}] account {{ account_id }} deactivated",
@@ -13,7 +19,8 @@ const sentences: { readonly [E in NotificationEvent]: string } = {
   certificate_revoked: "[{{ profile }}] certificate revoked for {{ names }} (reason: {{ reason_name }})",
   challenge_failed: "[{{ profile }}] {{ challenge_type }} failed for {{ identifier }}: {{ error }}",
   certificates_expiring:
-    "[{{ profile }}] {{ total }} {% if total == 1 %}certificate expires{% else %}certificates expire{% endif %} within {{ lead_days }} days{% for one in certificates %}{% if loop.first %}, first {{ one.identifiers | join(\", \") }} in {{ one.days_remaining }} days{% endif %}{% endfor %}",
+    `[{{ profile }}] ${counted} within {{ lead_days }} days{% if superseded %}, {{ superseded }} of them replaced{% endif %}${first}`,
+  expiry_reminder: `${counted} soon${first}`,
   admin_sign_in:
     "operator {{ username }}: {% if outcome == \"succeeded_from_new_address\" %}signed in from a new address {{ client_ip }}{% elif outcome == \"locked_out\" %}sign-in locked{% else %}second factor refused{% endif %}",
   admin_credential_changed:
@@ -57,22 +64,26 @@ const lines = Object.entries(labels).map(([member, label]) =>
 ).join("")
 
 const digest =
-  `{% for one in certificates %}{{ one.not_after | date }} ({{ one.days_remaining }} days): {{ one.identifiers | join(", ") }}{% if one.superseded_by %}, followed by {{ one.superseded_by.cert_serial | default(one.superseded_by.order_id) }}{% endif %}\n  order {{ one.order_id }}, account {{ one.account_id }}{% if one.cert_serial %}, serial {{ one.cert_serial }}{% endif %}\n{% endfor %}`
+  `{% for one in certificates %}{{ one.not_after | date }} (${days}): {{ one.identifiers | join(", ") }}{% if one.superseded_by %}, followed by {{ one.superseded_by.cert_serial | default(one.superseded_by.order_id) }}{% endif %}\n  order {{ one.order_id }}, account {{ one.account_id }}{% if one.cert_serial %}, serial {{ one.cert_serial }}{% endif %}\n{% endfor %}`
 
-const body = (event: NotificationEvent): string =>
-  `{{ message }}\n\n${
-    event === "certificates_expiring" ? digest : ""
-  }${lines}Time: {{ at | date }}\nDelivery: {{ delivery_id }}\n`
+const reminder =
+  `{% for one in certificates %}{{ one.not_after | date }}: {{ one.identifiers | join(", ") }}\n{% endfor %}\nNo other certificate has replaced {% if total == 1 %}it{% else %}them{% endif %} so far. This address is a contact of the account\n{{ account_id }} at the endpoint {{ profile }}, which ordered {% if total == 1 %}it{% else %}them{% endif %}. A certificate that is renewed, replaced or\nrevoked is written about no more.\n`
+
+const body = (event: MessageKind): string => {
+  if (event === "expiry_reminder") return `{{ message }}\n\n${reminder}`
+  const list = event === "certificates_expiring" ? digest : ""
+  return `{{ message }}\n\n${list}${lines}Time: {{ at | date }}\nDelivery: {{ delivery_id }}\n`
+}
 
 /** Names of the three templates of an event. */
-export const namesOf = (event: NotificationEvent) => ({
+export const namesOf = (event: MessageKind) => ({
   message: `webhook/${event}.j2`,
   subject: `email/${event}.subject.j2`,
   body: `email/${event}.body.j2`
 })
 
 /** The built-in templates of an event, by name. */
-export const builtIn = (event: NotificationEvent): ReadonlyArray<readonly [name: string, text: string]> => {
+export const builtIn = (event: MessageKind): ReadonlyArray<readonly [name: string, text: string]> => {
   const names = namesOf(event)
   return [
     [names.message, sentences[event]],
@@ -103,7 +114,9 @@ const namesText = (names: ReadonlyArray<string>): string =>
 
 /** Variables of templates beside the members of the event. The language itself cannot compute them. */
 export const derived = (fields: { readonly [member: string]: unknown }) => {
-  const { identifiers, reason } = fields
+  const { certificates, reason } = fields
+  const soonest: unknown = Array.isArray(certificates) ? certificates[0] : fields
+  const { identifiers } = soonest as { readonly identifiers?: unknown } ?? {}
   return {
     names: Array.isArray(identifiers) ? namesText(identifiers.map(String)) : "",
     reason_name: reasonNames[typeof reason === "number" ? reason : 0] ?? "unspecified"

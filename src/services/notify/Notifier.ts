@@ -1,6 +1,13 @@
 import { Context, Effect, Layer } from "effect"
-import type { NotificationEvent, NotificationFields, Occurrence, Payload, Scope } from "../../domain/Notification.ts"
-import { payloadOf } from "../../domain/Notification.ts"
+import type {
+  MessageKind,
+  NotificationEvent,
+  NotificationFields,
+  Occurrence,
+  Payload,
+  Scope
+} from "../../domain/Notification.ts"
+import { contactEvent, onlyEntry, payloadOf } from "../../domain/Notification.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
@@ -40,10 +47,24 @@ const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> =>
   )
 }
 
+/** A mail to a contact of an account: to whom, and which orders it is about. */
+export interface ContactLetter {
+  readonly event: typeof contactEvent
+  readonly scope: Scope
+  readonly fields: {
+    readonly account_id: string
+    readonly recipient: string
+    readonly orders: ReadonlyArray<string>
+    readonly total: number
+  }
+}
+
 /** Queues what operators and programs are told (docs/decisions/notifications.md). */
 export class Notifier extends Context.Tag("acme/services/notify/Notifier")<Notifier, {
   /** Writes one job for each entry that wants the event, in the caller's transaction. */
   readonly queue: (occurrence: Occurrence) => Effect.Effect<void, StorageFailed>
+  /** Writes a job for one mail to a contact, in the caller's transaction. What it says is read when it is sent. */
+  readonly write: (letter: ContactLetter) => Effect.Effect<void, StorageFailed>
   /** Whether any entry of the scope wants the event. */
   readonly isWanted: (event: NotificationEvent, scope: Scope) => boolean
 }>() {
@@ -61,15 +82,16 @@ export class Notifier extends Context.Tag("acme/services/notify/Notifier")<Notif
           return kept.routes
         }
         const insert = Effect.fnUntraced(function*(
-          { event, scope }: Occurrence,
-          { backend, entry }: Route,
-          fields: Payload
+          { event, scope }: { readonly event: MessageKind; readonly scope: Scope },
+          { backend, entry }: Pick<Route, "backend" | "entry">,
+          fields: Payload,
+          share = `${backend}/${entry}`
         ) {
           const { at, delivery_id } = fields
           yield* queue.enqueue({
             kind: "notify_deliver",
             dedupKey: `${delivery_id}/${backend}/${entry}`,
-            share: shareOf(scope, `${backend}/${entry}`),
+            share: shareOf(scope, share),
             payload: { scope, backend, entry, event, fields },
             deadline: at + patienceSeconds
           })
@@ -79,7 +101,13 @@ export class Notifier extends Context.Tag("acme/services/notify/Notifier")<Notif
           const fields = payloadOf(occurrence, yield* currentSeconds, yield* uuid)
           for (const route of wanted) yield* insert(occurrence, route, fields)
         })
+        const mail = { backend: "email", entry: onlyEntry } as const
         return Notifier.of({
+          // A share of its own: many mails to contacts delay none to operators.
+          write: Effect.fnUntraced(function*(letter) {
+            const fields = payloadOf(letter, yield* currentSeconds, yield* uuid)
+            yield* insert(letter, mail, fields, `email/${contactEvent}`)
+          }),
           isWanted: (event, scope) => routes().get(scope)?.routes.some(({ events }) => events.has(event)) ?? false,
           queue: (occurrence) =>
             Effect.suspend(() => {
@@ -101,6 +129,10 @@ const withNotifier = <A, E, R>(
  */
 export const notify = (occurrence: Occurrence): Effect.Effect<void, StorageFailed> =>
   withNotifier((notifier) => notifier?.queue(occurrence) ?? Effect.void)
+
+/** Writes to a contact, in the transaction that keeps it from being written to again. */
+export const write = (letter: ContactLetter): Effect.Effect<void, StorageFailed> =>
+  withNotifier((notifier) => notifier?.write(letter) ?? Effect.void)
 
 /**
  * Makes a change and, if it changed anything, tells of it in the same transaction. Where nobody wants to know, the change

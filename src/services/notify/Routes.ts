@@ -29,6 +29,14 @@ export const routesOf = (section: Section): ReadonlyArray<Route> =>
     return names.map((entry) => ({ backend, entry, events: new Set(table[entry]?.events) }))
   })
 
+/** Whether any entry of a section is told of certificates that expire soon. */
+export const hasDigest = (section: Section & Pick<Config["notify"], "expiry">): boolean =>
+  section.expiry.lead_days > 0 && routesOf(section).some(({ events }) => events.has("certificates_expiring"))
+
+/** Whether contacts of accounts are written to about certificates that expire soon. */
+export const hasReminders = ({ enabled, expiry }: Pick<Config["notify"], "enabled" | "expiry">): boolean =>
+  expiry.to_contacts && expiry.lead_days > 0 && enabled.includes("email")
+
 const ofProfiles: ReadonlySet<NotificationEvent> = new Set(profileEvents)
 
 /** Events of operators never come from a profile, nor those of profiles from the section of operators. */

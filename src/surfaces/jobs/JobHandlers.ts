@@ -20,9 +20,11 @@ import * as signerRevocation from "../../operations/revocation/SignerRevocation.
 import * as passes from "../../operations/Sweeps.ts"
 import type { Entropy } from "../../pki/Entropy.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
+import { hasReminders } from "../../services/notify/Routes.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
+import { expiryHandlers } from "./ExpiryHandlers.ts"
 
 /**
  * The services the handlers get from the process. Services that depend on a configuration are provided when the
@@ -140,6 +142,13 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       run: passes.sweepJobs(jobs.retention_days)
     }
   ]
+  const terms = {
+    retryMaxSeconds: config.jobs.retry_max_seconds,
+    remindsAt: (name: string) => {
+      const profile = profiles.get(name)
+      return profile !== undefined && hasReminders(profile.notify)
+    }
+  }
   const known: ReadonlyArray<AnyHandler<Needs, JobFailure>> = [
     handler<"challenge_validate", Needs, JobFailure>({
       kind: "challenge_validate",
@@ -183,7 +192,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       periodic: false,
       budgetMillis: (payload) =>
         (deliveries.timeoutMillis(payload) ?? config.jobs.lease_seconds * 1000) + deliveryMarginMillis,
-      run: (payload, job) => within(delivery.deliver(payload, job, config.jobs.retry_max_seconds)),
+      run: (payload, job) => within(delivery.deliver(payload, job, terms)),
       abandon: (payload, failure) => delivery.abandon(payload, failure)
     }),
     handler<"local_ca_crl_regenerate", Needs, JobFailure>({
@@ -193,6 +202,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       run: (payload) => within(crl.regenerate(payload)),
       abandon: () => Effect.void // the daily sweep and the next revocation enqueue again
     }),
+    ...expiryHandlers(config),
     ...sweeps.map((one) => sweep(config.jobs.lease_seconds, one))
   ]
   return known

@@ -91,6 +91,8 @@ describe("payloads", () => {
       event: "certificate_issued",
       fields: { hook: "certificate_issued", profile: "p", at: 1, delivery_id: "d" }
     },
+    notify_expiry_digest: { profile: "p" },
+    notify_expiry_reminders: { profile: "p" },
     local_ca_crl_regenerate: { issuer: "i" },
     local_ca_crl_sweep: {},
     http01_token_sweep: {},

@@ -67,6 +67,27 @@ script_path = "/nowhere/tell"
       ])
     }))
 
+  it.live("names a digest that nobody gets, and one that comes after its certificates have ended", () =>
+    Effect.gen(function*() {
+      const chat = "[notify]\nenabled = [\"webhook\"]\nwebhook_enabled = [\"chat\"]\n[notify.webhook.chat]\n"
+        + "url = \"https://chat.example/\"\n"
+      const said = (toml: string) => {
+        const config = configOf(toml)
+        return logged(advise({ ...config, profiles: config.profiles.slice(0, 1) }, new Set(everyRole)))
+      }
+      const expiry = "profiles.default.notify.expiry"
+      const unused = [["notify_expiry_unused", `${expiry}.lead_days`]]
+      assert.deepStrictEqual(yield* said("notify.expiry.lead_days = 14\n"), unused)
+      assert.deepStrictEqual(
+        yield* said(`${chat}events = ["account_created"]\n[notify.expiry]\nlead_days = 14\n`),
+        unused
+      )
+      assert.deepStrictEqual(yield* said(`${chat}[notify.expiry]\nlead_days = 7\n`), [])
+      assert.deepStrictEqual(yield* said(`${chat}[notify.expiry]\nlead_days = 6\n`), [
+        ["notify_expiry_gap", `${expiry}.interval_days`]
+      ])
+    }))
+
   it.live("names files that no message uses", () =>
     Effect.gen(function*() {
       const { at, toml } = withTemplates({ "webhook/account_created.j2": "made", "webhook/acount_created.j2": "x" })
@@ -78,6 +99,7 @@ script_path = "/nowhere/tell"
     Effect.gen(function*() {
       const failing = Notifier.of({
         isWanted: () => true,
+        write: () => Effect.void,
         queue: () => new StorageFailed({ statement: "job_insert", detail: "disk full", transient: false })
       })
       const occurrence = { event: "profile_mounted", scope: "default", fields: {} } as const

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { notificationEvents } from "../../../domain/Notification.ts"
+import { messageKinds } from "../../../domain/Notification.ts"
 import { reachedBy } from "../Access.ts"
 import { pageOf, Time } from "../schemas/Common.ts"
 import { JobStatus } from "../schemas/Orders.ts"
@@ -30,7 +30,7 @@ const Tried = Schema.Struct({
   profile: Schema.String,
   backend,
   entry: Schema.String,
-  event: Schema.Literal(...notificationEvents),
+  event: Schema.Literal(...messageKinds),
   delivered: Schema.Boolean,
   answer: Schema.String
 }).annotations({ identifier: "TriedDelivery" })

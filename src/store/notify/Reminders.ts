@@ -1,0 +1,108 @@
+import { Effect } from "effect"
+import type { OrderId } from "../../domain/Id.ts"
+import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/*
+ * Which certificates contacts were written to about, and how many such mails an address got
+ * (docs/decisions/notifications.md, "Expiring certificates").
+ */
+
+const recentStatement = statement({
+  name: "expiry_reminder_recent",
+  params: { orders: rows, since: int },
+  row: { id: uuid<OrderId>() },
+  sql: ({ aside, at, each }) =>
+    `SELECT order_id AS "id" FROM expiry_reminders
+     WHERE order_id IN (SELECT ${at(0, "uuid")} FROM ${each(":orders")}) AND ${aside("sent_at")} > :since`
+})
+
+// Two workers may have read the same certificates: who writes the row writes the mail.
+const takeStatement = statement({
+  name: "expiry_reminder_take",
+  params: { orders: rows, since: int, now: int },
+  row: { id: uuid<OrderId>() },
+  sql: ({ aside, at, each, typed }) =>
+    `INSERT INTO expiry_reminders AS r (order_id, sent_at)
+       SELECT o.id, ${typed(":now", "bigint")} FROM orders o JOIN accounts a ON a.id = o.account_id
+       WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":orders")}) AND ${aside("a.status")} = 'valid'
+     ON CONFLICT (order_id) DO UPDATE SET sent_at = excluded.sent_at WHERE r.sent_at <= :since
+     RETURNING order_id AS "id"`
+})
+
+// A window that begins in the future is the current one, as in `login_attempts`.
+const countStatement = statement({
+  name: "reminded_address_count",
+  params: { key: text(), now: int, ended: int, most: int },
+  row: { mails: int },
+  sql: () => {
+    const isOver = "a.window_started_at <= :ended"
+    return `INSERT INTO reminded_addresses AS a (key, window_started_at, mails) VALUES (:key, :now, 1)
+      ON CONFLICT (key) DO UPDATE SET
+        mails = CASE WHEN ${isOver} THEN 1 ELSE a.mails + 1 END,
+        window_started_at = CASE WHEN ${isOver} THEN excluded.window_started_at ELSE a.window_started_at END
+      WHERE ${isOver} OR a.mails < :most
+      RETURNING mails AS "mails"`
+  }
+})
+
+const sweepStatement = statement({
+  name: "expiry_reminder_sweep",
+  params: { upTo: int, limit: int },
+  row: { id: uuid<OrderId>() },
+  sql: () =>
+    `DELETE FROM expiry_reminders WHERE order_id IN
+       (SELECT order_id FROM expiry_reminders WHERE sent_at <= :upTo ORDER BY sent_at LIMIT :limit)
+     RETURNING order_id AS "id"`
+})
+
+const sweepAddressesStatement = statement({
+  name: "reminded_address_sweep",
+  params: { from: int, upTo: int, limit: int },
+  row: { key: text() },
+  sql: () =>
+    `DELETE FROM reminded_addresses WHERE key IN
+       (SELECT key FROM reminded_addresses WHERE window_started_at >= :from AND window_started_at <= :upTo
+        ORDER BY window_started_at LIMIT :limit)
+     RETURNING key AS "key"`
+})
+
+const packed = (orders: ReadonlyArray<OrderId>) => orders.map((id) => [packedUuid(id)])
+
+/** Those of these orders that were written about after an epoch second. */
+export const recent = (orders: ReadonlyArray<OrderId>, since: number) =>
+  Effect.map(
+    all(recentStatement, { orders: packed(orders), since }),
+    (found) => new Set(found.map(({ id }) => id))
+  )
+
+/**
+ * Takes the right to write about these orders now. Answers those that were not written about after `since` and whose account
+ * is valid.
+ */
+export const take = (orders: ReadonlyArray<OrderId>, since: number, now: number) =>
+  Effect.map(
+    all(takeStatement, { orders: packed(orders), since, now }),
+    (taken) => new Set(taken.map(({ id }) => id))
+  )
+
+/** Counts a mail to an address. Answers `false`, and counts nothing, if its window has had the most. */
+export const count = (of: {
+  readonly key: string
+  readonly most: number
+  readonly windowSeconds: number
+  readonly now: number
+}) =>
+  Effect.map(
+    first(countStatement, { key: of.key, now: of.now, ended: of.now - of.windowSeconds, most: of.most }),
+    (row) => row !== undefined
+  )
+
+/** Deletes up to `limit` rows that were written up to an epoch second. Answers how many. */
+export const sweep = (upTo: number, limit: number) =>
+  Effect.map(all(sweepStatement, { upTo, limit }), (gone) => gone.length)
+
+/** Deletes up to `limit` windows that began between two epoch seconds, inclusive. Answers how many. */
+export const sweepAddresses = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
+  Effect.map(all(sweepAddressesStatement, of), (gone) => gone.length)

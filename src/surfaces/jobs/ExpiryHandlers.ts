@@ -1,0 +1,75 @@
+import { Effect } from "effect"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import { TargetNotServed } from "../../domain/JobFailure.ts"
+import type { AnyHandler, Outcome } from "../../kernel/queue/Handler.ts"
+import { Done, handler, Retry } from "../../kernel/queue/Handler.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { afterCommit } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import * as digest from "../../operations/notify/Digest.ts"
+import * as reminders from "../../operations/notify/Reminders.ts"
+import { hasDigest, hasReminders } from "../../services/notify/Routes.ts"
+import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
+
+/* What comes round for each profile that tells of certificates that expire soon. */
+
+interface Kind {
+  readonly kind: "notify_expiry_digest" | "notify_expiry_reminders"
+  readonly retired: "notify_expiry_digest_retired" | "notify_expiry_reminders_retired"
+  readonly isWanted: (section: ProfileConfig["notify"]) => boolean
+  readonly look: (profile: ProfileConfig) => Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database>
+  /** The longest time until it comes round again. */
+  readonly reachSeconds: (profile: ProfileConfig) => number
+}
+
+const daySeconds = 86_400
+
+const kinds: ReadonlyArray<Kind> = [
+  {
+    kind: "notify_expiry_digest",
+    retired: "notify_expiry_digest_retired",
+    isWanted: hasDigest,
+    look: digest.look,
+    reachSeconds: ({ notify }) => notify.expiry.interval_days * daySeconds + digest.marginSeconds
+  },
+  {
+    kind: "notify_expiry_reminders",
+    retired: "notify_expiry_reminders_retired",
+    isWanted: hasReminders,
+    look: reminders.look,
+    reachSeconds: () => daySeconds
+  }
+]
+
+/**
+ * After so many looks, most of a day, nobody serves the profile: its row ends. Until then another process may, whose
+ * configuration is not this one's.
+ */
+const mostLooks = 20
+
+/** The handlers of the two kinds. A row of a profile that wants it no more ends. */
+export const expiryHandlers = (
+  { jobs, profiles }: Pick<Config, "jobs" | "profiles">
+): ReadonlyArray<AnyHandler<Database, JobFailure>> => {
+  const served = new Map(profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
+  return kinds.map(({ isWanted, kind, look, reachSeconds, retired }) => {
+    const wanted = [...served.values()].filter(({ notify }) => isWanted(notify))
+    return handler<typeof kind, Database, JobFailure>({
+      kind,
+      periodic: true,
+      subjects: wanted.map(({ name }) => ({ key: name, payload: { profile: name } })),
+      reachSeconds: Math.max(0, ...wanted.map(reachSeconds)),
+      budgetMillis: () => jobs.lease_seconds * 1000,
+      run: ({ profile: name }, { attempts }) => {
+        const profile = served.get(name)
+        if (profile !== undefined && isWanted(profile.notify)) return look(profile)
+        return Effect.succeed(
+          profile === undefined && attempts < mostLooks
+            ? Retry(new TargetNotServed({ scope: name, target: "notify.expiry" }))
+            : Done({ commit: afterCommit(emit(retired, { profile: name })) })
+        )
+      },
+      abandon: () => Effect.void
+    })
+  })
+}
