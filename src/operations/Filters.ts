@@ -8,6 +8,7 @@ import { orderStatuses } from "../domain/Order.ts"
 import type { JobStatus } from "../kernel/queue/Job.ts"
 import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
+import type { Config } from "../settings/AppConfig.ts"
 import type { EabStatus } from "../store/eab/EabKeys.ts"
 import type { UpstreamStatus } from "../store/upstream/UpstreamOrders.ts"
 import * as expiring from "./order/Expiring.ts"
@@ -155,8 +156,11 @@ export const upstreamOrderFilters = Effect.fnUntraced(function*(given: Given<"pr
 export const supersededWords = ["show", "hide"] as const
 
 /** The filters of certificates that expire soon. */
-export const expiringFilters = Effect.fnUntraced(function*(given: Given<"profile" | "days" | "superseded">) {
-  return yield* expiring.wantedOf({
+export const expiringFilters = Effect.fnUntraced(function*(
+  config: Pick<Config, "profiles">,
+  given: Given<"profile" | "days" | "superseded">
+) {
+  return yield* expiring.wantedOf(config, {
     profile: filled(given.profile),
     days: yield* read(
       "days",

@@ -4,6 +4,7 @@ import { aside, turn } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { namedLeafOf } from "../../pki/x509/CertId.ts"
+import type { Config } from "../../settings/AppConfig.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
 import { listed } from "../Listed.ts"
 import { batch, judged, walk } from "./ExpiringWindow.ts"
@@ -35,20 +36,30 @@ export interface Wanted {
 /** The longest window of a list. */
 export const mostDays = 100_000
 
-/** The window of a list that names none. */
-export const usualDays = 30
+const usualDays = 30
+
+/**
+ * The window of a list that names none: what the digests of a profile, or of all, tell of. Where there is none, thirty days.
+ */
+export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: string): number => {
+  const asked = profiles.filter((profile) => profile.enabled && (name === undefined || profile.name === name))
+  return Math.max(...asked.map(({ notify }) => notify.expiry.lead_days), 0) || usualDays
+}
 
 /** Reads which certificates a request selects. Replaced ones are shown unless they are to be hidden. */
 export const wantedOf = (
-  { days = usualDays, profile, superseded }: {
+  config: Pick<Config, "profiles">,
+  { profile, superseded, ...given }: {
     readonly profile?: string | undefined
     readonly days?: number | undefined
     readonly superseded?: "show" | "hide" | undefined
   }
-) =>
-  days < 1 || days > mostDays || !Number.isInteger(days)
+) => {
+  const { days = usualDaysOf(config, profile) } = given
+  return days < 1 || days > mostDays || !Number.isInteger(days)
     ? new BadRequest({ detail: `days takes 1 to ${mostDays}.` })
     : Effect.succeed<Wanted>({ profile, days, hideSuperseded: superseded === "hide" })
+}
 
 const daySeconds = 86_400
 const hourSeconds = 3600

@@ -4,6 +4,7 @@ import type { OrderId } from "../../../src/domain/Id.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import * as expiring from "../../../src/operations/order/Expiring.ts"
 import { namedLeafOf } from "../../../src/pki/x509/CertId.ts"
+import type { Config } from "../../../src/settings/AppConfig.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, handmadeChain, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
@@ -121,6 +122,25 @@ describe.each(databases)("certificates that end soon on $name", (backend) => {
       assert.deepStrictEqual(yield* followers, [claims, "replaces"])
       yield* update(claims, "certificate = NULL")
       assert.isUndefined(yield* followers)
+    }))
+
+  test("are listed for the days that digests tell of, where a list names none, and for thirty where there is no digest", () =>
+    Effect.gen(function*() {
+      const told = configOf("[profiles.a.notify.expiry]\nlead_days = 14\n[profiles.b.notify.expiry]\nlead_days = 60\n")
+      const days = (configured: Config, profile?: string, days?: number) =>
+        Effect.map(expiring.wantedOf(configured, { profile, days }), (wanted) => wanted.days)
+      assert.deepStrictEqual(
+        yield* Effect.all([
+          days(told, "a"),
+          days(told, "b"),
+          days(told),
+          days(told, "default"),
+          days(told, "nowhere"),
+          days(told, "a", 3),
+          days(config)
+        ]),
+        [14, 60, 60, 30, 30, 3, 30]
+      )
     }))
 
   test("come page by page, with and without the replaced ones", () =>

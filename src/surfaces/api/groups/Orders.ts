@@ -32,7 +32,10 @@ const orderFilters = {
 }
 const expiringFilters = {
   ...ofProfile,
-  days: whole("How many days ahead certificates are looked for.", { default: 30, minimum: 1 }),
+  days: whole(
+    "How many days ahead certificates are looked for. The default is notify.expiry.lead_days, or 30 where that is 0.",
+    { minimum: 1 }
+  ),
   superseded: word(["show", "hide"], "hide leaves out certificates that were replaced.", "show")
 }
 

@@ -82,13 +82,13 @@ export const ordersHandlers = (config: Config) => {
 }
 
 /** Certificates that expire soon. */
-export const expiringHandlers = ({ admin }: Config) =>
+export const expiringHandlers = (config: Config) =>
   HttpApiBuilder.group(Api, "expiring", (handlers) =>
     handlers
       .handle("listExpiring", ({ urlParams }) => {
-        const window = windowOf(urlParams, admin.page_size_max)
+        const window = windowOf(urlParams, config.admin.page_size_max)
         return answering(Effect.gen(function*() {
-          const wanted = yield* expiring.wantedOf(urlParams)
+          const wanted = yield* expiring.wantedOf(config, urlParams)
           const found = yield* expiring.list(wanted, window)
           const counts = { hidden: found.hidden, days: wanted.days, ...(found.truncated ? { truncated: true } : {}) }
           return { ...paged(found, expiringObject, window), ...counts }
@@ -96,7 +96,7 @@ export const expiringHandlers = ({ admin }: Config) =>
       })
       .handleRaw("exportExpiring", ({ urlParams: { format = "csv", ...given } }) =>
         answering(Effect.gen(function*() {
-          const made = yield* expiringFile(yield* expiring.wantedOf(given), { format, most: mostOverApi })
+          const made = yield* expiringFile(yield* expiring.wantedOf(config, given), { format, most: mostOverApi })
           return yield* fileAnswer("expiring", format, made)
         }))))
 

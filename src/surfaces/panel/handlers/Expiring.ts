@@ -18,7 +18,7 @@ const names = ["profile", "days", "superseded"] as const
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
-  { name: "days", label: "Within days", kind: "text", hint: String(expiring.usualDays) },
+  { name: "days", label: "Within days", kind: "text", hint: String(expiring.usualDaysOf(config)) },
   { name: "superseded", label: "Replaced ones", kind: "choice", words: supersededWords.slice(1), none: "shown" }
 ]
 
@@ -30,9 +30,9 @@ export const expiringRoutes = (config: Config) => [
   forRole("viewer")("GET", path, ({ query }) =>
     Effect.gen(function*() {
       const given = filtersIn(query, names)
-      let counts = { days: expiring.usualDays, hidden: 0, isHiding: false, isCut: false }
+      let counts = { days: expiring.usualDaysOf(config, given.profile), hidden: 0, isHiding: false, isCut: false }
       const { items, problem, total } = yield* orRefused(Effect.gen(function*() {
-        const wanted = yield* expiringFilters(given)
+        const wanted = yield* expiringFilters(config, given)
         const found = yield* expiring.list(wanted, windowOf(query))
         counts = {
           days: wanted.days,
@@ -63,7 +63,7 @@ export const expiringRoutes = (config: Config) => [
     (given) =>
       exportOf(given, "expiring", (format) =>
         Effect.flatMap(
-          expiringFilters(filtersIn(given.query, names)),
+          expiringFilters(config, filtersIn(given.query, names)),
           (wanted) => expiringFile(wanted, { format, most: mostOverApi })
         ))
   )
