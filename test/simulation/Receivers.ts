@@ -11,7 +11,8 @@ import type { World } from "./World.ts"
  * heard, so that it is told again.
  */
 
-const timeoutMillis = 5000
+/** How long a receiver may take to answer. */
+export const timeoutMillis = 5000
 
 /** The webhooks there are, by name. */
 export const receiverNames = ["chat", "pager"] as const
