@@ -33,6 +33,8 @@ export interface Load {
   readonly refused: Tally
   /** Answers that differ from the documentation. */
   readonly oddities: ReadonlyArray<string>
+  /** Milliseconds from newOrder to the certificate, of each order that got one. */
+  readonly issuances: ReadonlyArray<number>
   /** Runs `work` unless a client gives up meanwhile, which fails it. */
   readonly beside: <A>(work: Promise<A>) => Promise<A>
   /** Lets every client finish what it is at. */
@@ -59,6 +61,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
   const [answers, failures, broken, refused] = [new Tally(), new Tally(), new Tally(), new Tally()]
   const ledger = new Ledger()
   const oddities: Array<string> = []
+  const issuances: Array<number> = []
   const stopping = new AbortController()
 
   const http: HttpClient = {
@@ -79,6 +82,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
 
   const issue = async (account: AccountEntry, name: string): Promise<OrderEntry> => {
     const { session } = account
+    const begun = performance.now()
     const placed = await session.newOrder([name])
     const entry = ledger.order(placed.url, name, account)
     for (const url of placed.body.authorizations) {
@@ -103,6 +107,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     if (done.certificate === undefined) refused.add()
     else {
       ledger.note(entry, { chain: await session.download(done.certificate) })
+      issuances.push(performance.now() - begun)
     }
     return entry
   }
@@ -165,6 +170,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     broken,
     refused,
     oddities,
+    issuances,
     beside: (one) => Promise.race([one, gaveUp]),
     finish: async () => {
       stopping.abort()

@@ -70,6 +70,8 @@ export const under = async (
   options: SiteOptions & {
     /** Honest clients go through this port, which stands for the service's own. */
     readonly front?: (port: number) => Promise<number>
+    /** Looks for further losses and duplicates, when the queue is quiet. */
+    readonly afterwards?: (site: Site) => Promise<Findings>
   },
   /** Answers how often it was injected. */
   inject: (stage: Stage) => Promise<number>
@@ -93,10 +95,17 @@ export const under = async (
       await load.finish()
       const acknowledged = load.ledger.acknowledged.value
       means.say(`${injected} injected, ${acknowledged} acknowledged; auditing`)
-      const findings = await audit(site, load.ledger)
+      const { lost, twice } = await audit(site, load.ledger)
+      const further = await options.afterwards?.(site)
       for (const odd of load.oddities) throw new Error(`an answer that is not documented: ${odd}`)
       if (!load.ledger.orders.some(({ chain }) => chain !== undefined)) throw new Error("nothing was issued")
-      return { injected, acknowledged, figures: figures.join("; "), ...findings }
+      return {
+        injected,
+        acknowledged,
+        figures: figures.join("; "),
+        lost: [...lost, ...further?.lost ?? []],
+        twice: [...twice, ...further?.twice ?? []]
+      }
     } catch (error) {
       for (const { records, stderr } of site.processes) {
         const bad = records().filter(({ level }) => level === "error" || level === "warn")

@@ -1,5 +1,6 @@
 import { clockJumps, clocksApart } from "./Clocks.ts"
 import { failedOver, restartedDatabase } from "./DatabaseServer.ts"
+import { killWhileDelivering, receiversAway } from "./Deliveries.ts"
 import { fullDisk } from "./Disk.ts"
 import { databaseFileGone, descriptorsGone, staleLock } from "./Files.ts"
 import { idleConnections, nonceFlood } from "./Floods.ts"
@@ -20,6 +21,8 @@ export const faults: ReadonlyArray<Fault> = [
   stopWorker,
   killWhileSigning,
   killWhileRelaying,
+  killWhileDelivering,
+  receiversAway,
   powerCut,
   clockJumps,
   clocksApart,
