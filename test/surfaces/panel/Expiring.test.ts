@@ -57,6 +57,19 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
       assert.include((yield* ask("/ui/expiring?profile=other", held)).text, "within 30 days at this profile")
     }))
 
+  test("has as many rows as the first page counts, where that leads here", ({ ask }) =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      yield* ending(caller, 5, "sooner.example")
+      yield* ending(caller, 3, "renewed.example")
+      yield* ending(caller, 80, "renewed.example")
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const first = plain((yield* ask("/ui/", held)).text)
+      const [, url = "", count] = /<a class="tile wait" href="(\/ui\/expiring[^"]*)"><b>(\d+)<\/b>/.exec(first) ?? []
+      assert.strictEqual(count, "1")
+      assert.include((yield* ask(url, held)).text, "1–1 of 1")
+    }))
+
   test("keeps the filters on page two", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
