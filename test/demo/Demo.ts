@@ -4,6 +4,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { json } from "node:stream/consumers"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
 import { freePort } from "../support/Ports.ts"
@@ -37,6 +38,8 @@ export interface Demo {
   readonly directory: string
   /** An ACME session with an account of its own at an endpoint. */
   readonly client: (profile: string) => Promise<AcmeSession>
+  /** Makes another operator. */
+  readonly enlist: (operator: DemoOperator) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -122,9 +125,10 @@ ${more}`
 
 /** An upstream that takes orders and never finishes one. */
 const slowUpstream = async () => {
-  const server = createServer((request, response) => {
+  const orders: Array<unknown> = []
+  const server = createServer(async (request, response) => {
     const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const at = (request.url ?? "").split("?")[0]
+    const at = (request.url ?? "").split("?")[0] ?? ""
     const headers = { "replay-nonce": `n${Math.random().toString(36).slice(2)}`, "content-type": "application/json" }
     const answer = (status: number, body: object, more: object = {}) =>
       response.writeHead(status, { ...headers, ...more }).end(JSON.stringify(body))
@@ -142,9 +146,13 @@ const slowUpstream = async () => {
       return answer(201, { status: "valid", orders: `${base}/list` }, { location: `${base}/account/1` })
     }
     if (at === "/list") return answer(200, { orders: [] })
-    const order = { status: "processing", identifiers: [], authorizations: [], finalize: `${base}/order/1/finalize` }
-    if (at === "/orders") return answer(201, { ...order, status: "ready" }, { location: `${base}/order/1` })
-    return answer(200, order, { "retry-after": "60", location: `${base}/order/1` })
+    const { payload } = (await json(request)) as { readonly payload: string }
+    if (at === "/orders") orders.push(JSON.parse(Buffer.from(payload, "base64url").toString()).identifiers)
+    const number = at === "/orders" ? orders.length : Number(at.split("/")[2])
+    const location = `${base}/order/${number}`
+    const order = { identifiers: orders[number - 1], authorizations: [], finalize: `${location}/finalize` }
+    if (at === "/orders") return answer(201, { ...order, status: "ready" }, { location })
+    return answer(200, { ...order, status: "processing" }, { "retry-after": "60", location })
   })
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
   return {
@@ -201,26 +209,17 @@ export const startDemo = async (options: DemoOptions = {}): Promise<Demo> => {
     if (code !== 0) throw new Error(`acme-svc ${words.join(" ")} ended with ${code}\n${stderr}${stdout}`)
     return stdout
   }
+  const enlist = async ({ password, role, username }: DemoOperator) => {
+    const file = join(directory, "password")
+    writeFileSync(file, password, { mode: 0o600 })
+    const words = ["--role", role, "--password-file", file, "--contact", `${username}@corp.example`]
+    await command(["admin", "user", "create", username, ...words])
+    rmSync(file)
+  }
   try {
     tell("the database and the CAs are made")
     await command(["init"])
-    for (const { password, role, username } of operators) {
-      const file = join(directory, "password")
-      writeFileSync(file, password, { mode: 0o600 })
-      await command([
-        "admin",
-        "user",
-        "create",
-        username,
-        "--role",
-        role,
-        "--password-file",
-        file,
-        "--contact",
-        `${username}@corp.example`
-      ])
-      rmSync(file)
-    }
+    for (const operator of operators) await enlist(operator)
     if (!isEmpty) {
       tell("a month of history is written")
       writeHistory(join(directory, "sqlite.db"), Math.floor(Date.now() / 1000))
@@ -243,6 +242,7 @@ export const startDemo = async (options: DemoOptions = {}): Promise<Demo> => {
       acmeUrl: started.baseUrl,
       directory,
       client,
+      enlist,
       stop: end
     }
   } catch (error) {
