@@ -46,6 +46,7 @@ const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> =
     page("jobs", "jobs"),
     page("jobs failed", "jobs", { status: "failed" }),
     page("job", `jobs/${known.failedJob}`),
+    page("notifications", "notifications"),
     page("workers", "workers"),
     page("authorities", "authorities"),
     page("profiles", "profiles"),

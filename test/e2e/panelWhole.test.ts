@@ -4,11 +4,13 @@ import type { Demo } from "../demo/Demo.ts"
 import { startDemo } from "../demo/Demo.ts"
 import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
-import { accessFaults, htmlFaults } from "../support/Checked.ts"
 import { isFull } from "../support/Full.ts"
 import { qrTextOf, totpNow } from "../support/Qr.ts"
 
-/* Every page of the panel in a real browser. The gate runs it; the main path is in `panel.test.ts`. */
+/*
+ * What happens between pages of the panel, in a real browser. The gate runs it. The main path is in `panel.test.ts`, each
+ * page by itself in `panelPages.test.ts`.
+ */
 
 /** Every page that needs no id, with who sees it first. */
 const pages = [
@@ -48,7 +50,6 @@ const records = [
 
 describe.runIf(isFull)("every page of the panel in a browser", () => {
   let demo: Demo
-  let empty: Demo
   let browser: Browser
   const paths: Array<string> = []
   const windows: Array<Window> = []
@@ -65,7 +66,6 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
   beforeAll(async () => {
     browser = await startBrowser()
     demo = await startDemo()
-    empty = await startDemo({ isEmpty: true })
     const { context, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     for (const [list, prefix] of records) {
@@ -82,65 +82,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
   afterAll(async () => {
     for (const window of windows) await window.context.close()
     await browser?.close()
-    await Promise.all([demo?.stop(), empty?.stop()])
-  })
-
-  it.each([["light", 1280], ["dark", 1280], ["light", 360]] as const)(
-    "can be used by everybody and fits its window: %s, %i wide",
-    async (theme, width) => {
-      const { close, page } = await open({ theme, width })
-      await signInAs(page, demo.url, operatorOf("admin"))
-      for (const path of [...pages, ...paths]) {
-        await at(page, path)
-        assert.deepStrictEqual(await accessFaults(page), [], `${path} ${theme} ${width}`)
-        const overflow = await page.evaluate(
-          "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        )
-        assert.strictEqual(overflow, 0, `${path} is wider than its window of ${width}`)
-      }
-      await close()
-    }
-  )
-
-  it("is HTML as the standard has it, with records and without", async () => {
-    const { close, page } = await open()
-    for (const { url } of [demo, empty]) {
-      await signInAs(page, url, operatorOf("admin"))
-      for (const path of [...pages, ...(url === demo.url ? paths : [])]) {
-        const answer = await page.request.get(`${url}${path}`)
-        assert.strictEqual(answer.status(), 200, path)
-        assert.deepStrictEqual(await htmlFaults(await answer.text()), [], path)
-        const fragment = await page.request.get(`${url}${path}`, { headers: { "hx-request": "true" } })
-        assert.notInclude(await fragment.text(), "<html", path)
-      }
-    }
-    await close()
-  })
-
-  it("shows every page to an operator and a viewer, and operators to admins alone", async () => {
-    for (const role of ["operator", "viewer"] as const) {
-      const { close, page } = await open()
-      await signInAs(page, demo.url, operatorOf(role))
-      for (const path of [...pages, ...paths]) {
-        const answer = await page.request.get(`${demo.url}${path}`)
-        assert.strictEqual(answer.status(), path.startsWith("/ui/operators") ? 403 : 200, `${path} ${role}`)
-        const forms = role === "viewer" && !path.startsWith("/ui/account")
-          ? (await answer.text()).match(/<form[^>]*hx-post="(?!\/ui\/logout)[^"]*"/g)
-          : null
-        assert.isNull(forms, `${path} shows a viewer an act`)
-      }
-      await close()
-    }
-  })
-
-  it("reads without scripts", async () => {
-    const { close, page } = await open({ hasScripts: false })
-    await signInAs(page, demo.url, operatorOf("viewer"))
-    for (const path of [...pages, ...paths].filter((one) => !one.startsWith("/ui/operators"))) {
-      await at(page, path)
-      assert.isAbove((await page.locator("main").innerText()).length, 20, path)
-    }
-    await close()
+    await demo?.stop()
   })
 
   it("weighs 80 KB at most when it is first seen, files included, and 20 KB of HTML after that", async () => {
@@ -173,6 +115,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
   it("has the main path done with the keyboard alone", async () => {
     const { close, page } = await open()
     await page.goto(`${demo.url}/ui/login`)
+    await page.waitForSelector("[name=username]:focus")
     const { password, username } = operatorOf("operator")
     await page.keyboard.type(username)
     await page.keyboard.press("Tab")
@@ -233,6 +176,46 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await page.fill("[name=password]", ann.password)
     await page.click("button[type=submit]")
     await page.waitForURL("**/ui/eab**")
+    await close()
+  })
+
+  it("is not shown again by going back, once one has signed out", async () => {
+    const { close, page } = await open()
+    await signInAs(page, demo.url, operatorOf("admin"))
+    await at(page, "/ui/orders")
+    await page.click("main tbody a")
+    await page.waitForSelector("h1:has-text('Order')")
+    await page.click(".menu summary")
+    await page.click("text=Sign out")
+    await page.waitForURL("**/ui/login?why=out")
+    for (let steps = 0; steps < 2; steps++) {
+      await page.goBack()
+      await page.waitForURL("**/ui/login?next=**")
+      assert.strictEqual(await page.locator("main tbody, main dl").count(), 0)
+    }
+    await close()
+  })
+
+  it("does nothing twice by going back after a form, and shows what is so by then", async () => {
+    const { close, page } = await open()
+    await signInAs(page, demo.url, operatorOf("admin"))
+    await at(page, "/ui/orders?status=valid&profile=corp")
+    await page.click("main tbody a")
+    await page.waitForSelector("summary:has-text('Revoke the certificate')")
+    let sent = 0
+    page.on("request", (request) => {
+      if (request.method() === "POST") sent++
+    })
+    await page.click("summary:has-text('Revoke')")
+    await page.click("form[hx-post$='/revoke'] button")
+    await page.waitForSelector("text=The certificate is revoked.")
+    await page.goBack()
+    await page.waitForSelector("text=The certificate is revoked already.")
+    await page.goForward()
+    await page.waitForSelector("text=The certificate is revoked.")
+    await page.reload()
+    await page.waitForSelector("text=The certificate is revoked already.")
+    assert.strictEqual(sent, 1)
     await close()
   })
 

@@ -5,6 +5,7 @@ import { chromium as playwright } from "playwright-core"
 import type { DemoOperator } from "../demo/Demo.ts"
 import { operators } from "../demo/Demo.ts"
 import { patienceMs } from "./Patience.ts"
+import { totpNow } from "./Qr.ts"
 
 /* A real browser. It comes as an npm package, so that no system has to have one. */
 
@@ -41,9 +42,9 @@ export interface Window {
   readonly close: () => Promise<void>
 }
 
-/** What the browser says of an answer that the panel refused on purpose. */
+/** What the browser and htmx say of an answer that the panel refused on purpose. */
 const isRefusal = (text: string): boolean =>
-  /^Failed to load resource: the server responded with a status of 4\d\d/.test(text)
+  /^(?:Failed to load resource: the server responded with a status of|Response Status Error Code) 4\d\d/.test(text)
 
 /** Opens a window without cookies. */
 export const openWindow = async (browser: Browser, options: WindowOptions = {}): Promise<Window> => {
@@ -95,4 +96,18 @@ export const signInAs = async (page: Page, url: string, { password, username }: 
   await page.fill("[name=password]", password)
   await page.click("button[type=submit]")
   await page.waitForURL((at) => !at.pathname.startsWith("/ui/login") || at.pathname !== "/ui/login")
+}
+
+/** Enrols an authenticator for whoever is signed in, without looking at the pages; answers its key. */
+export const enrol = async ({ page }: Pick<Window, "page">, url: string): Promise<string> => {
+  const csrf = /X-CSRF-Token":"([\w-]+)"/.exec(await (await page.request.get(`${url}/ui/`)).text())?.[1] ?? ""
+  const send = async (path: string, form: { readonly [name: string]: string }) => {
+    const headers = { "x-csrf-token": csrf, "hx-request": "true" }
+    const answer = await page.request.post(`${url}/ui/account/factor/${path}`, { headers, form })
+    deepStrictEqual(answer.status(), 200)
+    return answer.text()
+  }
+  const [, key = ""] = /[?&]secret=([A-Z2-7]+)/.exec((await send("begin", {})).replaceAll("&amp;", "&")) ?? []
+  await send("confirm", { code: totpNow(key) })
+  return key
 }

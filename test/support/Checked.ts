@@ -32,3 +32,41 @@ export const htmlFaults = async (html: string): Promise<ReadonlyArray<string>> =
     messages.map(({ line, message, ruleId }) => `${line}: ${ruleId}: ${message}`)
   )
 }
+
+/** Opens every fold, and notes from then on what gets the focus. Answers what Tab has to reach, in order. */
+const watchFocus = `(() => {
+  for (const fold of document.querySelectorAll("details")) fold.open = true
+  const reachable = "a[href], button, input, select, textarea, summary, [tabindex='0']"
+  const shown = [...document.querySelectorAll(reachable)].filter((one) =>
+    one.checkVisibility({ visibilityProperty: true }) && !one.matches(":disabled, [type=hidden]") &&
+    // Of radio buttons only the chosen one is reached by Tab, the others by arrows.
+    !one.matches("[type=radio]:not(:checked)")
+  )
+  const wordOf = (one) =>
+    one.tagName.toLowerCase() + " " + (one.textContent.trim() || one.name || one.className).slice(0, 40)
+  globalThis.reached = []
+  document.addEventListener("focusin", ({ target }) => {
+    const { outlineStyle, outlineWidth } = getComputedStyle(target)
+    const isSeen = outlineStyle !== "none" && Number.parseFloat(outlineWidth) > 0
+    const number = shown.indexOf(target)
+    globalThis.reached.push(number < 0 ? "another " + wordOf(target) : isSeen ? String(number) : "unseen " + wordOf(target))
+  })
+  // From the top, wherever the page has put the focus.
+  document.body.tabIndex = -1
+  document.body.focus()
+  globalThis.reached.length = 0
+  return shown.map(wordOf)
+})()`
+
+/**
+ * What somebody without a mouse cannot do on a page: every control and link is reached by Tab, in the order in which it
+ * stands there, and shows that it has the focus. The first three faults are told.
+ */
+export const keyboardFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
+  const expected = await page.evaluate<ReadonlyArray<string>>(watchFocus)
+  for (let presses = 0; presses < expected.length; presses++) await page.keyboard.press("Tab")
+  const reached = await page.evaluate<ReadonlyArray<string>>("globalThis.reached")
+  return expected.flatMap((word, number) =>
+    reached[number] === String(number) ? [] : [`Tab ${number + 1} leads to ${reached[number]}, not to ${word}`]
+  ).slice(0, 3)
+}

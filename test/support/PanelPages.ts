@@ -1,0 +1,176 @@
+/* Every page, file and way of the panel, with what the tests in a browser look for there. */
+
+/** Whoever asks for a page: nobody known, a session that lacks its second factor, and the three roles. */
+export const readers = ["none", "half", "viewer", "operator", "admin"] as const
+
+export type Reader = typeof readers[number]
+
+/** What a row looks at. */
+interface Place {
+  readonly pattern: string
+  /** Which of the things that the pattern shows. */
+  readonly what?: string
+  /** Who gets it. Pages of sign-in are for whoever has no whole session. */
+  readonly from: Reader
+  /** Where it is: a path, or the first that fits of the links of a page, with `plus` behind it. */
+  readonly at: string | { readonly linkedFrom: string; readonly plus?: string }
+}
+
+/** A page. */
+export interface PageRow extends Place {
+  readonly kind: "page"
+  /** 200, unless it says otherwise. */
+  readonly status?: number
+  /** What it says where there is something to show. */
+  readonly says: string
+  /** What it says on a new installation; undefined where there is no such record. */
+  readonly saysEmpty: string | undefined
+}
+
+/** A file that is saved, or that pages are made of. */
+export interface FileRow extends Place {
+  readonly kind: "file"
+  readonly type: string
+  readonly isSaved: boolean
+  readonly isOnEmpty: boolean
+}
+
+/** A path that leads elsewhere. */
+export interface WayRow extends Place {
+  readonly kind: "way"
+  readonly to: string
+}
+
+export type Row = PageRow | FileRow | WayRow
+
+interface More {
+  readonly status?: number
+  readonly what?: string
+  readonly from?: Reader
+  readonly at?: Place["at"]
+}
+
+/** A page that is there on a new installation, too. */
+const page = (pattern: string, says: string, saysEmpty = says, more: More = {}): PageRow => ({
+  kind: "page",
+  pattern,
+  from: "viewer",
+  at: pattern,
+  says,
+  saysEmpty,
+  ...more
+})
+
+/** The page of one record, which a list leads to. */
+const record = (pattern: string, linkedFrom: string, says: string, what?: string): PageRow => ({
+  kind: "page",
+  pattern,
+  ...(what === undefined ? {} : { what }),
+  from: "viewer",
+  at: { linkedFrom },
+  says,
+  saysEmpty: undefined
+})
+
+const file = (pattern: string, type: string, more: Partial<FileRow> = {}): FileRow => ({
+  kind: "file",
+  pattern,
+  from: "viewer",
+  at: pattern,
+  type,
+  isSaved: true,
+  isOnEmpty: true,
+  ...more
+})
+
+const exported = (list: string): ReadonlyArray<FileRow> => [
+  file(`${list}/export`, "text/csv", { what: "csv" }),
+  file(`${list}/export`, "application/json", { what: "json", at: `${list}/export?format=json` })
+]
+
+/** Every row of the table: what can be asked for with GET. */
+export const rows: ReadonlyArray<Row> = [
+  { kind: "way", pattern: "/", from: "none", at: "/", to: "/ui/" },
+  { kind: "way", pattern: "/ui", from: "none", at: "/ui", to: "/ui/" },
+  page("/ui/login", "Sign in", "Sign in", { from: "none" }),
+  page("/ui/login", "Your session has ended.", "Your session has ended.", {
+    from: "none",
+    what: "ended",
+    at: "/ui/login?why=ended&next=/ui/jobs"
+  }),
+  page("/ui/login/verify", "Second factor", "Second factor", { from: "half" }),
+  page("/ui/login/enrol", "Set up your second factor", "Set up your second factor", { from: "half" }),
+  page("/ui/", "signer_issue", "issued 0"),
+  page("/ui/", "issued", "issued 0", { what: "30d", at: "/ui/?range=30d&profile=corp" }),
+  page("/ui/orders", "intranet.corp.example", "No order has been made yet."),
+  page("/ui/orders", "No order matches.", "No order matches.", {
+    what: "no match",
+    at: "/ui/orders?identifier=nothing.example"
+  }),
+  page("/ui/orders", "bad_request", "bad_request", { what: "refused", status: 400, at: "/ui/orders?since=yesterday" }),
+  record("/ui/orders/{id}", "/ui/orders?status=valid", "BEGIN CERTIFICATE", "valid"),
+  record("/ui/orders/{id}", "/ui/orders?status=invalid", "could not reach the name", "invalid"),
+  record("/ui/orders/{id}", "/ui/orders?status=pending", "pending", "pending"),
+  record("/ui/orders/{id}", "/ui/orders?status=processing", "processing", "processing"),
+  page("/ui/expiring", "edge-1.corp.example", "Nothing expires within 30 days."),
+  page("/ui/accounts", "platform@corp.example", "No client has registered yet."),
+  record("/ui/accounts/{id}", "/ui/accounts?profile=corp&status=valid", "platform@corp.example", "valid"),
+  record("/ui/accounts/{id}", "/ui/accounts?status=deactivated", "deactivated", "deactivated"),
+  {
+    ...record("/ui/accounts/{id}/orders", "", "intranet.corp.example"),
+    at: { linkedFrom: "/ui/accounts?profile=corp&status=valid", plus: "/orders" }
+  },
+  page("/ui/eab", "Build farm", "There is no credential."),
+  record("/ui/eab/{kid}", "/ui/eab", "Edge nodes"),
+  page("/ui/upstream-orders", "relayed.corp.example", "These profiles relay: public."),
+  record("/ui/upstream-orders/{id}", "/ui/upstream-orders", "Order there"),
+  // The service has jobs of its own from the first moment on.
+  page("/ui/jobs", "challenge_validate", "nonce_sweep"),
+  page("/ui/jobs", "signer_", "No job matches.", { what: "failed", at: "/ui/jobs?status=failed" }),
+  record("/ui/jobs/{id}", "/ui/jobs?status=failed", "script_failed", "failed"),
+  record("/ui/jobs/{id}", "/ui/jobs?status=ready", "ready", "ready"),
+  page("/ui/notifications", "chat", "Send a test"),
+  page("/ui/workers", "present"),
+  page("/ui/authorities", "Entries"),
+  page("/ui/profiles", "edge"),
+  page("/ui/profiles/{name}/filter", "Only the offices order here.", "Only the offices order here.", {
+    at: "/ui/profiles/corp/filter"
+  }),
+  page("/ui/configuration", "bind_address"),
+  page("/ui/configuration", "bypass", "bypass", {
+    what: "of a profile",
+    at: "/ui/configuration?profile=corp"
+  }),
+  page("/ui/nonces", "Each can be used for"),
+  page("/ui/audit", "certificate issue failed", "operator created"),
+  page("/ui/audit", "certificate issue failed", "No row matches.", {
+    what: "page 2",
+    at: "/ui/audit?page=2&profile=corp"
+  }),
+  record("/ui/audit/{id}", "/ui/audit?event=certificate_issued", "certificate_issued"),
+  page("/ui/search", "What can be searched"),
+  page("/ui/search", "All orders with a name that contains it", "Nothing was found.", {
+    what: "a name",
+    at: "/ui/search?q=corp.example"
+  }),
+  page("/ui/operators", "olga@corp.example", "olga@corp.example", { from: "admin" }),
+  page("/ui/operators/{username}", "Known addresses", "Known addresses", { from: "admin", at: "/ui/operators/olga" }),
+  page("/ui/account", "Second factor"),
+  ...["/ui/orders", "/ui/accounts", "/ui/eab", "/ui/expiring", "/ui/audit"].flatMap(exported),
+  file("/ui/orders/{id}/chain.pem", "application/pem-certificate-chain", {
+    at: { linkedFrom: "/ui/orders?status=valid", plus: "/chain.pem" },
+    isOnEmpty: false
+  }),
+  file("/ui/authorities/{issuer}/ca.pem", "application/x-pem-file", {
+    at: { linkedFrom: "/ui/authorities" },
+    isOnEmpty: false
+  }),
+  file("/ui/authorities/{issuer}/ca.crl", "application/pkix-crl", {
+    at: { linkedFrom: "/ui/authorities" },
+    isOnEmpty: false
+  }),
+  file("/ui/static/{name}", "image/svg+xml", { from: "none", at: { linkedFrom: "/ui/login" }, isSaved: false })
+]
+
+/** A row's name in the table. */
+export const nameOf = ({ pattern, what }: Row): string => what === undefined ? pattern : `${pattern} (${what})`

@@ -1,0 +1,16 @@
+import { matcherOf } from "../../src/surfaces/admin/Routes.ts"
+import { routesOf } from "../../src/surfaces/panel/Routes.ts"
+import { configOf } from "./Graph.ts"
+
+/* The panel's own declaration of its routes, for tests that have to know all of them. */
+
+const routes = routesOf({ config: configOf(), sources: new Map() }, { urls: {}, answer: () => undefined })
+
+/** The patterns of every route with this method. */
+export const patternsOf = (method: "GET" | "POST"): ReadonlyArray<string> =>
+  routes.filter((route) => route.method === method).map(({ pattern }) => pattern).toSorted()
+
+/** The pattern that a path belongs to. */
+export const patternOf: (path: string) => string | undefined = (
+  (known) => (path: string) => known(path)?.pattern
+)(matcherOf(routes))

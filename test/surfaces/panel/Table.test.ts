@@ -1,0 +1,20 @@
+import { assert, describe, it } from "vitest"
+import { pages } from "../../../bench/PageReads.ts"
+import { rows } from "../../support/PanelPages.ts"
+import { patternOf, patternsOf } from "../../support/PanelRoutes.ts"
+
+/* What has to be known of every route of the panel, so that a new one is not forgotten. */
+
+describe("the rows of the panel", () => {
+  it("have a row in the table that the browser checks", () => {
+    assert.deepStrictEqual([...new Set(rows.map(({ pattern }) => pattern))].toSorted(), patternsOf("GET"))
+  })
+
+  it("are measured, those that are pages", () => {
+    const reads = pages.readsOf({ accounts: 1000, orders: 1000, auditRows: 1000 }, 0)
+    const measured = new Set(reads.map(({ path }) => patternOf(path.split("?")[0] ?? "")))
+    // A session that lacks its second factor is not measured.
+    const shown = rows.filter(({ from, kind }) => kind === "page" && from !== "half").map(({ pattern }) => pattern)
+    assert.deepStrictEqual([...measured].toSorted(), [...new Set(shown)].toSorted())
+  })
+})
