@@ -77,7 +77,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       yield* queued
       assert.isTrue((yield* Fiber.poll(asking))._tag === "None")
       yield* work("signer_revoke")
-      yield* TestClock.adjust("250 millis")
+      yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* Fiber.join(asking)).status, 200)
       const again = yield* revoke
       assert.deepStrictEqual([again.status, bodyOf(again).type], [400, "urn:ietf:params:acme:error:alreadyRevoked"])
@@ -97,7 +97,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       yield* queued
       yield* work("key_revoke")
       yield* work("signer_revoke")
-      yield* TestClock.adjust("250 millis")
+      yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* Fiber.join(asking)).status, 200)
       assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revocation_reason = 1"), 2)
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 2)
@@ -129,7 +129,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
         const asking = yield* Effect.fork(revoke)
         yield* queued
         yield* given
-        yield* TestClock.adjust("250 millis")
+        yield* TestClock.adjust("1 second")
         const answer = yield* Fiber.join(asking)
         assert.deepStrictEqual(bodyOf(answer), {
           type: "urn:ietf:params:acme:error:serverInternal",
@@ -156,7 +156,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
         yield* queued
         isPending(yield* revoke)
         yield* work("signer_revoke")
-        yield* TestClock.adjust("250 millis")
+        yield* TestClock.adjust("1 second")
         assert.strictEqual((yield* Fiber.join(asking)).status, 200)
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
       }),
