@@ -2,10 +2,11 @@ import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { Demo } from "../demo/Demo.ts"
 import { startDemo } from "../demo/Demo.ts"
+import { totpNow } from "../support/Authenticator.ts"
 import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { isFull } from "../support/Full.ts"
-import { qrTextOf, totpNow } from "../support/Qr.ts"
+import { qrTextOf } from "../support/Qr.ts"
 
 /*
  * What happens between pages of the panel, in a real browser. The gate runs it. The main path is in `panel.test.ts`, each

@@ -4,8 +4,8 @@ import type { Browser, BrowserContext, Page } from "playwright-core"
 import { chromium as playwright } from "playwright-core"
 import type { DemoOperator } from "../demo/Demo.ts"
 import { operators } from "../demo/Demo.ts"
+import { totpNow } from "./Authenticator.ts"
 import { patienceMs } from "./Patience.ts"
-import { totpNow } from "./Qr.ts"
 
 /* A real browser. It comes as an npm package, so that no system has to have one. */
 

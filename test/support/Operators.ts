@@ -10,6 +10,7 @@ import type { Derive } from "../../src/pki/Password.ts"
 import { derive } from "../../src/pki/Password.ts"
 import { totpCode } from "../../src/pki/Totp.ts"
 import { Passwords } from "../../src/services/operators/Passwords.ts"
+import { secretOf } from "./Authenticator.ts"
 import type { Backend } from "./Databases.ts"
 import { configOf } from "./Graph.ts"
 import { useStore } from "./UseTests.ts"
@@ -83,14 +84,6 @@ export const half = (username: string, requester: Requester = here, settings = c
     signIn(settings, { username, password: typed(password) }, requester),
     (signedIn) => signedIn._tag === "Pending" ? Effect.succeed(signedIn) : Effect.dieMessage("no factor is asked for")
   )
-
-/** The octets of a secret in base32. */
-export const secretOf = (base32: string): Uint8Array => {
-  const bits = [...base32].map((letter) =>
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")
-  ).join("")
-  return Buffer.from((bits.match(/.{8}/g) ?? []).map((octet) => Number.parseInt(octet, 2)))
-}
 
 /** What an authenticator shows so many seconds from now. */
 export const codeOf = (secret: Uint8Array, later = 0) =>

@@ -1,7 +1,5 @@
 import jsQr from "jsqr"
 import { PNG } from "pngjs"
-import { totpCode } from "../../src/pki/Totp.ts"
-import { secretOf } from "./Operators.ts"
 
 /** The text of the QR code in a picture. */
 export const qrTextOf = async (png: Buffer): Promise<string> => {
@@ -10,6 +8,3 @@ export const qrTextOf = async (png: Buffer): Promise<string> => {
   if (found === null) throw new Error("the picture has no QR code")
   return found.data
 }
-
-/** What an authenticator shows now. */
-export const totpNow = (base32: string): string => totpCode(secretOf(base32), Math.floor(Date.now() / 1000))

@@ -11,6 +11,7 @@ import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { stepUp } from "../../../src/operations/operators/StepUp.ts"
 import * as tokens from "../../../src/operations/operators/Tokens.ts"
+import { secretOf } from "../../support/Authenticator.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
@@ -24,7 +25,6 @@ import {
   keyboard,
   made,
   password,
-  secretOf,
   startsAt,
   strict,
   typed,

@@ -13,6 +13,7 @@ import { stepUp } from "../../../src/operations/operators/StepUp.ts"
 import * as tokens from "../../../src/operations/operators/Tokens.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
 import { nameOf } from "../../../src/store/operators/Sessions.ts"
+import { secretOf } from "../../support/Authenticator.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import { hangingUp, meanwhile } from "../../support/Meanwhile.ts"
@@ -26,7 +27,6 @@ import {
   keyboard,
   made,
   password,
-  secretOf,
   strict,
   typed,
   useOperators

@@ -4,6 +4,7 @@ import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
+import { secretOf } from "../../support/Authenticator.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
@@ -16,7 +17,6 @@ import {
   here,
   keyboard,
   made,
-  secretOf,
   strict,
   useOperators
 } from "../../support/Operators.ts"

@@ -7,6 +7,7 @@ import * as secondFactor from "../../../src/operations/operators/SecondFactor.ts
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
+import { secretOf } from "../../support/Authenticator.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
@@ -20,7 +21,6 @@ import {
   keyboard,
   made,
   password,
-  secretOf,
   strict,
   typed,
   useOperators

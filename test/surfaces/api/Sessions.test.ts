@@ -2,8 +2,9 @@ import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import { signedIn, useApi } from "../../support/Api.ts"
 import { cookieOf } from "../../support/Asked.ts"
+import { secretOf } from "../../support/Authenticator.ts"
 import { sqlite } from "../../support/Databases.ts"
-import { codeOf, made, password, secretOf } from "../../support/Operators.ts"
+import { codeOf, made, password } from "../../support/Operators.ts"
 
 /* Sessions over the API: cookies, CSRF tokens, origins (docs/decisions/admin.md, "Sessions"). */
 

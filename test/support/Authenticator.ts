@@ -1,0 +1,14 @@
+import { totpCode } from "../../src/pki/Totp.ts"
+
+/* An authenticator app, also for programs that are no tests. */
+
+/** The octets of a secret in base32. */
+export const secretOf = (base32: string): Uint8Array => {
+  const bits = [...base32].map((letter) =>
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")
+  ).join("")
+  return Buffer.from((bits.match(/.{8}/g) ?? []).map((octet) => Number.parseInt(octet, 2)))
+}
+
+/** What an authenticator shows now. */
+export const totpNow = (base32: string): string => totpCode(secretOf(base32), Math.floor(Date.now() / 1000))
