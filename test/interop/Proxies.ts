@@ -4,6 +4,8 @@ import { request as plainRequest } from "node:http"
 import { request } from "node:https"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { patienceMs } from "../support/Patience.ts"
 import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, runToEnd, startServer } from "../support/Server.ts"
@@ -270,6 +272,7 @@ const playBehind = async (proxy: Proxy, say: (text: string) => void): Promise<Re
     const { running, trust } = await proxy.start({ port, backend, directory })
     try {
       const stage = { port, backend, directory, server, trust }
+      await showsCertificate(stage)
       for (const { play, scenario } of plays) await took(scenario, () => play(stage))
     } finally {
       await running.stop()
@@ -281,6 +284,19 @@ const playBehind = async (proxy: Proxy, say: (text: string) => void): Promise<Re
     rmSync(directory, { recursive: true, force: true })
   }
   return outcomes
+}
+
+/** Until the proxy has its certificate at hand: Caddy says that it has one a moment before it shows it. */
+const showsCertificate = async (stage: Stage): Promise<void> => {
+  for (const end = Date.now() + patienceMs;;) {
+    try {
+      await ask(stage, "/health")
+      return
+    } catch (cause) {
+      if (Date.now() >= end) throw cause
+      await delay(50)
+    }
+  }
 }
 
 const isMeant = (isChosen: (name: string) => boolean) => (proxy: Proxy) => isChosen(`proxy ${proxy.name}`)
