@@ -231,18 +231,27 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         const end = performance.now() + patienceMillis
         const message = `not done within ${patienceMillis} ms`
         const late = new SqlError({ cause: new Late(message), message })
-        // Before each statement the server gets the time that is left, and keeps that bound itself.
+        const bound = (millis: number) =>
+          `SET LOCAL statement_timeout = ${Math.min(Math.ceil(millis), statementTimeoutMillis)}`
+        let told = patienceMillis
+        // The server keeps the bound itself. It is told again when a tenth of what it knows has passed: to tell it before
+        // each statement would double the round trips.
         const execute: Connection["execute"] = (text, params, transform) =>
           Effect.suspend(() => {
-            const left = Math.ceil(end - performance.now())
-            return left <= 0 ? late : Effect.zipRight(
-              connection.executeRaw(`SET LOCAL statement_timeout = ${Math.min(left, statementTimeoutMillis)}`, []),
-              Effect.mapError(connection.execute(text, params, transform), (error) =>
-                codeOf(error) === cancelled ? late : error)
-            )
+            const left = end - performance.now()
+            if (left <= 0) {
+              return late
+            }
+            const read = Effect.mapError(connection.execute(text, params, transform), (error) =>
+              codeOf(error) === cancelled ? late : error)
+            if (left > told * 0.9) {
+              return read
+            }
+            told = left
+            return Effect.zipRight(connection.executeRaw(bound(left), []), read)
           })
         return Effect.ensuring(
-          Effect.zipRight(connection.executeRaw(beginReading, []), body({ execute })),
+          Effect.zipRight(connection.executeRaw(`${beginReading}; ${bound(patienceMillis)}`, []), body({ execute })),
           rollback(connection) // there is nothing to keep
         )
       })
