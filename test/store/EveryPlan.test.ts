@@ -73,7 +73,8 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   { bound: "what a clock that was ahead wrote", names: /^job_ahead$/, steps: /updated_at>|jobs_due \(run_at>/ },
   {
     bound: "rows by their ids, where PostgreSQL knows how few there are",
-    names: /^(job_(claim_these|renew|move|bring_forward)|order_(purge|listed|set_end)|expiry_reminder_take)$/,
+    names:
+      /^(job_(claim_these|renew|move|bring_forward)|order_(purge|listed|set_end)|expiring_(find|covering)|expiry_reminder_take)$/,
     steps: /never/
   },
   { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },

@@ -1,4 +1,5 @@
 import { Effect, Stream } from "effect"
+import type { OrderId } from "../../domain/Id.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import { aside, turn } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
@@ -64,14 +65,6 @@ export const wantedOf = (
 const daySeconds = 86_400
 const hourSeconds = 3600
 
-const replacementOf = Effect.fnUntraced(
-  function*({ accountId, certificate, profile }: expiring.Living, notAfter: number) {
-    const leaf = certificate === undefined ? undefined : namedLeafOf(certificate)
-    if (leaf === undefined) return undefined
-    return yield* expiring.findReplacement({ profile, accountId, notAfter }, leaf.certId)
-  }
-)
-
 /** How many certificates of a profile expire within each of these numbers of days and have not been replaced. */
 export const countOpen = Effect.fnUntraced(function*(profile: string, days: ReadonlyArray<number>) {
   const now = yield* currentSeconds
@@ -102,25 +95,53 @@ export const countSoon = Effect.fnUntraced(function*(days: number, most: number)
   return { count, isCut: seen >= most }
 }, (self) => listed(self, soonMillis))
 
-/** Shows a certificate and the one that replaced it. There is nothing to show if it was revoked meanwhile. */
+/** The orders that name the certificates of these orders as replaced, by the id of the replaced one. */
+const replacementsOf = Effect.fnUntraced(function*(orders: ReadonlyArray<expiring.Living>) {
+  const replaceable = orders.flatMap(({ accountId, certNotAfter, certificate, profile }, number) => {
+    const leaf = certificate === undefined ? undefined : namedLeafOf(certificate)
+    return leaf === undefined || certNotAfter === undefined
+      ? []
+      : [{ profile, number, certId: leaf.certId, accountId, notAfter: certNotAfter }]
+  })
+  const found = new Map<OrderId, OrderId>()
+  for (const profile of new Set(replaceable.map((one) => one.profile))) {
+    const replaced = yield* expiring.replaced(profile, replaceable.filter((one) => one.profile === profile))
+    for (const [number, other] of replaced) {
+      const order = orders[number]
+      if (order !== undefined) found.set(order.id, other)
+    }
+  }
+  return found
+})
+
+/**
+ * Shows certificates, each with the one that replaced it. Certificates that were revoked meanwhile are left out. Where
+ * `isCovered` is 0, no other certificate with the same names is looked for.
+ */
 export const shown = Effect.fnUntraced(function*(
-  { id, isCovered, notAfter }: Pick<expiring.Place, "id" | "isCovered" | "notAfter">,
+  places: ReadonlyArray<Pick<expiring.Place, "id" | "isCovered">>,
   now: number
 ) {
-  const order = yield* expiring.find(id)
-  if (order === undefined) return []
-  const replacement = yield* replacementOf(order, notAfter)
-  const [otherId, via] = replacement === undefined
-    ? [isCovered === 1 ? (yield* expiring.findCovering(id))?.id : undefined, "identifiers"] as const
-    : [replacement.id, "replaces"] as const
-  const other = otherId === undefined ? undefined : yield* expiring.find(otherId)
-  const entry: Expiring = {
-    order,
-    notAfter,
-    daysRemaining: Math.max(0, Math.floor((notAfter - now) / daySeconds)),
-    supersededBy: other === undefined ? undefined : { order: other, via }
-  }
-  return [entry]
+  const orders = yield* expiring.find(places.map(({ id }) => id))
+  const replacements = yield* replacementsOf([...orders.values()])
+  const coverings = yield* expiring.coveringsOf(
+    places.flatMap(({ id, isCovered }) => isCovered === 1 && !replacements.has(id) ? [id] : [])
+  )
+  const others = yield* expiring.find([...new Set([...replacements.values(), ...coverings.values()])])
+  return places.flatMap(({ id }): ReadonlyArray<Expiring> => {
+    const order = orders.get(id)
+    if (order?.certNotAfter === undefined) return []
+    const otherId = replacements.get(id) ?? coverings.get(id)
+    const other = otherId === undefined ? undefined : others.get(otherId)
+    return [{
+      order,
+      notAfter: order.certNotAfter,
+      daysRemaining: Math.max(0, Math.floor((order.certNotAfter - now) / daySeconds)),
+      supersededBy: other === undefined
+        ? undefined
+        : { order: other, via: replacements.has(id) ? "replaces" : "identifiers" }
+    }]
+  })
 })
 
 /**
@@ -244,7 +265,7 @@ const everyOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, of
   return { page, hidden: 0, total: yield* expiring.countEnding(window), truncated: false }
 })
 
-const usualCountMillis = 4000
+const usualCountMillis = 1000
 
 /**
  * Certificates that expire within this many days and are neither revoked nor expired, soonest first
@@ -258,8 +279,7 @@ export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMil
     const { page, ...counts } = yield* wanted.hideSuperseded
       ? openOf(window, paging, countMillis)
       : everyOf(window, paging)
-    const items = (yield* Effect.forEach(page, (place) => shown(place, now))).flat()
-    return { items, ...counts }
+    return { items: yield* shown(page, now), ...counts }
   }))
 
 const exportBatch = 1000
@@ -269,8 +289,5 @@ export const every = ({ days, hideSuperseded, profile }: Wanted) =>
   Stream.unwrap(Effect.map(currentSeconds, (now) =>
     Stream.mapEffect(
       judged({ profile, now, until: now + days * daySeconds }, exportBatch, hideSuperseded),
-      ({ gone, page }) => {
-        const left = page.filter((_, number) => !gone.has(number))
-        return aside(Effect.map(Effect.forEach(left, (place) => shown(place, now)), (entries) => entries.flat()))
-      }
+      ({ gone, page }) => aside(shown(page.filter((_, number) => !gone.has(number)), now))
     )))

@@ -37,19 +37,13 @@ export const digest = Effect.fnUntraced(function*(profile: string, days: number,
       })
   )
   const places = [...first.open, ...first.gone].slice(0, most)
-  const items = (yield* aside(Effect.forEach(places, (place) => shown(place, now)))).flat()
+  const items = yield* aside(shown(places, now))
   return { now, items, total, superseded } satisfies Digest
 })
 
 /** Shows the certificates of these orders that are neither revoked nor expired nor replaced. */
 export const stillOpen = Effect.fnUntraced(function*(orders: ReadonlyArray<OrderId>) {
   const now = yield* currentSeconds
-  const open: Array<Expiring> = []
-  for (const id of orders) {
-    const { certNotAfter: notAfter = -1 } = (yield* expiring.find(id)) ?? {}
-    if (notAfter <= now) continue
-    const isCovered = (yield* expiring.findCovering(id)) === undefined ? 0 : 1
-    open.push(...(yield* shown({ id, notAfter, isCovered }, now)).filter((entry) => entry.supersededBy === undefined))
-  }
-  return open
+  const entries = yield* shown(orders.map((id) => ({ id, isCovered: 1 })), now)
+  return entries.filter(({ notAfter, supersededBy }) => notAfter > now && supersededBy === undefined)
 })

@@ -31,9 +31,8 @@ const followed = Effect.fnUntraced(
       known.set(profile, authorities)
       const wanted = open.filter((place) => place.profile === profile).flatMap((
         { accountId, notAfter, number, serial }
-      ) => authorities.map((authority) => [number, `${authority}.${serial}`, accountId, notAfter] as const))
-      if (wanted.length === 0) continue
-      for (const number of yield* expiring.replaced(profile, wanted)) found.add(number)
+      ) => authorities.map((authority) => ({ number, certId: `${authority}.${serial}`, accountId, notAfter })))
+      for (const number of (yield* expiring.replaced(profile, wanted)).keys()) found.add(number)
     }
     return found
   }

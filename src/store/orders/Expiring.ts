@@ -1,8 +1,10 @@
 import { Effect } from "effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { all, first } from "../../kernel/sql/Database.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
+import { keptTotal } from "../../kernel/sql/Kept.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { orderColumns } from "./Orders.ts"
@@ -93,13 +95,13 @@ const placesStatement = perReach((from) =>
   })
 )
 
-const successorStatement = statement({
-  name: "expiring_successor",
-  params: { id: uuid<OrderId>() },
-  row: { id: uuid<OrderId>() },
-  sql: () =>
-    `SELECT (SELECT s.id FROM ${coverings} ORDER BY s.cert_not_after DESC, s.id DESC LIMIT 1) AS "id"
-     FROM orders o WHERE o.id = :id AND EXISTS (SELECT 1 FROM ${coverings})`
+const coveringStatement = statement({
+  name: "expiring_covering",
+  params: { ids: rows },
+  row: { id: uuid<OrderId>(), other: nullable(uuid<OrderId>()) },
+  sql: ({ at, each }) =>
+    `SELECT o.id AS "id", (SELECT s.id FROM ${coverings} ORDER BY s.cert_not_after DESC, s.id DESC LIMIT 1) AS "other"
+     FROM orders o WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")})`
 })
 
 const certificate = {
@@ -114,21 +116,11 @@ const certificate = {
 
 const findStatement = statement({
   name: "expiring_find",
-  params: { id: uuid<OrderId>() },
+  params: { ids: rows },
   row: certificate,
-  sql: () => `SELECT ${select(certificate, "o")} FROM orders o WHERE o.id = :id AND ${living("o")}`
-})
-
-/** An order of `account` that replaces `certId` and has a certificate that ends after `notAfter`. */
-const replacement = (account: string, certId: string, notAfter: string) =>
-  `FROM orders s WHERE s.profile = :profile AND s.replaces = ${certId} AND s.replaces IS NOT NULL
-     AND s.status <> 'invalid' AND s.account_id = ${account} AND ${living("s")} AND s.cert_not_after > ${notAfter}`
-
-const replacementStatement = statement({
-  name: "expiring_replacement",
-  params: { profile: text(), accountId: uuid<AccountId>(), replaces: text(), notAfter: int },
-  row: { id: uuid<OrderId>() },
-  sql: () => `SELECT s.id AS "id" ${replacement(":accountId", ":replaces", ":notAfter")}`
+  sql: ({ at, each }) =>
+    `SELECT ${select(certificate, "o")} FROM orders o
+     WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")}) AND ${living("o")}`
 })
 
 // A certID has two parts with a dot between. The next first part sorts after everything that begins with this one and a dot.
@@ -153,10 +145,12 @@ const authoritiesStatement = statement({
 const replacedStatement = statement({
   name: "expiring_replaced",
   params: { profile: text(), wanted: rows },
-  row: { number: int },
+  row: { number: int, other: uuid<OrderId>() },
   sql: ({ at, each }) =>
-    `SELECT ${at(0, "int")} AS "number" FROM ${each(":wanted")}
-     WHERE EXISTS (SELECT 1 ${replacement(at(2, "uuid"), at(1, "text"), at(3, "int"))})`
+    `SELECT ${at(0, "int")} AS "number", s.id AS "other" FROM ${each(":wanted")} CROSS JOIN orders s
+     WHERE s.profile = :profile AND s.replaces = ${at(1, "text")} AND s.replaces IS NOT NULL
+       AND s.status <> 'invalid' AND s.account_id = ${at(2, "uuid")} AND ${living("s")}
+       AND s.cert_not_after > ${at(3, "int")}`
 })
 
 /** Which certificates: those of one profile or of every one, with an end after `now` and up to `until` (epoch seconds). */
@@ -170,13 +164,20 @@ export interface Window {
 export type Place = Effect.Effect.Success<ReturnType<typeof places>>[number]
 
 /** An unrevoked certificate with its order. */
-export type Living = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+export type Living = Effect.Effect.Success<
+  ReturnType<typeof all<typeof findStatement.params, typeof findStatement.row>>
+>[number]
 
 const valuesOf = ({ now, profile = "", until }: Window) => ({ profile, now, until })
 
-/** How many certificates end in the window. */
+/** How many certificates end in the window, now or a short time ago ({@link keptTotal}). */
 export const countEnding = (window: Window) =>
-  Effect.map(first(countStatement(window.profile), valuesOf(window)), (row) => row?.total ?? 0)
+  keptTotal(
+    "expiring_count",
+    // A window of as many days that begins a little later has nearly the same certificates.
+    { profile: window.profile, seconds: window.until - window.now },
+    Effect.map(first(countStatement(window.profile), valuesOf(window)), (row) => row?.total ?? 0)
+  )
 
 /** The next certificates of the window after a given one, sorted by end, then by the order's id. */
 export const places = (window: Window, after: { readonly notAfter: number; readonly id: OrderId }, limit: number) =>
@@ -188,31 +189,54 @@ export const places = (window: Window, after: { readonly notAfter: number; reado
     limit
   })
 
-/** The order of an unrevoked certificate of the same account with every name of the given one and a later end; the latest. */
-export const findCovering = (id: OrderId) => first(successorStatement, { id })
+const packed = (ids: ReadonlyArray<OrderId>) => ({ ids: ids.map((id) => [packedUuid(id)]) })
 
-/** The unrevoked certificate of an order. */
-export const find = (id: OrderId) => first(findStatement, { id })
+/**
+ * The orders of unrevoked certificates of the same account that have every name of the given ones and end later: for each
+ * the latest, by the given order's id.
+ */
+export const coveringsOf = (
+  ids: ReadonlyArray<OrderId>
+): Effect.Effect<ReadonlyMap<OrderId, OrderId>, StorageFailed, Database> =>
+  ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+    all(coveringStatement, packed(ids)),
+    (found) => new Map(found.flatMap(({ id, other }) => other === undefined ? [] : [[id, other]]))
+  )
 
-/** The order of an unrevoked certificate that ends later and replaces the certificate with this certID. */
-export const findReplacement = (
-  replaced: { readonly profile: string; readonly accountId: AccountId; readonly notAfter: number },
-  certId: string
-) => first(replacementStatement, { ...replaced, replaces: certId })
+/** The unrevoked certificates of these orders, by the order's id. */
+export const find = (
+  ids: ReadonlyArray<OrderId>
+): Effect.Effect<ReadonlyMap<OrderId, Living>, StorageFailed, Database> =>
+  ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+    all(findStatement, packed(ids)),
+    (found) => new Map(found.map((order) => [order.id, order]))
+  )
 
 /** The first parts of all certIDs that orders of a profile replace: one for each CA. */
 export const authorities = (profile: string) =>
   Effect.map(all(authoritiesStatement, { profile }), (found) => found.map(({ authority }) => authority))
 
-/** The numbers of those certificates of a profile for which {@link findReplacement} would find an order. */
+/** A certificate that may have been replaced. `number` is the caller's. */
+export interface Replaceable {
+  readonly number: number
+  readonly certId: string
+  readonly accountId: AccountId
+  /** Epoch seconds. */
+  readonly notAfter: number
+}
+
+/**
+ * Which certificates of a profile were replaced: their numbers, each with the order that names its certID and has an
+ * unrevoked certificate of the same account that ends later.
+ */
 export const replaced = (
   profile: string,
-  wanted: ReadonlyArray<readonly [number: number, certId: string, account: AccountId, notAfter: number]>
-) =>
-  Effect.map(
+  wanted: ReadonlyArray<Replaceable>
+): Effect.Effect<ReadonlyMap<number, OrderId>, StorageFailed, Database> =>
+  wanted.length === 0 ? Effect.succeed(new Map()) : Effect.map(
     all(replacedStatement, {
       profile,
-      wanted: wanted.map(([number, certId, account, notAfter]) => [number, certId, packedUuid(account), notAfter])
+      wanted: wanted.map((one) => [one.number, one.certId, packedUuid(one.accountId), one.notAfter])
     }),
-    (found) => new Set(found.map(({ number }) => number))
+    (found) => new Map(found.map(({ number, other }) => [number, other]))
   )
