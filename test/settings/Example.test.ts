@@ -98,9 +98,7 @@ describe("docs/configuration.md", () => {
 describe("docs/protocol.md", () => {
   it("says of nothing that it is not in this version but what a configuration cannot ask for", () => {
     const asking: { readonly [what: string]: string } = {
-      "CA keys in hardware": "[signer.local_ca]\nkey_source = \"pkcs11\"\n",
-      "the administration interface": "[admin]\nenabled = true\n",
-      "notifications": "[notify]\nenabled = true\n"
+      "CA keys in hardware": "[signer.local_ca]\nkey_source = \"pkcs11\"\n"
     }
     const [, denied = ""] = /^Not in this version: ([^.]+)\./m.exec(committed("docs/protocol.md")) ?? []
     assert.deepStrictEqual(denied.split(/;\s/), Object.keys(asking))

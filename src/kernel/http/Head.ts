@@ -75,7 +75,7 @@ export const write = (response: ServerResponse, id: string, answer: Answer): voi
     else for (const value of given) headers.push(name, value)
   }
   if (answer.stream !== undefined) return void response.writeHead(answer.status, headers)
-  if (answer.status !== 204) {
+  if (answer.status !== 204 && answer.status !== 304) {
     headers.push("content-length", String(answer.body === undefined ? 0 : Buffer.byteLength(answer.body)))
   }
   response.writeHead(answer.status, headers).end(answer.body)

@@ -13,6 +13,7 @@ import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { Admission } from "../../kernel/http/Admission.ts"
+import { unlessHeld } from "../../kernel/http/EntityTag.ts"
 import type { Answer, App, Request, Routed } from "../../kernel/http/Message.ts"
 import { header, unmatched, withHeaders } from "../../kernel/http/Message.ts"
 import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
@@ -167,7 +168,7 @@ export const make = (
     const links = [...(at === undefined ? [] : [at.endpoint.indexLink]), ...(given === undefined ? [] : [given].flat())]
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
     const isNewNonce = at?.rest === "/newNonce"
-    if (request.method !== "POST" && !isNewNonce) return Effect.succeed(linked)
+    if (request.method !== "POST" && !isNewNonce) return Effect.succeed(unlessHeld(request, linked))
     return Effect.map(Effect.flatMap(Nonces, (nonces) => nonces.issue), (nonce) => {
       if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
       // If only a nonce was requested, an answer without one is not a success.

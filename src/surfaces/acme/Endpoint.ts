@@ -8,8 +8,8 @@ export class Endpoint {
   readonly base: string
   /** `Link: rel="index"`, on every ACME answer. */
   readonly indexLink: string
-  /** The directory object (RFC 8555 section 7.1.1), rendered once. */
-  readonly directory: string
+  /** The directory object (RFC 8555 section 7.1.1), rendered once: UTF-8. */
+  readonly directory: Uint8Array
   /** The address of the client that sent a request for this profile. */
   readonly clientAddress: ReturnType<typeof clientAddress>
   /** Whether a request for this profile came through one of its proxies. */
@@ -21,7 +21,7 @@ export class Endpoint {
     this.isProxied = fromTrusted(profile.filter)
     this.base = `${baseUrl}/profile/${profile.name}`
     this.indexLink = `<${this.base}/directory>;rel="index"`
-    this.directory = JSON.stringify({
+    this.directory = Buffer.from(JSON.stringify({
       newNonce: `${this.base}/newNonce`,
       newAccount: `${this.base}/newAccount`,
       newOrder: `${this.base}/newOrder`,
@@ -29,7 +29,7 @@ export class Endpoint {
       keyChange: `${this.base}/keyChange`,
       renewalInfo: `${this.base}/renewalInfo`,
       ...meta(profile)
-    })
+    }))
   }
 
   account = (id: string): string => `${this.base}/acct/${id}`

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
+import { tagged } from "../../kernel/http/EntityTag.ts"
 import type { Answer } from "../../kernel/http/Message.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { traced } from "../../kernel/telemetry/Tracing.ts"
@@ -56,7 +57,7 @@ const either =
   (posted: Posted) => operated(byEither(posted, read), handle)
 
 const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
-  Effect.succeed({ status: 200, headers: { "content-type": "application/json" }, body: endpoint.directory })
+  Effect.succeed(tagged("application/json", endpoint.directory))
 
 const nonce = (status: number): Effect.Effect<Answer> =>
   Effect.succeed({ status, headers: { "cache-control": "no-store" } })

@@ -349,14 +349,20 @@ describe("the answer", () => {
       assert.strictEqual(headOf(said).headers.get("location"), "/x")
     }))
 
-  test("204 and HEAD have no body", () =>
+  test("204, 304 and HEAD have no body", () =>
     Effect.gen(function*() {
-      const { port } = yield* serving(appOf(({ method }) =>
-        Effect.succeed(method === "HEAD" ? { status: 200, headers: {}, body: "four" } : { status: 204, headers: {} })
+      const { port } = yield* serving(appOf(({ method, path }) =>
+        Effect.succeed(
+          method === "HEAD"
+            ? { status: 200, headers: {}, body: "four" }
+            : { status: path === "/same" ? 304 : 204, headers: {} }
+        )
       ))
-      const nothing = yield* exchange(port, get("/", once))
-      assert.isFalse(headOf(nothing).headers.has("content-length"))
-      assert.match(nothing, /\r\n\r\n$/)
+      for (const path of ["/", "/same"]) {
+        const nothing = yield* exchange(port, get(path, once))
+        assert.isFalse(headOf(nothing).headers.has("content-length"))
+        assert.match(nothing, /\r\n\r\n$/)
+      }
       const head = yield* exchange(port, `HEAD / HTTP/1.1\r\nHost: x\r\n${once}\r\n`)
       assert.strictEqual(headOf(head).headers.get("content-length"), "4")
       assert.match(head, /\r\n\r\n$/)

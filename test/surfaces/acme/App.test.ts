@@ -70,7 +70,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       for (const method of ["GET", "HEAD"]) {
         const answer = yield* get(at("/directory"), method)
         assert.strictEqual(answer.status, 200)
-        assert.deepStrictEqual(Object.keys(answer.headers).sort(), ["content-type", "link"])
+        assert.deepStrictEqual(Object.keys(answer.headers).sort(), ["content-type", "etag", "link"])
         assert.deepStrictEqual(answer.headers["link"], [index])
         const urls = ["newNonce", "newAccount", "newOrder", "revokeCert", "keyChange", "renewalInfo"].map((
           name
@@ -80,6 +80,32 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
           meta: { termsOfService: "https://terms.example/" }
         })
       }
+    }))
+
+  test("the directory is not sent again to who has it", () =>
+    Effect.gen(function*() {
+      const tag = headerOf(yield* get(at("/directory")), "etag")
+      assert.match(tag, /^"[\w-]{22}"$/)
+      const ask = (held: string, method = "GET") =>
+        handle(requestOf(method, at("/directory"), { headers: { "if-none-match": held } }))
+      for (const held of [tag, `W/${tag}`, `"other", ${tag}`, "*"]) {
+        for (const method of ["GET", "HEAD"]) {
+          const answer = yield* ask(held, method)
+          assert.deepStrictEqual([answer.status, answer.body], [304, undefined], held)
+          assert.deepStrictEqual(answer.headers, { etag: tag, link: [index] })
+        }
+      }
+      for (const held of ["\"other\"", tag.slice(1, -1), `${tag}x`, ""]) {
+        assert.strictEqual((yield* ask(held)).status, 200, held)
+      }
+      const known = yield* handle(
+        requestOf("GET", at("/absent"), { headers: { "if-none-match": "*" } })
+      )
+      problem(known, 404, "malformed")
+      const kid = yield* register(yield* surface, key)
+      const read = yield* byAccount(key, kid, at("/directory"), "")
+      const signedRead = yield* handle({ ...read, headers: { ...read.headers, "if-none-match": tag } })
+      assert.strictEqual(signedRead.status, 200, "a signed request is answered in full")
     }))
 
   test("another method is 405 and says which it takes", () =>

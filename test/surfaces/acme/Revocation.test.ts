@@ -758,6 +758,9 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }
         const answer = yield* app.handle(posted(at(path), "{}"))
         assert.deepStrictEqual([answer.status, headerOf(answer, "allow")], [405, "GET, HEAD"])
+        const tag = headerOf(yield* app.handle(requestOf("GET", at(path))), "etag")
+        const again = yield* app.handle(requestOf("GET", at(path), { headers: { "if-none-match": tag } }))
+        assert.deepStrictEqual([again.status, again.body], [304, undefined])
       }
       const anchor = yield* app.handle(requestOf("GET", at("/ca.pem")))
       assert.include(openssl(["x509", "-noout", "-subject"], String(anchor.body)).toString(), "Test CA")

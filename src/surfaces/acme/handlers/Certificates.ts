@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { tagged } from "../../../kernel/http/EntityTag.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"
 import { json } from "../../../kernel/http/Message.ts"
 import { rfc3339 } from "../../../kernel/Time.ts"
@@ -33,21 +34,21 @@ export const revocation = ({ client, endpoint, payload, signer }: BySomeone<type
 export const crl = ({ endpoint }: { readonly endpoint: Endpoint }) =>
   Effect.map(
     revocationList(endpoint.profile.name),
-    (body): Answer => ({ status: 200, headers: { "content-type": "application/pkix-crl" }, body })
+    (body) => tagged("application/pkix-crl", body)
   )
 
 /** The trust anchor for the profile's clients, PEM. */
 export const caPem = ({ endpoint }: { readonly endpoint: Endpoint }) =>
   Effect.map(
     anchor(endpoint.profile.name),
-    (body): Answer => ({ status: 200, headers: { "content-type": "application/x-pem-file" }, body })
+    (body) => tagged("application/x-pem-file", Buffer.from(body))
   )
 
 /** The certificate of the profile's CA, DER, for programs that look for the issuer of a leaf. */
 export const issuerCertificate = ({ endpoint }: { readonly endpoint: Endpoint }) =>
   Effect.map(
     issuerOf(endpoint.profile.name),
-    (body): Answer => ({ status: 200, headers: { "content-type": "application/pkix-cert" }, body })
+    (body) => tagged("application/pkix-cert", body)
   )
 
 const retryAfterSeconds = { usual: "21600", revoked: "60" }
