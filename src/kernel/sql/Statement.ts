@@ -27,8 +27,8 @@ export interface Fragments {
   readonly byEnd: string
   /** After `accounts`: use the index of those that are not valid. */
   readonly byEnded: string
-  /** After `orders`: use the index of those of a profile that failed. */
-  readonly byFailure: string
+  /** After `orders`: use the index of those of a profile, or of an account, that failed. */
+  readonly byFailure: (of: "profile" | "account") => string
   /** A type for a parameter that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
@@ -47,7 +47,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     aside: (column) => `+${column}`,
     byEnd: "INDEXED BY revocations_issuer_not_after",
     byEnded: "INDEXED BY accounts_ended",
-    byFailure: "INDEXED BY orders_profile_failed",
+    byFailure: (of) => `INDEXED BY orders_${of}_failed`,
     typed: (parameter) => parameter
   },
   postgres: {
@@ -61,7 +61,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     aside: (column) => column,
     byEnd: "",
     byEnded: "",
-    byFailure: "",
+    byFailure: () => "",
     typed: (parameter, type) => `${parameter}::${type}`
   }
 }

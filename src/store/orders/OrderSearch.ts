@@ -96,15 +96,18 @@ const anyProfile = `o.profile IN (SELECT profile FROM ${distinct("orders", "prof
  */
 const whereOf = (used: ReadonlyArray<Narrowing>, { aside, byFailure }: Fragments): string => {
   const isUsed = (...names: ReadonlyArray<Narrowing>) => names.some((name) => used.includes(name))
-  const isNarrow = isUsed("accountId", "identifier", "identifierSuffix", "certSerial")
+  const isNamed = isUsed("identifier", "identifierSuffix", "certSerial")
+  const isNarrow = isNamed || isUsed("accountId")
+  const subjects = isNamed || !isUsed("invalid") ? [] : ["account", "profile"] as const
+  const failuresOf = subjects.find((subject) => isUsed(subject === "account" ? "accountId" : "profile"))
   const filterIf = (isWeak: boolean, column: string) => isWeak ? aside(column) : column
   const profile = filterIf(isUsed("underWay") || (isNarrow && !isUsed("certSerial")), "o.profile")
-  const createdAt = filterIf(isNarrow, "o.created_at")
+  const createdAt = filterIf(isNarrow && failuresOf === undefined, "o.created_at")
   const conditions: { readonly [F in Narrowing]: string } = {
     profile: `${profile} = :profile`,
     accountId: "o.account_id = :accountId",
     valid: `${filterIf(isNarrow || isUsed("profile"), "o.status")} = 'valid'`,
-    invalid: `${isNarrow ? aside("o.status") : "o.status"} = 'invalid'`,
+    invalid: `${filterIf(isNarrow && failuresOf === undefined, "o.status")} = 'invalid'`,
     underWay: `${filterIf(isNarrow, "o.status")} = :status`,
     identifier: "o.id IN (SELECT order_id FROM order_identifiers WHERE name = :identifier)",
     identifierSuffix: `o.id IN (SELECT order_id FROM order_identifiers
@@ -117,7 +120,7 @@ const whereOf = (used: ReadonlyArray<Narrowing>, { aside, byFailure }: Fragments
     ...used.map((name) => conditions[name]),
     ...isUsed("certSerial") && !isUsed("profile") ? [anyProfile] : []
   ].join(" AND ") || "1 = 1"
-  return `${isUsed("profile") && isUsed("invalid") && !isNarrow ? byFailure : ""} WHERE ${where}`
+  return `${failuresOf === undefined ? "" : byFailure(failuresOf)} WHERE ${where}`
 }
 
 /**
