@@ -27,6 +27,8 @@ export interface Options {
   /** Sign-ins with each kind of name for `signIn`. */
   readonly attempts: number
   readonly pages: boolean
+  /** Reads a second beside the clients of `lists` and `pages`. */
+  readonly readsPerSecond: number
   /** Where `lists` and `pages` keep their databases for another run; undefined to remove them. */
   readonly keep: string | undefined
   /** The sizes of the database for `lists` and `pages`. */
@@ -53,6 +55,7 @@ const usage = `Usage: npm run bench -- [options]
   --pages             the same for the pages of the panel in place of the lists of the API
   --sign-in           measure what a failed sign-in tells and costs, and nothing else
   --attempts N        sign-ins with each kind of name for --sign-in (100)
+  --reads N           reads a second beside the clients of --lists and --pages (4)
   --keep DIR          keep the databases of --lists and --pages there, and use those that are there already
   --accounts N, --orders N, --audit-rows N
                       size of the database of --lists and --pages (1000000, 10000000, 1000000)
@@ -92,6 +95,7 @@ const parse = (words: ReadonlyArray<string>) => {
         pages: { type: "boolean", default: false },
         "sign-in": { type: "boolean", default: false },
         attempts: { type: "string", default: "100" },
+        reads: { type: "string", default: "4" },
         keep: { type: "string" },
         accounts: { type: "string", default: "1000000" },
         orders: { type: "string", default: "10000000" },
@@ -158,6 +162,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     signIn: given["sign-in"],
     // Each attempt has an address of its own, and there are so many for each kind of name.
     attempts: number("attempts", given.attempts, 50_000),
+    readsPerSecond: number("reads", given.reads, 1000, false),
     keep: given.keep,
     accounts: scaled("accounts", given.accounts),
     orders: scaled("orders", given.orders),

@@ -19,10 +19,9 @@ import type { Subject } from "./Subject.ts"
 
 /*
  * What operators read on a grown database, and what their reading does to clients that issue: windows of issuing alone and
- * of issuing beside four reads a second, by turns.
+ * of issuing beside some reads a second, by turns.
  */
 
-const readsPerSecond = 4
 const rounds = 5
 
 /** A window, as its clients saw it. Times are milliseconds, of one request; CPU is of one issuance. */
@@ -90,7 +89,10 @@ interface Measured extends Side {
 
 const window = async (
   { loader, postmaster, reads, readers, service }: Bench,
-  { concurrency, seconds }: { readonly concurrency: number; readonly seconds: number },
+  { concurrency, readsPerSecond, seconds }: Pick<Options, "readsPerSecond"> & {
+    readonly concurrency: number
+    readonly seconds: number
+  },
   from: number | undefined
 ): Promise<Measured> => {
   await loader.call("prepare", concurrency + seconds * 100)
@@ -215,7 +217,7 @@ const measureOne = async (
     progress(`${name}: reading everything, and again`)
     const alone = [await readAlone(bench), await readAlone(bench)]
     const seconds = options.extent.seconds ?? 1
-    const extent = { concurrency: options.concurrency.at(-1) ?? 1, seconds }
+    const extent = { concurrency: options.concurrency.at(-1) ?? 1, readsPerSecond: options.readsPerSecond, seconds }
     const measured: Array<{ readonly alone: Measured; readonly beside: Measured }> = []
     await loader.call("connect", extent.concurrency)
     progress(`${name}: warming up`)
