@@ -61,6 +61,7 @@ export const adminSurface = Effect.fnUntraced(function*(
     name: "admin",
     key: "admin.bind_address",
     bindAddress: admin.bind_address,
+    isShared: false,
     maxConnections,
     serving: {
       app: {

@@ -118,11 +118,12 @@ const acmeSurface = Effect.fnUntraced(function*(
     services
   )
   const tls = yield* ListenerTls.load(config, "acme")
-  const { bind_address, max_body_bytes, request_timeout_ms } = config.server
+  const { bind_address, max_body_bytes, request_timeout_ms, reuse_port } = config.server
   const surface: Surface = {
     name: "acme",
     key: "server.bind_address",
     bindAddress: bind_address,
+    isShared: reuse_port,
     maxConnections,
     serving: {
       app: {
@@ -172,6 +173,7 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
     name: "metrics",
     key: "metrics.bind_address",
     bindAddress: bind_address,
+    isShared: false,
     maxConnections: metricsConnections,
     serving: {
       app: makeMetrics(scrape),

@@ -10,6 +10,8 @@ import type { Kept } from "./Graph.ts"
 export interface Surface {
   readonly name: SocketOptions["name"]
   readonly bindAddress: string
+  /** Whether other processes may listen there too. */
+  readonly isShared: boolean
   /** The configuration key of that address. */
   readonly key: string
   readonly maxConnections: number
@@ -41,10 +43,10 @@ const bindFailures = {
   metrics: "metrics_socket_bind_failed"
 } as const
 
-const bound = Effect.fnUntraced(function*({ bindAddress, key, maxConnections, name }: Surface) {
+const bound = Effect.fnUntraced(function*({ bindAddress, isShared, key, maxConnections, name }: Surface) {
   const { host, port } = parseBindAddress(bindAddress) ?? { host: "", port: 0 } // checked with the configuration
   const scope = yield* Scope.make()
-  const listener = yield* Scope.extend(bind({ name, host, port, maxConnections }), scope).pipe(
+  const listener = yield* Scope.extend(bind({ name, host, port, isShared, maxConnections }), scope).pipe(
     Effect.catchTag("BindFailed", (error) => {
       return Effect.zipRight(
         emit(bindFailures[name], { address: error.address, error: error.detail }),

@@ -16,10 +16,11 @@ const differing = (key: string, before: unknown, after: unknown): ReadonlyArray<
     : [key]
 
 /**
- * The keys that a reload would change but must not: all of `database.*` and `tracing.*` (docs/decisions/configuration.md,
- * "Frozen keys").
+ * The keys that a reload would change but must not: all of `database.*` and `tracing.*`, and `server.reuse_port`
+ * (docs/decisions/configuration.md, "Frozen keys").
  */
 export const frozenChanges = (before: Config, after: Config): ReadonlyArray<string> => [
   ...differing("database", before.database, after.database),
-  ...differing("tracing", before.tracing, after.tracing)
+  ...differing("tracing", before.tracing, after.tracing),
+  ...differing("server.reuse_port", before.server.reuse_port, after.server.reuse_port)
 ]

@@ -161,6 +161,10 @@ export const Table = Schema.Struct({
   }),
   server: Schema.Struct({
     bind_address: text("[::]:3000", bindAddress, "Address to listen on; port 0 asks for a free port."),
+    reuse_port: flag(
+      false,
+      "Let further processes with the acme role listen on this address; the kernel divides connections among them."
+    ),
     base_url: text(
       "http://localhost:3000",
       baseUrl,

@@ -5,7 +5,7 @@ import { configOf } from "../support/Graph.ts"
 const changes = (before: string, after: string) => frozenChanges(configOf(before), configOf(after))
 
 describe("keys that are frozen while the service runs", () => {
-  it("are every one of the database's, by name, and nobody else's", () => {
+  it("are every one of the database's, by name", () => {
     assert.deepStrictEqual(changes("", ""), [])
     assert.deepStrictEqual(changes("", "[server]\nmax_body_bytes = 5\n[jobs]\nmax_concurrent = 1"), [])
     assert.deepStrictEqual(changes("", `[database]\nurl = "sqlite://sqlite.db"\npool_max = 10`), [], "the defaults")
@@ -14,6 +14,14 @@ describe("keys that are frozen while the service runs", () => {
       changes("", `[database]\npool_max = 3\n[database.sqlite]\nsynchronous = "normal"`),
       ["database.pool_max", "database.sqlite.synchronous"]
     )
+  })
+
+  it("are those of spans, and whether the port is shared", () => {
+    assert.deepStrictEqual(changes("", "[server]\nreuse_port = true"), ["server.reuse_port"])
+    assert.deepStrictEqual(changes("", "[server]\nreuse_port = false"), [])
+    assert.deepStrictEqual(changes("", "[tracing]\nendpoint = \"http://127.0.0.1:4318/v1/traces\""), [
+      "tracing.endpoint"
+    ])
   })
 
   it("a secret in the URL counts, and is not told", () => {

@@ -141,6 +141,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
 
 /** Defaults of the booleans. */
 export const booleans: Record<string, boolean> = {
+  "server.reuse_port": false,
   "server.tls.enabled": false,
   "admin.enabled": false,
   "admin.require_mfa": false,

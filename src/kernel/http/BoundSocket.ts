@@ -12,6 +12,13 @@ export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly addres
   }
 }
 
+/** Where to listen; `isShared` says whether other processes may listen there too. */
+export interface BoundAddress {
+  readonly host: string
+  readonly port: number
+  readonly isShared: boolean
+}
+
 /** A certificate chain and its key, PEM, and how long a handshake may take. */
 export interface TlsSettings {
   readonly cert: string
@@ -65,7 +72,8 @@ const reasons: { readonly [code: string]: string } = {
   EADDRINUSE: "something listens there already, perhaps this service; stop it, or set another address",
   EADDRNOTAVAIL: "no interface of this host has this address",
   EACCES: "this user has no permission; a port under 1024 needs the capability CAP_NET_BIND_SERVICE",
-  ENOTFOUND: "the name cannot be looked up on this host"
+  ENOTFOUND: "the name cannot be looked up on this host",
+  ENOTSUP: "this system does not divide connections among processes"
 }
 
 const whyNot = ({ code = "", message }: NodeJS.ErrnoException): string => {
@@ -73,12 +81,15 @@ const whyNot = ({ code = "", message }: NodeJS.ErrnoException): string => {
   return reason === undefined ? message : `${reason} (${code})`
 }
 
-const listening = (server: Net.Server, host: string, port: number): Effect.Effect<void, BindFailed> =>
+const listening = (
+  server: Net.Server,
+  { host, isShared, port }: BoundAddress
+): Effect.Effect<void, BindFailed> =>
   Effect.async((resume) => {
     const failed = (error: NodeJS.ErrnoException) =>
       resume(Effect.fail(new BindFailed({ address: `${host}:${port}`, detail: whyNot(error) })))
     server.once("error", failed)
-    server.listen({ host, port, backlog: 1024 }, () => {
+    server.listen({ host, port, backlog: 1024, reusePort: isShared }, () => {
       server.off("error", failed)
       resume(Effect.void)
     })
@@ -110,8 +121,8 @@ export class BoundSocket {
   }
 
   /** Binds for as long as the scope lives; connections wait until {@link speak} is called. Answers `host:port`. */
-  bind(host: string, port: number): Effect.Effect<string, BindFailed, Scope.Scope> {
-    return Effect.acquireRelease(listening(this.#socket, host, port), () =>
+  bind(address: BoundAddress): Effect.Effect<string, BindFailed, Scope.Scope> {
+    return Effect.acquireRelease(listening(this.#socket, address), () =>
       Effect.async<void>((resume) => {
         this.#socket.close(() => resume(Effect.void))
         this.cut()

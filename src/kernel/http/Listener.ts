@@ -15,7 +15,7 @@ import { traced } from "../telemetry/Tracing.ts"
 import { accessWeight } from "../telemetry/Weight.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
-import type { BindFailed, TlsSettings } from "./BoundSocket.ts"
+import type { BindFailed, BoundAddress, TlsSettings } from "./BoundSocket.ts"
 import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
@@ -24,10 +24,8 @@ import type { Answer, App, Request, Routed } from "./Message.ts"
 import { unmatched } from "./Message.ts"
 
 /** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
-export interface SocketOptions {
+export interface SocketOptions extends BoundAddress {
   readonly name: "acme" | "admin" | "metrics"
-  readonly host: string
-  readonly port: number
   readonly maxConnections: number
 }
 
@@ -151,7 +149,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           pending
         })
       }))
-    const address = yield* socket.bind(options.host, options.port)
+    const address = yield* socket.bind(options)
 
     // One timer for every request in flight, instead of one each.
     yield* Effect.forkScoped(Effect.repeat(

@@ -21,7 +21,7 @@ import { useTests } from "../../support/UseTests.ts"
  * when a test says so; the sockets are real.
  */
 
-const options: SocketOptions = { name: "acme", host: "127.0.0.1", port: 0, maxConnections: 10 }
+const options: SocketOptions = { name: "acme", host: "127.0.0.1", port: 0, isShared: false, maxConnections: 10 }
 
 type Settings = Omit<Serving<never>, "app">
 
@@ -864,6 +864,17 @@ describe("bind", () => {
       assert.include(taken.message, address)
       const foreign = yield* Effect.flip(bind({ ...options, host: "192.0.2.1", port: 1 }))
       assert.strictEqual(foreign.address, "192.0.2.1:1")
+    }))
+
+  test("an address is shared by sockets that all say so, and by no other", () =>
+    Effect.gen(function*() {
+      const shared = { ...options, isShared: true }
+      const { address } = yield* bind(shared)
+      const port = portOf(address)
+      assert.strictEqual((yield* bind({ ...shared, port })).address, address)
+      assert.strictEqual((yield* Effect.flip(bind({ ...options, port }))).address, address)
+      const alone = portOf((yield* bind(options)).address)
+      assert.include((yield* Effect.flip(bind({ ...shared, port: alone }))).message, "EADDRINUSE")
     }))
 
   test("its socket ends with the scope, and the address is free again", () =>
