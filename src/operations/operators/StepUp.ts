@@ -6,6 +6,7 @@ import * as users from "../../store/operators/Users.ts"
 import type { Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
+import { lockedOut } from "./Notices.ts"
 
 /**
  * Asks for the caller's own password before a change that a stolen session must not make. An attempt counts like a
@@ -24,7 +25,11 @@ export const stepUp = Effect.fnUntraced(function*(
     surface: requester.surface
   })
   const passwords = yield* Passwords
-  const taken = yield* Effect.tapErrorTag(limiter.take(settings, limiter.keyOf(requester)), "RateLimited", () => failed)
+  const taken = yield* Effect.tapErrorTag(
+    limiter.take(settings, limiter.keyOf(requester)),
+    "RateLimited",
+    () => Effect.zipRight(failed, lockedOut(settings, username, requester))
+  )
   const release = limiter.giveBack(taken)
   const user = yield* users.findById(userId)
   if (user?.status !== "active") return yield* new SessionInvalid()

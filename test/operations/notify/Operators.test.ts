@@ -97,6 +97,18 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual(again.to, "email,webhook")
     })))
 
+  test("of attempts at their password that are used up in a session, which somebody else may hold", () =>
+    telling(Effect.gen(function*() {
+      yield* jane
+      const { identity } = yield* enter("jane")
+      const change = { password: typed("wrong"), contact: "thief@example.org" }
+      const wrong = Effect.ignore(own.changeContact(quiet, identity, change, here))
+      assert.strictEqual((yield* told(Effect.replicateEffect(wrong, config.admin.login_max_attempts))).to, "")
+      const used = yield* told(Effect.replicateEffect(wrong, 3))
+      assert.deepInclude(used.members, { hook: "admin_sign_in", outcome: "locked_out", recipient: "jane@example.org" })
+      assert.strictEqual(used.to, "email,webhook")
+    })))
+
   test("of every change of their credentials, and whether it was their own", () =>
     telling(Effect.gen(function*() {
       yield* jane
