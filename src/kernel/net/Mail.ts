@@ -12,7 +12,7 @@ export interface MailServer {
   readonly timeoutMillis: number
 }
 
-/** One message of plain text. */
+/** One message of plain text. A mailbox is an address, alone or as `Name <address>`. */
 export interface Letter {
   readonly from: string
   readonly to: ReadonlyArray<string>
@@ -121,6 +121,15 @@ export class Mail extends Context.Tag("acme/kernel/net/Mail")<Mail, {
   ): Layer.Layer<Mail> => Layer.succeed(this, { send: script })
 }
 
+/**
+ * The two parts of a mailbox. The library would read a name by itself, and take it for a group or a comment if it has a
+ * colon, a semicolon or brackets.
+ */
+const partsOf = (mailbox: string): { readonly name: string; readonly address: string } => {
+  const [, name = "", address = mailbox] = /^([^<>]*)<([^<>]*)>$/.exec(mailbox) ?? []
+  return { name: name.trim().replace(/^"(.*)"$/, "$1"), address }
+}
+
 const post = (
   transport: ReturnType<(typeof import("nodemailer"))["createTransport"]>,
   { at, from, messageId, subject, text, to }: Letter
@@ -129,8 +138,8 @@ const post = (
     Effect.tryPromise({
       try: (signal) =>
         transport.sendMail({
-          from,
-          to: [...to],
+          from: partsOf(from),
+          to: to.map(partsOf),
           subject,
           text,
           messageId,

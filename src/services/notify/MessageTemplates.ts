@@ -101,7 +101,10 @@ export const compileMessages = (
         if (!isEvent(fields.hook)) return { subject: fields.hook, text: all.message }
         const names = namesOf(fields.hook)
         const subject = oneLine(yield* render(names.subject, all))
-        return { subject: [...subject].slice(0, longestSubject).join(""), text: yield* render(names.body, all) }
+        return {
+          subject: [...subject].slice(0, longestSubject).join("").trimEnd(),
+          text: yield* render(names.body, all)
+        }
       })
     }
   })

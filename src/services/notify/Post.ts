@@ -25,7 +25,11 @@ const recipientsOf = ({ to }: Entry, { previous_recipient, recipient }: Payload)
   return typeof own === "string" ? [own] : to
 }
 
-const domainOf = (address: string): string => /@([^@>\s]+)>?$/.exec(address)?.[1] ?? "localhost"
+/** The domain of a mailbox as a Message-ID has it: in ASCII. */
+const domainOf = (mailbox: string): string => {
+  const url = `http://${/@([^@>\s]+)>?$/.exec(mailbox)?.[1] ?? ""}`
+  return URL.canParse(url) ? new URL(url).hostname : "localhost"
+}
 
 const mostShown = 200
 
