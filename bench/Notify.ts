@@ -37,6 +37,8 @@ export interface ToldCost {
   readonly deliveries: number
   /** Milliseconds from the last issuance of a window to the last delivery, the mean. */
   readonly behind: number
+  /** The share of a core that the service used meanwhile. A low one says that it waited. */
+  readonly behindShare: number
 }
 
 /** Everything about notifications on one database. */
@@ -118,10 +120,11 @@ interface Sums {
   readonly cpu: number
   readonly database: number
   readonly behind: number
+  readonly behindCpu: number
   readonly durations: ReadonlyArray<number>
 }
 
-const nothing: Sums = { windows: 0, issuances: 0, cpu: 0, database: 0, behind: 0, durations: [] }
+const nothing: Sums = { windows: 0, issuances: 0, cpu: 0, database: 0, behind: 0, behindCpu: 0, durations: [] }
 
 /** One more window, with all that it delivers. */
 const measureWay = async (
@@ -138,7 +141,7 @@ const measureWay = async (
   const offset = service.logged()
   const before = read(rig)
   const { issuances } = await loader.call("run", { ...extent, concurrency })
-  const issuedAt = performance.now()
+  const issued = read(rig)
   await delivered(service, offset, issuances * entries * eventsPerIssuance)
   const after = read(rig)
   return {
@@ -146,7 +149,8 @@ const measureWay = async (
     issuances: so.issuances + issuances,
     cpu: so.cpu + after.cpu - before.cpu - idle * (after.at - before.at) / 1000,
     database: so.database + after.database - before.database,
-    behind: so.behind + after.at - issuedAt,
+    behind: so.behind + after.at - issued.at,
+    behindCpu: so.behindCpu + after.cpu - issued.cpu,
     durations: [...so.durations, ...await loader.call("durations")]
   }
 }
@@ -175,7 +179,7 @@ const measureRig = async (name: Dialect, rig: Rig, { extent }: Options, progress
   }
   const ended = read(rig)
   const measured = ways.map((way) => {
-    const { behind, cpu, database, durations, issuances, windows } = sums.get(way) ?? nothing
+    const { behind, behindCpu, cpu, database, durations, issuances, windows } = sums.get(way) ?? nothing
     return {
       name: way.name,
       issuances,
@@ -183,7 +187,8 @@ const measureRig = async (name: Dialect, rig: Rig, { extent }: Options, progress
       databaseCpu: rig.postmaster === undefined ? undefined : database / issuances,
       issuance: percentilesOf(durations),
       deliveries: way.entries * eventsPerIssuance,
-      behind: behind / windows
+      behind: behind / windows,
+      behindShare: behindCpu / behind
     }
   })
   const [silent] = measured
@@ -255,7 +260,8 @@ export const notifyReport = (paint: Paint, costs: ReadonlyArray<NotifyCost>): st
           "issuance ms: p50",
           "p99",
           "deliveries each",
-          "behind ms"
+          "behind ms",
+          "busy %"
         ],
         ways.map((way) => [
           way.name,
@@ -266,7 +272,8 @@ export const notifyReport = (paint: Paint, costs: ReadonlyArray<NotifyCost>): st
           fixed(way.issuance.p50, 0),
           fixed(way.issuance.p99, 0),
           String(way.deliveries),
-          fixed(way.behind, 0)
+          fixed(way.behind, 0),
+          fixed(way.behindShare * 100, 0)
         ])
       ),
       [

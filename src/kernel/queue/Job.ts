@@ -115,13 +115,14 @@ export const profileOf = (share: string): string => share.slice(0, Math.max(shar
 export const periodicKey = "all"
 
 /**
- * Kinds that wait for others, such as a name server or an upstream, and do not compute. The number is their slots for
- * each slot of a kind that computes.
+ * Kinds that wait for others, such as a name server or an upstream, and do not compute: their slots for each slot of a
+ * kind that computes, and the part of an account (`Room`). A receiver of notifications counts as an account. There are
+ * few of them, so each may have more.
  */
-const waiting: { readonly [K in JobKind]?: number } = {
-  challenge_validate: 16,
-  signer_relay_issue: 4,
-  notify_deliver: 2
+const waiting: { readonly [K in JobKind]?: { readonly factor: number; readonly accountPart: number } } = {
+  challenge_validate: { factor: 16, accountPart: 1 / 4 },
+  signer_relay_issue: { factor: 4, accountPart: 1 / 4 },
+  notify_deliver: { factor: 2, accountPart: 1 / 2 }
 }
 
 /** How many jobs of a kind one process may have at once. */
@@ -145,11 +146,12 @@ export interface Room {
  * their rows may run.
  */
 export const roomOf = (kind: JobKind, most: number): Room | undefined => {
-  const factor = waiting[kind]
-  if (factor !== undefined) {
+  const waits = waiting[kind]
+  if (waits !== undefined) {
+    const { accountPart, factor } = waits
     const slots = factor * most
     // Whole numbers: the first is the limit of a statement.
-    return { slots, firstCome: Math.ceil(slots / 4), profile: Math.floor(slots * 3 / 4), accountPart: 1 / 4 }
+    return { slots, firstCome: Math.ceil(slots / 4), profile: Math.floor(slots * 3 / 4), accountPart }
   }
   if (kind !== "signer_issue" && kind !== "signer_revoke") return undefined
   // One slot is left for other profiles, because a signer may be a slow program.

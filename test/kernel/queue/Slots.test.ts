@@ -53,10 +53,10 @@ const filled = (
 describe("the slots of a runner", () => {
   it("are of each kind for itself: what waits for others has many, what computes has those that are configured", () => {
     assert.deepStrictEqual(
-      (["challenge_validate", "signer_relay_issue", "signer_issue", "signer_revoke"] as const).map((kind) =>
-        roomOf(kind, 8)?.slots
-      ),
-      [128, 32, 8, 8]
+      (["challenge_validate", "signer_relay_issue", "notify_deliver", "signer_issue", "signer_revoke"] as const).map((
+        kind
+      ) => roomOf(kind, 8)?.slots),
+      [128, 32, 16, 8, 8]
     )
     assert.isUndefined(roomOf("local_ca_crl_regenerate", 8))
     assert.isUndefined(roomOf("nonce_sweep", 1))
@@ -123,6 +123,32 @@ describe("the slots of a runner", () => {
       const claimed = yield* filled(slots, source)
       const has = (share: string) => claimed.filter((one) => one.share === share).length
       assert.deepStrictEqual([has("a/1"), has("a/2"), has("b/1")], [16, 6, 8])
+    }))
+
+  it.effect("of deliveries are as many for a receiver that is behind as for one that is not, and some for the others", () =>
+    Effect.gen(function*() {
+      const slots = Slots.make()
+      let shares = ["a/webhook/slow"]
+      const heads = () => shares.map((share, index): Head => ({ id: idOf(index), share, runAt: 0 }))
+      const source: Source = {
+        claim: ({ limit }) => Effect.succeed(jobsOf("notify_deliver", limit, "a/webhook/slow")),
+        heads: () => Effect.sync(heads),
+        claimThese: (ids) =>
+          Effect.sync(() =>
+            heads().filter(({ id }) => ids.includes(id)).map(({ share }) => job("notify_deliver", share))
+          )
+      }
+      const fill = slots.fill(8, ["notify_deliver"], 0, source) as Effect.Effect<ReadonlyArray<Job>, StorageFailed>
+      const first = yield* fill
+      assert.lengthOf(first, 4)
+      assert.lengthOf(yield* fill, 0, "a receiver that hangs has no more")
+      const [one = assert.fail("nothing")] = first
+      assert.isTrue(slots.release(one))
+      assert.lengthOf(yield* fill, 1, "nor less")
+      shares = ["a/webhook/slow", "a/email/-", "b/webhook/chat"]
+      const then = yield* fill
+      const has = (share: string) => then.filter((one) => one.share === share).length
+      assert.deepStrictEqual([has("a/webhook/slow"), has("a/email/-"), has("b/webhook/chat")], [0, 3, 3])
     }))
 
   it("are given out evenly among profiles first, and never beyond a share", () => {
