@@ -279,6 +279,22 @@ lead_days = 14
       }
     }))
 
+  test("is left to whose clock is ahead for an hour, so that not both send it", () =>
+    Effect.gen(function*() {
+      yield* ending(yield* here, 45, "a.example")
+      const long = withExpiry("lead_days = 60\ninterval_days = 7")
+      const leading = works(long, { owner: "host:2:b" }).pipe(ahead(10 * daySeconds))
+      yield* leading
+      yield* works(long)
+      assert.lengthOf(yield* digests, 2)
+      yield* days(7)
+      yield* works(long)
+      assert.lengthOf(yield* digests, 2, "the other one is about to send it")
+      yield* leading
+      yield* works(long)
+      assert.lengthOf(yield* digests, 4)
+    }))
+
   test("is tried again when the database fails, and says so", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
