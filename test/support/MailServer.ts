@@ -26,8 +26,14 @@ export interface MailServer {
 /** A failure that the server answers with. */
 export const answering = (code: number, words = "no"): Error => Object.assign(new Error(words), { responseCode: code })
 
-/** Takes every message until the scope ends, unless the options say otherwise. */
-export const mailServer = (options: SMTPServerOptions = {}): Effect.Effect<MailServer, never, Scope.Scope> =>
+/**
+ * Takes every message until the scope ends, unless the options say otherwise, or `judge`, which is shown each, answers
+ * with a failure.
+ */
+export const mailServer = (
+  options: SMTPServerOptions = {},
+  judge: (message: Taken) => Error | undefined = () => undefined
+): Effect.Effect<MailServer, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
       Effect.promise(async () => {
@@ -49,7 +55,10 @@ export const mailServer = (options: SMTPServerOptions = {}): Effect.Effect<MailS
               const recipients = session.envelope.rcptTo.map(({ address }) => address)
               const raw = Buffer.concat(chunks).toString("latin1")
               void simpleParser(Buffer.concat(chunks)).then((mail) => {
-                taken.push({ raw, mail, recipients, session })
+                const message = { raw, mail, recipients, session }
+                const refusal = judge(message)
+                if (refusal !== undefined) return done(refusal)
+                taken.push(message)
                 done(null, "taken")
               })
             })

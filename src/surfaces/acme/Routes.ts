@@ -94,6 +94,11 @@ export type Needs = {
 
 const routes = new Map<string, Route<Needs>>(Object.entries(table))
 
+/** The patterns of all paths that take signed requests. */
+export const signedPatterns: ReadonlyArray<string> = [...routes].flatMap(([pattern, { post }]) =>
+  post === undefined ? [] : [pattern]
+)
+
 /** The route of a path below `/profile/<name>`, exactly as received, with its pattern and the id in the path. */
 export const match = (
   path: string

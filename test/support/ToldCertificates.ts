@@ -1,0 +1,196 @@
+import { acmeKeyFrom } from "./AcmeSession.ts"
+import { newEcKey } from "./Keys.ts"
+import type { Expected, Stage } from "./ToldStage.ts"
+import { given, lastOf } from "./ToldStage.ts"
+import type { Way } from "./ToldWay.ts"
+import { contacts, inBase64, long, only, revocation, short } from "./ToldWay.ts"
+
+/* The ways of certificates: what is issued, revoked, not validated, and what ends. */
+
+/** Everything until the configuration is another one. */
+export const certificateWays: ReadonlyArray<Way> = [
+  ...([["default", "signer_issue", "by a CA of its own"], ["script", "signer_issue", "by a script"], [
+    "relayed",
+    "signer_relay_issue",
+    undefined
+  ]] as const).map(([profile, entry, what]): Way => ({
+    event: "certificate_issued",
+    surface: "worker",
+    entry,
+    ...what === undefined ? {} : { what },
+    isShort: profile === "default",
+    act: async (stage) =>
+      (await stage.issued(await stage.account(profile), [`${profile}.example`, "xn--bcher-kva.example"])).told
+  })),
+  {
+    event: "certificate_revoked",
+    surface: "ACME",
+    entry: "/revokeCert",
+    what: "by the account",
+    ...short,
+    act: async (stage) => {
+      const owner = await stage.account("default")
+      const issued = await stage.issued(owner, ["revoked.example"])
+      const { session } = owner
+      const body = { certificate: inBase64(issued.leaf) }
+      const act = () => session.post(session.directory.revokeCert ?? "", body)
+      return only(await stage.telling(act, () => [revocation(issued, undefined)]))
+    }
+  },
+  {
+    event: "certificate_revoked",
+    surface: "ACME",
+    entry: "/revokeCert",
+    what: "by its key",
+    ...long,
+    act: async (stage) => only((await byKey(stage, 4)).told)
+  },
+  {
+    event: "certificate_revoked",
+    surface: "worker",
+    entry: "key_revoke",
+    ...long,
+    act: async (stage) => {
+      const owner = await stage.account("default")
+      const key = newEcKey()
+      const other = await stage.issued(owner, ["same-key.example"], key)
+      const { told } = await byKey(stage, 1, key, [revocation(other, 1)])
+      return given(told[1])
+    }
+  },
+  {
+    event: "certificate_revoked",
+    surface: "worker",
+    entry: "signer_revoke",
+    ...long,
+    act: async (stage) => {
+      const owner = await stage.account("script")
+      const issued = await stage.issued(owner, ["asked.example"])
+      const { session } = owner
+      const body = { certificate: inBase64(issued.leaf), reason: 5 }
+      const act = () => session.post(session.directory.revokeCert ?? "", body)
+      return only(await stage.telling(act, () => [revocation(issued, 5)]))
+    }
+  },
+  {
+    event: "certificate_revoked",
+    surface: "command line",
+    entry: "order revoke",
+    ...long,
+    act: async (stage) => {
+      const issued = await stage.issued(await stage.account("default"), ["cli.example"])
+      const act = () => stage.command("order", "revoke", issued.orderId, "--reason", "0")
+      return only(await stage.telling(act, () => [revocation(issued, 0, "")]))
+    }
+  },
+  {
+    event: "challenge_failed",
+    surface: "worker",
+    entry: "challenge_validate",
+    ...short,
+    act: async (stage) => {
+      const { id, session } = await stage.account("default")
+      const { body, url } = await session.newOrder(["nothing-there.example"])
+      const [authorization = ""] = body.authorizations
+      const { challenges } = await session.authorization(authorization)
+      const challenge = challenges.find(({ type }) => type === "http-01")
+      if (challenge === undefined) throw new Error("no http-01 is offered")
+      const act = async () => {
+        await session.trigger(challenge.url)
+        await session.awaitAuthorization(authorization)
+      }
+      return only(
+        await stage.telling(act, () => [{
+          event: "challenge_failed",
+          scope: "default",
+          members: {
+            order_id: lastOf(url),
+            account_id: id,
+            authz_id: lastOf(authorization),
+            challenge_id: lastOf(challenge.url),
+            challenge_type: "http-01",
+            identifier: "nothing-there.example",
+            error: "unauthorized",
+            client_ip: "127.0.0.1"
+          }
+        }])
+      )
+    }
+  }
+]
+
+const byKey = async (
+  stage: Stage,
+  reason: number,
+  key = newEcKey(),
+  more: ReadonlyArray<ReturnType<typeof revocation>> = []
+) => {
+  const owner = await stage.account("default")
+  const issued = await stage.issued(owner, ["by-key.example"], key)
+  const own = await owner.session.another(await acmeKeyFrom(key))
+  const body = { certificate: inBase64(issued.leaf), reason }
+  const act = () => own.post(own.directory.revokeCert ?? "", body)
+  return { told: await stage.telling(act, () => [revocation(issued, reason), ...more]) }
+}
+
+/** What ends, and what is noted about it when the configuration that tells of it is taken. */
+export const endingWays: ReadonlyArray<Way> = [
+  {
+    event: "certificates_expiring",
+    surface: "worker",
+    entry: "notify_expiry_digest",
+    ...short,
+    act: async (stage) => {
+      const owner = await stage.account("ending", contacts)
+      const names = Array.from({ length: 12 }, (_, index) => `n${index}.ending.example`)
+      const { leaf, orderId } = await stage.issued(owner, names)
+      const not_after = Date.parse(leaf.validTo) / 1000
+      const certificates = [{
+        order_id: orderId,
+        account_id: owner.id,
+        cert_serial: leaf.serialNumber.toLowerCase(),
+        identifiers: names,
+        not_after
+      }]
+      const reminded = { account_id: owner.id, total: 1, certificates }
+      const told = await stage.telling(() => stage.reload(), () => [
+        {
+          event: "certificates_expiring",
+          scope: "ending",
+          members: { lead_days: 14, total: 1, superseded: 0, certificates }
+        },
+        { event: "profile_mounted", scope: "added", members: {} },
+        { event: "expiry_reminder", scope: "ending", members: reminded, to: ["zoe@bücher.example"] },
+        { event: "expiry_reminder", scope: "ending", members: reminded, to: ["o'hara@example.org"] }
+      ])
+      await stage.once("reloaded", () => Promise.resolve(told))
+      return only(told)
+    }
+  },
+  {
+    event: "profile_mounted",
+    surface: "command line",
+    entry: "serve",
+    what: "by a reload",
+    ...short,
+    act: async (stage) => given((await reloaded(stage))[1])
+  },
+  {
+    event: "expiry_reminder",
+    surface: "worker",
+    entry: "notify_expiry_reminders",
+    ...short,
+    act: async (stage) => given((await reloaded(stage))[2])
+  },
+  {
+    event: "expiry_reminder",
+    surface: "worker",
+    entry: "notify_expiry_reminders",
+    what: "to another contact",
+    ...short,
+    act: async (stage) => given((await reloaded(stage))[3])
+  }
+]
+
+const reloaded = (stage: Stage): Promise<ReadonlyArray<Expected>> =>
+  stage.once("reloaded", () => Promise.reject(new Error("nothing was reloaded")))

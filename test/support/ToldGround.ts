@@ -1,0 +1,79 @@
+import { resolve } from "node:path"
+import type { Server } from "./Server.ts"
+
+/* The configuration and the operators of a service that tells of everything. */
+
+/** The password of every operator. */
+export const password = "Gdynia trolleybus, 7 stops"
+
+/** The one that they choose anew. */
+export const nextPassword = "Szczecin ferry, 3 piers"
+
+/** As many wrong attempts use up what an operator has. */
+export const mostAttempts = 3
+
+/** The doors, in this order. Each has addresses of its own, since wrong attempts are counted for an address. */
+const doorNames = ["api", "panel"] as const
+
+/** Operators by name, each with the address that they have signed in from before. */
+export const operators: ReadonlyArray<readonly [username: string, address: string]> = [
+  ["cli-target", "127.0.0.1"],
+  ...doorNames.flatMap((door, number) => {
+    const at = (last: number) => `127.0.${number}.${last}`
+    return ([
+      [`${door}-root`, "127.0.0.1"],
+      [`${door}-own`, at(10)],
+      [`${door}-locked`, at(10)],
+      [`${door}-wrong`, at(13)],
+      [`${door}-step`, at(14)],
+      [`${door}-target`, at(10)],
+      [`${door}-forced`, at(15)],
+      [`${door}-late`, at(17)]
+    ] as const)
+  })
+]
+
+/** Those who have a second factor from the beginning. */
+export const factored = new Set(["api-target", "panel-target", "cli-target"])
+
+/** What the configuration names. */
+export interface Means {
+  /** The folder of the script that signs. */
+  readonly signer: string
+  readonly upstream: Server
+}
+
+const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
+
+/** The configuration but for receivers: at the start, and after a reload. */
+export const profiles = ({ signer, upstream }: Means, isReloaded: boolean): string =>
+  `[signer.local_ca]
+leaf_validity_days = 5
+[admin]
+login_max_attempts = ${mostAttempts}
+require_mfa = ${isReloaded}
+[jobs]
+retry_base_seconds = 1
+poll_interval_ms = 100
+[profiles.default]
+[profiles.bound.eab]
+enabled = true
+[profiles.script.signer]
+backend = "custom"
+[profiles.script.signer.custom]
+script_path = "${recipe}"
+args = ["${signer}"]
+timeout_ms = 60000
+[profiles.relayed]
+challenge.bypass = true
+[profiles.relayed.signer]
+backend = "relay"
+relay.directory_url = "${upstream.directoryUrl}"
+relay.poll_interval_ms = 50
+[profiles.ending.notify.expiry]
+lead_days = ${isReloaded ? 14 : 0}
+to_contacts = ${isReloaded}
+${isReloaded ? "[profiles.added]\n" : ""}`
+
+/** The profiles that tell of something when the service starts. */
+export const startingProfiles = ["default", "bound", "script", "relayed", "ending"] as const

@@ -1,0 +1,205 @@
+import type { NotificationFields } from "../../src/domain/Notification.ts"
+import { totpNow } from "./Authenticator.ts"
+import type { Door, Seat } from "./Doors.ts"
+import { apiDoor, panelDoor } from "./Doors.ts"
+import { mostAttempts, nextPassword, password } from "./ToldGround.ts"
+import { given } from "./ToldStage.ts"
+import type { Expected, Stage } from "./ToldStage.ts"
+import type { Way } from "./ToldWay.ts"
+import { ofOperator } from "./ToldWay.ts"
+
+/* What operators are told of, by each of the two doors: first as it is, then where everybody needs a second factor. */
+
+type Outcome = NotificationFields["admin_sign_in"]["outcome"]
+type Change = NotificationFields["admin_credential_changed"]["change"]
+
+const signIn = (username: string, outcome: Outcome, from: string) =>
+  ofOperator("admin_sign_in", username, { outcome }, from)
+
+const changed = (username: string, change: Change, isOwn: boolean, from: string, more = {}) =>
+  ofOperator("admin_credential_changed", username, { change, by_self: isOwn, ...more }, from)
+
+const declared = { API: apiDoor("").routes, panel: panelDoor("").routes } as const
+
+/** Sends wrong codes or passwords until there is none left, and `more` besides. */
+const wrongly = async (
+  door: Door,
+  act: "confirm" | "contact" | "forcedConfirm" | "signIn" | "verify",
+  seat: Partial<Seat>,
+  fields: Readonly<Record<string, string>>,
+  times: number
+): Promise<void> => {
+  for (let index = 0; index < times; index++) {
+    const status = await door.attempt(act, seat, fields)
+    if (status < 400) throw new Error(`${door.routes[act]} took ${JSON.stringify(fields)}: ${status}`)
+  }
+}
+
+/** The rows of a door. `part` says whether they come before or after the reload by which everybody needs a second factor. */
+export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced" | "whole"): ReadonlyArray<Way> => {
+  const routes = declared[surface]
+  const at = (last: number): string => `127.0.${number}.${last}`
+  const of = (name: string): string => `${surface.toLowerCase()}-${name}`
+  const way = (
+    entry: keyof typeof routes,
+    event: "admin_credential_changed" | "admin_sign_in",
+    says: Change | Outcome,
+    what: string | undefined,
+    act: (stage: Stage, door: Door) => Promise<Expected | undefined>
+  ): Way => ({
+    event,
+    says,
+    surface,
+    entry: routes[entry],
+    ...what === undefined ? {} : { what },
+    isShort: surface === "API" && (says === "succeeded_from_new_address" && entry === "signIn" || entry === "contact"),
+    act: async (stage) => given(await act(stage, stage.doors[number]))
+  })
+  const own = of("own")
+  const wrongCode = { code: "000000" }
+  const ownSeat = (stage: Stage, door: Door) => stage.once(`${own} seat`, () => door.signIn(own, password, at(11)))
+  const laterSeat = (stage: Stage): Promise<Seat> =>
+    stage.once(`${own} later`, () => Promise.reject(new Error("there was no second sign-in")))
+  const moved = `${own}-new@example.org`
+  const addressed = { recipient: moved }
+  if (part === "forced") {
+    const [forced, late] = [of("forced"), of("late")]
+    return [
+      way("forcedConfirm", "admin_credential_changed", "second_factor_enabled", "at a sign-in", async (stage, door) => {
+        const told = await stage.telling(async () => {
+          const half = await door.signIn(forced, password, at(16))
+          await door.forcedConfirm(half, totpNow(await door.forcedBegin(half)))
+        }, () => [
+          changed(forced, "second_factor_enabled", true, at(16)),
+          signIn(forced, "succeeded_from_new_address", at(16))
+        ])
+        await stage.once(`${forced} told`, () => Promise.resolve(told))
+        return told[0]
+      }),
+      way(
+        "forcedConfirm",
+        "admin_sign_in",
+        "succeeded_from_new_address",
+        undefined,
+        async (stage) => (await stage.once<ReadonlyArray<Expected>>(`${forced} told`, () => Promise.resolve([])))[1]
+      ),
+      way("forcedConfirm", "admin_sign_in", "second_factor_refused", undefined, async (stage, door) => {
+        const half = await door.signIn(late, password, at(17))
+        await door.forcedBegin(half)
+        const act = () => wrongly(door, "forcedConfirm", half, wrongCode, mostAttempts)
+        return (await stage.telling(act, () => [signIn(late, "second_factor_refused", at(17))]))[0]
+      }),
+      way("forcedConfirm", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
+        const half = await door.signIn(late, password, at(17))
+        await door.forcedBegin(half)
+        const act = () => wrongly(door, "forcedConfirm", half, wrongCode, 1)
+        return (await stage.telling(act, () => [signIn(late, "locked_out", at(17))]))[0]
+      })
+    ]
+  }
+  return [
+    way("signIn", "admin_sign_in", "succeeded_from_new_address", undefined, async (stage, door) =>
+      (await stage.telling(
+        () => ownSeat(stage, door),
+        () => [signIn(own, "succeeded_from_new_address", at(11))]
+      ))[0]),
+    way("contact", "admin_credential_changed", "contact_address", undefined, async (stage, door) => {
+      const seat = await ownSeat(stage, door)
+      const more = { recipient: moved, previous_recipient: `${own}@example.org` }
+      return (await stage.telling(
+        () => door.contact(seat, password, moved),
+        () => [changed(own, "contact_address", true, seat.from, more)]
+      ))[0]
+    }),
+    way("confirm", "admin_credential_changed", "second_factor_enabled", undefined, async (stage, door) => {
+      const seat = await ownSeat(stage, door)
+      return (await stage.telling(
+        async () => door.confirm(seat, totpNow(await door.begin(seat))),
+        () => [changed(own, "second_factor_enabled", true, seat.from, addressed)]
+      ))[0]
+    }),
+    way("codes", "admin_credential_changed", "recovery_codes_regenerated", undefined, async (stage, door) => {
+      const seat = await ownSeat(stage, door)
+      return (await stage.telling(
+        () => stage.once(`${own} codes`, () => door.codes(seat, password)),
+        () => [changed(own, "recovery_codes_regenerated", true, seat.from, addressed)]
+      ))[0]
+    }),
+    way("verify", "admin_sign_in", "succeeded_from_new_address", undefined, async (stage, door) => {
+      const [code = ""] = await stage.once<ReadonlyArray<string>>(`${own} codes`, () => Promise.resolve([]))
+      return (await stage.telling(
+        () => stage.once(`${own} later`, async () => door.verify(await door.signIn(own, password, at(12)), code)),
+        () => [ofOperator("admin_sign_in", own, { outcome: "succeeded_from_new_address", ...addressed }, at(12))]
+      ))[0]
+    }),
+    way("verify", "admin_sign_in", "second_factor_refused", undefined, async (stage, door) => {
+      const half = await door.signIn(own, password, at(12))
+      return (await stage.telling(
+        () => wrongly(door, "verify", half, wrongCode, mostAttempts),
+        () => [ofOperator("admin_sign_in", own, { outcome: "second_factor_refused", ...addressed }, at(12))]
+      ))[0]
+    }),
+    way("verify", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
+      const half = await door.signIn(own, password, at(12))
+      return (await stage.telling(
+        () => wrongly(door, "verify", half, wrongCode, 1),
+        () => [ofOperator("admin_sign_in", own, { outcome: "locked_out", ...addressed }, at(12))]
+      ))[0]
+    }),
+    way("disable", "admin_credential_changed", "second_factor_disabled", undefined, async (stage, door) => {
+      const seat = await laterSeat(stage)
+      return (await stage.telling(
+        () => door.disable(seat, password),
+        () => [changed(own, "second_factor_disabled", true, seat.from, addressed)]
+      ))[0]
+    }),
+    way("password", "admin_credential_changed", "password", undefined, async (stage, door) => {
+      const seat = await laterSeat(stage)
+      return (await stage.telling(
+        () => door.password(seat, password, nextPassword),
+        () => [changed(own, "password", true, seat.from, addressed)]
+      ))[0]
+    }),
+    way("signIn", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
+      const fields = { username: of("locked"), password: "a wrong one" }
+      return (await stage.telling(
+        () => wrongly(door, "signIn", { from: at(18) }, fields, mostAttempts + 1),
+        () => [signIn(of("locked"), "locked_out", at(18))]
+      ))[0]
+    }),
+    way("confirm", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
+      const seat = await stage.seat(door, of("wrong"), at(13))
+      await door.begin(seat)
+      return (await stage.telling(
+        () => wrongly(door, "confirm", seat, wrongCode, mostAttempts + 1),
+        () => [signIn(of("wrong"), "locked_out", seat.from)]
+      ))[0]
+    }),
+    way("contact", "admin_sign_in", "locked_out", "by its password", async (stage, door) => {
+      const seat = await stage.seat(door, of("step"), at(14))
+      const fields = { password: "a wrong one", contact: "a@example.org" }
+      const told = await stage.telling(
+        () => wrongly(door, "contact", seat, fields, mostAttempts + 1),
+        () => [signIn(of("step"), "locked_out", seat.from)]
+      )
+      return told[0]
+    }),
+    way("contactOf", "admin_credential_changed", "contact_address", undefined, async (stage, door) => {
+      const seat = await stage.root(door)
+      const target = of("target")
+      const more = { recipient: "elsewhere@example.org", previous_recipient: `${target}@example.org` }
+      return (await stage.telling(
+        () => door.contactOf(seat, password, target, "elsewhere@example.org"),
+        () => [changed(target, "contact_address", false, seat.from, more)]
+      ))[0]
+    }),
+    way("resetOf", "admin_credential_changed", "second_factor_disabled", undefined, async (stage, door) => {
+      const seat = await stage.root(door)
+      const target = of("target")
+      return (await stage.telling(
+        () => door.resetOf(seat, password, target),
+        () => [changed(target, "second_factor_disabled", false, seat.from, { recipient: "elsewhere@example.org" })]
+      ))[0]
+    })
+  ]
+}

@@ -1,0 +1,85 @@
+import type { X509Certificate } from "node:crypto"
+import type { MessageKind } from "../../src/domain/Notification.ts"
+import { operatorScope } from "../../src/domain/Notification.ts"
+import type { Expected, Stage } from "./ToldStage.ts"
+import { given } from "./ToldStage.ts"
+
+/* What a row of the table of everything that is told of is made of. */
+
+/** The surfaces by which something happens. */
+export const surfaces = ["ACME", "worker", "API", "panel", "command line"] as const
+
+/** A row of the table: one event by one way. */
+export interface Way {
+  readonly event: MessageKind
+  /** Which of the outcomes or changes that the event has. */
+  readonly says?: string
+  readonly surface: typeof surfaces[number]
+  /** The path, route, command or kind of job, as its surface declares it. */
+  readonly entry: string
+  /** Which of several that an entry has. */
+  readonly what?: string
+  /** It is in the short run, too. */
+  readonly isShort: boolean
+  /** Makes it happen; what is told of it. */
+  readonly act: (stage: Stage) => Promise<Expected>
+}
+
+/** It is in the short run. */
+export const short = { isShort: true }
+/** It is in the full run alone. */
+export const long = { isShort: false }
+
+/** A contact that neither a header of a mail nor SMTP can have as it is. */
+export const contacts = ["mailto:zoe@bücher.example", "mailto:o'hara@example.org"]
+
+/** What is told of a revocation. From nowhere: at the keyboard. */
+export const revocation = (
+  { leaf, names, orderId, owner: { id, profile } }: Awaited<ReturnType<Stage["issued"]>>,
+  reason: number | undefined,
+  from = "127.0.0.1"
+) =>
+  ({
+    event: "certificate_revoked",
+    scope: profile,
+    members: {
+      order_id: orderId,
+      account_id: id,
+      cert_serial: leaf.serialNumber.toLowerCase(),
+      identifiers: names,
+      ...reason === undefined ? {} : { reason },
+      ...from === "" ? {} : { client_ip: from }
+    }
+  }) as const
+
+/** What is told of an account that is deactivated. */
+export const deactivation = (profile: string, id: string, from = "127.0.0.1") =>
+  ({
+    event: "account_deactivated",
+    scope: profile,
+    members: { account_id: id, ...from === "" ? {} : { client_ip: from } }
+  }) as const
+
+/** The first of what was noted. */
+export const only = ([one]: ReadonlyArray<Expected>): Expected => given(one)
+
+/** A certificate as revokeCert has it. */
+export const inBase64 = (leaf: X509Certificate): string => leaf.raw.toString("base64url")
+
+/** What is told of an operator. */
+export const ofOperator = (
+  event: "admin_credential_changed" | "admin_sign_in",
+  username: string,
+  members: Readonly<Record<string, unknown>>,
+  from: string | undefined
+) => {
+  const recipient = `${username}@example.org`
+  const all = {
+    username,
+    recipient,
+    ...members,
+    ...from === undefined ? {} : { client_ip: from, user_agent: "test \"1\"" }
+  }
+  const { previous_recipient: previous = all.recipient } = all as { readonly previous_recipient?: string }
+  return { event, scope: operatorScope, members: all, to: [previous] } as const
+}

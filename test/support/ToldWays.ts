@@ -1,0 +1,164 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { certificateWays, endingWays } from "./ToldCertificates.ts"
+import { startingProfiles } from "./ToldGround.ts"
+import { operatorWays } from "./ToldOperators.ts"
+import type { Expected } from "./ToldStage.ts"
+import { given } from "./ToldStage.ts"
+import type { Way } from "./ToldWay.ts"
+import { contacts, deactivation, long, ofOperator, only, revocation, short } from "./ToldWay.ts"
+
+/* Every way in by which something happens that is told of. */
+
+const mounts: ReadonlyArray<Way> = [
+  {
+    event: "profile_mounted",
+    surface: "command line",
+    entry: "serve",
+    what: "at its start",
+    ...short,
+    act: async (stage) =>
+      only(stage.begun(startingProfiles.map((scope) => ({ event: "profile_mounted", scope, members: {} }))))
+  }
+]
+
+const accountWays: ReadonlyArray<Way> = [
+  {
+    event: "account_created",
+    surface: "ACME",
+    entry: "/newAccount",
+    ...short,
+    act: async (stage) => {
+      let told: Expected | undefined
+      await stage.inbox.withoutProgram(async () => {
+        told = (await stage.registered("default", contacts)).told
+        await stage.failedProgram()
+      })
+      return given(told)
+    }
+  },
+  {
+    event: "account_created",
+    surface: "ACME",
+    entry: "/newAccount",
+    what: "with a credential",
+    ...long,
+    act: async (stage) => (await stage.registered("bound")).told
+  },
+  {
+    event: "account_deactivated",
+    surface: "ACME",
+    entry: "/acct/{id}",
+    ...short,
+    act: async (stage) => {
+      const { id, profile, session } = await stage.account("default")
+      return only(await stage.telling(() => session.deactivate(), () => [deactivation(profile, id)]))
+    }
+  },
+  ...([0, 1] as const).flatMap((number): ReadonlyArray<Way> => {
+    const [surface, deactivate, remove, revoke] = ([
+      ["API", "POST /api/accounts/{id}/deactivate", "DELETE /api/eab/{kid}", "POST /api/orders/{id}/revoke"],
+      ["panel", "POST /ui/accounts/{id}/deactivate", "POST /ui/eab/{kid}/delete", "POST /ui/orders/{id}/revoke"]
+    ] as const)[number]
+    return [
+      {
+        event: "account_deactivated",
+        surface,
+        entry: deactivate,
+        ...long,
+        act: async (stage) => {
+          const { id, profile } = await stage.account("default")
+          const door = stage.doors[number]
+          const seat = await stage.root(door)
+          return only(await stage.telling(() => door.deactivate(seat, id), () => [deactivation(profile, id)]))
+        }
+      },
+      {
+        event: "account_deactivated",
+        surface,
+        entry: remove,
+        ...long,
+        act: async (stage) => {
+          const { kid = "", owner: { id, profile } } = await stage.registered("bound")
+          const door = stage.doors[number]
+          const seat = await stage.root(door)
+          return only(await stage.telling(() => door.deleteCredential(seat, kid), () => [deactivation(profile, id)]))
+        }
+      },
+      {
+        event: "certificate_revoked",
+        surface,
+        entry: revoke,
+        ...long,
+        act: async (stage) => {
+          const issued = await stage.issued(await stage.account("default"), [`${surface.toLowerCase()}.example`])
+          const door = stage.doors[number]
+          const seat = await stage.root(door)
+          return only(await stage.telling(() => door.revoke(seat, issued.orderId), () => [revocation(issued, 4)]))
+        }
+      }
+    ]
+  }),
+  {
+    event: "account_deactivated",
+    surface: "command line",
+    entry: "account deactivate",
+    ...long,
+    act: async (stage) => {
+      const { id, profile } = await stage.account("default")
+      const act = () => stage.command("account", "deactivate", id, "--yes")
+      return only(await stage.telling(act, () => [deactivation(profile, id, "")]))
+    }
+  },
+  {
+    event: "account_deactivated",
+    surface: "command line",
+    entry: "eab delete",
+    ...long,
+    act: async (stage) => {
+      const { kid = "", owner: { id, profile } } = await stage.registered("bound")
+      const act = () => stage.command("eab", "delete", kid, "--deactivate-accounts", "--yes")
+      return only(await stage.telling(act, () => [deactivation(profile, id, "")]))
+    }
+  }
+]
+
+const cliTarget = "cli-target"
+
+const keyboardWays: ReadonlyArray<Way> = ([
+  ["contact_address", "admin user contact", ["--contact", "moved@example.org"]],
+  ["password", "admin user passwd", ["--password-file", "next"]],
+  ["recovery_codes_regenerated", "admin user totp recovery-codes", []],
+  ["second_factor_disabled", "admin user totp reset", ["--yes"]]
+] as const).map(([says, entry, flags]): Way => ({
+  event: "admin_credential_changed",
+  says,
+  surface: "command line",
+  entry,
+  ...long,
+  act: async (stage) => {
+    writeFileSync(join(stage.directory, "next"), "Another bridge over the Oder", { mode: 0o600 })
+    const recipient = "moved@example.org"
+    const former = { recipient, previous_recipient: `${cliTarget}@example.org` }
+    const members = { change: says, by_self: false, ...says === "contact_address" ? former : { recipient } }
+    return only(
+      await stage.telling(
+        () => stage.command(...entry.split(" "), cliTarget, ...flags),
+        () => [ofOperator("admin_credential_changed", cliTarget, members, undefined)]
+      )
+    )
+  }
+}))
+
+/** Every row, in the order in which they are done: the reload comes before what needs it. */
+export const ways: ReadonlyArray<Way> = [
+  ...mounts,
+  ...accountWays,
+  ...certificateWays,
+  ...keyboardWays,
+  ...operatorWays("API", 0, "whole"),
+  ...operatorWays("panel", 1, "whole"),
+  ...endingWays,
+  ...operatorWays("API", 0, "forced"),
+  ...operatorWays("panel", 1, "forced")
+]
