@@ -4,11 +4,11 @@ import { BadRequest } from "../../domain/OperatorError.ts"
 import { aside, turn } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
-import { namedLeafOf } from "../../pki/x509/CertId.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import * as expiring from "../../store/orders/Expiring.ts"
 import { listed } from "../Listed.ts"
 import { batch, judged, walk } from "./ExpiringWindow.ts"
+import { leavesOf } from "./Leaves.ts"
 
 /**
  * How a certificate was replaced: the other certificate's order named it, or the other certificate has all its names.
@@ -97,8 +97,9 @@ export const countSoon = Effect.fnUntraced(function*(days: number, most: number)
 
 /** The orders that name the certificates of these orders as replaced, by the id of the replaced one. */
 const replacementsOf = Effect.fnUntraced(function*(orders: ReadonlyArray<expiring.Living>) {
-  const replaceable = orders.flatMap(({ accountId, certNotAfter, certificate, profile }, number) => {
-    const leaf = certificate === undefined ? undefined : namedLeafOf(certificate)
+  const leaves = yield* leavesOf(orders.map(({ certificate }) => certificate))
+  const replaceable = orders.flatMap(({ accountId, certNotAfter, profile }, number) => {
+    const leaf = leaves[number]
     return leaf === undefined || certNotAfter === undefined
       ? []
       : [{ profile, number, certId: leaf.certId, accountId, notAfter: certNotAfter }]

@@ -1,13 +1,9 @@
 import { Effect } from "effect"
-import type { OrderId } from "../../domain/Id.ts"
-import { turn } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { namedLeafOf } from "../../pki/x509/CertId.ts"
 import * as unknownEnds from "../../store/orders/UnknownEnds.ts"
+import { leavesOf } from "./Leaves.ts"
 
 const most = 500
-/** As many chains are parsed in one turn of the event loop. */
-const parsedAtOnce = 50
 /** A chain that cannot be read counts as one that never ends, and is not looked at again. */
 const unreadable = -1
 
@@ -19,12 +15,10 @@ export const fill = (profile: string) =>
   Effect.gen(function*() {
     const found = yield* unknownEnds.find(profile, most)
     if (found.length === 0) return 0
-    const ends: Array<readonly [OrderId, number]> = []
-    for (const [number, { certificate, id }] of found.entries()) {
-      if (number % parsedAtOnce === parsedAtOnce - 1) yield* turn
-      ends.push([id, namedLeafOf(certificate)?.notAfter ?? unreadable])
-    }
-    const rows_updated = yield* unknownEnds.set(ends)
+    const leaves = yield* leavesOf(found.map(({ certificate }) => certificate))
+    const rows_updated = yield* unknownEnds.set(
+      found.map(({ id }, number) => [id, leaves[number]?.notAfter ?? unreadable])
+    )
     yield* emit("notify_expiry_backfilled", { profile, rows_updated })
     return found.length
   }).pipe(
