@@ -131,6 +131,19 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.lengthOf(again["certificates"] as ReadonlyArray<ExpiringCertificate>, 3)
     }))
 
+  test("has no more than max_entries also where many were replaced", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const open = [yield* ending(caller, 3, "a.example"), yield* ending(caller, 4, "b.example")]
+      const followed = [yield* ending(caller, 1, "c.example"), yield* ending(caller, 2, "d.example")]
+      yield* ending(caller, 90, "c.example", "d.example")
+      yield* works(config)
+      const { certificates, superseded, total } = (yield* digests)[0]?.fields ?? assert.fail("nothing is told")
+      assert.deepStrictEqual([total, superseded], [4, 2])
+      const listed = (certificates as ReadonlyArray<ExpiringCertificate>).map(({ order_id }) => order_id)
+      assert.deepStrictEqual(listed, [...open, ...followed.slice(0, 1)])
+    }))
+
   test("says nothing while nothing ends, or all of it has been replaced, and looks again after the period", () =>
     Effect.gen(function*() {
       yield* works(config)
@@ -207,6 +220,37 @@ lead_days = 14
       yield* pass
       yield* idle
       assert.deepStrictEqual(yield* state, ["done"])
+    }))
+
+  test("is left to others by a process that does not serve its profile", () =>
+    Effect.gen(function*() {
+      yield* ending(yield* here, 13, "a.example")
+      yield* works(config)
+      yield* days(8)
+      const unserved = {
+        ...config,
+        profiles: config.profiles.map((one) => one.name === "default" ? { ...one, enabled: false } : one)
+      }
+      yield* works(unserved)
+      assert.lengthOf(yield* digests, 2)
+      yield* TestClock.adjust("1 hour")
+      yield* works(config)
+      assert.lengthOf(yield* digests, 4)
+    }))
+
+  test("is not looked at before its time, though that is days away", () =>
+    Effect.gen(function*() {
+      yield* works(config)
+      yield* sql("ALTER TABLE expiry_digests RENAME TO expiry_digests_away")
+      const { idle, pass } = yield* worker(config)
+      for (let round = 0; round < 3; round++) {
+        yield* TestClock.adjust("2 hours")
+        yield* pass
+        yield* Effect.orDie(idle)
+      }
+      yield* sql("ALTER TABLE expiry_digests_away RENAME TO expiry_digests")
+      assert.deepStrictEqual(said("notify_expiry_digest_failed"), [])
+      assert.strictEqual(yield* wait, madeAt + 7 * daySeconds)
     }))
 
   test("moves when its period changes, at the next start", () =>
@@ -311,6 +355,18 @@ lead_days = 14
       yield* works(config)
       yield* works(config)
       assert.lengthOf(yield* digests, 2)
+    }))
+
+  test("is tried again after a period at the latest, however long jobs wait", () =>
+    Effect.gen(function*() {
+      const patient = withExpiry(
+        "lead_days = 14\ninterval_days = 1",
+        "[jobs]\nretry_base_seconds = 864000\nretry_max_seconds = 864000\n"
+      )
+      yield* sql("ALTER TABLE expiry_digests RENAME TO expiry_digests_away")
+      yield* works(patient)
+      yield* sql("ALTER TABLE expiry_digests_away RENAME TO expiry_digests")
+      assert.strictEqual(yield* wait, madeAt + daySeconds)
     }))
 
   test("first stores the ends that no column says, -1 for a chain that cannot be read", () =>

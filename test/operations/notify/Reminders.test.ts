@@ -3,9 +3,10 @@ import { assert, describe } from "vitest"
 import { contactEvent } from "../../../src/domain/Notification.ts"
 import type { ExpiringCertificate, Payload } from "../../../src/domain/Notification.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
+import * as stored from "../../../src/store/notify/Reminders.ts"
 import { databases } from "../../support/Databases.ts"
 import { accountWith, ending, queued, setOrder, worker, works, worksUntil } from "../../support/Ending.ts"
-import { blindOnce } from "../../support/Faults.ts"
+import { blindOnce, breakWrites, mend } from "../../support/Faults.ts"
 import { column, configOf, count, eventsOf, sql } from "../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
@@ -146,9 +147,14 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       yield* works(withExpiry("lead_days = 14"), { delivers: true })
       assert.strictEqual(dropped(), 4, "turned off")
       yield* again
+      yield* setOrder(kept, `cert_not_after = ${madeAt}`)
+      yield* daily
+      assert.strictEqual(dropped(), 5, "ended")
+      yield* setOrder(kept, `cert_not_after = ${madeAt + 3 * daySeconds}`)
+      yield* again
       yield* sql("DELETE FROM orders")
       yield* daily
-      assert.strictEqual(dropped(), 5, "deleted")
+      assert.strictEqual(dropped(), 6, "deleted")
       assert.lengthOf(sent, 1)
       assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind = 'notify_deliver'"), ["done"])
     }))
@@ -168,6 +174,15 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       yield* days(1)
       yield* daily
       assert.deepStrictEqual([to("victim"), to("Victim"), to("ann")], [6, 0, 1], "the others the next day")
+    }))
+
+  test("is counted for an address in windows of a day, whether or not old ones are swept", () =>
+    Effect.gen(function*() {
+      const counted = (now: number) => stored.count({ key: "k", most: 2, windowSeconds: daySeconds, now })
+      const next = madeAt + daySeconds
+      const times = [madeAt, madeAt + 1, madeAt + 2, next - 1, next, next + 1, next + 2, madeAt]
+      const taken = yield* Effect.forEach(times, counted)
+      assert.deepStrictEqual(taken, [true, true, false, false, true, true, false, false])
     }))
 
   test("goes to no contact that is not one mail address, whatever it holds", () =>
@@ -211,6 +226,18 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       yield* sql("UPDATE jobs SET run_at = 0 WHERE kind = 'notify_expiry_reminders'")
       yield* Effect.provideService(works(config, { owner: "host:2:b" }), Database, blind)
       assert.lengthOf(yield* recipients, 1)
+    }))
+
+  test("writes nothing about what was written about within the week", () =>
+    Effect.gen(function*() {
+      yield* ending(yield* accountWith(config, [mail("ann")]), 12, "a.example")
+      yield* daily
+      yield* breakWrites(backend.dialect, { operation: "INSERT", table: "expiry_reminders" })
+      yield* days(6)
+      yield* daily
+      yield* mend(backend.dialect)
+      assert.deepStrictEqual(said("notify_expiry_reminders_failed"), [])
+      assert.lengthOf(sent, 1)
     }))
 
   test("has a share of its own among deliveries, so that it delays no mail to operators", () =>
