@@ -33,9 +33,11 @@ export const routesOf = (section: Section): ReadonlyArray<Route> =>
 export const hasDigest = (section: Section & Pick<Config["notify"], "expiry">): boolean =>
   section.expiry.lead_days > 0 && routesOf(section).some(({ events }) => events.has("certificates_expiring"))
 
-/** Whether contacts of accounts are written to about certificates that expire soon. */
-export const hasReminders = ({ enabled, expiry }: Pick<Config["notify"], "enabled" | "expiry">): boolean =>
-  expiry.to_contacts && expiry.lead_days > 0 && enabled.includes("email")
+/**
+ * Whether contacts of accounts are written to about certificates that expire soon. A configuration that has no mail server
+ * or no time for that is refused.
+ */
+export const hasReminders = ({ expiry }: Pick<Config["notify"], "expiry">): boolean => expiry.to_contacts
 
 const ofProfiles: ReadonlySet<NotificationEvent> = new Set(profileEvents)
 
