@@ -30,6 +30,8 @@ export class Connections {
    * work.
    */
   onRefused: (address: string, open: number, pending: number) => void = () => {}
+  /** Called when a connection was accepted. */
+  onOpened: () => void = () => {}
   /**
    * The peer in whose share a connection from an address is counted; `undefined` if the address stands for many
    * clients.
@@ -65,6 +67,7 @@ export class Connections {
     const leaveOpen = this.#open.add(peer, connection)
     this.#pendingByName.set(name, connection)
     socket.once("close", connection.left)
+    this.onOpened()
     return true
   }
 
@@ -90,6 +93,11 @@ export class Connections {
    */
   closePending(): void {
     for (const { socket } of this.#pendingByName.values()) socket.destroy()
+  }
+
+  /** How many connections have sent no complete head yet. */
+  get pending(): number {
+    return this.#pendingByName.size
   }
 
   /** Closes connections that have sent no complete head for ten seconds since they were first looked at. */

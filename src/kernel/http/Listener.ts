@@ -90,6 +90,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
   Effect.gen(function*() {
     const bodies = new Body()
     const inFlight = new Set<InFlight>()
+    const busy = yield* Effect.makeLatch()
     let deadlineMillis = 0
     let whenIdle: Deferred.Deferred<void> | undefined
     let draining = false
@@ -151,9 +152,13 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       }))
     const address = yield* socket.bind(options)
 
-    // One timer for every request in flight, instead of one each.
+    // One timer for every request in flight, instead of one each, and none while there is nothing to wait for.
+    connections.onOpened = () => busy.unsafeOpen()
     yield* Effect.forkScoped(Effect.repeat(
-      Effect.map(Clock.currentTimeMillis, (now) => {
+      Effect.gen(function*() {
+        if (inFlight.size === 0 && connections.pending === 0) busy.unsafeClose()
+        yield* busy.await
+        const now = yield* Clock.currentTimeMillis
         bodies.expire(now)
         connections.expire(now)
         for (const one of inFlight) if (one.endsAt <= now) interrupt(one, "late")
@@ -254,6 +259,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             ending: undefined
           }
           inFlight.add(one)
+          busy.unsafeOpen()
           response.once("close", () => {
             if (!response.writableFinished) interrupt(one, "gone")
           })

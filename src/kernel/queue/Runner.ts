@@ -69,6 +69,8 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     const fork = yield* FiberSet.runtime(attempts)<R | Database>()
     const forkTimer = yield* FiberSet.makeRuntime<never>()
     const running = new Set<Attempt>()
+    // Open while attempts run: without them no timer has to look at their budgets.
+    const busy = yield* Effect.makeLatch()
     const slots = Slots.make()
     let handedBack = 0
     let draining = false
@@ -147,6 +149,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           ending: undefined
         }
         running.add(current)
+        busy.unsafeOpen()
         yield* Effect.ensuring(
           Effect.flatMap(Fiber.await(fiber), (exit) => settleExit(ended, exit, current)),
           Effect.sync(() => running.delete(current))
@@ -284,6 +287,11 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         const now = yield* Clock.currentTimeMillis
         yield* interruptEvery("timeout", ({ deadline, endsAt }) => endsAt <= life || deadline <= now)
         yield* interruptEvery("unheld", (attempt) => leases.isDoubtful(attempt, life))
+      }),
+      /** Waits while no attempt runs. */
+      busy: Effect.suspend(() => {
+        if (running.size === 0) busy.unsafeClose()
+        return busy.await
       }),
       /** Waits until no attempt is left. */
       idle: FiberSet.awaitEmpty(attempts),

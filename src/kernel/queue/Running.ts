@@ -56,7 +56,7 @@ export const start = <R, F extends Failure>(
       yield* runner.hearOthers,
       Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
       Effect.forever(poll),
-      Effect.repeat(runner.interruptOverdue, Schedule.spaced(overdueCheckMillis))
+      Effect.repeat(Effect.zipRight(runner.busy, runner.interruptOverdue), Schedule.spaced(overdueCheckMillis))
     ], Effect.forkScoped)
     return {
       retune: Effect.fnUntraced(function*(tuning, next) {

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Chunk, Clock, Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { Failure } from "../../../src/kernel/queue/Failure.ts"
 import type { AnyHandler, Handler, Outcome } from "../../../src/kernel/queue/Handler.ts"
@@ -758,6 +758,25 @@ describe.each(databases)("the queue on $name", (backend) => {
         const [fiber] = [yield* Effect.fork(Deferred.await(ran))]
         yield* Effect.repeat(TestClock.adjust(1000), { until: () => Deferred.isDone(ran) })
         yield* Fiber.join(fiber)
+      }))
+
+    test("a started runner looks at budgets while an attempt runs, and wakes once a second at most without", () =>
+      Effect.gen(function*() {
+        const soonest = Effect.gen(function*() {
+          yield* TestClock.adjust(1000)
+          const now = yield* Clock.currentTimeMillis
+          return Math.min(...Chunk.toReadonlyArray(yield* TestClock.sleeps())) - now
+        })
+        const begun = yield* Deferred.make<void>()
+        const over = yield* Deferred.make<void>()
+        const forever = Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(over))
+        yield* start(options, [validation(() => Effect.as(forever, done))])
+        assert.isAtLeast(yield* soonest, 1000)
+        yield* enqueue("k")
+        yield* Deferred.await(begun)
+        assert.isBelow(yield* soonest, 1000)
+        yield* Deferred.succeed(over, undefined)
+        yield* Effect.repeat(soonest, { until: (millis) => millis >= 1000 })
       }))
   })
 })
