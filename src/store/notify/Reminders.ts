@@ -1,8 +1,9 @@
 import { Effect } from "effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { int, packedUuid, rows, uuid } from "../../kernel/sql/Column.ts"
+import { all } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
+import { windowsIn } from "../Windows.ts"
 
 /*
  * Which certificates contacts were written to about, and how many such mails an address got
@@ -31,21 +32,7 @@ const takeStatement = statement({
      RETURNING order_id AS "id"`
 })
 
-// A window that begins in the future is the current one, as in `login_attempts`.
-const countStatement = statement({
-  name: "reminded_address_count",
-  params: { key: text(), now: int, ended: int, most: int },
-  row: { mails: int },
-  sql: () => {
-    const isOver = "a.window_started_at <= :ended"
-    return `INSERT INTO reminded_addresses AS a (key, window_started_at, mails) VALUES (:key, :now, 1)
-      ON CONFLICT (key) DO UPDATE SET
-        mails = CASE WHEN ${isOver} THEN 1 ELSE a.mails + 1 END,
-        window_started_at = CASE WHEN ${isOver} THEN excluded.window_started_at ELSE a.window_started_at END
-      WHERE ${isOver} OR a.mails < :most
-      RETURNING mails AS "mails"`
-  }
-})
+const addresses = windowsIn({ table: "reminded_addresses", counter: "mails", noun: "reminded_address" })
 
 const sweepStatement = statement({
   name: "expiry_reminder_sweep",
@@ -55,17 +42,6 @@ const sweepStatement = statement({
     `DELETE FROM expiry_reminders WHERE order_id IN
        (SELECT order_id FROM expiry_reminders WHERE sent_at <= :upTo ORDER BY sent_at LIMIT :limit)
      RETURNING order_id AS "id"`
-})
-
-const sweepAddressesStatement = statement({
-  name: "reminded_address_sweep",
-  params: { from: int, upTo: int, limit: int },
-  row: { key: text() },
-  sql: () =>
-    `DELETE FROM reminded_addresses WHERE key IN
-       (SELECT key FROM reminded_addresses WHERE window_started_at >= :from AND window_started_at <= :upTo
-        ORDER BY window_started_at LIMIT :limit)
-     RETURNING key AS "key"`
 })
 
 const packed = (orders: ReadonlyArray<OrderId>) => orders.map((id) => [packedUuid(id)])
@@ -88,21 +64,12 @@ export const take = (orders: ReadonlyArray<OrderId>, since: number, now: number)
   )
 
 /** Counts a mail to an address. Answers `false`, and counts nothing, if its window has had the most. */
-export const count = (of: {
-  readonly key: string
-  readonly most: number
-  readonly windowSeconds: number
-  readonly now: number
-}) =>
-  Effect.map(
-    first(countStatement, { key: of.key, now: of.now, ended: of.now - of.windowSeconds, most: of.most }),
-    (row) => row !== undefined
-  )
+export const count = (of: Parameters<typeof addresses.take>[0]) =>
+  Effect.map(addresses.take(of), (windowStartedAt) => windowStartedAt !== undefined)
 
 /** Deletes up to `limit` rows that were written up to an epoch second. Answers how many. */
 export const sweep = (upTo: number, limit: number) =>
   Effect.map(all(sweepStatement, { upTo, limit }), (gone) => gone.length)
 
-/** Deletes up to `limit` windows that began between two epoch seconds, inclusive. Answers how many. */
-export const sweepAddresses = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
-  Effect.map(all(sweepAddressesStatement, of), (gone) => gone.length)
+/** Deletes windows of addresses. Answers how many. */
+export const sweepAddresses = addresses.sweep

@@ -1,0 +1,63 @@
+import { Effect } from "effect"
+import { int, text } from "../kernel/sql/Column.ts"
+import { all, first } from "../kernel/sql/Database.ts"
+import { statement } from "../kernel/sql/Statement.ts"
+
+/*
+ * Counts what happens under a key within a window of time, for all processes. The first count opens the window. One statement
+ * decides and counts, so that concurrent callers cannot pass the limit together.
+ */
+
+/** A table of windows. Its columns are `key`, `window_started_at` and a counter. */
+interface Windows {
+  readonly table: string
+  readonly counter: string
+  /** What one row is, for the names of the statements. */
+  readonly noun: string
+}
+
+/** The two statements over a table of windows. */
+export const windowsIn = ({ counter, noun, table }: Windows) => {
+  // A window that begins in the future belongs to a process whose clock is ahead. It counts as the current one: otherwise two
+  // processes would end each other's windows in turn.
+  const isOver = "w.window_started_at <= :ended"
+  const takeStatement = statement({
+    name: `${noun}_take`,
+    params: { key: text(), now: int, ended: int, most: int },
+    row: { windowStartedAt: int },
+    sql: () =>
+      `INSERT INTO ${table} AS w (key, window_started_at, ${counter}) VALUES (:key, :now, 1)
+      ON CONFLICT (key) DO UPDATE SET
+        ${counter} = CASE WHEN ${isOver} THEN 1 ELSE w.${counter} + 1 END,
+        window_started_at = CASE WHEN ${isOver} THEN excluded.window_started_at ELSE w.window_started_at END
+      WHERE ${isOver} OR w.${counter} < :most
+      RETURNING window_started_at AS "windowStartedAt"`
+  })
+  const sweepStatement = statement({
+    name: `${noun}_sweep`,
+    params: { from: int, upTo: int, limit: int },
+    row: { key: text() },
+    sql: () =>
+      `DELETE FROM ${table} WHERE key IN
+        (SELECT key FROM ${table} WHERE window_started_at >= :from AND window_started_at <= :upTo
+         ORDER BY window_started_at LIMIT :limit)
+      RETURNING key AS "key"`
+  })
+  return {
+    /** Counts once. Answers the begin of the window, or `undefined` if the window has had the most; then nothing is counted. */
+    take: ({ key, most, now, windowSeconds }: {
+      readonly key: string
+      readonly most: number
+      readonly windowSeconds: number
+      /** Epoch seconds. */
+      readonly now: number
+    }) =>
+      Effect.map(
+        first(takeStatement, { key, most, now, ended: now - windowSeconds }),
+        (row) => row?.windowStartedAt
+      ),
+    /** Deletes up to `limit` windows that began between two epoch seconds, inclusive. Answers how many. */
+    sweep: (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
+      Effect.map(all(sweepStatement, of), (gone) => gone.length)
+  }
+}
