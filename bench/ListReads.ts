@@ -2,19 +2,14 @@ import type { BusyPopulation } from "./Busy.ts"
 import { facts } from "./Busy.ts"
 import type { Read } from "./Reader.ts"
 import type { Subject } from "./Subject.ts"
-import { withToken } from "./Subject.ts"
+import { below, dayBefore, withToken } from "./Subject.ts"
+
+const list = below("/api/")
 
 const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> => {
   const known = facts(population)
-  const day = (ago: number) => new Date((now - ago * 86_400) * 1000).toISOString().slice(0, 10)
-  const list = (name: string, path: string, query: { readonly [parameter: string]: string } = {}): Read => ({
-    name,
-    path: `/api/${path}${Object.keys(query).length === 0 ? "" : `?${new URLSearchParams(query)}`}`
-  })
-  const file = (name: string, path: string, query: { readonly [parameter: string]: string } = {}): Read => ({
-    ...list(name, path, query),
-    isFile: true
-  })
+  const day = (ago: number) => dayBefore(now, ago)
+  const file = (...named: Parameters<typeof list>): Read => ({ ...list(...named), isFile: true })
   const refused = (read: Read): Read => ({ ...read, status: 400 })
   const isLarge = (rows: number) => rows >= 100_000
   const whole = (read: Read, rows: number): Read => isLarge(rows) ? refused(read) : read

@@ -6,15 +6,15 @@ import { startPostgres } from "../test/support/Postgres.ts"
 import { temporaryDirectory } from "./Cleanup.ts"
 import type { load, Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
-import type { Postmaster, Progress } from "./Measure.ts"
+import type { Progress } from "./Measure.ts"
 import { postmasterOf } from "./Measure.ts"
 import type { Options } from "./Options.ts"
-import type { Peer } from "./Peer.ts"
 import { startPeer } from "./Peer.ts"
-import * as Procfs from "./Procfs.ts"
 import type { receivers } from "./Receivers.ts"
 import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
+import type { Rig } from "./Rig.ts"
+import { cpuBetween, idleCost, machineShareOf, read, summed } from "./Rig.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
@@ -66,7 +66,6 @@ const ways: ReadonlyArray<Way> = [
 
 /** An account that is made and a certificate. */
 const eventsPerIssuance = 2
-const idleMillis = 4000
 const timedRounds = 4
 const patienceMs = 300_000
 const timeout = "timeout_ms = 60000"
@@ -98,20 +97,6 @@ const delivered = async ({ logFile }: Service, offset: number, wanted: number): 
     if (performance.now() > end) throw new Error(`${count} of ${wanted} notifications were delivered`)
   }
 }
-
-interface Rig {
-  readonly service: Service
-  readonly loader: Peer<typeof load>
-  readonly postmaster: Postmaster | undefined
-  readonly concurrency: number
-}
-
-const read = ({ postmaster, service }: Rig) => ({
-  cpu: Procfs.cpuOf(service.pid).total,
-  database: postmaster === undefined ? 0 : Procfs.cpuOfFamily(postmaster.pid),
-  machine: Procfs.machineCpu(),
-  at: performance.now()
-})
 
 /** The results of one profile's windows; times are in milliseconds. */
 interface Sums {
@@ -147,7 +132,7 @@ const measureWay = async (
   return {
     windows: so.windows + 1,
     issuances: so.issuances + issuances,
-    cpu: so.cpu + after.cpu - before.cpu - idle * (after.at - before.at) / 1000,
+    cpu: so.cpu + cpuBetween(before, after, idle),
     database: so.database + after.database - before.database,
     behind: so.behind + after.at - issued.at,
     behindCpu: so.behindCpu + after.cpu - issued.cpu,
@@ -164,40 +149,30 @@ const measureRig = async (name: Dialect, rig: Rig, { extent }: Options, progress
     await measureWay(rig, way, extent.issuances === undefined ? { seconds: 6 } : extent, 0, nothing)
   }
   progress(`${name}: idle`)
-  const calm = read(rig)
-  await delay(idleMillis)
-  const rested = read(rig)
-  const idle = (rested.cpu - calm.cpu) / (rested.at - calm.at) * 1000
-  const sums = new Map<Way, Sums>()
+  const idle = await idleCost(rig)
   const rounds = extent.issuances === undefined ? timedRounds : 1
-  for (let round = 1; round <= rounds; round++) {
-    // Forward and then backward, so that no way always comes first.
-    for (const way of round % 2 === 0 ? ways.toReversed() : ways) {
-      progress(`${name}: ${way.name}, round ${round} of ${rounds}`)
-      sums.set(way, await measureWay(rig, way, extent, idle, sums.get(way) ?? nothing))
-    }
-  }
-  const ended = read(rig)
-  const measured = ways.map((way) => {
-    const { behind, behindCpu, cpu, database, durations, issuances, windows } = sums.get(way) ?? nothing
-    return {
-      name: way.name,
-      issuances,
-      cpu: cpu / issuances,
-      databaseCpu: rig.postmaster === undefined ? undefined : database / issuances,
-      issuance: percentilesOf(durations),
-      deliveries: way.entries * eventsPerIssuance,
-      behind: behind / windows,
-      behindShare: behindCpu / behind
-    }
+  const sums = await summed(ways, rounds, nothing, (way, round, so) => {
+    progress(`${name}: ${way.name}, round ${round} of ${rounds}`)
+    return measureWay(rig, way, extent, idle, so)
   })
+  const ended = read(rig)
+  const measured = sums.map(([way, { behind, behindCpu, cpu, database, durations, issuances, windows }]) => ({
+    name: way.name,
+    issuances,
+    cpu: cpu / issuances,
+    databaseCpu: rig.postmaster === undefined ? undefined : database / issuances,
+    issuance: percentilesOf(durations),
+    deliveries: way.entries * eventsPerIssuance,
+    behind: behind / windows,
+    behindShare: behindCpu / behind
+  }))
   const [silent] = measured
   return {
     name,
     concurrency: rig.concurrency,
     idle,
     ways: measured.map((way) => ({ ...way, ratio: way.cpu / (silent?.cpu ?? 1) })),
-    machineShare: (ended.machine.busy - begun.machine.busy) / (ended.machine.total - begun.machine.total)
+    machineShare: machineShareOf(begun, ended)
   }
 }
 

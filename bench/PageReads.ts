@@ -2,15 +2,13 @@ import type { BusyPopulation } from "./Busy.ts"
 import { facts } from "./Busy.ts"
 import type { Read } from "./Reader.ts"
 import type { Subject } from "./Subject.ts"
-import { withSession } from "./Subject.ts"
+import { below, dayBefore, withSession } from "./Subject.ts"
+
+const page = below("/ui/")
 
 const readsOf = (population: BusyPopulation, now: number): ReadonlyArray<Read> => {
   const known = facts(population)
-  const day = (ago: number) => new Date((now - ago * 86_400) * 1000).toISOString().slice(0, 10)
-  const page = (name: string, path: string, query: { readonly [parameter: string]: string } = {}): Read => ({
-    name,
-    path: `/ui/${path}${Object.keys(query).length === 0 ? "" : `?${new URLSearchParams(query)}`}`
-  })
+  const day = (ago: number) => dayBefore(now, ago)
   return [
     page("overview", ""),
     page("overview of a month", "", { range: "30d" }),

@@ -5,15 +5,15 @@ import type { PostgresCluster } from "../test/support/Postgres.ts"
 import { startPostgres } from "../test/support/Postgres.ts"
 import type { load, Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
-import type { Postmaster, Progress } from "./Measure.ts"
+import type { Progress } from "./Measure.ts"
 import { postmasterOf } from "./Measure.ts"
 import type { Options } from "./Options.ts"
 import { isInstalled, startPebble } from "./Pebble.ts"
-import type { Peer } from "./Peer.ts"
 import { startPeer } from "./Peer.ts"
-import * as Procfs from "./Procfs.ts"
 import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
+import type { Rig } from "./Rig.ts"
+import { cpuBetween, idleCost, machineShareOf, read, summed } from "./Rig.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
@@ -68,7 +68,6 @@ interface Way {
 
 const smallPoll = 50
 const usualPoll = 2000
-const idleMillis = 4000
 const timedRounds = 3
 const attempts = 6
 
@@ -106,20 +105,6 @@ const storedSince = ({ logFile }: Service, offset: number): ReadonlyArray<number
   }
   return waits
 }
-
-interface Rig {
-  readonly service: Service
-  readonly loader: Peer<typeof load>
-  readonly postmaster: Postmaster | undefined
-  readonly concurrency: number
-}
-
-const read = ({ postmaster, service }: Rig) => ({
-  cpu: Procfs.cpuOf(service.pid).total,
-  database: postmaster === undefined ? 0 : Procfs.cpuOfFamily(postmaster.pid),
-  machine: Procfs.machineCpu(),
-  at: performance.now()
-})
 
 const turnTo = async ({ concurrency, loader, service }: Rig, { profile }: Way, count: number): Promise<void> => {
   await loader.call("target", service.directoryOf(profile))
@@ -163,7 +148,7 @@ const measureWay = async (rig: Rig, way: Way, extent: Options["extent"], idle: n
   return {
     issuances: so.issuances + window.issuances,
     elapsed: so.elapsed + window.elapsedMs,
-    cpu: so.cpu + after.cpu - before.cpu - idle * (after.at - before.at) / 1000,
+    cpu: so.cpu + cpuBetween(before, after, idle),
     database: so.database + after.database - before.database,
     requests: so.requests + window.requests,
     upstreamRequests: so.upstreamRequests + (way.upstream?.requests() ?? 0) - asked,
@@ -204,20 +189,13 @@ const measureRig = async (
     await loader.call("run", extent.issuances === undefined ? { concurrency, seconds: 6 } : { concurrency, ...extent })
   }
   progress(`${name}: idle`)
-  const calm = read(rig)
-  await delay(idleMillis)
-  const rested = read(rig)
-  const idle = (rested.cpu - calm.cpu) / (rested.at - calm.at) * 1000
-  const sums = new Map<Way, Sums>()
+  const idle = await idleCost(rig)
   const rounds = extent.issuances === undefined ? timedRounds : 1
-  for (let round = 1; round <= rounds; round++) {
-    // Forward and then backward, so that no way always comes first.
-    for (const way of round % 2 === 0 ? ways.toReversed() : ways) {
-      progress(`${name}: ${way.name}, round ${round} of ${rounds}`)
-      sums.set(way, await measureWay(rig, way, extent, idle, sums.get(way) ?? nothing))
-    }
-  }
-  const measured = ways.map((way) => costOf(way, sums.get(way) ?? nothing, rig))
+  const sums = await summed(ways, rounds, nothing, (way, round, so) => {
+    progress(`${name}: ${way.name}, round ${round} of ${rounds}`)
+    return measureWay(rig, way, extent, idle, so)
+  })
+  const measured = sums.map(([way, sum]) => costOf(way, sum, rig))
   const ended = read(rig)
   const [direct] = measured
   const [secure, plain] = measured.slice(-2)
@@ -230,7 +208,7 @@ const measureRig = async (
     tls: secure?.upstreamRequests === undefined
       ? undefined
       : { perRequest: more / secure.upstreamRequests, share: more / secure.cpu },
-    machineShare: (ended.machine.busy - begun.machine.busy) / (ended.machine.total - begun.machine.total)
+    machineShare: machineShareOf(begun, ended)
   }
 }
 

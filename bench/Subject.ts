@@ -17,6 +17,17 @@ export interface Subject {
   readonly enter: (serving: Serving, origin: string) => Promise<Shown>
 }
 
+/** Names reads below a path: `below("/api/")("jobs failed", "jobs", { status: "failed" })`. */
+export const below =
+  (root: string) => (name: string, path: string, query: { readonly [parameter: string]: string } = {}): Read => ({
+    name,
+    path: `${root}${path}${Object.keys(query).length === 0 ? "" : `?${new URLSearchParams(query)}`}`
+  })
+
+/** The date so many days before an epoch second. */
+export const dayBefore = (now: number, days: number): string =>
+  new Date((now - days * 86_400) * 1000).toISOString().slice(0, 10)
+
 const operatorName = "bench"
 
 /** An operator with this password. A kept database has one with the password of an earlier run. */

@@ -1,0 +1,70 @@
+import { setTimeout as delay } from "node:timers/promises"
+import type { load } from "./Load.ts"
+import type { Postmaster } from "./Measure.ts"
+import type { Peer } from "./Peer.ts"
+import * as Procfs from "./Procfs.ts"
+import type { Service } from "./Service.ts"
+
+/* A service whose profiles are measured beside each other, way by way. */
+
+/** The service, its database server, and the process that loads it. */
+export interface Rig {
+  readonly service: Service
+  readonly loader: Peer<typeof load>
+  /** Undefined on SQLite. */
+  readonly postmaster: Postmaster | undefined
+  readonly concurrency: number
+}
+
+/** What a rig has used up to a moment; times are in milliseconds. */
+export interface Used {
+  readonly cpu: number
+  readonly database: number
+  readonly machine: ReturnType<typeof Procfs.machineCpu>
+  readonly at: number
+}
+
+/** Reads what a rig has used up to now. */
+export const read = ({ postmaster, service }: Rig): Used => ({
+  cpu: Procfs.cpuOf(service.pid).total,
+  database: postmaster === undefined ? 0 : Procfs.cpuOfFamily(postmaster.pid),
+  machine: Procfs.machineCpu(),
+  at: performance.now()
+})
+
+const idleMillis = 4000
+
+/** CPU milliseconds per second of the service without a request. */
+export const idleCost = async (rig: Rig): Promise<number> => {
+  const calm = read(rig)
+  await delay(idleMillis)
+  const rested = read(rig)
+  return (rested.cpu - calm.cpu) / (rested.at - calm.at) * 1000
+}
+
+/** CPU milliseconds of the service between two readings, without the cost of an idle service. */
+export const cpuBetween = (before: Used, after: Used, idle: number): number =>
+  after.cpu - before.cpu - idle * (after.at - before.at) / 1000
+
+/** The share of the machine's CPU in use between two readings. */
+export const machineShareOf = ({ machine: before }: Used, { machine: after }: Used): number =>
+  (after.busy - before.busy) / (after.total - before.total)
+
+/**
+ * Measures every way once a round. Each measurement is given the sums of the way so far, and answers them with its own
+ * results. Rounds go forward and then backward, so that no way always comes first.
+ */
+export const summed = async <Way, Sums>(
+  ways: ReadonlyArray<Way>,
+  rounds: number,
+  nothing: Sums,
+  measure: (way: Way, round: number, so: Sums) => Promise<Sums>
+): Promise<ReadonlyArray<readonly [Way, Sums]>> => {
+  const sums = new Map<Way, Sums>()
+  for (let round = 1; round <= rounds; round++) {
+    for (const way of round % 2 === 0 ? ways.toReversed() : ways) {
+      sums.set(way, await measure(way, round, sums.get(way) ?? nothing))
+    }
+  }
+  return ways.map((way) => [way, sums.get(way) ?? nothing])
+}
