@@ -1,8 +1,8 @@
 import { Effect, Either } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
-import { BadRequest, BodyRefused, Busy, MediaTypeRefused } from "../../domain/OperatorError.ts"
+import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
-import { header } from "../../kernel/http/Message.ts"
+import { isPlain, octetsOf } from "../admin/Body.ts"
 import { isChange } from "../admin/Checks.ts"
 import { checkBody, checkQuery } from "./Decoding.ts"
 import { readJson } from "./Json.ts"
@@ -13,14 +13,6 @@ import type { Route } from "./Routes.ts"
 const queryOf = ({ target }: Request): string => target.includes("?") ? target.slice(target.indexOf("?") + 1) : ""
 
 const jsonType = /^application\/json[ \t]*(?:;|$)/i
-
-const octetsOf = (request: Request, maxBytes: number): Effect.Effect<Buffer, OperatorError> =>
-  Effect.mapError(request.body, ({ _tag }) => {
-    if (_tag === "BodyTooLarge") return new BodyRefused({ maxBytes })
-    return _tag === "BodyTooSlow"
-      ? new BadRequest({ detail: "The body did not arrive in time." })
-      : new Busy({ retryAfter: 5 })
-  })
 
 /** The body and the query of a request, checked against the declaration. */
 export interface Brought {
@@ -33,17 +25,13 @@ export interface Brought {
 /** Checks the size and the type of the body, then its members, then the parameters. */
 export const brought = (request: Request, route: Route, maxBytes: number): Effect.Effect<Brought, OperatorError> =>
   Effect.gen(function*() {
-    const octets = isChange(request.method) ? yield* octetsOf(request, maxBytes) : Buffer.alloc(0)
+    const octets = isChange(request.method) ? yield* octetsOf(request, maxBytes, "body") : Buffer.alloc(0)
     const { payload } = route
     let body: unknown
     if (payload !== undefined) {
-      const encoding = request.headers["content-encoding"]
-      const isPlain = encoding === undefined || encoding === "identity"
       // If the body is optional and absent, it needs no media type.
       const isAbsent = octets.length === 0 && request.headers["content-type"] === undefined
-      if (!isAbsent && (!isPlain || !jsonType.test(header(request, "content-type") ?? ""))) {
-        return yield* new MediaTypeRefused()
-      }
+      if (!isAbsent && !isPlain(request, jsonType)) return yield* new MediaTypeRefused()
       const read = isAbsent ? Either.right({}) : readJson(octets)
       body = yield* Either.mapLeft(read, (detail) => new BadRequest({ detail }))
       yield* checkBody(payload, body)

@@ -3,6 +3,7 @@ import { Either, Option, Schema, SchemaAST } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
 import { formOf, pathText } from "../../kernel/JsonForm.ts"
+import { isStorable } from "../admin/Body.ts"
 
 /*
  * Bodies and queries are decoded here, before the declaration decodes them. Its own errors would quote what the client
@@ -74,9 +75,9 @@ const faultOf = (
   }
 }
 
-/** Finds texts that one database stores and the other refuses: U+0000, and half of a surrogate pair. */
+/** Where a value has a text that not every database stores. */
 const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyArray<PropertyKey> | undefined => {
-  if (typeof value === "string") return value.includes("\u0000") || /\p{Surrogate}/u.test(value) ? path : undefined
+  if (typeof value === "string") return isStorable(value) ? undefined : path
   if (typeof value !== "object" || value === null) return undefined
   for (const [name, member] of Object.entries(value)) {
     const found = unstorable(name, path) ?? unstorable(member, [...path, Array.isArray(value) ? Number(name) : name])

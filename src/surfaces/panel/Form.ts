@@ -1,16 +1,13 @@
 import { Effect } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
-import { BadRequest, BodyRefused, Busy, MediaTypeRefused } from "../../domain/OperatorError.ts"
+import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
-import { header } from "../../kernel/http/Message.ts"
+import { isPlain, isStorable, octetsOf } from "../admin/Body.ts"
 
 /* The fields of a form and the parameters of a page, as a browser sends them. */
 
 const formType = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 const mostFields = 50
-
-/** Whether both databases store a text. One of them refuses U+0000 and half of a surrogate pair. */
-const isStorable = (text: string): boolean => !text.includes("\u0000") && !/\p{Surrogate}/u.test(text)
 
 const unstorable = (what: string, name: string) =>
   new BadRequest({ detail: `The ${what} ${JSON.stringify(name.slice(0, 64))} has a character that cannot be stored.` })
@@ -25,17 +22,9 @@ export const readQuery = (target: string, path: string): Effect.Effect<URLSearch
 /** Reads the form of a request, of at most `maxBytes`. A field that occurs twice is refused. */
 export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLSearchParams, OperatorError> =>
   Effect.gen(function*() {
-    const octets = yield* Effect.mapError(request.body, ({ _tag }) => {
-      if (_tag === "BodyTooLarge") return new BodyRefused({ maxBytes })
-      return _tag === "BodyTooSlow"
-        ? new BadRequest({ detail: "The form did not arrive in time." })
-        : new Busy({ retryAfter: 5 })
-    })
+    const octets = yield* octetsOf(request, maxBytes, "form")
     if (octets.length === 0) return new URLSearchParams()
-    const encoding = request.headers["content-encoding"]
-    if (!formType.test(header(request, "content-type") ?? "") || (encoding !== undefined && encoding !== "identity")) {
-      return yield* new MediaTypeRefused()
-    }
+    if (!isPlain(request, formType)) return yield* new MediaTypeRefused()
     const text = yield* Effect.try({
       try: () => new TextDecoder("utf-8", { fatal: true }).decode(octets),
       catch: () => new BadRequest({ detail: "The form is not UTF-8." })
