@@ -81,7 +81,7 @@ export const counted = (settings: SignInSettings, identity: HalfIdentity | Sessi
     if (attempts === undefined) return yield* new SessionInvalid()
     const counted: Counted = {
       taken: yield* limiter.take(settings, mfaKey(identity.userId)),
-      isLast: identity.kind === "half" && attempts >= most
+      isLast: attempts >= most
     }
     return counted
   })).pipe(

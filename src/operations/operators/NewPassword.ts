@@ -9,15 +9,12 @@ export type PasswordSettings = Pick<Config, "admin" | "profiles" | "server" | "s
 
 const productNames = ["acme-svc", "ACME Service"]
 
-const hostOf = (url: string): ReadonlyArray<string> => URL.canParse(url) ? [new URL(url).hostname] : []
-
 /** The texts that an attacker would try first here. */
 const guessable = ({ admin, profiles, server, signer }: PasswordSettings, username: string): Guessable => ({
   username,
   texts: [
     ...productNames,
-    ...hostOf(server.base_url),
-    ...hostOf(admin.base_url),
+    ...[server, admin].map(({ base_url }) => new URL(base_url).hostname),
     ...[signer, ...profiles.map((profile) => profile.signer)].flatMap(({ local_ca }) =>
       Object.values(local_ca.subject)
     ),

@@ -1,10 +1,10 @@
-import { Effect } from "effect"
-import type { Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { isMailAddress } from "../../domain/Account.ts"
 import { BadRequest, StepUpFailed } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { Passwords } from "../../services/operators/Passwords.ts"
 import * as audit from "../../store/Audit.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import * as users from "../../store/operators/Users.ts"
@@ -12,7 +12,7 @@ import { actorFields, actorOf } from "../Operator.ts"
 import type { Requester, SessionIdentity } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
 import type { PasswordSettings } from "./NewPassword.ts"
-import { accepted, hashNew } from "./NewPassword.ts"
+import { accepted } from "./NewPassword.ts"
 import { credentialChanged } from "./Notices.ts"
 import { stepUp } from "./StepUp.ts"
 
@@ -32,9 +32,9 @@ export const changePassword = Effect.fnUntraced(function*(
   requester: Requester
 ) {
   const operator = operatorOf(identity, requester)
-  yield* accepted(config, identity.username, passwords.chosen)
+  const chosen = yield* accepted(config, identity.username, passwords.chosen)
   const { passwordHash } = yield* stepUp(config.admin, identity, passwords.current, requester)
-  const hash = yield* hashNew(config, identity.username, passwords.chosen)
+  const hash = yield* (yield* Passwords).hash(Redacted.value(chosen))
   const now = yield* currentSeconds
   const ended = yield* transaction(Effect.gen(function*() {
     const user = yield* users.lock(identity.username)

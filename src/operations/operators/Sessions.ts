@@ -33,7 +33,10 @@ export const drawn = Effect.gen(function*() {
 const lifeOf = ({ session_ttl_seconds }: SignInSettings, state: sessions.SessionState): number =>
   state === "pending_mfa" ? Math.min(halfSeconds, session_ttl_seconds) : session_ttl_seconds
 
-/** Begins a session, in the transaction of its cause. `enrolled` is the factor that the operator now has. */
+/**
+ * Begins a session, in the transaction of its cause. `isHalf` says that the session lacks its second factor. Answers what
+ * identifies the session.
+ */
 export const begin = Effect.fnUntraced(function*(
   settings: SignInSettings,
   { csrfToken, token }: Effect.Effect.Success<typeof drawn>,

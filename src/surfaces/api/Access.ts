@@ -11,6 +11,7 @@ export const reachedBy = (
   rest: { readonly isWithoutCsrf?: boolean; readonly isStepUp?: boolean } = {}
 ) =>
 <E extends HttpApiEndpoint.HttpApiEndpoint.Any>(endpoint: E): E => {
+  // The type `Any` of an endpoint has no methods. An annotation changes no type, so E stays what it is.
   const rule = { access, isWithoutCsrf: false, isStepUp: false, ...rest }
   return (endpoint as unknown as HttpApiEndpoint.HttpApiEndpoint.AnyWithProps).annotate(
     AccessRule,

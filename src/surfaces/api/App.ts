@@ -38,7 +38,7 @@ export interface Settings {
 
 const known = matcherOf(routesOf(Api))
 
-/** Makes the surface. `declared` is the app of the declaration. */
+/** Makes the surface. `app` is what answers the requests that have passed the checks: the app of the declaration. */
 export const make = <R>(
   settings: Settings,
   doors: Doors,

@@ -100,6 +100,7 @@ export const checkBody = (schema: Schema.Schema<unknown>, value: unknown): Eithe
     (fit) => Either.mapLeft(Schema.decodeUnknownEither(schema, options)(fit), ({ issue }) => faultOf(issue, "member"))
   )
 
+// The type of a schema is invariant, so it has to be widened by hand.
 const emptyQuery = Schema.Struct({}) as unknown as Schema.Schema<unknown>
 
 /** No route has so many parameters. */

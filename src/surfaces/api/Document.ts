@@ -1,6 +1,7 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import type { Access } from "../admin/Access.ts"
+import { isChange } from "../admin/Checks.ts"
 import { sessionCookie } from "../admin/Credentials.ts"
 import { Api } from "./Api.ts"
 import { makeErrorResponses } from "./ErrorResponses.ts"
@@ -44,8 +45,6 @@ const csrfHeader = {
   schema: { type: "string" },
   description: "The csrfToken of the session. A session needs it; a token does not."
 } as const
-
-const isChange = (method: string): boolean => method !== "GET"
 
 const successes: { readonly [status: string]: string } = {
   200: "The answer to the request.",

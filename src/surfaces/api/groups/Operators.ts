@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { tokenLife } from "../../../domain/ApiToken.ts"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
 import { pageOf, password } from "../schemas/Common.ts"
@@ -122,7 +123,7 @@ export const tokens = HttpApiGroup.make("tokens").add(
         password,
         name: Schema.String,
         role: Role,
-        expiresInDays: Schema.Int.annotations({ description: "1 to 366." }),
+        expiresInDays: Schema.Int.annotations({ description: `${tokenLife.least} to ${tokenLife.most}.` }),
         user: Schema.optional(
           Schema.String.annotations({
             description: "The owner. Without it, the caller. Only the role admin may name somebody else."

@@ -1,10 +1,11 @@
 import { Schema } from "effect"
+import { operatorRoles } from "../../../domain/OperatorRole.ts"
 import { created, Id, Time } from "./Common.ts"
 
 /* Operators, their sessions and tokens (docs/decisions/admin.md, "Operators", "Sessions" and "Tokens"). */
 
 /** The roles of operators. */
-export const Role = Schema.Literal("viewer", "operator", "admin")
+export const Role = Schema.Literal(...operatorRoles)
 
 /** The status words of an operator. */
 export const OperatorStatus = Schema.Literal("active", "disabled")
