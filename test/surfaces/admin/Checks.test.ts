@@ -47,6 +47,7 @@ describe("a check of the entrance", () => {
       ["own", half, "MfaPending"],
       ["viewer", half, "MfaPending"],
       ["half", viewer, "SessionInvalid"],
+      ["half", program, "passes"],
       ["viewer", viewer, "passes"]
     ] as const
   )("of the state, on a route for %s", (access, sender, told) => {
@@ -65,7 +66,9 @@ describe("a check of the entrance", () => {
       assert.strictEqual(fits(headers, half), "CsrfFailed")
       assert.strictEqual(fits(headers, program), "passes")
       assert.strictEqual(fits(headers, viewer, guard("own", { isWithoutCsrf: true })), "passes")
-      assert.strictEqual(tagOf(csrfFits({ ...post(headers), method: "GET" }, route, viewer)), "passes")
+      for (const method of ["GET", "HEAD"]) {
+        assert.strictEqual(tagOf(csrfFits({ ...post(headers), method }, route, viewer)), "passes")
+      }
       assert.strictEqual(tagOf(csrfFits(post(headers), route, undefined)), "passes", "who is nobody is refused as that")
     }
   })

@@ -47,6 +47,7 @@ describe("a request shows", () => {
 
   it("nothing that could be judged, by a header that was sent twice", () => {
     assert.strictEqual(shown({ authorization: ["Bearer abc", "Bearer abc"] }), "BadRequest")
+    assert.strictEqual(shown({ authorization: ["Bearer abc", ""] }), "BadRequest")
   })
 })
 
@@ -64,6 +65,7 @@ describe("a request comes from another site", () => {
     [true, { origin: "" }],
     [true, { origin: ["https://admin.example.org", "https://admin.example.org"] }],
     [true, { "sec-fetch-site": "cross-site" }],
+    [true, { "sec-fetch-site": ["same-origin", "same-origin"] }],
     [true, { origin: "https://admin.example.org", "sec-fetch-site": "cross-site" }]
   ])("%s, by %o", (isOther, headers) => {
     assert.strictEqual(isForeign(sent(headers), origin), isOther)
@@ -78,7 +80,7 @@ describe("the routes of a surface", () => {
     isWithoutCsrf: false,
     isStepUp: false
   })
-  const find = matcherOf([
+  const declared = [
     route("GET", "/things/{id}"),
     route("DELETE", "/things/{id}"),
     route("POST", "/things/new"),
@@ -86,11 +88,15 @@ describe("the routes of a surface", () => {
     route("GET", "/open", "public"),
     route("POST", "/open", "viewer"),
     route("GET", "/health", "public")
-  ])
+  ]
+  const find = matcherOf(declared)
 
   it("have the parameters of their path, and a fixed segment wins", () => {
     assert.deepInclude(find("/things/a-1"), { pattern: "/things/{id}", parameters: { id: "a-1" } })
-    assert.deepInclude(find("/things/new"), { pattern: "/things/new", parameters: {} })
+    for (const matching of [find, matcherOf(declared.toReversed())]) {
+      assert.deepInclude(matching("/things/new"), { pattern: "/things/new", parameters: {} })
+    }
+    assert.deepStrictEqual(find("/things/a..")?.parameters, { id: "a.." })
     assert.deepStrictEqual(find("/things/a/parts/b")?.parameters, { id: "a", name: "b" })
     assert.deepStrictEqual(find("/things/..a")?.parameters, { id: "..a" })
     for (
