@@ -7,6 +7,7 @@ import { accountDetailObject, accountObject } from "../../src/operations/objects
 import { sha256 } from "../../src/pki/Digest.ts"
 import { databases } from "../support/Databases.ts"
 import { callerAt, column, configOf, count, idLiteral, orderWith, profileOf, sql } from "../support/Graph.ts"
+import { someoneWaits } from "../support/Meanwhile.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
 const config = configOf()
@@ -191,15 +192,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
               yield* other.begin(connection)
               yield* connection.executeRaw(`SELECT 1 FROM orders WHERE id = '${id}' FOR UPDATE`, [])
               yield* Deferred.succeed(begun, undefined)
-              yield* Effect.repeat(
-                connection.execute(
-                  `SELECT count(*) AS waiting FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-                  [],
-                  undefined
-                ),
-                { until: ([row]) => Number((row as { readonly waiting: unknown }).waiting) > 0 }
-              )
+              yield* someoneWaits(connection)
               yield* connection.executeRaw(set(id, live), [])
               yield* other.commit(connection)
             })

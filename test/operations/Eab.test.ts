@@ -7,6 +7,7 @@ import * as eab from "../../src/operations/Eab.ts"
 import { Entropy } from "../../src/pki/Entropy.ts"
 import { databases } from "../support/Databases.ts"
 import { callerAt, column, configOf, count, idLiteral, orderOf, orderWith, profileOf, sql } from "../support/Graph.ts"
+import { someoneWaits } from "../support/Meanwhile.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
 const config = configOf()
@@ -468,15 +469,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
             yield* connection.executeRaw(opens, [])
             yield* Deferred.succeed(begun, undefined)
             // Until the deletion stands in the queue for what is held here.
-            yield* Effect.repeat(
-              connection.execute(
-                `SELECT count(*) AS waiting FROM pg_stat_activity
-                 WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-                [],
-                undefined
-              ),
-              { until: ([row]) => Number((row as { readonly waiting: unknown }).waiting) > 0 }
-            )
+            yield* someoneWaits(connection)
             yield* connection.executeRaw(ends, [])
             yield* other.commit(connection)
           })

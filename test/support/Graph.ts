@@ -238,3 +238,7 @@ export const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string
 
 /** Events logged, in order. */
 export const eventsOf = (records: ReadonlyArray<Record>): ReadonlyArray<string> => records.map(({ event }) => event)
+
+/** The fields of every log record of an event. */
+export const fieldsOf = (records: ReadonlyArray<Record>, event: Record["event"]): ReadonlyArray<Record["fields"]> =>
+  records.filter((record) => record.event === event).map(({ fields }) => fields)

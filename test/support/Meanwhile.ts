@@ -1,3 +1,4 @@
+import type { Connection } from "@effect/sql/SqlConnection"
 import { Effect, Fiber } from "effect"
 import type { Driver } from "../../src/kernel/sql/Database.ts"
 import { Database, turn } from "../../src/kernel/sql/Database.ts"
@@ -17,6 +18,40 @@ export const meanwhile = <A, E, R>(text: string, self: Effect.Effect<A, E, R>, t
       })
     return yield* Effect.provideService(self, Database, { ...driver, transact })
   })
+
+/** Runs an effect. Before or after its first statement with this text, another process does something to the database. */
+export const meanwhileAt = <A, E, R>(
+  when: "before" | "after",
+  statement: string,
+  text: string,
+  self: Effect.Effect<A, E, R>
+) =>
+  Effect.gen(function*() {
+    const driver = yield* Database
+    let isDone = false
+    const other = Effect.suspend(() => {
+      isDone = true
+      return Effect.provideService(sql(text), Database, driver)
+    })
+    const single: Driver["single"] = (compiled, params) => {
+      const run = driver.single(compiled, params)
+      if (isDone || !compiled.text.includes(statement)) return run
+      return when === "before" ? Effect.zipRight(other, run) : Effect.zipLeft(run, other)
+    }
+    return yield* Effect.provideService(self, Database, { ...driver, single })
+  })
+
+/** Waits until somebody waits for a lock of this database on PostgreSQL. `connection` is asked. */
+export const someoneWaits = (connection: Connection) =>
+  Effect.repeat(
+    connection.execute(
+      `SELECT count(*) AS waiting FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      [],
+      undefined
+    ),
+    { until: ([row]) => Number((row as { readonly waiting: unknown }).waiting) > 0 }
+  )
 
 /** Runs an effect whose client hangs up as soon as the first statement or transaction is done. */
 export const hangingUp = <A, E, R>(self: Effect.Effect<A, E, R>) =>

@@ -12,7 +12,7 @@ import { totpCode } from "../../src/pki/Totp.ts"
 import { Passwords } from "../../src/services/operators/Passwords.ts"
 import { secretOf } from "./Authenticator.ts"
 import type { Backend } from "./Databases.ts"
-import { configOf } from "./Graph.ts"
+import { column, configOf, fieldsOf } from "./Graph.ts"
 import { useStore } from "./UseTests.ts"
 
 /* Operators over a database of a test's own, with hashes that cost next to nothing and are counted. */
@@ -31,6 +31,22 @@ export const keyboard: AtKeyboard = { kind: "cli", id: "tester" }
 
 /** The password of every operator, unless a test says otherwise. */
 export const password = "Wrocław tramway, 4 stops"
+
+/** Another password, for those who change theirs. */
+export const chosen = "Gdańsk shipyard, 9 cranes"
+
+/** A password that nobody has. */
+export const wrong = "Kraków tramway, 5 stops"
+
+/** A page that has every row of a test. */
+export const all = { limit: 50, offset: 0 }
+
+/** The keys under which an attempt is counted that was not given back. */
+export const counted = column("SELECT key FROM login_attempts WHERE attempts > 0")
+
+/** The tag with which an effect fails. */
+export const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(self), ({ _tag }) => _tag)
 
 /** A request by an address. */
 export const from = (ip: string, more: Partial<Requester> = {}): Requester => ({
@@ -58,6 +74,8 @@ export const useOperators = (backend: Backend) => {
   })
   return {
     ...store,
+    /** The fields of every log record of an event in the test that runs. */
+    fieldsOf: (event: Parameters<typeof fieldsOf>[1]) => fieldsOf(store.records, event),
     /** Hashes of passwords that were computed by an effect. */
     hashesOf: <A, E, R>(self: Effect.Effect<A, E, R>) =>
       Effect.suspend(() => {

@@ -7,6 +7,7 @@ import { ListNotSigned, ListsOvertaken } from "../../../src/domain/JobFailure.ts
 import { Retry } from "../../../src/kernel/queue/Handler.ts"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import { Database, transaction } from "../../../src/kernel/sql/Database.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import * as crl from "../../../src/operations/crl/Crl.ts"
 import { keepExported } from "../../../src/operations/crl/CrlExport.ts"
@@ -22,7 +23,7 @@ import { openssl, opensslOnCrl, pem } from "../../pki/Pki.ts"
 import { databases, freshDirectory } from "../../support/Databases.ts"
 import { breakWrites, mend } from "../../support/Faults.ts"
 import type { World } from "../../support/Graph.ts"
-import { callerAt, column, configOf, count, eventsOf, profileOf, sql, world } from "../../support/Graph.ts"
+import { callerAt, column, configOf, count, eventsOf, fieldsOf, profileOf, sql, world } from "../../support/Graph.ts"
 import { acmeKey, at, bodyOf, byAccount, headerOf, register, requestOf, surfaceOf } from "../../support/Handle.ts"
 import type { IssuedHere } from "../../support/Issued.ts"
 import { filesIn, issueTo, profilesIn, work } from "../../support/Issued.ts"
@@ -61,8 +62,8 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   const seconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
-  const said = (event: string) => records.filter((record) => record.event === event).map(({ fields }) => fields)
-  const happened = (event: string) => said(event).length
+  const said = (event: Record["event"]) => fieldsOf(records, event)
+  const happened = (event: Record["event"]) => said(event).length
 
   const issuerId = Effect.map(Signers, ({ crlIssuers: [only] }) => only?.id ?? assert.fail("no CA"))
   const stored = Effect.flatMap(

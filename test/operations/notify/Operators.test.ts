@@ -1,5 +1,4 @@
-import { Effect } from "effect"
-import { TestClock } from "effect"
+import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { Payload } from "../../../src/domain/Notification.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
@@ -7,18 +6,21 @@ import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as own from "../../../src/operations/operators/OwnAccount.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { Notifier } from "../../../src/services/notify/Notifier.ts"
+import { secretOf } from "../../support/Authenticator.ts"
 import { databases } from "../../support/Databases.ts"
-import { column, configOf, sql } from "../../support/Graph.ts"
-import { world } from "../../support/Graph.ts"
+import { column, configOf, sql, world } from "../../support/Graph.ts"
 import {
+  codeOf,
   config as quiet,
   enrolled,
   enter,
   from,
+  half,
   here,
   keyboard,
   made,
   password,
+  strict,
   typed,
   useOperators
 } from "../../support/Operators.ts"
@@ -93,6 +95,15 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
       assert.strictEqual((yield* told(wrong("nobody"))).to, "")
       yield* TestClock.adjust("301 seconds")
+      yield* Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts)
+      yield* Effect.acquireUseRelease(
+        sql("ALTER TABLE jobs RENAME TO gone"),
+        () => wrong("jane"),
+        () => sql("ALTER TABLE gone RENAME TO jobs")
+      )
+      const next = yield* told(wrong("jane"))
+      assert.strictEqual(next.to, "email,webhook", "what could not be told is told by the next one")
+      yield* TestClock.adjust("301 seconds")
       const again = yield* told(Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts + 1))
       assert.strictEqual(again.to, "email,webhook")
     })))
@@ -124,17 +135,25 @@ describe.each(databases)("operators are told on $name", (backend) => {
           return members
         })
       yield* see(own.changePassword(whole, identity, { current: typed(password), chosen: typed(next) }, here))
-      yield* see(operators.setPassword(whole, keyboard, "jane", typed(password)))
+      const set = yield* see(operators.setPassword(whole, keyboard, "jane", typed(password)))
+      assert.notProperty(set, "previous_recipient")
       const moved = yield* see(
         own.changeContact(whole, identity, { password: typed(password), contact: "new@example.org" }, here)
       )
       assert.deepInclude(moved, { recipient: "new@example.org", previous_recipient: "jane@example.org" })
       yield* see(operators.setContact(keyboard, "jane", "other@example.org"))
+      yield* see(operators.setContact({ ...keyboard, id: "jane" }, "jane", "last@example.org"))
+      const asRoot = { kind: "admin", id: "root", client: here.client, surface: "api" } as const
+      yield* made("root", "admin")
+      const reset = yield* see(operators.setContact(asRoot, "jane", "other@example.org"))
+      assert.deepInclude(reset, { previous_recipient: "last@example.org" })
       assert.deepStrictEqual((yield* told(operators.setContact(keyboard, "jane", "other@example.org"))).to, "")
       assert.deepStrictEqual(seen, [
         ["email,webhook", "password", true],
         ["email,webhook", "password", false],
         ["email,webhook", "contact_address", true],
+        ["email,webhook", "contact_address", false],
+        ["email,webhook", "contact_address", false],
         ["email,webhook", "contact_address", false]
       ])
     })))
@@ -146,8 +165,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.deepInclude(set.members, { change: "second_factor_enabled", by_self: true })
       const codes = yield* told(operators.renewCodes(keyboard, "jane"))
       assert.deepInclude(codes.members, { change: "recovery_codes_regenerated", by_self: false })
-      const half = yield* signIn(config.admin, { username: "jane", password: typed(password) }, here)
-      const identity = half._tag === "Pending" ? half.identity : assert.fail("no factor was asked for")
+      const { identity } = yield* half("jane")
       const refused = yield* told(Effect.replicateEffect(
         Effect.ignore(mfa.verify(config.admin, identity, "000000", here)),
         config.admin.login_max_attempts
@@ -155,6 +173,16 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.deepInclude(refused.members, { hook: "admin_sign_in", outcome: "second_factor_refused", username: "jane" })
       const reset = yield* told(operators.resetTotp(keyboard, "jane"))
       assert.deepInclude(reset.members, { change: "second_factor_disabled", by_self: false })
+    })))
+
+  test("of the second factor that a sign-in demanded of them", () =>
+    telling(Effect.gen(function*() {
+      yield* jane
+      const { identity } = yield* half("jane", here, strict.admin)
+      const { secret } = yield* mfa.beginEnrolment(identity)
+      const code = yield* codeOf(secretOf(secret))
+      const set = yield* told(mfa.confirmEnrolment(strict.admin, identity, code, here))
+      assert.deepInclude(set.members, { change: "second_factor_enabled", by_self: true, client_ip: "192.0.2.1" })
     })))
 
   test("by mail only where somebody can be written to, and not at all while operators are not served", () =>

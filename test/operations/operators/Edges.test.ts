@@ -17,6 +17,7 @@ import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
   codeOf,
   config,
+  counted,
   enrolled,
   enter,
   from,
@@ -27,23 +28,20 @@ import {
   password,
   startsAt,
   strict,
+  tagOf,
   typed,
-  useOperators
+  useOperators,
+  wrong
 } from "../../support/Operators.ts"
 
 /* Limits at their last value, refusals that leave nothing, and what is logged of them. */
 
 const { admin } = config
-const wrong = "Kraków tramway, 5 stops"
 
 describe.each(databases)("operators at the edge on $name", (backend) => {
-  const { records, test } = useOperators(backend)
+  const { fieldsOf, records, test } = useOperators(backend)
 
-  const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
-    Effect.map(Effect.flip(self), ({ _tag }) => _tag)
-  const fieldsOf = (event: string) => records.filter((record) => record.event === event).map(({ fields }) => fields)
-  const reasons = (event: string) => fieldsOf(event).map(({ reason }) => reason)
-  const counted = column("SELECT key FROM login_attempts WHERE attempts > 0")
+  const reasons = (event: Parameters<typeof fieldsOf>[0]) => fieldsOf(event).map(({ reason }) => reason)
   const pendingSecrets = count("SELECT count(*) FROM admin_users WHERE totp_pending_secret IS NOT NULL")
 
   test("attempts beyond the limit are logged as such, and count nothing more", () =>
@@ -215,7 +213,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       const wanted = { name: "t", role: "viewer", expiresInDays: 1, allowedAddresses: [] } as const
       const program = yield* tokens.create(keyboard, { ...wanted, username: "olga" })
       yield* sql("UPDATE admin_users SET role = 'auditor'")
-      yield* TestClock.adjust("61 seconds")
+      yield* TestClock.adjust("60 seconds")
       records.length = 0
       for (let time = 0; time < 3; time++) yield* sessions.authenticate(admin, token, { touch: true })
       assert.deepStrictEqual(fieldsOf("admin_role_unknown"), [{ username: "olga" }])

@@ -16,10 +16,12 @@ import { nameOf } from "../../../src/store/operators/Sessions.ts"
 import { secretOf } from "../../support/Authenticator.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
-import { hangingUp, meanwhile } from "../../support/Meanwhile.ts"
+import { hangingUp, meanwhile, meanwhileAt } from "../../support/Meanwhile.ts"
 import {
+  chosen,
   codeOf,
   config,
+  counted,
   enrolled,
   enter,
   half,
@@ -28,6 +30,7 @@ import {
   made,
   password,
   strict,
+  tagOf,
   typed,
   useOperators
 } from "../../support/Operators.ts"
@@ -35,14 +38,11 @@ import {
 /* What operators do, while something else happens: another process, a client that hangs up, a database or a queue that fails. */
 
 const { admin } = config
-const chosen = "Gdańsk shipyard, 9 cranes"
 
 describe.each(databases)("while an operator is served on $name", (backend) => {
   const { records, test } = useOperators(backend)
 
   const olga = Effect.zipRight(Effect.zipRight(made("root", "admin"), made("olga")), enter("olga"))
-  const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
-    Effect.map(Effect.flip(self), ({ _tag }) => _tag)
   const disabled = "UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'"
   const unpended = "UPDATE admin_users SET totp_pending_secret = NULL"
   const reset = "UPDATE admin_users SET totp_secret = NULL"
@@ -79,6 +79,18 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(yield* tagOf(meanwhile(unpended, own, 2)), "MfaNotPending")
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_users WHERE totp_secret IS NOT NULL"), 0)
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 0)
+      }))
+
+    test("puts another factor in force: the enrolment that has begun is not shown", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        const begin = secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const other = "UPDATE admin_users SET totp_secret = totp_pending_secret"
+        yield* begin
+        const late = meanwhileAt("before", "SET totp_pending_secret = ", other, begin)
+        assert.strictEqual(yield* tagOf(late), "MfaNotPending")
+        const shown = yield* count("SELECT count(*) FROM admin_users WHERE totp_pending_secret <> totp_secret")
+        assert.strictEqual(shown, 0)
       }))
 
     test("takes the factor away: no new codes, and nothing is turned off twice", () =>
@@ -175,7 +187,6 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       yield* turn
       return passwords
     })
-    const counted = column("SELECT key FROM login_attempts WHERE attempts > 0")
 
     test("of a sign-in, of a step-up, and of a code", () =>
       Effect.gen(function*() {

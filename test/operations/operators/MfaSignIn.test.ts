@@ -24,7 +24,7 @@ import {
 const { admin } = config
 
 describe.each(databases)("the second step of a sign-in on $name", (backend) => {
-  const { records, test } = useOperators(backend)
+  const { fieldsOf, records, test } = useOperators(backend)
 
   /** An operator with a factor, whose next code has not been used. */
   const withFactor = Effect.gen(function*() {
@@ -34,8 +34,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
     return { secret, codes }
   })
 
-  const reasons = () =>
-    records.filter(({ event }) => event === "admin_mfa_failed").map(({ fields }) => fields["reason"])
+  const reasons = () => fieldsOf("admin_mfa_failed").map(({ reason }) => reason)
 
   test("takes a code of the authenticator, and puts another session in place of the half one", () =>
     Effect.gen(function*() {
@@ -110,7 +109,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(tally(tags)["done"], 1, JSON.stringify(tally(tags)))
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes WHERE used_at IS NOT NULL"), 1)
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 10, "a used one stays")
-      const told = records.filter(({ event }) => event === "admin_mfa_recovery_code_used").map(({ fields }) => fields)
+      const told = fieldsOf("admin_mfa_recovery_code_used")
       assert.deepStrictEqual(told, [{ username: "olga", remaining: 9 }])
       const another = yield* half("olga")
       assert.strictEqual((yield* Effect.flip(mfa.verify(generous, another.identity, code, here)))._tag, "InvalidCode")

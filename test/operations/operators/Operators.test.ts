@@ -8,6 +8,8 @@ import { atOnce, tally } from "../../support/AtOnce.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
+  all,
+  chosen,
   config,
   enrolled,
   enter,
@@ -15,12 +17,12 @@ import {
   keyboard,
   made,
   password,
+  tagOf,
   typed,
   useOperators
 } from "../../support/Operators.ts"
 
 const { admin } = config
-const all = { limit: 50, offset: 0 }
 const everyone = { status: undefined, role: undefined }
 
 describe.each(databases)("operators on $name", (backend) => {
@@ -35,8 +37,6 @@ describe.each(databases)("operators on $name", (backend) => {
   const rolesOf = column(
     "SELECT username || ' ' || coalesce(role, '-') || ' ' || status FROM admin_users ORDER BY username"
   )
-  const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
-    Effect.map(Effect.flip(self), ({ _tag }) => _tag)
 
   describe("create", () => {
     test("makes the first one an admin and others viewers, by a name in lower case that is nobody's", () =>
@@ -253,7 +253,6 @@ describe.each(databases)("operators on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       yield* enter("olga")
-      const chosen = "Gdańsk shipyard, 9 cranes"
       assert.strictEqual(yield* operators.setPassword(config, keyboard, "olga", typed(chosen)), 1)
       yield* signIn(admin, { username: "olga", password: typed(chosen) }, here)
       assert.strictEqual(

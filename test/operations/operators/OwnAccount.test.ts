@@ -11,6 +11,7 @@ import { secretOf } from "../../support/Authenticator.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
+  chosen,
   codeOf,
   config,
   enrolled,
@@ -27,7 +28,6 @@ import {
 } from "../../support/Operators.ts"
 
 const { admin } = config
-const chosen = "Gdańsk shipyard, 9 cranes"
 
 describe.each(databases)("one's own account on $name", (backend) => {
   const { hashesOf, records, test } = useOperators(backend)
@@ -207,6 +207,8 @@ describe.each(databases)("one's own account on $name", (backend) => {
         const { identity } = yield* enter("olga")
         const again = () => secondFactor.reissueCodes(admin, identity, typed(password), here)
         assert.strictEqual((yield* Effect.flip(again()))._tag, "MfaNotEnrolled")
+        assert.strictEqual(yield* hashesOf(again()), 0, "for who has no factor nothing is hashed")
+        assert.strictEqual(yield* hashesOf(operators.renewCodes(keyboard, "olga")), 0)
         const { codes: [old = ""] } = yield* enrolled(identity)
         const [fresh = ""] = yield* again()
         const signing = yield* half("olga")

@@ -1,6 +1,6 @@
 import { Clock, Deferred, Effect, Fiber, Layer, Redacted, TestClock } from "effect"
 import { assert, describe } from "vitest"
-import { Database, turn } from "../../../src/kernel/sql/Database.ts"
+import { turn } from "../../../src/kernel/sql/Database.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
@@ -12,6 +12,7 @@ import { Passwords } from "../../../src/services/operators/Passwords.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import { meanwhile, meanwhileAt } from "../../support/Meanwhile.ts"
 import {
   config,
   enter,
@@ -21,20 +22,20 @@ import {
   keyboard,
   made,
   password,
+  startsAt,
   strict,
   typed,
-  useOperators
+  useOperators,
+  wrong
 } from "../../support/Operators.ts"
 
-const wrong = "Kraków tramway, 5 stops"
 const { admin } = config
 
 describe.each(databases)("signing in on $name", (backend) => {
-  const { hashesOf, records, test } = useOperators(backend)
+  const { fieldsOf, hashesOf, records, test } = useOperators(backend)
 
   const attempt = (username: string, given: string, requester = here) =>
     signIn(admin, { username, password: typed(given) }, requester)
-  const fieldsOf = (event: string) => records.filter((record) => record.event === event).map(({ fields }) => fields)
 
   test("begins a session of 256 random bits, of which the table has the hash", () =>
     Effect.gen(function*() {
@@ -53,6 +54,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         { username: "olga", client_ip: "192.0.2.1", surface: "api", step: undefined }
       ])
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1, "a sign-in is no change of the trail's")
+      assert.notInclude(eventsOf(records), "admin_role_unknown")
     }))
 
   test("costs one hash and says the same, whether the name is known, unknown, no name, or disabled", () =>
@@ -166,6 +168,21 @@ describe.each(databases)("signing in on $name", (backend) => {
       )
     }))
 
+  test("tells who is turned away to wait for a second or more, though the window goes or ends meanwhile", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      for (let time = 0; time < 5; time++) yield* Effect.flip(attempt("olga", wrong))
+      /** The seconds to wait, when another process changes the window after the attempt has been refused. */
+      const waitAfter = (text: string) =>
+        Effect.map(
+          meanwhileAt("after", "INSERT INTO login_attempts", text, Effect.flip(attempt("olga", password))),
+          (error) => error._tag === "RateLimited" ? error.retryAfter : assert.fail(error._tag)
+        )
+      assert.strictEqual(yield* waitAfter(`UPDATE login_attempts SET window_started_at = ${startsAt - 1000}`), 1)
+      yield* sql(`UPDATE login_attempts SET window_started_at = ${startsAt}`)
+      assert.strictEqual(yield* waitAfter("DELETE FROM login_attempts"), admin.login_window_seconds)
+    }))
+
   test("gives its attempt back when it succeeds: six in a row are no failures", () =>
     Effect.gen(function*() {
       yield* made("olga")
@@ -225,22 +242,12 @@ describe.each(databases)("signing in on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
-      const driver = yield* Database
-      // What another process does comes before the transaction that begins the session.
-      const meanwhile = (text: string) => {
-        let isDone = false
-        const transact: typeof driver.transact = (body) =>
-          Effect.suspend(() => {
-            const other = isDone ? Effect.void : Effect.provideService(sql(text), Database, driver)
-            isDone = true
-            return Effect.zipRight(other, driver.transact(body))
-          })
-        return Effect.flip(Effect.provideService(attempt("olga", password), Database, { ...driver, transact }))
-      }
-      const changed = yield* meanwhile("UPDATE admin_users SET password_hash = 'another' WHERE username = 'olga'")
+      // The transaction begins the session.
+      const refusedAfter = (text: string) => Effect.flip(meanwhile(text, attempt("olga", password)))
+      const changed = yield* refusedAfter("UPDATE admin_users SET password_hash = 'another' WHERE username = 'olga'")
       assert.strictEqual(changed._tag, "InvalidCredentials")
       yield* operators.setPassword(config, keyboard, "olga", typed(password))
-      const disabled = yield* meanwhile("UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'")
+      const disabled = yield* refusedAfter("UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'")
       assert.strictEqual(disabled._tag, "InvalidCredentials")
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
     }))

@@ -2,9 +2,10 @@ import { Effect, Layer } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases, freshDirectory } from "../../support/Databases.ts"
-import { column, configOf, count, sql, world } from "../../support/Graph.ts"
+import { column, configOf, count, fieldsOf, sql, world } from "../../support/Graph.ts"
 import {
   acmeKey,
   at,
@@ -62,7 +63,7 @@ describe.each(databases)("the filter on $name", (backend) => {
       return { post, order, ready }
     })
 
-  const logged = (event: string) => records.filter((record) => record.event === event).map(({ fields }) => fields)
+  const logged = (event: Record["event"]) => fieldsOf(records, event)
   const audited = Effect.map(
     sql("SELECT event, reason, detail, order_id FROM audit_log"),
     (rows) =>
