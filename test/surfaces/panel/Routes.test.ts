@@ -7,6 +7,7 @@ import { routesOf } from "../../../src/surfaces/panel/Routes.ts"
 import type { Ask, Told } from "../../support/Asked.ts"
 import { cookieOf } from "../../support/Asked.ts"
 import { sqlite } from "../../support/Databases.ts"
+import { crookedPathsOf, fromElsewhere, withoutToken } from "../../support/Forged.ts"
 import { enrolled, enter, keyboard, made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
@@ -103,24 +104,11 @@ describe("the routes of the panel", () => {
       const { ask } = panel
       const held = yield* entered(panel, "anna", "admin")
       const other = yield* entered(panel, "otto", "admin")
-      const foreign = [
-        ...["https://evil.example", "null", "", `${config.admin.base_url}.evil.example`].map((origin) => ({ origin })),
-        { "sec-fetch-site": "cross-site" }
-      ]
       assert.isAbove(changes.length, 30)
       for (const route of changes) {
-        const asked = { ...sent(route), cookie: held.cookie }
-        const withToken = { ...asked, csrf: held.csrf }
-        const withoutToken = [
-          asked,
-          { ...asked, csrf: "" },
-          { ...asked, csrf: other.csrf },
-          { ...asked, csrf: held.csrf.slice(1) },
-          { ...asked, headers: { "x-csrf-token": [held.csrf, held.csrf] } }
-        ]
         const refused = [
-          ...foreign.map((headers) => ({ ...withToken, headers })),
-          ...(route.isWithoutCsrf ? [] : withoutToken)
+          ...fromElsewhere(sent(route), held, config.admin.base_url),
+          ...(route.isWithoutCsrf ? [] : withoutToken(sent(route), held, other))
         ]
         for (const one of refused) {
           const told = yield* ask(pathOf(route), one)
@@ -138,22 +126,7 @@ describe("the routes of the panel", () => {
       const held = yield* entered(panel, "anna", "admin")
       for (const route of routes.filter(({ pattern }) => /^\/ui\/./.test(pattern))) {
         const path = pathOf(route)
-        const tricks = [
-          `${path}/`,
-          `/${path}`,
-          path.replace("/ui/", "/ui//"),
-          path.replace("/ui/", "/ui/./"),
-          path.replace("/ui/", "/ui/x/../"),
-          path.replace("/ui/", "/UI/"),
-          path.replace("/ui/", "/%75i/"),
-          path.replace("/ui/", "/ui%2f"),
-          `${path}%00`,
-          `${path}%20`,
-          `${path};x`,
-          `${path}\\`,
-          `http://localhost${path}`
-        ]
-        for (const trick of tricks) {
+        for (const trick of crookedPathsOf(path, "/ui/")) {
           const stranger = yield* ask(trick, sent(route))
           assert.include([303, 404], stranger.status, `${trick}: ${stranger.text}`)
           const known = yield* ask(trick, { ...sent(route), ...held })

@@ -1,0 +1,44 @@
+import type { Ask, Held } from "./Asked.ts"
+
+/* Requests of operators that must reach no handler, for attacks on every route of a surface. */
+
+/**
+ * Paths that are not quite this one, which begins with `root`: `/api/` or `/ui/`. Slashes are doubled or trail, dots lead
+ * away and back, letters are encoded or of another case, and the whole is in absolute form.
+ */
+export const crookedPathsOf = (path: string, root: string): ReadonlyArray<string> => {
+  const name = root.slice(1, -1)
+  const under = (other: string) => path.replace(root, other)
+  return [
+    `${path}/`,
+    `/${path}`,
+    under(`/${name}//`),
+    under(`/${name}/./`),
+    under(`/${name}/x/../`),
+    under(`/${name.toUpperCase()}/`),
+    under(`/%${name.charCodeAt(0).toString(16)}${name.slice(1)}/`),
+    under(`/${name}%2f`),
+    `${path}%00`,
+    `${path}%20`,
+    `${path};x`,
+    `${path}\\`,
+    `http://localhost${path}`
+  ]
+}
+
+/** The same change as sites send it that are not the listener of `baseUrl`. Each has the right token. */
+export const fromElsewhere = (change: Ask, held: Held, baseUrl: string): ReadonlyArray<Ask> =>
+  [
+    ...["https://evil.example", "null", "", `${baseUrl}.evil.example`].map((origin) => ({ origin })),
+    { "sec-fetch-site": "cross-site" }
+  ].map((headers) => ({ ...change, ...held, headers }))
+
+/** The same change by a session without its token: none, an empty one, another session's, a cut one, the right one twice. */
+export const withoutToken = (change: Ask, { cookie, csrf }: Held, other: Held): ReadonlyArray<Ask> =>
+  [
+    {},
+    { csrf: "" },
+    { csrf: other.csrf },
+    { csrf: csrf.slice(1) },
+    { headers: { "x-csrf-token": [csrf, csrf] } }
+  ].map((token) => ({ ...change, cookie, ...token }))
