@@ -15,7 +15,8 @@ import { useStore } from "./UseTests.ts"
 
 /* The API of operators without a socket: requests are handed to the app that the listener serves. */
 
-const surfaceOf = Effect.fnUntraced(function*(config: Config) {
+/** The API of a configuration, and the way to ask it. */
+export const apiOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
   const declared = yield* declaredApp({ config, sources }, "0.0.0-test")
   const names = yield* ReverseNames
@@ -35,13 +36,13 @@ export const useApi = (backend: Backend, toml = "") => {
           Passwords.layer({ iterations: 2, recoveryIterations: 1 }),
           world({ seed: name, records })
         ),
-      first: () => surfaceOf(config)
+      first: () => apiOf(config)
     })
   }
 }
 
 /** What tests over the API are given. */
-export type Asking = Effect.Effect.Success<ReturnType<typeof surfaceOf>>
+export type Asking = Effect.Effect.Success<ReturnType<typeof apiOf>>
 
 /** Makes an operator and signs them in. */
 export const signedIn = Effect.fnUntraced(function*(

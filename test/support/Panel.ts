@@ -14,7 +14,8 @@ import { useStore } from "./UseTests.ts"
 
 /* The panel without a socket and without a browser. */
 
-const surfaceOf = Effect.fnUntraced(function*(config: Config) {
+/** The panel of a configuration, and the way to ask it. */
+export const panelOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
   const names = yield* ReverseNames
   const doors = doorsOf(config.admin, { policy: undefined, names })
@@ -23,7 +24,7 @@ const surfaceOf = Effect.fnUntraced(function*(config: Config) {
 })
 
 /** What tests of the panel are given. */
-export type AskingPanel = Effect.Effect.Success<ReturnType<typeof surfaceOf>>
+export type AskingPanel = Effect.Effect.Success<ReturnType<typeof panelOf>>
 
 /** Tests over the panel; `first` gives each the way to ask it. */
 export const usePanel = (backend: Backend, toml = "") => {
@@ -34,7 +35,7 @@ export const usePanel = (backend: Backend, toml = "") => {
       startsAt,
       layer: ({ name, records }) =>
         Layer.provideMerge(Passwords.layer({ iterations: 2, recoveryIterations: 1 }), world({ seed: name, records })),
-      first: () => surfaceOf(config)
+      first: () => panelOf(config)
     })
   }
 }

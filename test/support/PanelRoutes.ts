@@ -1,16 +1,21 @@
+import type { Guarded } from "../../src/surfaces/admin/Routes.ts"
 import { matcherOf } from "../../src/surfaces/admin/Routes.ts"
 import { routesOf } from "../../src/surfaces/panel/Routes.ts"
 import { configOf } from "./Graph.ts"
 
 /* The panel's own declaration of its routes, for tests that have to know all of them. */
 
-const routes = routesOf({ config: configOf(), sources: new Map() }, { urls: {}, answer: () => undefined })
+/** Every route of the panel. */
+export const panelRoutes: ReadonlyArray<Guarded> = routesOf({ config: configOf(), sources: new Map() }, {
+  urls: {},
+  answer: () => undefined
+})
 
 /** The patterns of every route with this method. */
 export const patternsOf = (method: "GET" | "POST"): ReadonlyArray<string> =>
-  routes.filter((route) => route.method === method).map(({ pattern }) => pattern).toSorted()
+  panelRoutes.filter((route) => route.method === method).map(({ pattern }) => pattern).toSorted()
 
 /** The pattern that a path belongs to. */
 export const patternOf: (path: string) => string | undefined = (
   (known) => (path: string) => known(path)?.pattern
-)(matcherOf(routes))
+)(matcherOf(panelRoutes))
