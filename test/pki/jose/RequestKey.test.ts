@@ -2,7 +2,10 @@ import { it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { createHash, createHmac, createPrivateKey, createPublicKey, verify } from "node:crypto"
 import { assert, describe } from "vitest"
+import { importSpki } from "../../../src/pki/jose/Jwk.ts"
+import { parseJws, verifyJws } from "../../../src/pki/jose/Jws.ts"
 import { newRequestKey, readRequestKey, signByMac } from "../../../src/pki/jose/RequestKey.ts"
+import { isFull } from "../../support/Full.ts"
 import { newEcKey, newRsaKey } from "../../support/Keys.ts"
 
 /* What the relay signs, judged by the runtime's own cryptography. */
@@ -40,6 +43,21 @@ describe("a key that requests are signed with", () => {
         }
       }))
   }
+
+  it.effect("signs in 64 octets each time, also where a number has leading zeros", () =>
+    Effect.gen(function*() {
+      const { sign } = yield* readRequestKey(pkcs8 ?? "")
+      const account = importSpki(publicKey.export({ type: "spki", format: "der" }))
+      let short = 0
+      for (let made = 0; made < (isFull ? 10_000 : 500); made++) {
+        const signed = yield* sign({ nonce: "bm9uY2U", url: "https://ca.example/", kid: "k" }, String(made))
+        const octets = Buffer.from(signed.signature, "base64url")
+        assert.strictEqual(octets.length, 64)
+        assert.isTrue(verifyJws(yield* parseJws(Buffer.from(JSON.stringify(signed))), account))
+        if (octets[0] === 0 || octets[32] === 0) short++
+      }
+      if (isFull) assert.isAbove(short, 0)
+    }))
 
   it.effect("is made anew each time, as one unencrypted block, and can be read back", () =>
     Effect.gen(function*() {

@@ -1,13 +1,16 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Either, FastCheck as fc } from "effect"
-import { createHash, generateKeyPairSync, X509Certificate } from "node:crypto"
+import { Effect, Either, FastCheck as fc, Fiber } from "effect"
+import { createHash, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as pkijs from "pkijs"
 import { assert, beforeAll } from "vitest"
+import { decode, Tag } from "../../../src/pki/asn1/DerReader.ts"
+import { isSigned, readCertificate, schemeOf } from "../../../src/pki/x509/Certificate.ts"
 import type { LeafRequest } from "../../../src/pki/x509/Leaf.ts"
 import { keyIdentifier, makeCaKey, serialFrom, validityWindow } from "../../../src/pki/x509/Leaf.ts"
 import { lintLeaf } from "../../../src/pki/x509/Lint.ts"
+import { isFull } from "../../support/Full.ts"
 import { CA_URLS, CRL_URLS, DAY, makeCa, newSerial, NOW, requestOf, type TestCa } from "../Ca.ts"
 import { ecKey, openssl, pem, rsaKey, spkiOf, withDirectory } from "../Pki.ts"
 
@@ -166,6 +169,46 @@ describe("leaves", () => {
     const names = Array.from({ length: 100 }, (_, i) => `${"x".repeat(60)}.n${i}.example.com`)
     const leaf = await Effect.runPromise(ca.issuer.build(requestOf({ names })))
     assert.strictEqual(new X509Certificate(leaf).subjectAltName, names.map((name) => `DNS:${name}`).join(", "))
+  })
+
+  // A number of an ECDSA signature is below 2^247 once in 256 times, and then takes fewer octets than the others.
+  const many = isFull ? 10_000 : 500
+  for (const [type, most] of [["ecdsa-p256", 32], ["ecdsa-p384", 48]] as const) {
+    it.effect(`${many} of them under ${type} verify, each with numbers in as few octets as DER wants`, () =>
+      Effect.gen(function*() {
+        const { issuer, privateKey } = caOfType(type)
+        const publicKey = createPublicKey(privateKey)
+        const digest = schemeOf(publicKey)?.digest ?? ""
+        const request = requestOf()
+        const sizes = new Set<number>()
+        for (let made = 0; made < many; made++) {
+          const leaf = yield* readCertificate(yield* issuer.build({ ...request, serial: newSerial() }))
+          assert.isTrue(isSigned(leaf, publicKey, digest))
+          const numbers = yield* decode(leaf.signature, (whole) => {
+            const both = whole.enter(Tag.sequence)
+            const read = [both.positive(), both.positive()]
+            both.end()
+            return read
+          })
+          for (const { length } of numbers) sizes.add(length)
+        }
+        assert.isAtMost(Math.max(...sizes), most)
+        if (isFull) assert.include(sizes, most - 1)
+      }))
+  }
+})
+
+describe("a signature that takes its time", () => {
+  it.each(
+    [
+      ["RSA", rsaKey],
+      ["P-384", generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey]
+    ] as const
+  )("is computed beside the event loop: %s", async (_, key) => {
+    const { sign } = Either.getOrThrow(makeCaKey(key))
+    const signing = Effect.runFork(sign(Buffer.from("data")))
+    assert.isNull(signing.unsafePoll(), "it has not ended when others have their turn")
+    assert.isNotEmpty(await Effect.runPromise(Fiber.join(signing)))
   })
 })
 

@@ -1,5 +1,6 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
+import { turn } from "../../../src/kernel/sql/Database.ts"
 import type { Derive } from "../../../src/pki/Password.ts"
 import { derive, parsePasswordHash } from "../../../src/pki/Password.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
@@ -75,6 +76,20 @@ describe("hashes of passwords", () => {
           yield* hash("tramway")
         }))
     }))
+
+  test("are computed beside the event loop, which turns between any two of them, however many wait", () =>
+    withPasswords({ iterations: 50_000 }, ({ hash }) =>
+      Effect.gen(function*() {
+        let turns = 0
+        const turning = yield* Effect.fork(Effect.forever(Effect.tap(turn, () => void turns++)))
+        const times: Array<number> = []
+        const all = Array.from({ length: 34 }, () => Effect.map(hash("tramway"), () => void times.push(turns)))
+        yield* Effect.all(all, { concurrency: "unbounded" })
+        yield* Fiber.interrupt(turning)
+        assert.lengthOf(times, 34)
+        // Two are computed at once, so no more than two of them end before others have had their turn.
+        for (const [at, time] of times.entries()) assert.isAbove(time, times[at - 2] ?? 0)
+      })))
 
   test("give their place back to others when nobody waits for them any more", () =>
     Effect.gen(function*() {
