@@ -16,7 +16,7 @@ const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;
 describe.each(databases)("the pages of the audit trail on $name", (backend) => {
   const { test } = usePanel(backend)
 
-  const row = (more: { readonly userAgent?: string; readonly requestId?: string } = {}) =>
+  const row = (more: Partial<Parameters<typeof audit.insert>[0]> = {}) =>
     audit.insert({
       event: "certificate_issue_failed",
       actorKind: "acme",
@@ -106,7 +106,12 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
 
   test("show what clients say of themselves as text", ({ ask }) =>
     Effect.gen(function*() {
-      yield* row({ userAgent: hostile.slice(0, 200), requestId: hostile.slice(0, 100) })
+      yield* row({
+        userAgent: hostile.slice(0, 200),
+        requestId: hostile.slice(0, 100),
+        clientPtr: hostile.slice(0, 253),
+        detail: { cause: "bad_csr", error: hostile }
+      })
       const held = yield* entered({ ask }, "ann", "viewer")
       const [id = ""] = yield* column("SELECT id FROM audit_log WHERE order_id IS NOT NULL")
       assertHarmless((yield* ask(`/ui/audit/${id}`, held)).text)

@@ -67,6 +67,11 @@ describe("the panel", () => {
       assert.include(told.text, "invalid_credentials")
       assert.notInclude(told.text, "not the password")
       assert.strictEqual(cookieOf(told), "")
+      const markup = "\"><script>alert(1)</script><img src=x onerror=alert(1)>"
+      const planted = yield* ask("/ui/login", signIn({ username: markup, password: "not the password" }))
+      assert.strictEqual(planted.status, 401)
+      assert.notMatch(planted.text, /<script(?![^>]*\ssrc=)|<img src=x|"><script/)
+      assert.include(planted.text, "&lt;script&gt;", "the name is there, as text")
     }))
 
   test("says how long to wait after too many attempts", ({ ask }) =>
