@@ -95,6 +95,16 @@ describe("what is cited", () => {
     assert.deepStrictEqual(cited.flatMap((file) => deadCitations(file, text(file))), [])
   })
 
+  it("is a module that is there, wherever a document names one by its folder", () => {
+    const roots = ["src", "test", "."]
+    const dead = cited.filter(isDocument).flatMap((file) =>
+      [...text(file).matchAll(/`((?:[\w-]+\/)+\w+\.ts)`/g)].map(([, module = ""]) => module)
+        .filter((module) => !roots.some((root) => existsSync(join(repository, root, module))))
+        .map((module) => `${file}: there is no ${module}`)
+    )
+    assert.deepStrictEqual(dead, [])
+  })
+
   it("is an owner of a word in the glossary that is there", () => {
     const rows = [...text("docs/glossary.md").matchAll(/^\| .* \| (`[^|]*`) *\|$/gm)].map(([, owners = ""]) => owners)
     const owners = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, owner = ""]) => owner))
