@@ -51,6 +51,12 @@ const templatesOf = Effect.fnUntraced(function*(folder: string) {
 
 const oneLine = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ").trim()
 
+const shortened = (subject: string): string => {
+  const characters = [...subject]
+  if (characters.length <= longestSubject) return subject
+  return `${characters.slice(0, longestSubject - 4).join("").trimEnd()} ...`
+}
+
 /**
  * Compiles the messages of a section. `at` is the key of the section, for refusals. The language is the subset
  * of docs/decisions/templates.md.
@@ -100,11 +106,8 @@ export const compileMessages = (
         const all = yield* withMessage(fields)
         if (!isEvent(fields.hook)) return { subject: fields.hook, text: all.message }
         const names = namesOf(fields.hook)
-        const subject = oneLine(yield* render(names.subject, all))
-        return {
-          subject: [...subject].slice(0, longestSubject).join("").trimEnd(),
-          text: yield* render(names.body, all)
-        }
+        const subject = shortened(oneLine(yield* render(names.subject, all)))
+        return { subject, text: yield* render(names.body, all) }
       })
     }
   })

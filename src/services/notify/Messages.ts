@@ -71,7 +71,7 @@ const reminder =
 
 const body = (event: MessageKind): string => {
   if (event === "expiry_reminder") return `{{ message }}\n\n${reminder}`
-  const list = event === "certificates_expiring" ? digest : ""
+  const list = event === "certificates_expiring" ? `${digest}\n` : ""
   return `{{ message }}\n\n${list}${lines}Time: {{ at | date }}\nDelivery: {{ delivery_id }}\n`
 }
 

@@ -85,6 +85,7 @@ Delivery: ${deliveryId}
       assert.include(mail.text ?? "", "ü 😀")
       assert.include(mail.text ?? "", "y".repeat(10_000))
       assert.isAtMost([...mail.subject ?? ""].length, 200)
+      assert.match(mail.subject ?? "", /y \.\.\.$/)
       assert.notMatch(mail.subject ?? "", /\p{Cc}/u)
       // Seven bits, and no line that a server may break.
       assert.match(raw, /^[\t\r\n\x20-\x7e]*$/)

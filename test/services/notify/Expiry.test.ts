@@ -57,7 +57,10 @@ describe("the digest", () => {
         text,
         "2031-02-06T05:05:06Z (2 days): a.example, c.example\n  order o1, account a1, serial 0badcafe\n"
       )
-      assert.include(text, "(1 day): b.example, followed by 0c\n")
+      assert.include(
+        text,
+        "(1 day): b.example, followed by 0c\n  order o1, account a1, serial 0badcafe\n\nProfile: default\n"
+      )
     }))
 
   it.scoped("of the most certificates with the most names is rendered", () =>
