@@ -179,6 +179,13 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
         const wanted = { name: "t", role: "viewer", expiresInDays: 1, allowedAddresses: [] } as const
         assert.strictEqual(yield* tagOf(tokens.create(keyboard, { ...wanted, username: name })), "NoSuch", name)
       }
+      const found = (text: string, most: number) =>
+        Effect.map(operators.containing(text, most), (some) => some.map(({ username }) => username).join())
+      assert.deepStrictEqual([yield* found("OT", 9), yield* found("t", 9), yield* found("t", 1)], [
+        "root",
+        "root,tester",
+        "root"
+      ])
       assert.strictEqual(keyboard.id, "tester")
       yield* operators.disable(keyboard, "tester")
       assert.deepStrictEqual(

@@ -179,6 +179,8 @@ describe.each(databases)("operators on $name", (backend) => {
       yield* sql("UPDATE admin_users SET role = 'auditor' WHERE username = 'olga'")
       yield* operators.setRole(keyboard, "olga", "viewer")
       assert.deepInclude((yield* trail).at(-1)?.[3], { before: "auditor", after: "viewer" })
+      yield* operators.setRole(keyboard, "olga", "admin")
+      assert.deepInclude((yield* trail).at(-1)?.[3], { before: "viewer", after: "admin" })
     }))
 
   test("do none of it to themselves over the API", () =>
@@ -254,6 +256,7 @@ describe.each(databases)("operators on $name", (backend) => {
       yield* made("olga")
       yield* enter("olga")
       assert.strictEqual(yield* operators.setPassword(config, keyboard, "olga", typed(chosen)), 1)
+      assert.deepStrictEqual((yield* trail).at(-1), ["operator_password_changed", "cli", "tester", { target: "olga" }])
       yield* signIn(admin, { username: "olga", password: typed(chosen) }, here)
       assert.strictEqual(
         yield* tagOf(operators.setPassword(config, keyboard, "olga", typed("olga, tramway 4"))),
