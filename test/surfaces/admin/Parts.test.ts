@@ -2,9 +2,11 @@ import { Effect, Either } from "effect"
 import { assert, describe, it } from "vitest"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import { sessionCookie, shownBy } from "../../../src/surfaces/admin/Credentials.ts"
+import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
 import { isForeign, originOf } from "../../../src/surfaces/admin/Origin.ts"
 import type { Guarded } from "../../../src/surfaces/admin/Routes.ts"
 import { isReachedByAnybody, matcherOf, routeOf } from "../../../src/surfaces/admin/Routes.ts"
+import { configOf } from "../../support/Graph.ts"
 
 /* What the entrance is made of, each part by itself. */
 
@@ -69,6 +71,22 @@ describe("a request comes from another site", () => {
     [true, { origin: "https://admin.example.org", "sec-fetch-site": "cross-site" }]
   ])("%s, by %o", (isOther, headers) => {
     assert.strictEqual(isForeign(sent(headers), origin), isOther)
+  })
+})
+
+describe("a client is named", () => {
+  it.each([["client.example"], [undefined]])("by what the look-up finds: %s", (name) => {
+    const known = new Map<string | undefined, string | undefined>()
+    const names = {
+      look: (ip: string) => Effect.sync(() => void known.set(ip, name)),
+      of: (ip: string | undefined) => Effect.sync(() => known.get(ip))
+    }
+    const { named } = doorsOf(configOf().admin, { policy: undefined, names })
+    const client = { ip: "192.0.2.1", request_id: "1", user_agent: undefined }
+    assert.deepStrictEqual(
+      Effect.runSync(named(client)),
+      name === undefined ? client : { ...client, ptr: name }
+    )
   })
 })
 

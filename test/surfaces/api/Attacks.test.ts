@@ -8,7 +8,7 @@ import { signedIn, useApi } from "../../support/Api.ts"
 import { cookieOf } from "../../support/Asked.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { crookedPathsOf, fromElsewhere, withoutToken } from "../../support/Forged.ts"
-import { sql } from "../../support/Graph.ts"
+import { fieldsOf, sql } from "../../support/Graph.ts"
 import { enrolled, enter, made, password } from "../../support/Operators.ts"
 
 /* Attacks on every route of the declaration, so that a new route is attacked as well (docs/attacks.md, "Operators"). */
@@ -21,7 +21,7 @@ const bodyOf = ({ payload }: Route) => payload === undefined ? {} : { body: {} }
 const nameOf = ({ method, pattern }: Route): string => `${method} ${pattern}`
 
 describe("every route of the API", () => {
-  const { config, test } = useApi(sqlite)
+  const { config, records, test } = useApi(sqlite)
   const signIn = { method: "POST", body: { username: "anna", password } } as const
 
   test("that changes something wants the CSRF token of its session, and no other origin", ({ ask }) =>
@@ -73,6 +73,23 @@ describe("every route of the API", () => {
           assert.strictEqual(known.status, 404, `${trick}: ${known.text}`)
         }
       }
+    }))
+
+  test("is refused with a record of why and whom, unless there is no such route", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "vera", "viewer")
+      records.length = 0
+      yield* ask("/api/orders")
+      yield* ask("/api/operators", held)
+      yield* ask("/api/session", { method: "DELETE", cookie: held.cookie })
+      yield* ask("/api/session", { method: "DELETE", ...held, headers: { origin: "null" } })
+      yield* ask("/api/none", held)
+      assert.deepStrictEqual(fieldsOf(records, "admin_request_refused"), [
+        { reason: "session_state", username: undefined },
+        { reason: "role", username: "vera" },
+        { reason: "csrf", username: "vera" },
+        { reason: "origin", username: undefined }
+      ])
     }))
 
   test("is not told to strangers: a path of the API is 401 for them, whether or not it is there", ({ ask }) =>
