@@ -1,10 +1,10 @@
 import { HttpApiSchema, HttpApp, HttpServerResponse } from "@effect/platform"
 import { Effect, Schema } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
-import { Internal } from "../../domain/OperatorError.ts"
 import type { OperatorCode, OperatorProblem } from "../../domain/OperatorProblem.ts"
-import { isOperatorError, operatorCodes, operatorProblemOf } from "../../domain/OperatorProblem.ts"
-import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { operatorCodes, operatorProblemOf } from "../../domain/OperatorProblem.ts"
+import type { Failure } from "../admin/Failures.ts"
+import { shownFailure } from "../admin/Failures.ts"
 
 /* Errors of the API: `{"error": "<code>", "message": "<sentence>"}` (docs/decisions/admin.md, "Errors"). */
 
@@ -65,24 +65,21 @@ export const refusalOf = ({ code, message }: OperatorProblem): Refusal => ({ err
 
 /**
  * Turns the failures of an operation into those of the API. If operators cannot do anything about a failure, it is
- * logged and answered as `internal`.
+ * answered as `internal`.
  */
-export const answering = <A, E extends { readonly _tag: string; readonly message: string }, R>(
+export const answering = <A, E extends Failure, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<A, Refusal, R> =>
-  Effect.catchAll(self, (failure) => {
-    const error = isOperatorError(failure) ? failure : new Internal()
-    const problem = operatorProblemOf(error)
-    const headers = refusalHeaders(problem, error)
-    return Effect.zipRight(
-      Object.keys(headers).length === 0
-        ? Effect.void
-        : HttpApp.appendPreResponseHandler((_, response) =>
-          Effect.succeed(HttpServerResponse.setHeaders(response, headers))
-        ),
-      Effect.zipRight(
-        error === failure ? Effect.void : emit("request_handler_panicked", { error: failure.message }),
+  Effect.catchAll(self, (failure) =>
+    Effect.flatMap(shownFailure(failure), (error) => {
+      const problem = operatorProblemOf(error)
+      const headers = refusalHeaders(problem, error)
+      return Effect.zipRight(
+        Object.keys(headers).length === 0
+          ? Effect.void
+          : HttpApp.appendPreResponseHandler((_, response) =>
+            Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+          ),
         Effect.fail(refusalOf(problem))
       )
-    )
-  })
+    }))

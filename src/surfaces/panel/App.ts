@@ -3,7 +3,6 @@ import type { ProxySettings } from "../../domain/ClientAddress.ts"
 import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { Busy, Internal } from "../../domain/OperatorError.ts"
-import { isOperatorError } from "../../domain/OperatorProblem.ts"
 import type { Answer, App, Request } from "../../kernel/http/Message.ts"
 import { unmatched, withHeaders } from "../../kernel/http/Message.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
@@ -12,11 +11,13 @@ import { isChange } from "../admin/Checks.ts"
 import type { Sender } from "../admin/Checks.ts"
 import type { Doors } from "../admin/Doors.ts"
 import { entranceOf } from "../admin/Entrance.ts"
+import type { Failure } from "../admin/Failures.ts"
+import { shownFailure } from "../admin/Failures.ts"
 import { matcherOf } from "../admin/Routes.ts"
 import { readForm, readQuery } from "./Form.ts"
 import type { Presenting } from "./Presenting.ts"
 import { bounce } from "./Presenting.ts"
-import type { Failure, Reply, Route } from "./Route.ts"
+import type { Reply, Route } from "./Route.ts"
 
 /* The panel: the checks of every request, then a page (docs/decisions/panel.md). */
 
@@ -35,12 +36,6 @@ const headers = {
   "cache-control": "no-store",
   vary: "HX-Request"
 }
-
-/** The error that an operator sees. A failure that no operator can act on is logged, and shown as an internal error. */
-const shownFailure = (failure: Failure): Effect.Effect<OperatorError> =>
-  isOperatorError(failure)
-    ? Effect.succeed(failure)
-    : Effect.as(emit("request_handler_panicked", { error: failure.message.slice(0, 2000) }), new Internal())
 
 /** Makes the panel from its routes: the checks of each request, its route, and the answer with its headers. */
 export const make = <R>(

@@ -5,7 +5,8 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Exported } from "../../operations/Exports.ts"
 import type { Format } from "../../operations/ExportText.ts"
 import type { SessionIdentity } from "../../operations/operators/Identity.ts"
-import type { Failure, Given, Sent } from "./Route.ts"
+import type { Failure } from "../admin/Failures.ts"
+import type { Given, Sent } from "./Route.ts"
 
 const formats: ReadonlyArray<Format> = ["csv", "json"]
 

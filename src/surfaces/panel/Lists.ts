@@ -1,8 +1,8 @@
 import { Effect, Either } from "effect"
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import type { Config } from "../../settings/AppConfig.ts"
+import type { Failure } from "../admin/Failures.ts"
 import { orRefusal } from "./Refused.ts"
-import type { Failure } from "./Route.ts"
 
 /* The parts that pages of lists share. */
 

@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { isOperatorError } from "../../domain/OperatorProblem.ts"
-import type { Failure } from "./Route.ts"
+import type { Failure } from "../admin/Failures.ts"
 
 /** Separates the refusals that a page shows itself from the failures that every page shows alike. */
 export const orRefusal = <A, E extends Failure, R>(

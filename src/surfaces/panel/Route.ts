@@ -5,6 +5,7 @@ import type { HalfIdentity, Requester, SessionIdentity } from "../../operations/
 import { operatorOf } from "../../operations/operators/Identity.ts"
 import type { Access } from "../admin/Access.ts"
 import type { Sender } from "../admin/Checks.ts"
+import type { Failure } from "../admin/Failures.ts"
 import type { Guarded } from "../admin/Routes.ts"
 
 /* Routes of the panel: their requests, and their replies. */
@@ -50,12 +51,6 @@ export interface Sent {
 
 /** The reply of a route. */
 export type Reply = Page | Moved | Sent
-
-/** A failure of an operation. If it is not one of `OperatorError`, the answer is an internal error. */
-export interface Failure {
-  readonly _tag: string
-  readonly message: string
-}
 
 /** A route of the panel. */
 export interface Route<R = never> extends Guarded {
