@@ -10,13 +10,14 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { isChange } from "../admin/Checks.ts"
 import type { Sender } from "../admin/Checks.ts"
 import type { Doors } from "../admin/Doors.ts"
+import type { Entered } from "../admin/Entrance.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import type { Failure } from "../admin/Failures.ts"
 import { shownFailure } from "../admin/Failures.ts"
 import { matcherOf } from "../admin/Routes.ts"
 import { readForm, readQuery } from "./Form.ts"
 import type { Presenting } from "./Presenting.ts"
-import { bounce } from "./Presenting.ts"
+import { bounce, isConflict, pageOfForm } from "./Presenting.ts"
 import type { Reply, Route } from "./Route.ts"
 
 /* The panel: the checks of every request, then a page (docs/decisions/panel.md). */
@@ -49,27 +50,51 @@ export const make = <R>(
   const addressOf = clientAddress(settings.filter)
   const isProxied = fromTrusted(settings.filter)
 
-  const replied = (request: Request): Effect.Effect<Answer, never, R | Database> => {
-    let sender: Sender
-    const reply: Effect.Effect<Reply, Failure, R | Database> = Effect.gen(function*() {
-      const matched = known(request.path)
-      const entered = yield* enter(request, matched, request.path.startsWith("/ui"))
-      sender = entered.sender
+  const entering = (request: Request) => enter<Route<R>>(request, known(request.path), request.path.startsWith("/ui"))
+
+  const handling = (request: Request, { client, route, sender }: Entered<Route<R>>) =>
+    Effect.gen(function*(): Effect.fn.Return<Reply, Failure, R> {
       const form = isChange(request.method)
         ? yield* readForm(request, settings.max_body_bytes)
         : new URLSearchParams()
       const query = yield* readQuery(request.target, request.path)
-      return yield* entered.route.handle({ ...entered, request, query, form, parameters: matched?.parameters ?? {} })
+      const parameters = known(request.path)?.parameters ?? {}
+      return yield* route.handle({ request, query, form, parameters, sender, client })
     })
-    return Effect.matchEffect(reply, {
-      onSuccess: (reply) => presenting.answer(request, reply, sender),
-      onFailure: (failure) =>
-        Effect.flatMap(shownFailure(failure), (error) => {
-          const elsewhere = bounce(request, error)
-          return elsewhere === undefined ? presenting.refusal(request, error, sender) : Effect.succeed(elsewhere)
+
+  /** The page of a form as it is now, with the refusal above it. Undefined if there is no such page any more. */
+  const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, R | Database> =>
+    Effect.matchEffect(
+      Effect.flatMap(
+        entering(page),
+        (entered) => Effect.map(handling(page, entered), (reply) => ({ reply, sender: entered.sender }))
+      ),
+      {
+        onFailure: () => Effect.succeed(undefined),
+        onSuccess: ({ reply, sender }) =>
+          reply._tag === "Page" ? presenting.conflict(page, reply, error, sender) : Effect.succeed(undefined)
+      }
+    )
+
+  const refused = (request: Request, error: OperatorError, sender: Sender) =>
+    Effect.gen(function*() {
+      const elsewhere = bounce(request, error)
+      if (elsewhere !== undefined) return elsewhere
+      const page = isConflict(error) ? pageOfForm(request) : undefined
+      const beside = page === undefined ? undefined : yield* conflicted(page, error)
+      return beside ?? (yield* presenting.refusal(request, error, sender))
+    })
+
+  const replied = (request: Request): Effect.Effect<Answer, never, R | Database> =>
+    Effect.matchEffect(entering(request), {
+      onFailure: (error) => refused(request, error, undefined),
+      onSuccess: (entered) =>
+        Effect.matchEffect(handling(request, entered), {
+          onSuccess: (reply) => presenting.answer(request, reply, entered.sender),
+          onFailure: (failure) =>
+            Effect.flatMap(shownFailure(failure), (error) => refused(request, error, entered.sender))
         })
     })
-  }
 
   const handle = (request: Request): Effect.Effect<Answer, never, R | Database> =>
     replied(request).pipe(

@@ -1,11 +1,13 @@
 import { Effect } from "effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
+import type { OperatorProblem } from "../../domain/OperatorProblem.ts"
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import { permits } from "../../domain/OperatorRole.ts"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
 import { header } from "../../kernel/http/Message.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Sender } from "../admin/Checks.ts"
+import { isChange } from "../admin/Checks.ts"
 import { urlOf } from "./Listing.ts"
 import { placesFor } from "./Navigation.ts"
 import { nextPoll, pollOf, tagOf } from "./Refresh.ts"
@@ -69,9 +71,32 @@ export const bounce = (request: Request, error: OperatorError): Answer | undefin
   }
 }
 
+/** Whether a refusal says that the record is not any more what its page showed. */
+export const isConflict = (error: OperatorError): boolean => operatorProblemOf(error).status === 409
+
+/** What a page says once, by a word of its own URL. */
+const saidOnce = ["done", "removed"]
+
+/** The page that a form was sent from, as a browser asks for it. Undefined if no script says which page that was. */
+export const pageOfForm = (request: Request): Request | undefined => {
+  const shown = isScripted(request) && isChange(request.method) ? ownPath(currentPath(request)) : undefined
+  if (shown === undefined) return undefined
+  const [path = "", query = ""] = shown.split("?")
+  const parameters = [...new URLSearchParams(query)].filter(([name]) => !saidOnce.includes(name))
+  return {
+    ...request,
+    method: "GET",
+    path,
+    target: urlOf(path, Object.fromEntries(parameters)),
+    headers: { ...request.headers, "hx-request": undefined }
+  }
+}
+
 /** Turns replies and refusals into answers. */
 export interface Presenting {
   readonly answer: (request: Request, reply: Reply, sender: Sender) => Effect.Effect<Answer>
+  /** A page that a form was sent from, as it is now, below what was refused. */
+  readonly conflict: (request: Request, page: Page, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
   readonly refusal: (request: Request, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
 }
 
@@ -99,7 +124,8 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
   const rendered = (
     request: Request,
     { data, headers, isLive = false, status = 200, template, title }: Page,
-    sender: Sender
+    sender: Sender,
+    refused?: OperatorProblem
   ) => {
     const tag = tagOf(data)
     const poll = pollOf(new URLSearchParams(request.target.slice(request.path.length)))
@@ -112,6 +138,7 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
       ...(live === undefined ? {} : { live }),
       shell: shellOf(request, sender, statics, version),
       title,
+      ...(refused === undefined ? {} : { refused }),
       layout: isFragment(request) ? "fragment.html" : "layout.html"
     }
     return rendering.render(template, values).pipe(
@@ -150,6 +177,11 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
 
   return {
     refusal,
+    conflict: (request, page, error, sender) => {
+      const problem = operatorProblemOf(error)
+      const placed = { "hx-retarget": "#main", "hx-reselect": "#main", "hx-reswap": "outerHTML" }
+      return rendered(request, { ...page, status: problem.status, headers: placed }, sender, problem)
+    },
     answer: (request, reply, sender) => {
       switch (reply._tag) {
         case "Page":

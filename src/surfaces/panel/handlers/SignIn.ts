@@ -88,7 +88,8 @@ export const signInRoutes = ({ admin }: Config) => [
         mfaSignIn.confirmEnrolment(admin, given.sender, secret(given.form, "code"), requesterOf(given))
       )
       if (Either.isLeft(confirmed)) {
-        return again("enrol", "Second factor", { next: next ?? "", isPending: true }, confirmed.left)
+        const isPending = confirmed.left._tag !== "MfaNotPending"
+        return again("enrol", "Second factor", { next: next ?? "", isPending }, confirmed.left)
       }
       const { active, recoveryCodes } = confirmed.right
       return page("codes", "Recovery codes", { recoveryCodes, next: next ?? "/ui/" }, {
