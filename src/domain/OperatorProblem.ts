@@ -90,7 +90,8 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
   CsrfFailed: {
     status: 403,
     code: "csrf_failed",
-    message: "The request lacks the X-CSRF-Token of its session, or comes from another origin."
+    message:
+      "The request lacks the X-CSRF-Token of its session, or comes from another origin. A page that was loaded before the last sign-in has to be loaded again."
   },
   InsufficientRole: { status: 403, code: "insufficient_role", message: "Your role does not permit this." },
   AccessDenied: {

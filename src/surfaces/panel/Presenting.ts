@@ -157,13 +157,11 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     const more = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
     if (isRefresh(request)) return Effect.succeed({ status, headers: more })
     const problem = { status, code, message, requestId: request.id }
-    // A refusal belongs beside the form it is about; a failure of the service takes the whole page.
-    const isBeside = isScripted(request) && status < 500
-    const placed = isBeside
-      ? { "hx-retarget": "find .refusal", "hx-reswap": "innerHTML" }
-      : isScripted(request)
-      ? { "hx-retarget": "body", "hx-reswap": "innerHTML" }
-      : {}
+    // A refusal belongs beside the form it is about. A link or a filter has no place of its own for one, and a failure
+    // of the service takes the whole page.
+    const isBeside = isScripted(request) && isChange(request.method) && status < 500
+    const place = isBeside ? "find .refusal" : status < 500 ? "#main" : "body"
+    const placed = isScripted(request) ? { "hx-retarget": place, "hx-reswap": "innerHTML" } : {}
     const view: Page = {
       _tag: "Page",
       template: isBeside ? "refusal" : "error",

@@ -89,3 +89,20 @@ describe.each(databases)("a conflict on $name", (backend) => {
       assert.match(again.text, /id="new-token" hx-preserve/, "what was typed stays")
     }))
 })
+
+describe.each(databases)("a refusal on $name", (backend) => {
+  const { test } = usePanel(backend)
+
+  test("of a link or a filter takes the place of the page, because there is no form", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vera", "viewer")
+      const headers = { "hx-request": "true" }
+      for (const [path, status] of [["/ui/orders/x", 404], ["/ui/operators", 403]] as const) {
+        const told = yield* panel.ask(path, { ...held, headers })
+        assert.strictEqual(told.status, status)
+        assert.deepInclude(told.headers, { "hx-retarget": "#main", "hx-reswap": "innerHTML" })
+        assert.include(told.text, "<h1>")
+        assert.notInclude(told.text, "<html")
+      }
+    }))
+})
