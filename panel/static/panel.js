@@ -210,6 +210,24 @@
     if (event.key !== "Escape") return
     for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false
   })
+  // A form that changes something is sent once, however often its button is pressed.
+  const sent = new WeakSet()
+  const patience = 10_000
+  document.addEventListener("submit", (event) => {
+    const form = event.target
+    if (!form.matches("[hx-post], [method=post]")) return
+    if (sent.has(form)) {
+      event.preventDefault()
+      return void event.stopImmediatePropagation()
+    }
+    sent.add(form)
+    // The answer to a plain form is another page. Whoever has stopped it from loading can send the form again.
+    if (!form.matches("[hx-post]")) setTimeout(() => sent.delete(form), patience)
+  }, true)
+  document.addEventListener("htmx:afterRequest", ({ detail: { elt, xhr } }) => {
+    // A window that is on its way to another page has nothing more to send.
+    if (!xhr.getResponseHeader("HX-Redirect")) sent.delete(elt)
+  })
   document.addEventListener("htmx:afterSettle", (event) => dress(event.detail.elt))
   // A refusal is read out where it appears, and its form can be sent again.
   document.addEventListener("htmx:afterSwap", (event) => {
