@@ -5,6 +5,7 @@ import { advisory, error, info, warn } from "./Declaration.ts"
 export const operatorEvents = {
   admin_listening: info("address", "tls"),
   admin_origin_resolved: info("origin"),
+  admin_template_unused: advisory("path"),
   admin_config_invalid: error("key", "error"),
   admin_socket_bind_failed: error("address", "error"),
   admin_request_refused: warn("reason", "username"),

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
 import type { Doors } from "../admin/Doors.ts"
 import { make } from "./App.ts"
@@ -8,7 +9,10 @@ import { routesOf } from "./Routes.ts"
 import type { PanelFiles } from "./Statics.ts"
 import { readStatics } from "./Statics.ts"
 
-/** Makes the panel of a configuration and compiles every template. It serves while its scope lives. */
+/**
+ * Makes the panel of a configuration, and compiles every template. It serves while its scope lives. An own file that
+ * replaces no template is told of.
+ */
 export const makePanel = (
   resolved: Pick<Resolved, "config" | "sources">,
   doors: Doors,
@@ -20,5 +24,6 @@ export const makePanel = (
     const statics = yield* readStatics(files)
     const own = admin.template_dir === "" ? undefined : admin.template_dir
     const rendering = yield* makeRendering(`${files.folder}/templates`, own)
+    for (const path of rendering.unused) yield* emit("admin_template_unused", { path })
     return make(admin, doors, routesOf(resolved, statics), makePresenting(rendering, statics, version))
   })

@@ -20,7 +20,7 @@ export interface Rendering {
     template: string,
     values: { readonly [name: string]: unknown }
   ) => Effect.Effect<string, TemplateFault>
-  /** Files of the operator's folder that replace no built-in template. */
+  /** The paths of files in the operator's folder that replace no built-in template. */
   readonly unused: ReadonlyArray<string>
 }
 
@@ -48,7 +48,7 @@ export const makeRendering = (
       ({ faults }) => new TemplatesRefused({ faults: faults.map(named) })
     )
     return {
-      unused: [...replacing.keys()].filter((name) => !sources.has(name)),
+      unused: [...replacing.keys()].filter((name) => !sources.has(name)).map((name) => `${own}/${name}`),
       render: (template, values) =>
         Effect.flatMap(currentSeconds, (seconds) => {
           now = seconds
