@@ -114,6 +114,18 @@ const configuration: ReadonlyArray<Case> = [
     with: env({ ACME_SVC_SERVER__BIND_ADRESS: "127.0.0.1:0" })
   },
   {
+    name: "a page of one's own that does not compile, in its file and line",
+    code: invalid,
+    says: [/own\/jobs\.html:2: /, /own\/orders\.html:1: /],
+    with: async (directory) => {
+      mkdirSync(join(directory, "own"))
+      writeFileSync(join(directory, "own", "jobs.html"), "<h1>Jobs</h1>\n{% if rows %}")
+      writeFileSync(join(directory, "own", "orders.html"), "{% endfor %}")
+      const [port, lines] = [await freePort(), [minimalConfig, "[admin]", "enabled = true", "template_dir = \"own\""]]
+      return { config: [...lines, `bind_address = "127.0.0.1:${port}"`].join("\n") }
+    }
+  },
+  {
     name: "every fault at once",
     code: invalid,
     says: [/challenge\.timeout_ms/, /nonce\.ttl_seconds/, /order\.validity_seconds/, /signer\.local_ca\.key_type/],

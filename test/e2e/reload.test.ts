@@ -6,7 +6,7 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, beforeEach, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
-import { builtServer, databases } from "../support/Databases.ts"
+import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { makeHttpClient } from "../support/Http.ts"
@@ -150,6 +150,23 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.isAtMost(many.length, 500)
     assert.include(await refused("no toml at all ["), "config.toml")
     await issue("unchanged.example")
+  })
+
+  it("a page of one's own that does not compile is refused by its file and line, and the panel goes on with its pages", async () => {
+    const [folder, port] = [freshDirectory(), await freePort()]
+    const own = join(folder, "login.html")
+    const url = `http://127.0.0.1:${port}/ui/login`
+    const more = `[admin]\nenabled = true\nbind_address = "127.0.0.1:${port}"\ntemplate_dir = "${folder}"`
+    const page = async (): Promise<string> => (await http.send(url, { method: "GET" })).text
+    writeFileSync(own, "<p>Ours</p>")
+    await reload({ more })
+    assert.strictEqual(await page(), "<p>Ours</p>")
+    writeFileSync(own, "<p>Ours</p>\n{% for %}")
+    assert.include(await refused({ more }), `${own}:2: `)
+    assert.strictEqual(await page(), "<p>Ours</p>")
+    writeFileSync(own, "<p>Again</p>")
+    await reload({ more })
+    assert.strictEqual(await page(), "<p>Again</p>")
   })
 
   it("database.* is frozen: another URL refuses the whole reload, naming the key and not the value", async () => {
