@@ -5,6 +5,7 @@ import { startDemo } from "../demo/Demo.ts"
 import type { Window } from "../support/Browser.ts"
 import { enrol, openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { accessFaults, htmlFaults, keyboardFaults } from "../support/Checked.ts"
+import { builtServer } from "../support/Databases.ts"
 import { isFull } from "../support/Full.ts"
 import type { FileRow, PageRow, Reader, Row, WayRow } from "../support/PanelPages.ts"
 import { nameOf, readers, rows } from "../support/PanelPages.ts"
@@ -78,6 +79,7 @@ describe.runIf(isFull)("every page of the panel", () => {
   }
 
   beforeAll(async () => {
+    await builtServer()
     ;[browser, demo, empty] = await Promise.all([startBrowser(), startDemo(), startDemo({ isEmpty: true })])
     await demo.enlist(half)
     const first = await openWindow(browser)

@@ -5,6 +5,7 @@ import { startDemo } from "../demo/Demo.ts"
 import { totpNow } from "../support/Authenticator.ts"
 import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
+import { builtServer } from "../support/Databases.ts"
 import { isFull } from "../support/Full.ts"
 import { qrTextOf } from "../support/Qr.ts"
 
@@ -65,6 +66,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
   }
 
   beforeAll(async () => {
+    await builtServer()
     browser = await startBrowser()
     demo = await startDemo()
     const { context, page } = await open()
