@@ -4,8 +4,9 @@ import type { Demo } from "../demo/Demo.ts"
 import { startDemo } from "../demo/Demo.ts"
 import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
+import { builtServer } from "../support/Databases.ts"
 
-/* The main path through the panel, in a real browser and over a real service. The whole of it is `panelWhole.test.ts`. */
+/* The main path through the panel, in a real browser and over a real service. The whole of it is `panelWhole.test.ts`, its forms are in `panelForms.test.ts`. */
 
 describe("the panel in a browser", () => {
   let demo: Demo
@@ -18,6 +19,7 @@ describe("the panel in a browser", () => {
   }
 
   beforeAll(async () => {
+    await builtServer()
     ;[demo, browser] = await Promise.all([startDemo({ isEmpty: true }), startBrowser()])
   })
   afterAll(async () => {
@@ -27,7 +29,7 @@ describe("the panel in a browser", () => {
   })
 
   it("signs in, sees an order become a certificate, revokes it, and signs out", async () => {
-    const { close, page } = await open()
+    const { close, context, page } = await open()
     await signInAs(page, demo.url, operatorOf("operator"))
     assert.strictEqual(new URL(page.url()).pathname, "/ui/")
     await page.click("nav >> text=Orders")
@@ -47,14 +49,26 @@ describe("the panel in a browser", () => {
     await page.goto(`${demo.url}/ui/orders?identifier=second.corp.example`)
     await page.click("tbody a")
     await page.waitForSelector("text=BEGIN CERTIFICATE")
+    // Another tab shows the order as it is before.
+    const other = await context.newPage()
+    await other.goto(page.url())
     await page.click("summary:has-text('Revoke')")
     await page.selectOption("[name=reason]", { label: "superseded" })
     await page.click("form[hx-post$='/revoke'] button")
     await page.waitForSelector("text=The certificate is revoked.")
     await page.waitForSelector("b:has-text('revoked')")
+    await other.click("summary:has-text('Revoke')")
+    await other.click("form[hx-post$='/revoke'] button")
+    await other.waitForSelector("main > .notice:focus >> text=already_revoked")
+    await other.waitForSelector("b:has-text('revoked')")
+    let sent = 0
+    page.on("request", (request) => {
+      if (request.method() === "POST") sent++
+    })
     await page.click(".menu summary")
-    await page.click("text=Sign out")
+    await page.locator("text=Sign out").dblclick()
     await page.waitForURL("**/ui/login?why=out")
+    assert.strictEqual(sent, 1)
     await page.goto(`${demo.url}/ui/orders`)
     assert.strictEqual(new URL(page.url()).pathname, "/ui/login")
     await close()

@@ -1,9 +1,23 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { pages } from "../../../bench/PageReads.ts"
+import { panelFiles } from "../../support/Graph.ts"
 import { rows } from "../../support/PanelPages.ts"
 import { patternOf, patternsOf } from "../../support/PanelRoutes.ts"
 
-/* What has to be known of every route of the panel, so that a new one is not forgotten. */
+/* What has to be known of every route and form of the panel, so that a new one is not forgotten. */
+
+describe("the forms of the panel", () => {
+  it("name POST and their path, so that nothing typed gets into a URL where the script is missing", () => {
+    const folder = join(panelFiles.folder, "templates")
+    const forms = readdirSync(folder).flatMap((
+      name
+    ) => [...readFileSync(join(folder, name), "utf8").matchAll(/<[^<>]*? hx-post="([^"]*)"/g)])
+    assert.isAbove(forms.length, 7)
+    for (const [tag, url] of forms) assert.include(tag, ` method="post" action="${url}"`)
+  })
+})
 
 describe("the rows of the panel", () => {
   it("have a row in the table that the browser checks", () => {

@@ -1,0 +1,399 @@
+import SqliteDatabase from "better-sqlite3"
+import { randomUUID } from "node:crypto"
+import { join } from "node:path"
+import type { Locator, Page } from "playwright-core"
+import type { Demo, DemoOperator } from "../demo/Demo.ts"
+import type { AcmeSession } from "./AcmeSession.ts"
+import { totpNow } from "./Authenticator.ts"
+import { operatorOf } from "./Browser.ts"
+import { makeCsr } from "./Csr.ts"
+import { patternOf } from "./PanelRoutes.ts"
+
+/* Every form of the panel that changes something: what it is about, how it is filled in, and what it says then. */
+
+/** Who the forms of admins are about. */
+export const bob: DemoOperator = { username: "bob", password: "Nine geese over the dam", role: "viewer" }
+
+/** Who fills in the forms of one's own account. */
+export const cora: DemoOperator = { username: "cora", password: "A lantern for the ferry", role: "operator" }
+
+/** The texts of fields by their names. */
+export interface Fields {
+  readonly [name: string]: string
+}
+
+/** What forms are about. It is made for each form anew. */
+export interface Ground {
+  /** The path of an order with a certificate. */
+  readonly issued: () => Promise<string>
+  /** The path of an order without one; `complete` gets it one. */
+  readonly pending: () => Promise<{ readonly path: string; readonly complete: () => Promise<void> }>
+  /** The path of an account without orders; `issue` gets it a certificate. */
+  readonly account: () => Promise<{ readonly path: string; readonly issue: () => Promise<void> }>
+  /** The path of a credential. */
+  readonly credential: () => Promise<string>
+  /** Lets a credential have bound an account. */
+  readonly bind: (credential: string, account: string) => void
+  /** The path of a job that waits for its time. */
+  readonly job: () => string
+  /** Makes a token of an operator, and answers its id. The path is that of the page with the tokens. */
+  readonly token: (path: string, password: string) => Promise<string>
+  /** Signs an operator in elsewhere. */
+  readonly signIn: (operator: DemoOperator) => Promise<void>
+  /** Writes to the database as nobody does by the panel. */
+  readonly write: (statement: string, ...values: ReadonlyArray<unknown>) => void
+  /** What the forms could have changed. */
+  readonly records: () => string
+}
+
+const kept = [
+  "SELECT id, status, contact FROM accounts ORDER BY id",
+  "SELECT id, status, revoked_at FROM orders ORDER BY id",
+  "SELECT kid, status, label FROM eab_keys ORDER BY kid",
+  "SELECT id, name, revoked_at FROM api_tokens ORDER BY id",
+  `SELECT id, username, password_hash, status, role, contact_email, totp_secret, totp_pending_secret FROM admin_users
+   ORDER BY id`,
+  "SELECT token_hash, state FROM admin_sessions ORDER BY token_hash",
+  "SELECT id, status FROM jobs WHERE status IN ('failed', 'cancelled') ORDER BY id"
+]
+
+/** The last part of a URL as the pages write it. */
+const idOf = (url: string): string => url.split("/").at(-1) ?? ""
+
+/** The token that a page has for its forms. */
+const csrfOf = async (page: Page, url: string): Promise<string> =>
+  /X-CSRF-Token":"([\w-]+)"/.exec(await (await page.request.get(`${url}/ui/`)).text())?.[1] ?? ""
+
+/** The ground of a demo. `page` is one of an admin. */
+export const groundOf = (demo: Demo, client: AcmeSession, page: Page): Ground => {
+  const database = new SqliteDatabase(join(demo.directory, "sqlite.db"), { timeout: 10_000 })
+  const send = async (path: string, form: Fields): Promise<string> => {
+    const headers = { "x-csrf-token": await csrfOf(page, demo.url), "hx-request": "true" }
+    const answer = await page.request.post(`${demo.url}${path}`, { headers, form: { ...form } })
+    if (!answer.ok()) throw new Error(`${path}: ${answer.status()} ${await answer.text()}`)
+    return answer.text()
+  }
+  let made = 0
+  const name = (): string => `form-${++made}.corp.example`
+  return {
+    issued: async () => `/ui/orders/${idOf((await client.issue([name()], new Map())).order.url)}`,
+    pending: async () => {
+      const names = [name()]
+      const placed = await client.newOrder(names)
+      return {
+        path: `/ui/orders/${idOf(placed.url)}`,
+        complete: async () => {
+          await client.authorize(placed.body, new Map())
+          await client.finalize(placed.body, makeCsr({ names }).csr)
+          await client.awaitOrder(placed.url, ["valid"])
+        }
+      }
+    },
+    account: async () => {
+      const another = await client.another()
+      const path = `/ui/accounts/${idOf(await another.register())}`
+      return { path, issue: async () => void (await another.issue([name()], new Map())) }
+    },
+    credential: async () => /\/ui\/eab\/[\w-]+/.exec(await send("/ui/eab", { label: "Forms" }))?.[0] ?? "",
+    bind: (credential, account) => {
+      const [kid, id] = [credential, account].map((path) => Buffer.from(idOf(path).replaceAll("-", ""), "hex"))
+      database.prepare("UPDATE accounts SET eab_kid = ? WHERE id = ?").run(kid, id)
+    },
+    job: () => {
+      const id = randomUUID()
+      const later = Math.floor(Date.now() / 1000) + 3600
+      database.prepare(
+        `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+         VALUES (?, 'signer_issue', ?, '{}', 'ready', ?, 1, 5, ?, ?)`
+      ).run(Buffer.from(id.replaceAll("-", ""), "hex"), id, later, later - 7200, later - 3660)
+      return `/ui/jobs/${id}`
+    },
+    token: async (path, password) => {
+      const called = `token ${++made}`
+      await send(`${path}/tokens`, { name: called, role: "viewer", expiresInDays: "30", password })
+      const html = await (await page.request.get(`${demo.url}${path}`)).text()
+      return new RegExp(`${called}<[\\s\\S]*?revoke=([\\w-]+)`).exec(html)?.[1] ?? ""
+    },
+    signIn: async ({ password, username }) => {
+      const body = new URLSearchParams({ username, password })
+      await fetch(`${demo.url}/ui/login`, { method: "POST", body, redirect: "manual" })
+    },
+    write: (statement, ...values) => void database.prepare(statement).run(...values),
+    records: () => JSON.stringify(kept.map((statement) => database.prepare(statement).all()))
+  }
+}
+
+/** How one form is filled in. */
+export interface FormCase {
+  /** Who does so; an admin, unless it is one's own account. */
+  readonly isOwn?: boolean
+  /** Makes what it is about, and answers the path of its page. */
+  readonly page: (ground: Ground) => Promise<string> | string
+  /** Whether it comes with the answer to another form, which needs the script. */
+  readonly isMade?: boolean
+  /** What leads to the form on its page. */
+  readonly lead?: (page: Page) => Promise<void>
+  readonly well?: Fields | ((page: Page) => Promise<Fields>)
+  /** What is shown when it was taken. */
+  readonly says: string
+  /** What is wrong with it; a token of another session, unless it says otherwise. */
+  readonly badly?: Fields
+  /** The code that such a form is refused with. */
+  readonly code?: string
+}
+
+const admin = operatorOf("admin").password
+const wrong = { badly: { password: "not the password" }, code: "step_up_failed" }
+const atBob = (change = "") => (ground: Ground): string => {
+  ground.write("UPDATE admin_users SET status = 'active', role = 'viewer', totp_secret = NULL WHERE username = 'bob'")
+  if (change !== "") ground.write(`UPDATE admin_users SET ${change} WHERE username = 'bob'`)
+  return "/ui/operators/bob"
+}
+const atCora = (change = "") => (ground: Ground): string => {
+  if (change !== "") ground.write(`UPDATE admin_users SET ${change} WHERE username = 'cora'`)
+  return "/ui/account"
+}
+const enrolled = "totp_secret = zeroblob(20)"
+const token = { name: "backup", role: "viewer", expiresInDays: "30" }
+
+/** The form of a page with this pattern; it is opened if it is folded. */
+export const formOf = async (page: Page, pattern: string): Promise<Locator> => {
+  const actions = await page.locator("form[method=post]").evaluateAll((forms) =>
+    forms.map((form) => form.getAttribute("action") ?? "")
+  )
+  const at = actions.findIndex((action) => patternOf(action) === pattern)
+  if (at < 0) throw new Error(`${page.url()} has no form for ${pattern}, only for ${actions.join(", ")}`)
+  return page.locator("form[method=post]").nth(at)
+}
+
+/** What folds a form away. */
+export const foldOf = (form: Locator): Locator => form.locator("xpath=ancestor::details[1]/summary")
+
+/** Opens the fold of a form, if it has one. */
+export const unfold = async (form: Locator): Promise<Locator> => {
+  if (!await form.isVisible()) await foldOf(form).click()
+  return form
+}
+
+/** Fills a form in. */
+export const fill = async (form: Locator, fields: Fields): Promise<void> => {
+  for (const [name, value] of Object.entries(fields)) {
+    const field = form.locator(`[name=${name}]`).first()
+    const kind = await field.evaluate((one) => `${one.tagName} ${one.getAttribute("type") ?? ""}`)
+    if (kind.startsWith("SELECT")) await field.selectOption(value)
+    else if (kind === "INPUT radio") await form.locator(`[name=${name}][value="${value}"]`).check()
+    else await field.fill(value)
+  }
+}
+
+/** What the first button of a form sends. */
+export const buttonOf = (form: Locator): Locator => form.locator("button[type=submit]").first()
+
+const begin = async (page: Page): Promise<void> => {
+  await buttonOf(await unfold(await formOf(page, "/ui/account/factor/begin"))).click()
+  await page.waitForSelector("svg.qr")
+}
+
+/** The forms of a sign-in, which work without scripts. The test has a story of its own for them. */
+export const signInForms: ReadonlyArray<string> = [
+  "/ui/login",
+  "/ui/login/abandon",
+  "/ui/login/enrol",
+  "/ui/login/enrol/confirm",
+  "/ui/login/verify"
+]
+
+/** Every other form, by the pattern of its route. */
+export const forms: { readonly [pattern: string]: FormCase } = {
+  "/ui/logout": { page: () => "/ui/orders", says: "You are signed out." },
+  "/ui/orders/{id}/revoke": {
+    page: ({ issued }) => issued(),
+    well: { reason: "4" },
+    says: "The certificate is revoked."
+  },
+  "/ui/orders/{id}/delete": {
+    page: async ({ pending }) => (await pending()).path,
+    says: "The order was deleted."
+  },
+  "/ui/accounts/{id}/contact": {
+    page: async ({ account }) => (await account()).path,
+    well: { contact: "ops@corp.example" },
+    says: "The contacts were changed.",
+    badly: { contact: "no address" },
+    code: "bad_request"
+  },
+  "/ui/accounts/{id}/deactivate": {
+    page: async ({ account }) => (await account()).path,
+    says: "The account is deactivated."
+  },
+  "/ui/accounts/{id}/delete": {
+    page: async ({ account }) => (await account()).path,
+    says: "The account was deleted, with its orders."
+  },
+  "/ui/eab": {
+    page: () => "/ui/eab",
+    well: { label: "Printers" },
+    says: "Keep the HMAC key now.",
+    badly: { label: " " },
+    code: "bad_request"
+  },
+  "/ui/eab/{kid}/revoke": { page: ({ credential }) => credential(), says: "The credential is revoked" },
+  "/ui/eab/{kid}/delete": { page: ({ credential }) => credential(), says: "The credential was deleted" },
+  "/ui/jobs/{id}/run": { page: ({ job }) => job(), says: "The job is due now" },
+  "/ui/jobs/{id}/cancel": { page: ({ job }) => job(), says: "The job is cancelled." },
+  "/ui/notifications/test": {
+    page: () => "/ui/notifications",
+    well: { event: "certificate_issued" },
+    says: "The test"
+  },
+  "/ui/notifications/run": {
+    page: ({ write }) => {
+      write("UPDATE jobs SET status = 'failed' WHERE kind = 'notify_deliver' AND status <> 'done'")
+      return "/ui/notifications"
+    },
+    says: "The delivery is due now"
+  },
+  "/ui/nonces/sweep": {
+    page: () => "/ui/nonces",
+    well: { ttlSeconds: "86400" },
+    says: "deleted.",
+    badly: { ttlSeconds: "-1" },
+    code: "bad_request"
+  },
+  "/ui/operators/{username}/contact": {
+    page: atBob(),
+    well: { contact: "bob@example.org", password: admin },
+    says: "The contact is changed.",
+    ...wrong
+  },
+  "/ui/operators/{username}/role": {
+    page: atBob(),
+    well: { role: "operator", password: admin },
+    says: "The role is changed.",
+    ...wrong
+  },
+  "/ui/operators/{username}/reset-factor": {
+    page: atBob(enrolled),
+    well: { password: admin },
+    says: "The second factor is removed.",
+    ...wrong
+  },
+  "/ui/operators/{username}/disable": {
+    page: atBob(),
+    well: { password: admin },
+    says: "The operator is disabled.",
+    ...wrong
+  },
+  "/ui/operators/{username}/enable": {
+    page: atBob("status = 'disabled'"),
+    well: { password: admin },
+    says: "The operator can sign in again.",
+    ...wrong
+  },
+  "/ui/operators/{username}/sessions/revoke": {
+    page: async (ground) => {
+      const path = atBob()(ground)
+      await ground.signIn(bob)
+      return path
+    },
+    well: { password: admin },
+    says: "All sessions have ended.",
+    ...wrong
+  },
+  "/ui/operators/{username}/sessions/{id}/revoke": {
+    page: async (ground) => {
+      const path = atBob()(ground)
+      await ground.signIn(bob)
+      return path
+    },
+    lead: (page) => page.locator("#sessions td a").first().click(),
+    well: { password: admin },
+    says: "The session has ended.",
+    ...wrong
+  },
+  "/ui/operators/{username}/tokens": {
+    page: (ground) => {
+      ground.write("DELETE FROM api_tokens")
+      return atBob()(ground)
+    },
+    well: { ...token, password: admin },
+    says: "It is not shown again.",
+    badly: { ...token, expiresInDays: "0", password: admin },
+    code: "bad_request"
+  },
+  "/ui/operators/{username}/tokens/{id}/revoke": {
+    page: async (ground) => {
+      const path = atBob()(ground)
+      return `${path}?revoke=${await ground.token(path, admin)}`
+    },
+    well: { password: admin },
+    says: "The token is revoked.",
+    ...wrong
+  },
+  "/ui/account/password": {
+    isOwn: true,
+    page: atCora(),
+    well: { password: cora.password, newPassword: cora.password, repeated: cora.password },
+    says: "Your password is changed.",
+    badly: { password: cora.password, newPassword: "A heron by the weir", repeated: "Another heron" },
+    code: "bad_request"
+  },
+  "/ui/account/contact": {
+    isOwn: true,
+    page: atCora(),
+    well: { contact: "cora@example.org", password: cora.password },
+    says: "Your contact is changed.",
+    ...wrong
+  },
+  "/ui/account/sessions/{id}/revoke": {
+    isOwn: true,
+    page: async (ground) => {
+      await ground.signIn(cora)
+      return "/ui/account"
+    },
+    lead: (page) => page.locator("#sessions tr:not(:has-text('this one')) td a").first().click(),
+    says: "The session has ended."
+  },
+  "/ui/account/sign-out-everywhere": { isOwn: true, page: atCora(), says: "You are signed out." },
+  "/ui/account/factor/begin": { isOwn: true, page: atCora(), says: "Scan this with an authenticator" },
+  "/ui/account/factor/confirm": {
+    isOwn: true,
+    page: atCora(),
+    isMade: true,
+    lead: begin,
+    well: async (page) => ({ code: totpNow(await page.locator(".key [data-copy]").getAttribute("data-copy") ?? "") }),
+    says: "Keep these recovery codes now.",
+    badly: { code: "000000" },
+    code: "invalid_code"
+  },
+  "/ui/account/factor/disable": {
+    isOwn: true,
+    page: atCora(enrolled),
+    well: { password: cora.password },
+    says: "Your second factor is off.",
+    ...wrong
+  },
+  "/ui/account/factor/codes": {
+    isOwn: true,
+    page: atCora(enrolled),
+    well: { password: cora.password },
+    says: "Keep these recovery codes now.",
+    ...wrong
+  },
+  "/ui/account/tokens": {
+    isOwn: true,
+    page: (ground) => {
+      ground.write("DELETE FROM api_tokens")
+      return "/ui/account"
+    },
+    well: { ...token, password: cora.password },
+    says: "It is not shown again.",
+    badly: { ...token, expiresInDays: "0", password: cora.password },
+    code: "bad_request"
+  },
+  "/ui/account/tokens/{id}/revoke": {
+    isOwn: true,
+    page: async (ground) => `/ui/account?revoke=${await ground.token("/ui/operators/cora", admin)}`,
+    says: "The token is revoked."
+  }
+}
