@@ -29,6 +29,15 @@ describe("an own template", () => {
       assert.deepStrictEqual(unused, [`${folder}/other.html`])
     }))
 
+  it.scoped("marks the commands in a sentence of the service", () =>
+    Effect.gen(function*() {
+      const { made } = withOwn({ "workers.html": "{% import 'ui.html' as ui %}{{ ui.sentence(text) }}" })
+      const { render } = yield* made
+      const text = "`acme-svc order show <id>` and `worker list` show it."
+      const marked = "<code>acme-svc order show &lt;id&gt;</code> and <code>worker list</code> show it."
+      assert.strictEqual(yield* render("workers", { text }), marked)
+    }))
+
   it.effect.each(
     [
       ["{{ rows }}\n{{ rows|nothing }}", 2, "the filter nothing is not known"],
