@@ -41,6 +41,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       const { secret } = yield* withFactor
       const { identity, token } = yield* half("olga")
       assert.strictEqual(identity.step, "verify")
+      assert.deepStrictEqual(yield* sessions.authenticateHalf(admin, token), identity)
       const active = yield* mfa.verify(admin, identity, ` ${yield* codeOf(secret)} `, here)
       assert.notStrictEqual(active.identity.tokenHash, identity.tokenHash)
       assert.notStrictEqual(active.identity.csrfToken, identity.csrfToken)
