@@ -1,4 +1,4 @@
-import { Effect, Fiber, Schedule } from "effect"
+import { Effect, Fiber, Queue as Mailbox, Schedule } from "effect"
 import type { Scope } from "effect"
 import type { Entropy } from "../../pki/Entropy.ts"
 import type { StorageFailed } from "../sql/Database.ts"
@@ -14,11 +14,13 @@ import { kindsOf, make } from "./Runner.ts"
 
 const overdueCheckMillis = 100
 
+const owedRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
+
 /** A runner at work. */
 export interface Running<R, F extends Failure = Failure> {
   /**
    * Changes to other settings and handlers. Running attempts finish with those that they began with. Periodic kinds
-   * that were not known before are enqueued.
+   * that were not known before are enqueued; if the database cannot take them now, as soon as it can.
    */
   readonly retune: (tuning: Tuning, handlers: ReadonlyArray<AnyHandler<R, F>>) => Effect.Effect<void>
   /**
@@ -49,6 +51,22 @@ export const start = <R, F extends Failure>(
       yield* emit("job_kind_unknown", unknown)
     }
     let known = handlers
+    let enqueued = roundsOf(handlers)
+    const turns = yield* Effect.makeSemaphore(1)
+    /** Enqueues the periodic rows that the handlers in force have and those enqueued last had not. */
+    const enqueueNew = turns.withPermits(1)(Effect.suspend(() => {
+      const rounds = roundsOf(known)
+      return Effect.map(
+        Effect.provideService(runner.enqueuePeriodic(enqueued), Database, database),
+        () => void (enqueued = rounds)
+      )
+    }))
+    const owed = yield* Mailbox.sliding<void>(1)
+    const makeUp = owed.take.pipe(
+      // Tried for as long as it takes.
+      Effect.zipRight(Effect.delay(Effect.ignore(Effect.retry(enqueueNew, owedRetries)), "1 second")),
+      Effect.zipRight(queue.wake)
+    )
     // Not one of the loops below: leases are renewed until the last attempt has ended.
     yield* Effect.forkScoped(Effect.repeat(runner.tend, Schedule.spaced(runner.tendMillis)))
     const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))
@@ -56,15 +74,15 @@ export const start = <R, F extends Failure>(
       yield* runner.hearOthers,
       Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
       Effect.forever(poll),
-      Effect.repeat(Effect.zipRight(runner.busy, runner.interruptOverdue), Schedule.spaced(overdueCheckMillis))
+      Effect.repeat(Effect.zipRight(runner.busy, runner.interruptOverdue), Schedule.spaced(overdueCheckMillis)),
+      Effect.forever(makeUp)
     ], Effect.forkScoped)
     return {
       retune: Effect.fnUntraced(function*(tuning, next) {
-        const before = roundsOf(known)
         runner.retune(tuning, next)
         known = next
-        // What cannot be enqueued now is enqueued at the next start.
-        yield* Effect.ignore(Effect.provideService(runner.enqueuePeriodic(before), Database, database))
+        yield* Effect.catchAll(enqueueNew, ({ message }) =>
+          Effect.zipRight(emit("job_periodic_delayed", { error: message }), owed.offer(undefined)))
         yield* queue.wake
         const { lease_seconds, max_concurrent, poll_interval_ms, retry_base_seconds, retry_max_seconds } = tuning
         yield* emit("job_runner_retuned", {

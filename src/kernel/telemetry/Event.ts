@@ -228,6 +228,7 @@ export const events = {
     "max_concurrent"
   ),
   job_runner_stopped: info("owner", "jobs_released"),
+  job_periodic_delayed: error("error"),
   worker_registered: info("owner", "roles", "version"),
   worker_presence_failed: warn("error"),
   worker_presence_swept: debug("rows_removed"),
