@@ -1,4 +1,5 @@
 import { Effect, Layer } from "effect"
+import { proxiesOf } from "../../src/app/Graph.ts"
 import type { MessageKind, Payload } from "../../src/domain/Notification.ts"
 import { Scripts } from "../../src/kernel/host/Scripts.ts"
 import { Mail } from "../../src/kernel/net/Mail.ts"
@@ -7,17 +8,27 @@ import { Web } from "../../src/kernel/net/Web.ts"
 import { Deliveries } from "../../src/services/notify/Deliveries.ts"
 import type { Delivery } from "../../src/services/notify/Delivery.ts"
 import { sectionsOf } from "../../src/services/notify/Routes.ts"
+import type { Config } from "../../src/settings/AppConfig.ts"
 import { configOf } from "./Graph.ts"
 
-/** The real backends, for the sections of a configuration. */
-export const deliveries = (toml: string) =>
-  Deliveries.layer(sectionsOf(configOf(toml))).pipe(
+/** What is outside of {@link deliveries}. */
+interface Outside {
+  /** The addresses of names; without it, no name has any. */
+  readonly names?: { readonly [name: string]: ReadonlyArray<string> }
+}
+
+/** The real backends of a configuration. Webhooks go through its `[proxy]`. */
+export const deliveriesOf = (config: Config, { names = {} }: Outside = {}) =>
+  Deliveries.layer(sectionsOf(config)).pipe(
     Layer.provide(Layer.mergeAll(
       Mail.layer,
       Scripts.layer,
-      Layer.provide(Web.layer("1"), Resolver.layerStatic({}))
+      Layer.provide(Web.layer("1", proxiesOf(config).outbound), Resolver.layerStatic(names))
     ))
   )
+
+/** The same, for the text of a configuration. */
+export const deliveries = (toml: string, outside?: Outside) => deliveriesOf(configOf(toml), outside)
 
 /** The id of every {@link payload}. */
 export const deliveryId = "019064f0-0000-7000-8000-000000000001"

@@ -118,7 +118,14 @@ const ask = (
     },
     body,
     maxBytes
-  }).pipe(Effect.mapError(({ detail, isUnsendable = false }) => failed(detail, isUnsendable || !isOpen)))
+  }).pipe(
+    Effect.mapError(({ detail, isUnsendable = false }) => failed(detail, isUnsendable || !isOpen)),
+    // Only a proxy asks for that (RFC 9110 section 15.5.8): the service has not been asked.
+    Effect.filterOrFail(
+      ({ status }) => over === undefined || status !== 407,
+      ({ status }) => failed(`the proxy: answers ${status}`, true)
+    )
+  )
 }
 
 /**

@@ -41,15 +41,16 @@ const secretsOf = ({ headers, signing_key, url }: Entry): ReadonlyArray<string> 
     .toSorted((one, other) => other.length - one.length)
 }
 
-const masked = (text: string, secrets: ReadonlyArray<string>): string =>
-  secrets.reduce((shown, secret) => shown.replaceAll(secret, "***"), text)
-
-/** The beginning of an answer, on one line, with the secrets of the request masked. */
-const wordsOf = ({ body }: WebAnswer, entry: Entry): string => {
-  // The search covers more than is shown, so that no secret is cut in two and overlooked.
-  const whole = masked(body.subarray(0, 65_536).toString("utf8"), secretsOf(entry))
-  return whole.replaceAll(/[\p{Cc}\s]+/gu, " ").trim().slice(0, mostShown)
+/** The beginning of what a receiver says, on one line, with the secrets of the request masked. */
+const shown = (text: string, entry: Entry): string => {
+  const masked = secretsOf(entry).reduce((left, secret) => left.replaceAll(secret, "***"), text)
+  return masked.replaceAll(/[\p{Cc}\s]+/gu, " ").trim().slice(0, mostShown)
 }
+
+/** The beginning of an answer. */
+const wordsOf = ({ body }: WebAnswer, entry: Entry): string =>
+  // The search covers more than is shown, so that no secret is cut in two and overlooked.
+  shown(body.subarray(0, 65_536).toString("utf8"), entry)
 
 /** RFC 9110 section 10.2.3: seconds, or a time. */
 const retryAfter = (header: string | undefined, nowMillis: number): number | undefined => {
@@ -115,7 +116,8 @@ export const post = Effect.fnUntraced(function*(
     body,
     maxBytes: mostAnswered
   }).pipe(
-    Effect.mapError(({ detail }) => new DeliveryRefused({ detail: masked(detail, secretsOf(entry)), hope: "retry" })),
+    // A certificate that is refused says what names it has: they are the receiver's to choose, and may be many.
+    Effect.mapError(({ detail }) => new DeliveryRefused({ detail: shown(detail, entry), hope: "retry" })),
     Effect.timeoutFail({
       duration: timeout_ms,
       onTimeout: () => new DeliveryRefused({ detail: `no answer within ${timeout_ms} ms`, hope: "retry" })

@@ -1,34 +1,10 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { createHmac } from "node:crypto"
-import type { IncomingMessage, ServerResponse } from "node:http"
-import { createServer } from "node:http"
 import { assert, describe } from "vitest"
-import { listening } from "../../support/Listening.ts"
 import { deliver, deliveries, deliveryId, issued } from "../../support/Notified.ts"
 import { freePort } from "../../support/Ports.ts"
-
-interface Asked {
-  readonly head: IncomingMessage
-  readonly body: string
-}
-
-/** A receiver on loopback, with all it was asked. */
-const receiver = Effect.fnUntraced(function*(answer: (response: ServerResponse, asked: Asked) => void) {
-  const asked: Array<Asked> = []
-  const port = yield* listening(createServer((head, response) => {
-    const chunks: Array<Buffer> = []
-    head.on("data", (chunk: Buffer) => chunks.push(chunk))
-    head.on("end", () => {
-      const one = { head, body: Buffer.concat(chunks).toString("utf8") }
-      asked.push(one)
-      answer(response, one)
-    })
-  }))
-  return { port, asked }
-})
-
-const fine = (response: ServerResponse) => void response.end("ok")
+import { fine, receiver } from "../../support/Receiver.ts"
 
 const chat = (port: number, more = "", scheme = "http") =>
   `[notify]\nenabled = ["webhook"]\nwebhook_enabled = ["chat"]\n[notify.webhook.chat]\n`
