@@ -55,6 +55,14 @@ export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
   readonly detail: string
 }> {}
 
+/**
+ * The most octets of a variable that a program is sure to get. Linux takes 128 KiB for one of them, and for all of them with
+ * the arguments it may take no more than that, if the stack of a process is small.
+ */
+export const longestVariable = 65_536
+
+const tooLong = "its arguments and variables are longer than this system takes (E2BIG)"
+
 const minimalPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /** After the program has ended, the rest of its output has this long to arrive from the pipes. */
@@ -79,7 +87,7 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
   Effect.async((resume) => {
     const notStarted = (cause: unknown) => {
       const code = codeOf(cause) ?? "unusable arguments"
-      const why = isExhaustion(code) ? exhausted(code) : code
+      const why = isExhaustion(code) ? exhausted(code) : code === "E2BIG" ? tooLong : code
       return new ScriptFailed({ reason: "not_started", detail: `could not be started: ${why}` })
     }
     const launch = () =>

@@ -197,6 +197,7 @@ export const events = {
   notify_entry_unused: advisory("key"),
   notify_template_unused: advisory("path"),
   notify_email_plaintext: advisory("key"),
+  notify_names_omitted: advisory("entry", "hook", "delivery_id", "total"),
   notify_expiry_unused: advisory("key"),
   notify_expiry_gap: advisory("key"),
   notify_expiry_digest_queued: info("profile", "total"),

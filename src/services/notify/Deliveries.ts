@@ -79,7 +79,7 @@ const make = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>) 
       if (backend === "email") return send({ mail, messages }, section.email, fields)
       const [webhook, program] = [section.webhook[entry], section.custom[entry]]
       if (backend === "webhook" && webhook !== undefined) return post({ web, messages }, entry, webhook, fields)
-      if (backend === "custom" && program !== undefined) return run(scripts, program, fields)
+      if (backend === "custom" && program !== undefined) return run(scripts, entry, program, fields)
       return new TargetMissing()
     }
   })

@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import type { Payload } from "../../domain/Notification.ts"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
-import { wordsOf } from "../../kernel/host/Scripts.ts"
+import { longestVariable, wordsOf } from "../../kernel/host/Scripts.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Receipt } from "./Delivery.ts"
 import { DeliveryRefused } from "./Delivery.ts"
 import type { Section } from "./Routes.ts"
@@ -30,17 +31,33 @@ const variables = (fields: Payload) => {
   }
 }
 
+/** Leaves the names out of the variables where they are longer than a variable may be: the input has them. */
+const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
+  const all = variables(fields)
+  if (Buffer.byteLength(all.ACME_NOTIFY_IDENTIFIERS) <= longestVariable) return all
+  const { delivery_id, hook, identifiers } = fields
+  yield* emit("notify_names_omitted", {
+    entry: name,
+    hook,
+    delivery_id,
+    total: Array.isArray(identifiers) ? identifiers.length : 0
+  })
+  return { ...all, ACME_NOTIFY_IDENTIFIERS: "" }
+})
+
 /** Runs a program for one event. A program that fails is logged and not run again. */
 export const run = Effect.fnUntraced(function*(
   scripts: Scripts["Type"],
+  name: string,
   { args, script_path, timeout_ms }: Entry,
   fields: Payload
 ): Effect.fn.Return<Receipt, DeliveryRefused> {
+  const env = yield* passable(name, fields)
   const ended = yield* Effect.mapError(
     scripts.run({
       path: script_path,
       args,
-      env: variables(fields),
+      env,
       stdin: JSON.stringify(fields),
       timeoutMillis: timeout_ms,
       maxOutputBytes: mostOutput,

@@ -5,7 +5,7 @@ import { join, relative } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe } from "vitest"
 import type { ScriptRequest } from "../../../src/kernel/host/Scripts.ts"
-import { Scripts } from "../../../src/kernel/host/Scripts.ts"
+import { longestVariable, Scripts } from "../../../src/kernel/host/Scripts.ts"
 import { makeTurns } from "../../../src/kernel/net/Turns.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { shellScript } from "../../support/Script.ts"
@@ -94,6 +94,16 @@ describe("a program", () => {
       const failure = yield* Effect.flip(run("/bin/true", { env: { A: "a\0SWORDFISH" } }))
       assert.strictEqual(failure.reason, "not_started")
       assert.notInclude(failure.detail, "SWORDFISH")
+    }))
+
+  it.live("variables that are longer than the system takes: not started, and the reason is said in words", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* run("/bin/true", { env: { A: "x".repeat(longestVariable) } })).exit, 0)
+      const failure = yield* Effect.flip(run("/bin/true", { env: { A: "SWORDFISH".repeat(100_000) } }))
+      assert.deepInclude({ ...failure }, {
+        reason: "not_started",
+        detail: "could not be started: its arguments and variables are longer than this system takes (E2BIG)"
+      })
     }))
 
   it.live("stdin unread, however much: no error", () =>

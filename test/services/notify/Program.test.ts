@@ -4,10 +4,15 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe } from "vitest"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { isFull } from "../../support/Full.ts"
-import { deliver, deliveries, issued, payload } from "../../support/Notified.ts"
+import { configOf, profileOf } from "../../support/Graph.ts"
+import { deliver, deliveries, deliveryId, issued, payload } from "../../support/Notified.ts"
 import { shellScript } from "../../support/Script.ts"
+
+const { order } = profileOf(configOf())
 
 const section = (path: string, more = "") =>
   `[notify]\nenabled = ["custom"]\ncustom_enabled = ["tell"]\n[notify.custom.tell]\nscript_path = "${path}"\n`
@@ -68,6 +73,48 @@ describe("a program", () => {
         "ACME_NOTIFY_PROFILE=default"
       ])
     }))
+
+  describe("of a certificate with many names", () => {
+    const longest = (count: number) =>
+      Array.from({ length: count }, (_, number) => `${number}.${"x".repeat(253)}`.slice(0, 253))
+    const toldOf = (identifiers: ReadonlyArray<string>) =>
+      Effect.gen(function*() {
+        const to = freshDirectory()
+        const records: Array<Record> = []
+        const script = `cat > ${to}/in; printf %s "\${ACME_NOTIFY_IDENTIFIERS-unset}" > ${to}/names`
+        yield* Effect.provide(told(script, issued({ identifiers })), EventLog.layerMemory(records))
+        const input = JSON.parse(readFileSync(join(to, "in"), "utf8")) as { readonly identifiers: unknown }
+        assert.deepStrictEqual(input.identifiers, identifiers, "the input has all names")
+        return { names: readFileSync(join(to, "names"), "utf8"), records }
+      })
+
+    it.live.each([order.max_identifiers, 258])(
+      "%i that are as long as names may be has them in its variable",
+      (count) =>
+        Effect.gen(function*() {
+          const { names, records } = yield* toldOf(longest(count))
+          assert.strictEqual(names, longest(count).join())
+          assert.deepStrictEqual(records, [])
+        })
+    )
+
+    it.live.each([259, 520, 5000])(
+      "%i of them has its variable empty and is started, and the log says so",
+      (count) =>
+        Effect.gen(function*() {
+          const { names, records } = yield* toldOf(longest(count))
+          assert.strictEqual(names, "")
+          assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
+            ["notify_names_omitted", {
+              entry: "tell",
+              hook: "certificate_issued",
+              delivery_id: deliveryId,
+              total: count
+            }]
+          ])
+        })
+    )
+  })
 
   it.live("that fails has been told: it is not run again", () =>
     Effect.gen(function*() {

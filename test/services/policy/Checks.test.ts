@@ -361,6 +361,16 @@ describe("custom", () => {
       )
     }))
 
+  it.live("names that are longer than a variable may be are undecided: nobody judges a part of them", () =>
+    Effect.map(
+      ordering("192.0.2.1", Array.from({ length: 600 }, (_, n) => `${n}.${"x".repeat(250)}`)),
+      (decision) =>
+        assert.strictEqual(
+          shown(decision),
+          "Undecided: could not be started: its arguments and variables are longer than this system takes (E2BIG)"
+        )
+    ).pipe(Effect.provide(custom("exit 0"))))
+
   it.live("is told of a connection in environment and input", () =>
     Effect.gen(function*() {
       const decision = yield* connecting("::ffff:192.0.2.1", "/acct/$(id)")
