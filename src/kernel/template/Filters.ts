@@ -28,6 +28,13 @@ const lastSecond = 253_402_300_799
 const jsonOf = (value: unknown): string =>
   JSON.stringify(plain(value) ?? null).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")
 
+/** A text of so many characters at most. One that is cut ends with an ellipsis. */
+const cut = (whole: string, most: number): string => {
+  const characters = [...whole]
+  if (characters.length <= most) return whole
+  return most < 1 ? "" : `${characters.slice(0, most - 1).join("")}…`
+}
+
 /** The filters of the subset of the language that messages are written in. */
 export const filters: { readonly [name: string]: Filter } = {
   tojson: jsonOf,
@@ -36,6 +43,7 @@ export const filters: { readonly [name: string]: Filter } = {
   length: (value) => Array.isArray(value) ? value.length : value instanceof Map ? value.size : [...text(value)].length,
   upper: (value) => text(value).toUpperCase(),
   lower: (value) => text(value).toLowerCase(),
+  truncate: (value, most) => typeof most === "number" ? cut(text(value), most) : text(value),
   date: (value) =>
     typeof value === "number" && value >= 0 && value <= lastSecond ? rfc3339(Math.floor(value)) : text(value)
 }

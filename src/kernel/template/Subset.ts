@@ -18,6 +18,7 @@ const filters: { readonly [name: string]: readonly [number, number] } = {
   length: [0, 0],
   upper: [0, 0],
   lower: [0, 0],
+  truncate: [1, 1],
   date: [0, 0]
 }
 

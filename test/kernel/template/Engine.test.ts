@@ -40,6 +40,12 @@ describe("the subset", () => {
     ["{{ absent | default('-') }}{{ 0 | default('-') }}{{ absent|default(a)|upper }}", { a: "b" }, "-0B"],
     ["{{ list|length }}{{ 'äöü'|length }}{{ absent|length }}", { list: [1, 2] }, "230"],
     ["{{ 'aB'|upper }}{{ 'aB'|lower }}{{ absent|upper }}", {}, "ABab"],
+    ["{{ 'äöü😀'|truncate(4) }} {{ 'äöü😀x'|truncate(4) }} {{ 'ab'|truncate(1) }}", {}, "äöü😀 äöü… …"],
+    [
+      "{{ 'ab'|truncate(0) }}|{{ 'ab'|truncate(absent) }}|{{ absent|truncate(3) }}|{{ 12345|truncate(3) }}",
+      {},
+      "|ab||12…"
+    ],
     ["{{ range }}{{ debug }}{{ dict }}{{ namespace }}", {}, ""]
   ])("%s with %j", ([text, variables, expected]) =>
     Effect.gen(function*() {

@@ -4,12 +4,14 @@ import { readFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import type { NotificationEvent, Payload } from "../../../src/domain/Notification.ts"
 import { notificationEvents } from "../../../src/domain/Notification.ts"
+import { backoffSeconds } from "../../../src/kernel/queue/Job.ts"
 import { outsideSubset } from "../../../src/kernel/template/Subset.ts"
 import { compileMessages } from "../../../src/services/notify/MessageTemplates.ts"
 import { resolveConfig } from "../../../src/settings/Resolve.ts"
 import { issued, payload } from "../../support/Notified.ts"
+import { receivers, refusalsOf } from "./Published.ts"
 
-/* The examples of docs/notifications.md: each is taken, and each body is what its receiver publishes that it reads. */
+/* The examples of docs/notifications.md: each is taken, and each body is what its receiver publishes that it takes. */
 
 const text = readFileSync(new URL("../../../docs/notifications.md", import.meta.url), "utf8")
 const blocks = (language: string) =>
@@ -30,62 +32,55 @@ const eventOf = (event: NotificationEvent): Payload =>
     ? issued({ identifiers: ["a.example"] })
     : payload(event, { username: nasty, identifier: nasty, error: nasty, challenge_type: "http-01", user_agent: nasty })
 
-type Json = Record<string, unknown>
-const isText = (value: unknown): boolean => typeof value === "string" && value !== ""
-
-/** What each receiver publishes that it wants, for the members that are used. */
-const schemas: { readonly [entry: string]: (body: Json) => void } = {
-  // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks: text or blocks
-  slack: ({ text }) => assert.isTrue(isText(text)),
-  chat: ({ text }) => assert.isTrue(isText(text)),
-  // https://developers.mattermost.com/integrate/webhooks/incoming: text, username
-  mattermost: ({ text, username }) => assert.isTrue(isText(text) && isText(username)),
-  matrix: ({ text }) => assert.isTrue(isText(text)),
-  // A message with attachments of the content type of Adaptive Cards
-  teams: ({ attachments, type }) => {
-    assert.strictEqual(type, "message")
-    const [{ content, contentType }] = attachments as [{ content: Json; contentType: string }]
-    assert.strictEqual(contentType, "application/vnd.microsoft.card.adaptive")
-    assert.deepInclude(content, { type: "AdaptiveCard", version: "1.4" })
-  },
-  // https://discord.com/developers/docs/resources/webhook#execute-webhook: content of at most 2000 characters
-  discord: ({ content }) => assert.isTrue(isText(content) && String(content).length <= 2000),
-  // Events API v2: routing_key of 32 characters, event_action, payload with summary, source and severity
-  pagerduty: ({ event_action, payload, routing_key }) => {
-    assert.deepStrictEqual([String(routing_key).length, event_action], [32, "trigger"])
-    const { severity, source, summary, timestamp } = payload as Json
-    assert.isTrue(isText(summary) && isText(source) && severity === "warning")
-    assert.isFalse(Number.isNaN(Date.parse(String(timestamp))))
-  },
-  // API v2: postableAlerts, each with labels of text
-  alertmanager: (body) => {
-    const [{ labels, startsAt }] = body as unknown as [{ labels: Json; startsAt: string }]
-    assert.isTrue(Object.values(labels).every(isText))
-    assert.isFalse(Number.isNaN(Date.parse(startsAt)))
-  },
-  own: ({ at, event, id }) => assert.isTrue(isText(id) && isText(event) && typeof at === "number")
+/** The longest there is of everything whose length somebody else decides: a message names ten names. */
+const longest = (event: NotificationEvent): Payload => {
+  const name = (number: number) => `${number}.${"x".repeat(253)}`.slice(0, 253)
+  const names = Array.from({ length: 1000 }, (_, number) => name(number))
+  return event === "certificate_issued" || event === "certificate_revoked"
+    ? issued({ hook: event, identifiers: names })
+    : payload(event, {
+      identifier: name(0),
+      challenge_type: "tls-alpn-01",
+      error: "incorrectResponse",
+      username: "x".repeat(64),
+      total: 1000,
+      certificates: [{ identifiers: names, days_remaining: 3 }]
+    })
 }
 
 describe("docs/notifications.md", () => {
   it("has an example for each receiver, and each is taken", () => {
     const entries = configs.flatMap((toml) => Object.keys(configOf(toml).notify.webhook))
-    assert.sameMembers(entries, Object.keys(schemas))
+    assert.sameMembers(entries, [...receivers])
   })
 
   it.scoped.each(configs)(
-    "has bodies that their receivers read, whatever the event holds: %#",
+    "has bodies that their receivers take, whatever the event holds, and however long it is: %#",
     (toml) =>
       Effect.gen(function*() {
         const { notify } = configOf(toml)
         const messages = yield* compileMessages(notify, "notify")
         for (const entry of Object.keys(notify.webhook)) {
           for (const event of notificationEvents) {
-            const body: unknown = JSON.parse(yield* messages.webhook(entry, eventOf(event)))
-            schemas[entry]?.(body as Json)
+            for (const fields of [eventOf(event), longest(event)]) {
+              const body: unknown = JSON.parse(yield* messages.webhook(entry, fields))
+              assert.deepStrictEqual(refusalsOf(entry, body), [], `${entry} of ${event}`)
+            }
           }
         }
       })
   )
+
+  it("says how long a receiver may be away", () => {
+    const { jobs } = configOf("")
+    const rows = [...text.matchAll(/^\| (\d+)(?:, the default)? +\| (\d+) minutes\b/gm)]
+    assert.isAtLeast(rows.length, 4)
+    assert.strictEqual(Number(rows[0]?.[1]), jobs.max_attempts)
+    for (const [, attempts, minutes] of rows) {
+      const waits = Array.from({ length: Number(attempts) - 1 }, (_, index) => backoffSeconds(index + 1, jobs, 1))
+      assert.strictEqual(Math.floor(waits.reduce((sum, wait) => sum + wait, 0) / 60), Number(minutes), attempts)
+    }
+  })
 
   it("has templates in the language there is", () => {
     for (const template of blocks("text")) assert.isUndefined(outsideSubset("document", template))
