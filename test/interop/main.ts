@@ -18,6 +18,7 @@ import { rubyAcmeClient } from "./clients/RubyAcmeClient.ts"
 import { uacme } from "./clients/Uacme.ts"
 import { canTrust } from "./Command.ts"
 import { forwarderCommands, playForwarders } from "./Forwarders.ts"
+import { mailCommands, playMail } from "./mail/Mail.ts"
 import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
 import { playOpenApi } from "./OpenApi.ts"
@@ -33,8 +34,9 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
- * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders, the reverse proxies, the
- * units for systemd and the API of operators by its document. Everything happens on loopback. Words choose by a part of the name.
+ * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders, the reverse proxies, mail
+ * to Exim, the units for systemd and the API of operators by its document. Everything happens on loopback. Words choose by
+ * a part of the name.
  */
 
 /** Those that take longest first. */
@@ -153,6 +155,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
     ...proxyCommands(isChosen),
     ...isChosen("systemd") ? unitCommands : [],
     ...isChosen("relay") ? relayCommands : [],
+    ...isChosen("mail") ? mailCommands : [],
     "named",
     "nsupdate",
     "openssl"
@@ -179,6 +182,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
         ...await playProxies(say, isChosen),
         ...isChosen("zone updates") ? await playZoneUpdates(nameServer) : [],
         ...isChosen("relay") ? await playRelays(nameServer, () => cluster.createDatabase(), say) : [],
+        ...isChosen("mail") ? await playMail(nameServer, () => cluster.createDatabase(), say) : [],
         ...isChosen("systemd") ? await playUnits(say) : [],
         ...isChosen("openapi") ? await playOpenApi(() => cluster.createDatabase(), say) : []
       ]

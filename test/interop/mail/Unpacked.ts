@@ -1,0 +1,56 @@
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { runCommand } from "../Command.ts"
+
+/*
+ * Packages of Debian that are unpacked for the run alone: their scripts are not run, the host does not know of them, and
+ * what is installed here in their place stays.
+ */
+
+const download = async (packages: ReadonlyArray<string>, archives: string): Promise<void> => {
+  const words = [
+    "--yes",
+    "--no-install-recommends",
+    // What is installed here already is wanted as well.
+    "--reinstall",
+    "--download-only",
+    // Nothing is installed, and the archives are in a folder of our own: there is nothing to lock, so no root is needed.
+    "--option",
+    "Debug::NoLocking=true",
+    "--option",
+    `Dir::Cache::archives=${archives}`,
+    // Who fetches is who runs this: the folder is not everybody's.
+    "--option",
+    "APT::Sandbox::User="
+  ]
+  await runCommand("apt-get", [...words, "install", ...packages], { timeoutMs: 600_000 })
+}
+
+/** Unpacks packages, with what they need and this host does not have, for as long as `use` runs. */
+export const withPackages = async <A>(
+  packages: ReadonlyArray<string>,
+  /** Is given the folder, and the packages with their versions. */
+  use: (folder: string, versions: ReadonlyArray<string>) => Promise<A>
+): Promise<A> => {
+  const folder = mkdtempSync(join(tmpdir(), "acme-unpacked-"))
+  // Programs of it run as somebody else.
+  chmodSync(folder, 0o755)
+  try {
+    const archives = join(folder, "archives")
+    mkdirSync(join(archives, "partial"), { recursive: true })
+    try {
+      await download(packages, archives)
+    } catch {
+      // The lists of packages may be missing, or older than the archive.
+      await runCommand("apt-get", ["update"], { timeoutMs: 300_000 })
+      await download(packages, archives)
+    }
+    const files = readdirSync(archives).filter((name) => name.endsWith(".deb")).map((name) => join(archives, name))
+    for (const file of files) await runCommand("dpkg-deb", ["--extract", file, folder])
+    const shown = files.map((file) => runCommand("dpkg-deb", ["--show", "--showformat=${Package} ${Version}", file]))
+    return await use(folder, await Promise.all(shown))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
