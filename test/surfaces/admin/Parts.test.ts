@@ -1,6 +1,8 @@
 import { Effect, Either } from "effect"
 import { assert, describe, it } from "vitest"
 import type { Request } from "../../../src/kernel/http/Message.ts"
+import { BodyTooLarge, BodyTooSlow, Shed } from "../../../src/kernel/http/Refused.ts"
+import { isPlain, isStorable, octetsOf } from "../../../src/surfaces/admin/Body.ts"
 import { sessionCookie, shownBy } from "../../../src/surfaces/admin/Credentials.ts"
 import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
 import { isForeign, originOf } from "../../../src/surfaces/admin/Origin.ts"
@@ -71,6 +73,34 @@ describe("a request comes from another site", () => {
     [true, { origin: "https://admin.example.org", "sec-fetch-site": "cross-site" }]
   ])("%s, by %o", (isOther, headers) => {
     assert.strictEqual(isForeign(sent(headers), origin), isOther)
+  })
+})
+
+describe("a body", () => {
+  it.each<readonly [boolean, Request["headers"]]>([
+    [true, { "content-type": "application/json" }],
+    [true, { "content-type": "application/json", "content-encoding": "identity" }],
+    [false, {}],
+    [false, { "content-type": "text/plain" }],
+    [false, { "content-type": ["application/json", "application/json"] }],
+    [false, { "content-type": "application/json", "content-encoding": "gzip" }],
+    [false, { "content-type": "application/json", "content-encoding": ["identity", "identity"] }]
+  ])("is taken as it is: %s, by %o", (isTaken, headers) => {
+    assert.strictEqual(isPlain(sent(headers), /^application\/json$/), isTaken)
+  })
+
+  it.each([
+    [new BodyTooLarge(), { _tag: "BodyRefused", maxBytes: 9 }],
+    [new BodyTooSlow(), { _tag: "BadRequest", detail: "The form did not arrive in time." }],
+    [new Shed(), { _tag: "Busy", retryAfter: 5 }]
+  ])("that does not come is refused by its cause: %o", (cause, told) => {
+    const refused = Effect.runSync(Effect.flip(octetsOf({ ...sent({}), body: cause }, 9, "form")))
+    assert.deepInclude<object>(refused, told)
+  })
+
+  it("has texts that both databases store", () => {
+    assert.isTrue(isStorable("Łódź 😀"))
+    for (const odd of ["a\u0000", "\ud83d", "a\ude00b"]) assert.isFalse(isStorable(odd), JSON.stringify(odd))
   })
 })
 
