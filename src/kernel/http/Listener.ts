@@ -1,9 +1,10 @@
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberId, FiberRef, Runtime, Schedule } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberId, FiberRef, Runtime } from "effect"
 import type { Scope } from "effect"
 import type * as Http from "node:http"
 import type { Socket } from "node:net"
 import type { TLSSocket } from "node:tls"
 import { Entropy } from "../../pki/Entropy.ts"
+import { makeAwake } from "../Awake.ts"
 import { comparable } from "../net/Address.ts"
 import type { Comparable } from "../net/Address.ts"
 import type { Peer } from "../net/Peer.ts"
@@ -90,7 +91,6 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
   Effect.gen(function*() {
     const bodies = new Body()
     const inFlight = new Set<InFlight>()
-    const busy = yield* Effect.makeLatch()
     let deadlineMillis = 0
     let whenIdle: Deferred.Deferred<void> | undefined
     let draining = false
@@ -138,6 +138,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       })
     })
     const { connections } = socket
+    const awake = makeAwake(sweepMillis, () => inFlight.size === 0 && connections.pending === 0)
     let refusalsLoggedAt = 0
     connections.onRefused = (address, open, pending) =>
       log(Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -152,19 +153,13 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       }))
     const address = yield* socket.bind(options)
 
-    // One timer for every request in flight, instead of one each, and none while there is nothing to wait for.
-    connections.onOpened = () => busy.unsafeOpen()
-    yield* Effect.forkScoped(Effect.repeat(
-      Effect.gen(function*() {
-        if (inFlight.size === 0 && connections.pending === 0) busy.unsafeClose()
-        yield* busy.await
-        const now = yield* Clock.currentTimeMillis
-        bodies.expire(now)
-        connections.expire(now)
-        for (const one of inFlight) if (one.endsAt <= now) interrupt(one, "late")
-      }),
-      Schedule.spaced(sweepMillis)
-    ))
+    // One timer for every request in flight, instead of one each.
+    connections.onOpened = awake.wake
+    yield* Effect.forkScoped(awake.repeat(Effect.map(Clock.currentTimeMillis, (now) => {
+      bodies.expire(now)
+      connections.expire(now)
+      for (const one of inFlight) if (one.endsAt <= now) interrupt(one, "late")
+    })))
 
     const serve = <R>({ app, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
       Effect.gen(function*() {
@@ -259,7 +254,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             ending: undefined
           }
           inFlight.add(one)
-          busy.unsafeOpen()
+          awake.wake()
           response.once("close", () => {
             if (!response.writableFinished) interrupt(one, "gone")
           })

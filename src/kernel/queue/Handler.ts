@@ -131,6 +131,10 @@ export interface Round extends Subject {
   readonly kind: JobKind
 }
 
+/** The kinds that the handlers handle. */
+export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: JobKind }>): ReadonlyArray<JobKind> =>
+  handlers.map(({ kind }) => kind)
+
 /** The periodic rows of these handlers. */
 export const roundsOf = (
   handlers: ReadonlyArray<Pick<AnyHandler<never>, "kind" | "subjects">>

@@ -1,5 +1,6 @@
 import { Clock, Effect, Exit, Fiber, FiberSet, Schedule } from "effect"
 import { Entropy } from "../../pki/Entropy.ts"
+import { makeAwake } from "../Awake.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
@@ -9,13 +10,14 @@ import { subjectText } from "./Ends.ts"
 import type { Failure } from "./Failure.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
 import type { AnyHandler, Outcome, Round } from "./Handler.ts"
-import { roundsOf } from "./Handler.ts"
-import type { BackoffPolicy, Job, JobKind } from "./Job.ts"
+import { kindsOf, roundsOf } from "./Handler.ts"
+import type { BackoffPolicy, Job } from "./Job.ts"
 import * as jobs from "./Jobs.ts"
 import * as jobTimes from "./JobTimes.ts"
 import type { Holding } from "./Leases.ts"
 import * as Leases from "./Leases.ts"
 import { Queue } from "./Queue.ts"
+import { untilBack } from "./Retries.ts"
 import type { Ending } from "./Settlement.ts"
 import * as Settlement from "./Settlement.ts"
 import * as Slots from "./Slots.ts"
@@ -39,7 +41,7 @@ export interface RunnerOptions extends Tuning {
 const drainMillis = 5000
 const giveUpMillis = 5000
 const mergeMillis = 20
-const listenRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
+const overdueCheckMillis = 100
 
 interface Attempt extends Holding {
   /** The end of its budget, in milliseconds of the process's life. */
@@ -55,10 +57,6 @@ const settlementRetries = Schedule.union(Schedule.exponential("100 millis"), Sch
 /** The time between two checks of leases and times. */
 const tendMillis = 1000
 
-/** The kinds that the handlers handle. */
-export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: JobKind }>): ReadonlyArray<JobKind> =>
-  handlers.map(({ kind }) => kind)
-
 /** The parts of a runner. `Running.start` runs them; tests step through them. */
 export const make = <R, F extends Failure>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R, F>>) =>
   Effect.gen(function*() {
@@ -69,8 +67,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     const fork = yield* FiberSet.runtime(attempts)<R | Database>()
     const forkTimer = yield* FiberSet.makeRuntime<never>()
     const running = new Set<Attempt>()
-    // Open while attempts run: without them no timer has to look at their budgets.
-    const busy = yield* Effect.makeLatch()
+    const awake = makeAwake(overdueCheckMillis, () => running.size === 0)
     const slots = Slots.make()
     let handedBack = 0
     let draining = false
@@ -149,7 +146,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           ending: undefined
         }
         running.add(current)
-        busy.unsafeOpen()
+        awake.wake()
         yield* Effect.ensuring(
           Effect.flatMap(Fiber.await(fiber), (exit) => settleExit(ended, exit, current)),
           Effect.sync(() => running.delete(current))
@@ -248,7 +245,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
             isLost = true
             return emit("db_listen_lost", { error: describe(error).detail })
           })
-        return Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), listenRetries)
+        return Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), untilBack)
       }),
       /**
        * Enqueues every periodic row that is not live, due at once, except those of `but`. Rows that depend on the
@@ -278,21 +275,15 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         isTold = false
         return Effect.zipRight(Effect.ignore(first), Effect.ignore(claim))
       }),
-      /**
-       * Interrupts attempts that have used up their budget or passed their deadline, or whose rows other processes may
-       * hold by now.
-       */
+      /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */
       interruptOverdue: Effect.gen(function*() {
         const life = yield* Leases.lifeMillis
         const now = yield* Clock.currentTimeMillis
         yield* interruptEvery("timeout", ({ deadline, endsAt }) => endsAt <= life || deadline <= now)
         yield* interruptEvery("unheld", (attempt) => leases.isDoubtful(attempt, life))
       }),
-      /** Waits while no attempt runs. */
-      busy: Effect.suspend(() => {
-        if (running.size === 0) busy.unsafeClose()
-        return busy.await
-      }),
+      /** For `interruptOverdue`: awake while attempts run. */
+      awake,
       /** Waits until no attempt is left. */
       idle: FiberSet.awaitEmpty(attempts),
       /** Gives running attempts five seconds, then hands the other rows back. Answers how many it handed back. */

@@ -6,15 +6,12 @@ import { Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Failure } from "./Failure.ts"
 import type { AnyHandler } from "./Handler.ts"
-import { roundsOf } from "./Handler.ts"
+import { kindsOf, roundsOf } from "./Handler.ts"
 import * as jobs from "./Jobs.ts"
 import { Queue } from "./Queue.ts"
+import { untilBack } from "./Retries.ts"
 import type { RunnerOptions, Tuning } from "./Runner.ts"
-import { kindsOf, make } from "./Runner.ts"
-
-const overdueCheckMillis = 100
-
-const owedRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
+import { make } from "./Runner.ts"
 
 /** A runner at work. */
 export interface Running<R, F extends Failure = Failure> {
@@ -64,7 +61,7 @@ export const start = <R, F extends Failure>(
     const owed = yield* Mailbox.sliding<void>(1)
     const makeUp = owed.take.pipe(
       // Tried for as long as it takes.
-      Effect.zipRight(Effect.delay(Effect.ignore(Effect.retry(enqueueNew, owedRetries)), "1 second")),
+      Effect.zipRight(Effect.delay(Effect.ignore(Effect.retry(enqueueNew, untilBack)), "1 second")),
       Effect.zipRight(queue.wake)
     )
     // Not one of the loops below: leases are renewed until the last attempt has ended.
@@ -74,7 +71,7 @@ export const start = <R, F extends Failure>(
       yield* runner.hearOthers,
       Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
       Effect.forever(poll),
-      Effect.repeat(Effect.zipRight(runner.busy, runner.interruptOverdue), Schedule.spaced(overdueCheckMillis)),
+      runner.awake.repeat(runner.interruptOverdue),
       Effect.forever(makeUp)
     ], Effect.forkScoped)
     return {

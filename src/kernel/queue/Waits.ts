@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { makeTurns } from "../net/Turns.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
@@ -8,6 +8,7 @@ import type { JobRecord } from "./JobRecords.ts"
 import * as jobRecords from "./JobRecords.ts"
 import * as jobs from "./Jobs.ts"
 import { Queue } from "./Queue.ts"
+import { untilBack } from "./Retries.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
 
@@ -50,14 +51,12 @@ const answerMillis = 1000
 const heldForSlot = 4
 const longestHoldMillis = 1000
 
-const listenRetries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
-
 /** Hears of the ends of jobs of other processes while the scope lives, if the database sends notifications. */
 const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
   const { listen } = yield* Database
   if (listen === undefined) return
   const hearing = listen(jobs.doneChannel, { heard: ends.tell, listening: Effect.void })
-  yield* Effect.forkScoped(Effect.ignore(Effect.retry(hearing, listenRetries)))
+  yield* Effect.forkScoped(Effect.ignore(Effect.retry(hearing, untilBack)))
 })
 
 /** Lets bounded numbers of requests at a time wait for jobs (docs/decisions/wake-up.md). */

@@ -1,0 +1,22 @@
+import { Effect, Schedule } from "effect"
+
+/** A look that is repeated only while there is something to look at, so that an idle process has no timer for it. */
+export interface Awake {
+  /** There is something to look at. */
+  readonly wake: () => void
+  /** Repeats the look until it is interrupted. */
+  readonly repeat: <E, R>(look: Effect.Effect<void, E, R>) => Effect.Effect<unknown, E, R>
+}
+
+/** Makes one that looks every so many milliseconds, and sleeps when `isIdle` says so. */
+export const makeAwake = (millis: number, isIdle: () => boolean): Awake => {
+  const latch = Effect.unsafeMakeLatch()
+  const busy = Effect.suspend(() => {
+    if (isIdle()) latch.unsafeClose()
+    return latch.await
+  })
+  return {
+    wake: () => void latch.unsafeOpen(),
+    repeat: (look) => Effect.repeat(Effect.zipRight(busy, look), Schedule.spaced(millis))
+  }
+}
