@@ -94,7 +94,7 @@ describe("a relay's account", () => {
       assert.strictEqual(through?.code, 0, through?.stderr)
       assert.include(proxies[0]?.seen.map(({ target }) => target) ?? [], directoryUrl)
       assert.strictEqual(refusing?.code, 1, "it may be tried again")
-      assert.match(refusing?.stderr ?? "", /the directory answers 407/)
+      assert.match(refusing?.stderr ?? "", /the proxy: answers 407/)
     } finally {
       for (const { stop } of proxies) await stop()
       await far.dispose()
