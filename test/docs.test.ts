@@ -222,7 +222,7 @@ const client = { certbot: isInstalled("certbot"), curl: isInstalled("curl"), leg
 const gateComesBack = (): void =>
   assert.match(
     text(".ci/run"),
-    /^step npm run interop$[^]*^if \[ "\$had_clients" = false \]; then step npm test -- docs\.test\.ts; fi$/m
+    /^steadied npm run interop$[^]*^if \[ "\$had_clients" = false \]; then step npm test -- docs\.test\.ts; fi$/m
   )
 
 /** The arguments of a line that is `acme-svc` alone, parted as a shell does it; undefined for what takes a shell. */
@@ -436,12 +436,12 @@ describe("the documents", () => {
   it.each(ofTheGate)(".ci/run runs %s", (command) => {
     assert.match(
       text(".ci/run"),
-      new RegExp(`(?:^|then )step ${command.replaceAll(".", "\\.")}(?:$| \\|\\||; fi$)`, "m")
+      new RegExp(`(?:^|then )(?:step|steadied) ${command.replaceAll(".", "\\.")}(?:$| \\|\\||; fi$)`, "m")
     )
   })
 
   it(".ci/run leaves nothing out", () => {
-    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true\nstep npm test$/m)
+    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true\nsteadied npm test$/m)
   })
 
   it("link to files that exist", () => {

@@ -62,7 +62,7 @@ const say = (text: string): void => {
 }
 
 const tell = (title: string, error: string, server: Server): void => {
-  say(`--- ${title}\n${error}\n--- the server's last records`)
+  say(`FAILED ${title}: ${error}\n--- the server's last records`)
   for (const record of server.records().slice(-15)) say(JSON.stringify(record))
   say(`${server.stderr().slice(-2000)}\n---`)
 }

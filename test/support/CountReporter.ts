@@ -1,33 +1,49 @@
+import { relative } from "node:path"
 import type { Reporter, TestModule, Vitest } from "vitest/node"
 
+interface Failure {
+  readonly message: string
+}
+
 /**
- * Closes the run with `N passed, N failed`, the line CI reads, after everything else has been printed.
- * A file that could not be loaded, a failing hook of a suite and an unhandled error each count as one failure.
+ * Closes the run with a line for each failure and `N passed, N failed`, the lines that `.ci/run` reads, after everything
+ * else has been printed. A file that could not be loaded, a failing hook of a suite and an unhandled error each count as
+ * one failure.
  */
 export default class CountReporter implements Reporter {
   private watching = false
   private line: string | undefined
+  private readonly failures: Array<string> = []
+
+  private tell(where: string, failure: Failure | undefined): void {
+    const [first = ""] = failure?.message.split("\n", 1) ?? []
+    this.failures.push(`FAILED ${where.replaceAll(/\s+/g, " ")}: ${first}\n`)
+  }
 
   onInit(vitest: Vitest): void {
     this.watching = vitest.config.watch
     process.once("exit", () => {
-      if (this.line !== undefined && !this.watching) process.stdout.write(`${this.line}\n`)
+      if (this.line !== undefined && !this.watching) process.stdout.write(`${this.failures.join("")}${this.line}\n`)
     })
   }
 
-  onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandled: ReadonlyArray<unknown>): void {
+  onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandled: ReadonlyArray<Failure>): void {
     let passed = 0
-    let failed = unhandled.length
+    this.failures.length = 0
+    for (const error of unhandled) this.tell("outside of tests", error)
     for (const module of modules) {
-      failed += module.errors().length
-      for (const suite of module.children.allSuites()) failed += suite.errors().length
+      const file = relative(process.cwd(), module.moduleId)
+      for (const error of module.errors()) this.tell(`${file} > the file`, error)
+      for (const suite of module.children.allSuites()) {
+        for (const error of suite.errors()) this.tell(`${file} > ${suite.fullName}`, error)
+      }
       for (const test of module.children.allTests()) {
-        const { state } = test.result()
+        const { errors, state } = test.result()
         if (state === "passed") passed++
-        if (state === "failed") failed++
+        if (state === "failed") this.tell(`${file} > ${test.fullName}`, errors?.[0])
       }
     }
-    this.line = `${passed} passed, ${failed} failed`
+    this.line = `${passed} passed, ${this.failures.length} failed`
     if (this.watching) process.stdout.write(`${this.line}\n`)
   }
 }

@@ -1,0 +1,120 @@
+import { spawnSync } from "node:child_process"
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { freshDirectory } from "./support/Databases.ts"
+
+/* `.ci/run` over an npm that only says how its programs ended: what the gate makes of it. */
+
+interface Said {
+  readonly output: string
+  readonly code: number
+}
+
+const green: Said = { output: "10 passed, 0 failed", code: 0 }
+const red = (failure: string): Said => ({ output: `${failure}\n9 passed, 1 failed`, code: 1 })
+
+/** Answers in turn; the last one stays. What is not named is green. */
+type Programs = { readonly [words: string]: ReadonlyArray<Said> }
+
+/** How the gate ended over such programs, and which of them ran. */
+const gate = (programs: Programs) => {
+  const place = freshDirectory()
+  const at = (...path: ReadonlyArray<string>) => join(place, ...path)
+  mkdirSync(at(".ci"))
+  mkdirSync(at("bin"))
+  cpSync(new URL("../.ci/run", import.meta.url).pathname, at(".ci/run"))
+  const npm = `
+    import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+    const words = process.argv.slice(2).join(" ")
+    const ran = existsSync(${JSON.stringify(at("ran"))}) ? readFileSync(${JSON.stringify(at("ran"))}, "utf8") : ""
+    appendFileSync(${JSON.stringify(at("ran"))}, words + "\\n")
+    const [, prefix, version] = /^install .*--prefix (\\S+) \\S+@(\\S+)$/.exec(words) ?? []
+    if (prefix !== undefined) {
+      mkdirSync(prefix + "/node_modules/.bin", { recursive: true })
+      const said = "acme-svc needs Node.js 22 or newer, but this is " + version + "."
+      writeFileSync(prefix + "/node_modules/.bin/node", "#!/bin/sh\\necho '" + said + "'\\nexit 1\\n", { mode: 0o755 })
+      process.exit(0)
+    }
+    if (words === "ci") process.exit(0)
+    const answers = ${JSON.stringify(programs)}[words] ?? [${JSON.stringify(green)}]
+    const before = ran.split("\\n").filter((one) => one === words).length
+    const { output, code } = answers[Math.min(before, answers.length - 1)]
+    console.log(output)
+    process.exit(code)
+  `
+  writeFileSync(at("npm.mjs"), npm)
+  writeFileSync(at("bin/npm"), `#!/bin/sh\nexec '${process.execPath}' '${at("npm.mjs")}' "$@"\n`, { mode: 0o755 })
+  for (const client of ["certbot", "lego", "curl"]) writeFileSync(at("bin", client), "", { mode: 0o755 })
+  const { status, stdout } = spawnSync("bash", [at(".ci/run")], {
+    encoding: "utf8",
+    env: { ...process.env, PATH: `${at("bin")}:${process.env["PATH"]}` }
+  })
+  const lines = stdout.trimEnd().split("\n")
+  return { status, stdout, last: lines.at(-1), ran: readFileSync(at("ran"), "utf8").trimEnd().split("\n") }
+}
+
+const unsteady = "== Passed in a second run only, which is a defect to look for"
+const failure = "FAILED test/kernel/Some.test.ts > holds what it holds: expected 1 to equal 2"
+
+describe(".ci/run", () => {
+  it("adds up the counts of all its steps", () => {
+    const { last, ran, status, stdout } = gate({})
+    assert.deepStrictEqual([status, last], [0, "60 passed, 0 failed"], stdout)
+    assert.strictEqual(ran.filter((words) => words === "test").length, 1)
+    assert.notInclude(stdout, "== What failed")
+    assert.notInclude(stdout, unsteady)
+  })
+
+  it("runs files that failed once more, and says at its end what passed only then", () => {
+    const { last, ran, status, stdout } = gate({ test: [red(failure)] })
+    assert.deepStrictEqual([status, last], [0, "60 passed, 0 failed"], stdout)
+    assert.include(ran, "test -- test/kernel/Some.test.ts")
+    assert.include(stdout.slice(stdout.indexOf(unsteady)), failure)
+  })
+
+  it("fails on what fails twice, and says so at its end", () => {
+    const { last, status, stdout } = gate({
+      "test": [red(failure)],
+      "test -- test/kernel/Some.test.ts": [red(failure)]
+    })
+    assert.deepStrictEqual([status, last], [1, "59 passed, 1 failed"], stdout)
+    assert.notInclude(stdout, unsteady)
+    assert.include(stdout.slice(stdout.indexOf("== What failed of npm test")), failure)
+  })
+
+  it("runs nothing again where many files fail, or what is outside of them", () => {
+    const files = [1, 2, 3, 4].map((n) => `FAILED test/kernel/Some${n}.test.ts > holds: broken`)
+    for (
+      const output of [
+        `${files.join("\n")}\n6 passed, 4 failed`,
+        "FAILED outside of tests: broken\n10 passed, 1 failed"
+      ]
+    ) {
+      const { ran, status } = gate({ test: [{ output, code: 1 }] })
+      assert.strictEqual(status, 1)
+      assert.deepStrictEqual(ran.filter((words) => words.startsWith("test -- test/")), [])
+    }
+  })
+
+  it("runs the clients once more, and neither the simulation nor the faults", () => {
+    const clients = gate({ "run interop": [red("FAILED certbot http-01 on SQLite: timed out"), green] })
+    assert.deepStrictEqual([clients.status, clients.last], [0, "60 passed, 0 failed"], clients.stdout)
+    assert.include(clients.stdout, unsteady)
+    const [seeds, faults] = ["run simulate -- --seeds 100", "run faults -- --rounds 1 --share 0.05"]
+    const lost = gate({
+      [seeds]: [red("seed 17: a certificate is gone"), green],
+      [faults]: [red("power cut: LOST one"), green]
+    })
+    assert.deepStrictEqual([lost.status, lost.last], [1, "58 passed, 2 failed"], lost.stdout)
+    const end = lost.stdout.slice(lost.stdout.indexOf("== What failed"))
+    assert.include(end, "seed 17: a certificate is gone")
+    assert.include(end, "power cut: LOST one")
+  })
+
+  it("counts a step that ends without a count as one failure, and shows its end", () => {
+    const { last, status, stdout } = gate({ "run check": [{ output: "src/main.ts: no such name", code: 2 }] })
+    assert.deepStrictEqual([status, last], [1, "50 passed, 1 failed"], stdout)
+    assert.include(stdout.slice(stdout.indexOf("== What failed of npm run check")), "src/main.ts: no such name")
+  })
+})
