@@ -1,10 +1,11 @@
 import Sqlite from "better-sqlite3"
 import { Effect, Either } from "effect"
 import type { KeyObject } from "node:crypto"
-import { createPublicKey, randomBytes, randomUUID, verify } from "node:crypto"
+import { createPublicKey, randomBytes, randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { Client } from "pg"
 import { encodePem } from "../src/pki/asn1/Pem.ts"
+import { verifyEs256 } from "../src/pki/jose/Jws.ts"
 import { checkChain } from "../src/pki/x509/Chain.ts"
 import { parseCsr } from "../src/pki/x509/Csr.ts"
 import { makeLeafIssuer, serialFrom } from "../src/pki/x509/Leaf.ts"
@@ -127,8 +128,7 @@ const makeCryptography = async (material: Material, caDirectory: string) => {
   const build = () => Effect.runSync(issuer.build(request))
   const der = build()
   const pem = encodePem("CERTIFICATE", der) + ca.chainPem
-  const isVerified = () =>
-    signed.every(({ input, signature }) => verify("sha256", input, { key, dsaEncoding: "ieee-p1363" }, signature))
+  const isVerified = () => signed.every(({ input, signature }) => verifyEs256(input, key, signature))
   const isLinted = () =>
     lintLeaf(der, { issuer: lintIssuer, request }) === undefined
     && checkChain(pem, { spki: parsed.spki, names, now, issuer: ca, lintedLeaf: der }) === undefined

@@ -1,5 +1,7 @@
 import { Either } from "effect"
+import type { KeyObject } from "node:crypto"
 import { verify } from "node:crypto"
+import { sequence, unsigned } from "../asn1/DerWriter.ts"
 import { base64urlFault, decodeBase64url } from "../Base64url.ts"
 import { hmac, isSame, sha256 } from "../Digest.ts"
 import type { AccountKey } from "./Jwk.ts"
@@ -140,14 +142,24 @@ export const checkAlgorithm = (alg: string | undefined): Either.Either<void, Bad
       new BadSignatureAlgorithm({ detail: "The alg must be ES256, with a P-256 key, or RS256, with an RSA key." })
     )
 
-const es256SignatureSize = 64
+const es256Half = 32
+
+/**
+ * Whether an ES256 signature, R and S of 32 octets each (RFC 7518 section 3.4), verifies. The runtime takes that form too,
+ * beside a key with options: that costs half as much again (81 us to 53 us, on Node 24).
+ */
+export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8Array): boolean =>
+  signature.length === 2 * es256Half
+  && verify(
+    "sha256",
+    input,
+    key,
+    sequence(unsigned(signature.subarray(0, es256Half)), unsigned(signature.subarray(es256Half)))
+  )
 
 /** Check 7: the signature verifies under the key, by the algorithm that belongs to the key. */
-export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean =>
-  algorithm === "ES256"
-    ? jws.signature.length === es256SignatureSize
-      && verify("sha256", jws.signingInput, { key, dsaEncoding: "ieee-p1363" }, jws.signature)
-    : verify("sha256", jws.signingInput, key, jws.signature)
+export const verifyJws = ({ signature, signingInput }: Jws, { algorithm, key }: AccountKey): boolean =>
+  algorithm === "ES256" ? verifyEs256(signingInput, key, signature) : verify("sha256", signingInput, key, signature)
 
 /** Whether the signature is the HS256 MAC (RFC 7518 section 3.2) under a secret, compared in constant time. */
 export const verifyMac = ({ signature, signingInput }: Jws, secret: Uint8Array): boolean =>

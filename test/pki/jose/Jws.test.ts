@@ -1,7 +1,7 @@
 import { Either } from "effect"
-import { generateKeyPairSync } from "node:crypto"
+import { createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto"
 import { assert, describe, it } from "vitest"
-import { parseJws, verifyJws } from "../../../src/pki/jose/Jws.ts"
+import { parseJws, verifyEs256, verifyJws } from "../../../src/pki/jose/Jws.ts"
 import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import { accountKeyOf, newPrivateKey } from "../../support/Graph.ts"
 import { acmeKey, signed } from "../../support/Handle.ts"
@@ -30,6 +30,48 @@ describe("a good JWS", () => {
       assert.isAbove(refused, 0)
     })
   }
+})
+
+describe("an ES256 signature", () => {
+  const privateKey = newPrivateKey()
+  const key = createPublicKey(privateKey)
+  const input = Buffer.from("eyJhbGciOiJFUzI1NiJ9.e30")
+  const dsaEncoding = "ieee-p1363"
+  const half = (octet: number) => Buffer.alloc(32, octet)
+
+  it("verifies whatever the lengths of R and S as integers are", () => {
+    const starts = new Set<string>()
+    for (let time = 0; time < 20_000 && starts.size < 6; time++) {
+      const signature = sign("sha256", input, { key: privateKey, dsaEncoding })
+      assert.isTrue(verifyEs256(input, key, signature), signature.toString("hex"))
+      for (const at of [0, 32]) {
+        const first = signature[at] ?? 0
+        starts.add(`${at}: ${first === 0 ? "shorter" : first < 0x80 ? "as it is" : "with a sign"}`)
+      }
+    }
+    assert.strictEqual(starts.size, 6)
+  })
+
+  it("is judged as the runtime judges its raw form", () => {
+    const good = sign("sha256", input, { key: privateKey, dsaEncoding })
+    const [r, s] = [good.subarray(0, 32), good.subarray(32)]
+    const forged = [half(0), half(1), half(0x80), half(0xff)].flatMap((
+      other
+    ) => [[other, s], [r, other], [other, other]])
+    for (const pair of [[r, s], [s, r], ...forged]) {
+      const signature = Buffer.concat(pair)
+      const judged = verify("sha256", input, { key, dsaEncoding }, signature)
+      assert.strictEqual(verifyEs256(input, key, signature), judged, signature.toString("hex"))
+    }
+  })
+
+  it("of another length is none", () => {
+    const good = sign("sha256", input, { key: privateKey, dsaEncoding })
+    const der = sign("sha256", input, privateKey)
+    for (const signature of [Buffer.alloc(0), good.subarray(1), Buffer.concat([good, half(0)]), der]) {
+      assert.isFalse(verifyEs256(input, key, signature))
+    }
+  })
 })
 
 describe("a JWS that is none", () => {
