@@ -62,10 +62,20 @@ const say = (text: string): void => {
 }
 
 const tell = (title: string, error: string, server: Server): void => {
-  say(`FAILED ${title}: ${error}\n--- the server's last records`)
+  say(`--- ${title}\n${error}\n--- the server's last records`)
   for (const record of server.records().slice(-15)) say(JSON.stringify(record))
   say(`${server.stderr().slice(-2000)}\n---`)
 }
+
+/** A line for each scenario that failed; `.ci/run` says them again at its end. */
+const failures = (outcomes: ReadonlyArray<Outcome>): string =>
+  outcomes.flatMap(({ challenge, client, database, error, scenario }) => {
+    if (error === undefined) return []
+    const [first = ""] = error.split("\n", 1)
+    return [
+      `FAILED ${[client, challenge, scenario].filter((word) => word !== "").join(" ")} on ${database}: ${first}\n`
+    ]
+  }).join("")
 
 /** The scenarios of one stage in turn; nothing is tried after the first one failed, which the others build on. */
 const playAll = async (
@@ -188,7 +198,8 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
       ]
       const failed = outcomes.filter(({ error }) => error !== undefined).length
       say(`\n${await versionsOf(commands)}\n\n${tableOf(outcomes, databases)}`)
-      say(`\n${outcomes.length - failed} passed, ${failed} failed`)
+      say(failures(outcomes))
+      say(`${outcomes.length - failed} passed, ${failed} failed`)
       return failed === 0 && outcomes.length > 0
     } finally {
       await nameServer.stop()
