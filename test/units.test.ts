@@ -39,6 +39,8 @@ const unitOf = (file: string): Unit => {
 const unit = unitOf("deploy/systemd/acme-svc.service")
 const template = unitOf("deploy/systemd/acme-svc@.service")
 
+const shared = unitOf("deploy/systemd/acme-svc-acme@.service")
+
 const of = (key: string): string => unit.get(`Service.${key}`) ?? assert.fail(`the unit has no ${key}`)
 const wordsOf = (key: string): ReadonlyArray<string> => of(key).split(" ").filter((word) => word !== "")
 
@@ -71,12 +73,15 @@ class Host {
     )
     const [node, main, verb, ...flags] = start
     assert.deepStrictEqual([node, main, verb], [process.execPath, join(repository, "dist/main.js"), "serve"])
-    const [, name = "", value = ""] = /^(\w+)=(\S+)$/.exec(unit.get("Service.Environment") ?? "") ?? []
+    const variables = (unit.get("Service.Environment") ?? "").split(" ").map((said) => {
+      const [, name = "", value = ""] = /^(\w+)=(\S+)$/.exec(said) ?? assert.fail(said)
+      return [name, this.here(value.replaceAll("%i", instance))]
+    })
     return {
       config: null,
       directory: this.here(unit.get("Service.WorkingDirectory") ?? ""),
       flags,
-      env: { [name]: this.here(value) }
+      env: Object.fromEntries(variables)
     }
   }
 }
@@ -212,6 +217,43 @@ describe("acme-svc@.service", () => {
     assert.notInclude(acme.records().map(({ level }) => level), "error")
     assert.strictEqual((await acme.stop()).code, 0)
     assert.strictEqual((await worker.stop()).code, 0)
+  })
+})
+
+describe("acme-svc-acme@.service", () => {
+  it("is the other ones but for the shared address and the metrics of each", () => {
+    const differences = [...shared].filter(([key, value]) => unit.get(key) !== value)
+    const environment = "ACME_SVC_SERVER__REUSE_PORT=true ACME_SVC_METRICS__BIND_ADDRESS=127.0.0.1:910%i"
+    assert.deepStrictEqual(Object.fromEntries(differences), {
+      "Unit.Description": "ACME certificate service (acme, process %i)",
+      "Service.ExecStart": `${of("ExecStart")} --role acme`,
+      "Service.Environment": `${of("Environment")} ${environment}`
+    })
+    assert.deepStrictEqual([...shared.keys()], [...unit.keys()])
+  })
+
+  it("starts several on one address, each of which is reloaded and ends by itself", async () => {
+    await builtServer()
+    const host = new Host()
+    writeFileSync(join(host.etc, "config.toml"), `${minimalConfig}\n[metrics]\nenabled = true\n`)
+    const [port, servers] = [await freePort(), new Array<Server>()]
+    const start = async (from: Unit, instance: string, startedBy: string): Promise<Server> => {
+      const { env, ...process } = host.process(from, instance)
+      // The numbered ports of the units are other tests' here.
+      const metrics = { ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${await freePort()}` }
+      const server = await startServer({ ...process, port, startedBy, env: { ...env, ...metrics } })
+      servers.push(server)
+      return server
+    }
+    try {
+      await start(template, "worker", "job_runner_started")
+      const [one, two] = [await start(shared, "1", "server_listening"), await start(shared, "2", "server_listening")]
+      for (const server of [one, two]) await reload(server)
+      assert.strictEqual((await one.stop("SIGTERM")).code, 0)
+      assert.strictEqual((await fetch(two.directoryUrl)).status, 200)
+    } finally {
+      for (const server of servers.toReversed()) assert.strictEqual((await server.stop()).code, 0)
+    }
   })
 })
 
