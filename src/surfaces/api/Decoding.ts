@@ -42,14 +42,18 @@ const faultOf = (
 ): OperatorError => {
   const wrong = (fault: string) =>
     new BadRequest({ detail: path.length === 0 ? `The body ${fault}.` : `The ${noun} ${nameOf(path)} ${fault}.` })
+  const isTwice = (actual: unknown) => Array.isArray(actual) && noun === "parameter"
+  /** `actual` is none of the words of a closed set. */
+  const none = (words: ReadonlyArray<string>, actual: unknown) =>
+    typeof actual === "string"
+      ? new UnknownWord({ name: nameOf(path), word: actual.slice(0, 64), known: words })
+      : wrong(isTwice(actual) ? "was given twice" : `must be one of ${words.join(", ")}`)
   switch (issue._tag) {
     case "Pointer":
       return faultOf(issue.issue, noun, [...path, ...[issue.path].flat()])
     case "Composite": {
       const words = wordsOf(issue.ast)
-      if (words.length > 0 && typeof issue.actual === "string") {
-        return new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
-      }
+      if (words.length > 0) return none(words, issue.actual)
       const [first] = [issue.issues].flat()
       return first === undefined ? wrong("has the wrong form") : faultOf(first, noun, path)
     }
@@ -64,11 +68,8 @@ const faultOf = (
       return wrong("is unknown")
     case "Type": {
       const words = wordsOf(issue.ast)
-      if (words.length > 0 && typeof issue.actual === "string") {
-        return new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
-      }
-      if (Array.isArray(issue.actual) && noun === "parameter") return wrong("was given twice")
-      return wrong(issue.message === undefined ? `must be ${formOf(issue.ast)}` : issue.message)
+      if (words.length > 0) return none(words, issue.actual)
+      return wrong(isTwice(issue.actual) ? "was given twice" : `must be ${formOf(issue.ast)}`)
     }
     default:
       return wrong("is not allowed")
@@ -89,7 +90,8 @@ const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyA
 const storable = (value: unknown, noun: "member" | "parameter"): Either.Either<unknown, OperatorError> => {
   const path = unstorable(value, [])
   if (path === undefined) return Either.right(value)
-  const what = path.length === 0 ? "The body" : `The ${noun} ${nameOf(path)}`
+  const whole = noun === "member" ? "The body" : "The query"
+  const what = path.length === 0 ? whole : `The ${noun} ${nameOf(path)}`
   return Either.left(new BadRequest({ detail: `${what} contains a character that cannot be stored.` }))
 }
 
@@ -99,9 +101,6 @@ export const checkBody = (schema: Schema.Schema<unknown>, value: unknown): Eithe
     storable(value, "member"),
     (fit) => Either.mapLeft(Schema.decodeUnknownEither(schema, options)(fit), ({ issue }) => faultOf(issue, "member"))
   )
-
-// The type of a schema is invariant, so it has to be widened by hand.
-const emptyQuery = Schema.Struct({}) as unknown as Schema.Schema<unknown>
 
 /** No route has so many parameters. */
 const mostParameters = 64
@@ -126,12 +125,17 @@ export const checkQuery = (
     values.set(name, before === undefined ? value : [before, value].flat())
     if (before === undefined) kept.append(name, value)
   }
-  return Either.flatMap(
-    storable(Object.fromEntries(values), "parameter"),
-    (fit) =>
-      Either.mapBoth(Schema.decodeUnknownEither(schema ?? emptyQuery, options)(fit), {
+  const [first] = kept.keys()
+  return Either.flatMap(storable(Object.fromEntries(values), "parameter"), (fit) => {
+    if (schema !== undefined) {
+      return Either.mapBoth(Schema.decodeUnknownEither(schema, options)(fit), {
         onLeft: ({ issue }) => faultOf(issue, "parameter"),
         onRight: () => kept
       })
-  )
+    }
+    // No schema says this: one without members takes every parameter.
+    return first === undefined
+      ? Either.right(kept)
+      : Either.left(new BadRequest({ detail: `The parameter ${nameOf([first])} is unknown.` }))
+  })
 }
