@@ -18,12 +18,7 @@ const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
     case "Literal":
       return typeof ast.literal === "string" ? [ast.literal] : []
     case "Union":
-      return ast.types.every((type) => type._tag === "Literal" || type._tag === "UndefinedKeyword")
-        ? ast.types.flatMap(wordsOf)
-        : []
-    case "Refinement":
-    case "Transformation":
-      return wordsOf(ast.from)
+      return ast.types.flatMap(wordsOf)
     default:
       return []
   }
@@ -42,18 +37,18 @@ const faultOf = (
 ): OperatorError => {
   const wrong = (fault: string) =>
     new BadRequest({ detail: path.length === 0 ? `The body ${fault}.` : `The ${noun} ${nameOf(path)} ${fault}.` })
-  const isTwice = (actual: unknown) => Array.isArray(actual) && noun === "parameter"
-  /** `actual` is none of the words of a closed set. */
-  const none = (words: ReadonlyArray<string>, actual: unknown) =>
-    typeof actual === "string"
-      ? new UnknownWord({ name: nameOf(path), word: actual.slice(0, 64), known: words })
-      : wrong(isTwice(actual) ? "was given twice" : `must be one of ${words.join(", ")}`)
+  /** The value has not this form. A parameter is a text, or several texts if it was given more than once. */
+  const misformed = (form: string) => wrong(noun === "parameter" ? "was given twice" : `must be ${form}`)
   switch (issue._tag) {
     case "Pointer":
       return faultOf(issue.issue, noun, [...path, ...[issue.path].flat()])
     case "Composite": {
       const words = wordsOf(issue.ast)
-      if (words.length > 0) return none(words, issue.actual)
+      if (words.length > 0) {
+        return typeof issue.actual === "string"
+          ? new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
+          : misformed(`one of ${words.join(", ")}`)
+      }
       const [first] = [issue.issues].flat()
       return first === undefined ? wrong("has the wrong form") : faultOf(first, noun, path)
     }
@@ -66,11 +61,8 @@ const faultOf = (
       return wrong("is missing")
     case "Unexpected":
       return wrong("is unknown")
-    case "Type": {
-      const words = wordsOf(issue.ast)
-      if (words.length > 0) return none(words, issue.actual)
-      return wrong(isTwice(issue.actual) ? "was given twice" : `must be ${formOf(issue.ast)}`)
-    }
+    case "Type":
+      return misformed(formOf(issue.ast))
     default:
       return wrong("is not allowed")
   }

@@ -13,11 +13,12 @@ const deepest = 32
 
 /** The fault in the nesting or the members of a text that is valid JSON. */
 const faultOf = (json: string): string | undefined => {
-  const open: Array<Set<string> | undefined> = []
+  // The names seen in each object that is open. An array has none.
+  const open: Array<Set<string>> = []
   let last = ""
   for (const [found] of json.matchAll(token)) {
     if (found === "{" || found === "[") {
-      if (open.push(found === "{" ? new Set() : undefined) > deepest) return "The body is nested too deeply."
+      if (open.push(new Set()) > deepest) return "The body is nested too deeply."
     } else if (found === "}" || found === "]") open.pop()
     else if (found === ":") {
       const name = String(JSON.parse(last))

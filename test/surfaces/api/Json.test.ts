@@ -14,18 +14,24 @@ describe("a body of the API", () => {
   it.each([
     ["{\"a\":1,\"b\":2,\"a\":3}", "a"],
     ["{\"a\":1,\"\\u0061\":2}", "a"],
-    ["{\"a\":{\"x\":1},\"b\":[{\"y\":1,\"y\":2}]}", "y"]
+    ["{\"a\":{\"x\":1},\"b\":[{\"y\":1,\"y\":2}]}", "y"],
+    ["{\"a\":{\"x\":1},\"a\":2}", "a"],
+    ["{\"a\":[{}],\"a\":2}", "a"],
+    [`{"${"n".repeat(300)}":1,"${"n".repeat(300)}":2}`, "n".repeat(64)]
   ])("is refused with a member that was given twice: %s", (text, name) => {
     assert.deepStrictEqual(read(text), Either.left(`The member ${name} was given twice.`))
   })
 
   it("may have one name in two objects", () => {
-    assert.isTrue(Either.isRight(read("[{\"a\":{\"a\":1}},{\"a\":2}]")))
+    for (const text of ["[{\"a\":{\"a\":1}},{\"a\":2}]", "{\"a\":{\"b\":1},\"b\":2}", "{\"a\":[{\"b\":1}],\"b\":2}"]) {
+      assert.isTrue(Either.isRight(read(text)), text)
+    }
   })
 
   it("is refused when it is nested too deeply, is no JSON, or no text", () => {
     assert.deepStrictEqual(read("[".repeat(33) + "]".repeat(33)), Either.left("The body is nested too deeply."))
     assert.isTrue(Either.isRight(read("[".repeat(32) + "]".repeat(32))))
+    assert.isTrue(Either.isRight(read(`[${"[],{},".repeat(32)}0]`)), "beside each other is not within each other")
     assert.deepStrictEqual(read("{\"a\":}"), Either.left("The body is not JSON."))
     assert.deepStrictEqual(readJson(Buffer.from([0xff])), Either.left("The body is not UTF-8 text."))
   })
