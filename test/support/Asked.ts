@@ -16,6 +16,8 @@ export interface Ask {
   readonly cookie?: string | undefined
   readonly csrf?: string | undefined
   readonly clientIp?: string
+  /** Its time is over before there is an answer. */
+  readonly isLate?: boolean
 }
 
 /** Its answer; `json` is undefined where the body is none. */
@@ -55,7 +57,7 @@ const parsed = (text: string): unknown => {
 /** The way to ask an app. */
 export const asking = <R>(app: App<R>, { admin }: Pick<Config, "admin">) =>
   Effect.fnUntraced(function*(target: string, asked: Ask = {}) {
-    const { body, clientIp = "192.0.2.1", cookie, csrf, headers = {}, method = "GET" } = asked
+    const { body, clientIp = "192.0.2.1", cookie, csrf, headers = {}, isLate = false, method = "GET" } = asked
     const octets = octetsOf(body)
     const isForm = body instanceof URLSearchParams
     const received: Request = {
@@ -77,7 +79,8 @@ export const asking = <R>(app: App<R>, { admin }: Pick<Config, "admin">) =>
       body: octets.length > admin.max_body_bytes ? new BodyTooLarge() : Effect.succeed(octets)
     }
     const routed = app.route(received)
-    const answer = yield* routed.handle({ ...received, clientIp: routed.clientIp })
+    const request = { ...received, clientIp: routed.clientIp }
+    const answer = yield* isLate ? routed.late(request) : routed.handle(request)
     const sent = answer.stream === undefined
       ? [Buffer.from((answer.body as Uint8Array | undefined) ?? [])]
       : yield* Effect.orDie(Stream.runCollect(answer.stream))

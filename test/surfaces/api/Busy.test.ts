@@ -63,4 +63,11 @@ describe("a list of the API", () => {
         assert.deepStrictEqual(found, [path, 503, "busy", "5", 10_000])
       }
     }))
+
+  test("whose request has no time left is answered 503, and nobody keeps that", ({ ask }) =>
+    Effect.gen(function*() {
+      const told = yield* ask("/api/orders", { isLate: true })
+      assert.deepStrictEqual([told.status, told.json.error], [503, "busy"])
+      assert.deepInclude(told.headers, { "retry-after": "5", "cache-control": "no-store" })
+    }))
 })
