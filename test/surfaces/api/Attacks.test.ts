@@ -1,5 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import type { Driver } from "../../../src/kernel/sql/Database.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
 import { sessionCookie } from "../../../src/surfaces/admin/Credentials.ts"
 import { Api } from "../../../src/surfaces/api/Api.ts"
 import type { Route } from "../../../src/surfaces/api/Routes.ts"
@@ -90,6 +92,18 @@ describe("every route of the API", () => {
         { reason: "csrf", username: "vera" },
         { reason: "origin", username: undefined }
       ])
+    }))
+
+  test("that fails by a fault of ours says nothing of it, and the log has its beginning", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "vera", "viewer")
+      const driver: Driver = { ...yield* Database, aside: () => Effect.dieMessage("inside ".repeat(1000)) }
+      const told = yield* Effect.provideService(ask("/api/orders", held), Database, driver)
+      assert.deepStrictEqual([told.status, told.json.error], [500, "internal"])
+      assert.notInclude(told.text, "inside")
+      const [{ error } = { error: "" }] = fieldsOf(records, "request_handler_panicked")
+      assert.match(String(error), /inside/)
+      assert.lengthOf(String(error), 2000)
     }))
 
   test("is not told to strangers: a path of the API is 401 for them, whether or not it is there", ({ ask }) =>

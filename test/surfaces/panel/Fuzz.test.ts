@@ -1,12 +1,14 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import type { Driver } from "../../../src/kernel/sql/Database.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
 import { tables } from "../../../src/store/transfer/Tables.ts"
 import type { Guarded } from "../../../src/surfaces/admin/Routes.ts"
 import { routesOf } from "../../../src/surfaces/panel/Routes.ts"
 import type { Told } from "../../support/Asked.ts"
 import { databases } from "../../support/Databases.ts"
 import { isFull } from "../../support/Full.ts"
-import { callerAt, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { callerAt, eventsOf, fieldsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
@@ -160,5 +162,19 @@ describe.each(databases)("the panel on $name", (backend) => {
         yield* Effect.ensuring(asked, sql(`ALTER TABLE gone RENAME TO ${table}`))
       }
       assert.include(eventsOf(records), "db_statement_failed")
+    }))
+
+  test("fails by a fault of its own without a word of it, and the log has its beginning", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vera", "viewer")
+      const driver: Driver = { ...yield* Database, aside: () => Effect.dieMessage("inside ".repeat(1000)) }
+      const told = yield* Effect.provideService(panel.ask("/ui/orders", held), Database, driver)
+      assert.strictEqual(told.status, 500)
+      assert.include(told.text, "<code>internal</code>")
+      assert.notInclude(told.text, "inside")
+      assert.property(told.headers, "content-security-policy")
+      const [{ error } = { error: "" }] = fieldsOf(records, "request_handler_panicked")
+      assert.match(String(error), /inside/)
+      assert.lengthOf(String(error), 2000)
     }))
 })
