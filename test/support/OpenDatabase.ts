@@ -5,11 +5,17 @@ import type { Driver } from "../../src/kernel/sql/Database.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import * as Postgres from "../../src/kernel/sql/Postgres.ts"
 import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
+import { patienceMs } from "./Patience.ts"
 
 /* A database read from outside the service, by tests and by other programs. */
 
-/** A database as the service opens it. */
-const openDatabase = (url: string, poolMax = 10, acquireMillis = 5000, readers = 0): Layer.Layer<Database, SqlError> =>
+/** A database as the service opens it. How long one waits for a connection says how busy the machine is. */
+const openDatabase = (
+  url: string,
+  poolMax = 10,
+  acquireMillis = patienceMs,
+  readers = 0
+): Layer.Layer<Database, SqlError> =>
   url.startsWith("sqlite://")
     ? Sqlite.layer({
       path: url.slice("sqlite://".length),

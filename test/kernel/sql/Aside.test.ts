@@ -53,7 +53,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
   /** The block's database with what may read beside it. */
   const beside = <A, E>(body: Effect.Effect<A, E, Database>) =>
     Effect.scoped(Effect.flatMap(
-      openDriver(database.url(), 2, 5000, 1),
+      openDriver(database.url(), 2, undefined, 1),
       (driver) => Effect.provideService(body, Database, driver)
     ))
 
@@ -129,7 +129,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
   it.live("and transactions wait for a connection as long as the configuration says", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
-      const driver = yield* openDriver(database.url(), 1, 50)
+      const driver = yield* openDriver(database.url(), 1, 3000)
       const over = yield* Deferred.make<void>()
       const begun = yield* Deferred.make<void>()
       const holding = yield* Effect.fork(
@@ -137,7 +137,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       )
       yield* Deferred.await(begun)
       const failed = yield* Effect.flip(Effect.provideService(run(insert, { value: "late" }), Database, driver))
-      assert.include(failed.detail, backend.dialect === "sqlite" ? "no connection within 50 ms" : "timeout")
+      assert.include(failed.detail, backend.dialect === "sqlite" ? "no connection within 3000 ms" : "timeout")
       assert.deepStrictEqual(eventsOf(records).filter((event) => event === "db_pool_timeout"), ["db_pool_timeout"])
       yield* Deferred.succeed(over, undefined)
       yield* Fiber.join(holding)

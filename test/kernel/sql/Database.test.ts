@@ -445,7 +445,7 @@ describe("PostgreSQL alone", () => {
 
   it.live("a pool with no connection left fails in time, is logged, and recovers", () =>
     Effect.gen(function*() {
-      const driver = yield* openDriver(database.url(), 1, 1500)
+      const driver = yield* openDriver(database.url(), 1, 3000)
       const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const holder = yield* Effect.fork(Effect.provideService(
         transaction(Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(go))),

@@ -93,7 +93,7 @@ describe.runIf(isFull).each(databases)("the digest of ten thousand certificates 
       const text = toml(server.port)
       const config = configOf(text)
       const { accountId } = yield* accountWith(config)
-      const beside = yield* openDriver(database.url(), 2, 5000, 1)
+      const beside = yield* openDriver(database.url(), 2, undefined, 1)
       const driver = yield* Database
       const withReader = Effect.provideService(Database, { ...driver, aside: beside.aside })
       const figures: Array<Effect.Effect.Success<ReturnType<typeof measured>>> = []
