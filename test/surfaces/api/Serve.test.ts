@@ -1,0 +1,72 @@
+import { HttpServerRequest } from "@effect/platform"
+import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
+import { assert, describe } from "vitest"
+import type { Request } from "../../../src/kernel/http/Message.ts"
+import { Passwords } from "../../../src/services/operators/Passwords.ts"
+import { declaredApp } from "../../../src/surfaces/api/Declared.ts"
+import { served } from "../../../src/surfaces/api/Serve.ts"
+import { sqlite } from "../../support/Databases.ts"
+import type { World } from "../../support/Graph.ts"
+import { configOf, world } from "../../support/Graph.ts"
+import { startsAt } from "../../support/Operators.ts"
+import { useStore } from "../../support/UseTests.ts"
+
+/* The declaration by itself: what it does with a request that the checks have let through, and with one they have not seen. */
+
+const config = configOf()
+
+const request = (path: string, method = "GET"): Request => ({
+  id: "1",
+  givenId: undefined,
+  method,
+  target: path,
+  path,
+  headers: {},
+  clientIp: "192.0.2.1",
+  userAgent: undefined,
+  body: Effect.succeed(Buffer.alloc(0))
+})
+
+const caller = {
+  sender: { kind: "token", role: "viewer", id: "t", name: "t", userId: "u", username: "vera", totpEnabled: false },
+  client: { ip: "192.0.2.1", request_id: "1", user_agent: undefined }
+} as const
+
+describe("the declaration of the API", () => {
+  const { test } = useStore<Effect.Effect.Success<ReturnType<typeof declaredApp>>, World | Passwords>(sqlite, {
+    startsAt,
+    layer: ({ name, records }) =>
+      Layer.provideMerge(Passwords.layer({ iterations: 2 }), world({ seed: name, records })),
+    first: () => declaredApp({ config, sources: new Map() }, "0.0.0-test")
+  })
+
+  test("answers a path exactly as it is declared, with a parameter or a body where one was brought", (app) =>
+    Effect.gen(function*() {
+      const ask = (path: string, method = "GET", query = "") =>
+        served(app, request(path, method), { query: new URLSearchParams(query), body: undefined }, caller)
+      for (const method of ["GET", "HEAD"]) {
+        const { body, headers, status } = yield* ask("/api/orders", method, "limit=7")
+        assert.deepStrictEqual([status, headers["content-type"]], [200, "application/json"])
+        assert.notProperty(headers, "content-length", "the listener counts")
+        assert.include(Buffer.from(body as Uint8Array).toString(), "\"limit\":7")
+      }
+      for (const path of ["/api/orders/", "/api//orders", "/API/orders", "/api/Orders"]) {
+        const ended = yield* Effect.exit(Logger.withMinimumLogLevel(ask(path), LogLevel.None))
+        assert.notStrictEqual(Exit.isSuccess(ended) ? ended.value.status : 404, 200, path)
+      }
+      const file = yield* ask("/api/orders/export")
+      assert.match(String(file.headers["content-type"]), /^text\/csv;/)
+      assert.isDefined(file.stream)
+    }))
+
+  test("gives no handler a request that the checks have not seen", (app) =>
+    Effect.gen(function*() {
+      for (const path of ["/health", "/api/orders"]) {
+        const source = HttpServerRequest.fromWeb(new globalThis.Request(`http://api.invalid${path}`))
+        const ended = yield* Effect.exit(
+          Effect.scoped(Effect.provideService(app, HttpServerRequest.HttpServerRequest, source))
+        )
+        assert.include(Exit.isFailure(ended) ? Cause.pretty(ended.cause) : "answered", "without the checks", path)
+      }
+    }))
+})
