@@ -10,9 +10,15 @@ const packages: Readonly<Record<string, string>> = {
   ualpn: "uacme"
 }
 
+/** Debian's Python, whatever else is called python3 here. */
+const importing = (module: string) => ["/usr/bin/python3", "-c", `import ${module}`] as const
+
 /** How it is found out whether a library is there, which is no program. */
 const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
-  "python3-acme": ["/usr/bin/python3", "-c", "import acme"],
+  "python3-acme": importing("acme"),
+  "python3-requests-toolbelt": importing("requests_toolbelt"),
+  "python3-setuptools": importing("setuptools"),
+  "python3-zope.component": importing("zope.component"),
   "ruby-acme-client": ["ruby", "-e", "require 'acme-client'"]
 }
 

@@ -11,6 +11,8 @@ import { acmeTiny } from "./clients/AcmeTiny.ts"
 import { apache } from "./clients/Apache.ts"
 import { caddy } from "./clients/Caddy.ts"
 import { certbot, certbot1 } from "./clients/Certbot.ts"
+import type { CertbotCheckout } from "./clients/CertbotCheckout.ts"
+import { certbotAt } from "./clients/CertbotCheckout.ts"
 import { dehydrated } from "./clients/Dehydrated.ts"
 import { lego } from "./clients/Lego.ts"
 import { pythonAcme } from "./clients/PythonAcme.ts"
@@ -22,6 +24,8 @@ import { mailCommands, playMail } from "./mail/Mail.ts"
 import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
 import { playOpenApi } from "./OpenApi.ts"
+import type { Options } from "./Options.ts"
+import { readOptions } from "./Options.ts"
 import { install, versionsOf } from "./Packages.ts"
 import { playProxies, proxyCommands } from "./Proxies.ts"
 import { playRelays, relayCommands } from "./Relays.ts"
@@ -36,7 +40,7 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
  * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders, the reverse proxies, mail
  * to Exim, the units for systemd and the API of operators by its document. Everything happens on loopback. Words choose by
- * a part of the name.
+ * a part of the name; `--help` has the rest.
  */
 
 /** Those that take longest first. */
@@ -156,9 +160,11 @@ const drive = async (
   }
 }
 
-const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
-  const isChosen = (name: string) => words.length === 0 || words.some((word) => name.includes(word))
-  const chosen = clients.filter(({ name }) => isChosen(name))
+/** What `certbots` are called is chosen by words like all others. */
+const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>): Promise<boolean> => {
+  const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.includes(part))
+  const ready = certbots.filter(({ client: { name } }) => isChosen(name))
+  const chosen = [...clients.filter(({ name }) => isChosen(name)), ...ready.map(({ client }) => client)]
   const commands = [
     ...chosen.flatMap((client) => client.commands),
     ...forwarderCommands(isChosen),
@@ -171,6 +177,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
     "openssl"
   ]
   await install(commands, say)
+  const checkouts = await Promise.all(ready.map(({ prepare }) => prepare()))
   const trusts = await canTrust()
   if (!trusts) {
     say(
@@ -197,7 +204,8 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
         ...isChosen("openapi") ? await playOpenApi(() => cluster.createDatabase(), say) : []
       ]
       const failed = outcomes.filter(({ error }) => error !== undefined).length
-      say(`\n${await versionsOf(commands)}\n\n${tableOf(outcomes, databases)}`)
+      const versions = [await versionsOf(commands), ...checkouts].join("\n")
+      say(`\n${versions}\n\n${tableOf(outcomes, databases)}`)
       say(failures(outcomes))
       say(`${outcomes.length - failed} passed, ${failed} failed`)
       return failed === 0 && outcomes.length > 0
@@ -206,6 +214,17 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
     }
   } finally {
     await cluster.stop()
+  }
+}
+
+const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
+  const options = readOptions(words)
+  if (options === undefined) return true
+  const certbots = options.certbots.map(certbotAt)
+  try {
+    return await play(options, certbots)
+  } finally {
+    for (const { dispose } of certbots) dispose()
   }
 }
 

@@ -25,7 +25,8 @@ const how = (at: Workplace): ReadonlyArray<string> => {
 
 const live = (at: Workplace, name: string, file: string) => join(at.home, "config/live", name, file)
 
-const clientOf = (name: string, program: Program): Client => ({
+/** certbot by the program that starts it, with its own web server or with hooks that update the zone; an RSA account key. */
+export const certbotOf = (name: string, program: Program): Client => ({
   name,
   commands: ["certbot"],
   challenges: ["http-01", "dns-01"],
@@ -60,11 +61,11 @@ const clientOf = (name: string, program: Program): Client => ({
   deactivate: (at) => run(program, at, "unregister")
 })
 
-/** certbot with its own web server, or with hooks that update the zone; an RSA account key. */
-export const certbot = clientOf("certbot", ["certbot"])
+/** Debian's. */
+export const certbot = certbotOf("certbot", ["certbot"])
 
 /** The same with requests for certificates as certbot 1 makes them, which Debian has no package of any more. */
 export const certbot1: Client = {
-  ...clientOf("certbot 1", ["/usr/bin/python3", join(import.meta.dirname, "certbot-1.py")]),
+  ...certbotOf("certbot 1", ["/usr/bin/python3", join(import.meta.dirname, "certbot-1.py")]),
   challenges: ["http-01"]
 }

@@ -1,0 +1,30 @@
+import { parseArgs } from "node:util"
+
+/** The words of `npm run interop`. */
+export interface Options {
+  /** Parts of names of what is played; everything if there is none. */
+  readonly parts: ReadonlyArray<string>
+  /** Folders of checkouts of certbot's source, each a client of its own. */
+  readonly certbots: ReadonlyArray<string>
+}
+
+const usage = `Usage: npm run interop -- [options] [part of a name ...]
+
+Without a part of a name, everything is played: the clients of Debian, nginx, HAProxy, Apache and Caddy before the service,
+zone updates, relay, mail, systemd and openapi.
+
+  --certbot DIR  play certbot as it is in this checkout of its source too, with Debian's Python packages; may be repeated
+  --help
+`
+
+/** Reads them, and fails with what is wrong; undefined where the usage was asked for, which has been printed. */
+export const readOptions = (words: ReadonlyArray<string>): Options | undefined => {
+  const { positionals, values } = parseArgs({
+    args: [...words],
+    allowPositionals: true,
+    options: { certbot: { type: "string", multiple: true, default: [] }, help: { type: "boolean", default: false } }
+  })
+  if (!values.help) return { parts: positionals, certbots: values.certbot }
+  process.stdout.write(usage)
+  return undefined
+}

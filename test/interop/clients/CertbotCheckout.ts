@@ -1,0 +1,64 @@
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { basename, join, resolve } from "node:path"
+import type { Client } from "../Client.ts"
+import { runCommand } from "../Command.ts"
+import { certbotOf } from "./Certbot.ts"
+
+/** A release of certbot that Debian does not have, as it is in a checkout of its source. */
+export interface CertbotCheckout {
+  /** Plays once {@link CertbotCheckout.prepare} has ended. */
+  readonly client: Client
+  /** Makes it ready to run, and answers what it calls its version. */
+  readonly prepare: () => Promise<string>
+  readonly dispose: () => void
+}
+
+const parts = ["acme", "certbot"] as const
+
+/** Debian's, with the packages that its certbot brings. */
+const python = "/usr/bin/python3"
+
+const start = "import sys; from certbot.main import main; sys.exit(main())"
+
+// Files that Python and earlier runs have left are not taken along.
+const isSource = (path: string): boolean => !/^(?:\.git|__pycache__|.*\.egg-info|venv.*)$/.test(basename(path))
+
+/** Where the modules of a part are: newer releases have them one folder below. */
+const modulesOf = (part: string): string => existsSync(join(part, "src")) ? join(part, "src") : part
+
+const versionIn = (folder: string): string => {
+  const file = join(modulesOf(join(folder, "certbot")), "certbot/__init__.py")
+  const version = existsSync(file)
+    ? /^__version__ = ['"]([\w.]+)['"]$/m.exec(readFileSync(file, "utf8"))?.[1]
+    : undefined
+  if (version === undefined) throw new Error(`${folder} is no checkout of certbot: ${file} does not name a version`)
+  return version
+}
+
+/** The certbot of a checkout, without anything installed or changed there: it runs from a copy. */
+export const certbotAt = (checkout: string): CertbotCheckout => {
+  const folder = resolve(checkout)
+  const version = versionIn(folder)
+  const copy = mkdtempSync(join(tmpdir(), "acme-certbot-checkout-"))
+  const path = parts.map((part) => modulesOf(join(folder, part)).replace(folder, copy)).join(":")
+  const program = ["env", `PYTHONPATH=${path}`, "PYTHONWARNINGS=ignore", python, "-c", start] as const
+  return {
+    client: {
+      ...certbotOf(`certbot ${version}`, program),
+      // Releases before 2.0 import more than Debian's does.
+      commands: ["certbot", "python3-requests-toolbelt", "python3-setuptools", "python3-zope.component"]
+    },
+    prepare: async () => {
+      for (const part of parts) {
+        const cwd = join(copy, part)
+        cpSync(join(folder, part), cwd, { recursive: true, filter: isSource })
+        // certbot finds its own plugins by what this writes.
+        await runCommand(python, ["setup.py", "--quiet", "egg_info"], { cwd })
+      }
+      const [command, ...words] = program
+      return (await runCommand(command, [...words, "--version"])).trim()
+    },
+    dispose: () => rmSync(copy, { recursive: true, force: true })
+  }
+}
