@@ -134,6 +134,7 @@ describe.each(databases)("operators on $name", (backend) => {
         assert.strictEqual(yield* tagOf(operators.disable(as(nobody), "root")), "InsufficientRole")
       }
       yield* operators.setRole(as("root"), "otto", "operator")
+      assert.strictEqual(yield* tagOf(operators.setContact(as("root"), "otto", "no address")), "BadRequest")
       yield* operators.setContact(as("root"), "otto", "otto@example.org")
       yield* operators.disable(as("root"), "otto")
       yield* operators.enable(as("root"), "otto")

@@ -23,6 +23,7 @@ import {
   made,
   password,
   strict,
+  tagOf,
   typed,
   useOperators
 } from "../../support/Operators.ts"
@@ -169,6 +170,30 @@ describe.each(databases)("one's own account on $name", (backend) => {
         const refused = yield* Effect.flip(mfa.verify(admin, late.identity, yield* codeOf(old.secret), here))
         assert.strictEqual(refused._tag, "InvalidCode")
         yield* mfa.verify(admin, late.identity, yield* codeOf(secret), here)
+      }))
+
+    test("in force is replaced, turned off and given new codes by the password alone", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        yield* enrolled(identity)
+        const codes = column("SELECT code_hash FROM admin_recovery_codes ORDER BY id")
+        const before = yield* codes
+        const refusals = (given: ReturnType<typeof typed> | undefined) =>
+          Effect.all([
+            tagOf(secondFactor.beginEnrolment(admin, identity, given, here)),
+            tagOf(secondFactor.disable(admin, identity, given, here)),
+            tagOf(secondFactor.reissueCodes(admin, identity, given, here))
+          ])
+        assert.deepStrictEqual(yield* refusals(undefined), ["BadRequest", "BadRequest", "BadRequest"])
+        const guess = typed("a wrong one, no doubt")
+        assert.deepStrictEqual(yield* refusals(guess), ["StepUpFailed", "StepUpFailed", "StepUpFailed"])
+        assert.deepStrictEqual(yield* secondFactor.status(identity), {
+          totpEnabled: true,
+          enrolmentPending: false,
+          recoveryCodesRemaining: 10
+        })
+        assert.deepStrictEqual(yield* codes, before)
       }))
 
     test("is confirmed once, of two codes at once, and only after a beginning", () =>

@@ -117,4 +117,23 @@ describe("hashes of passwords", () => {
         assert.strictEqual((yield* findCode("BBBBBBBBBB", among))?.id, 1)
         assert.isUndefined(yield* findCode("CCCCCCCCCC", among))
       })))
+
+  test("of recovery codes are all compared, whichever of them is right", () => {
+    let compared = 0
+    const counted: Derive = (password, salt, iterations) =>
+      Effect.zipRight(Effect.sync(() => void compared++), derive(password, salt, iterations))
+    return withPasswords(
+      { recoveryIterations: 1, derive: counted },
+      ({ findCode, hashCodes }) =>
+        Effect.gen(function*() {
+          const codes = ["AAAAAAAAAA", "BBBBBBBBBB", "CCCCCCCCCC"]
+          const among = (yield* hashCodes(codes)).map((codeHash) => ({ codeHash }))
+          for (const code of [...codes, "DDDDDDDDDD"]) {
+            compared = 0
+            yield* findCode(code, among)
+            assert.strictEqual(compared, 3, code)
+          }
+        })
+    )
+  })
 })

@@ -1,14 +1,18 @@
 import { Effect, Either } from "effect"
 import { assert, describe, it } from "vitest"
+import { LastAdmin } from "../../../src/domain/OperatorError.ts"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../../src/kernel/http/Refused.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
 import { isPlain, isStorable, octetsOf } from "../../../src/surfaces/admin/Body.ts"
 import { sessionCookie, shownBy } from "../../../src/surfaces/admin/Credentials.ts"
 import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
+import { shownFailure } from "../../../src/surfaces/admin/Failures.ts"
 import { isForeign, originOf } from "../../../src/surfaces/admin/Origin.ts"
 import type { Guarded } from "../../../src/surfaces/admin/Routes.ts"
 import { isReachedByAnybody, matcherOf, routeOf } from "../../../src/surfaces/admin/Routes.ts"
-import { configOf } from "../../support/Graph.ts"
+import { configOf, fieldsOf } from "../../support/Graph.ts"
 
 /* What the entrance is made of, each part by itself. */
 
@@ -101,6 +105,21 @@ describe("a body", () => {
   it("has texts that both databases store", () => {
     assert.isTrue(isStorable("Łódź 😀"))
     for (const odd of ["a\u0000", "\ud83d", "a\ude00b"]) assert.isFalse(isStorable(odd), JSON.stringify(odd))
+  })
+})
+
+describe("a failure of an operation", () => {
+  const failed = { _tag: "SomethingElse", message: "x".repeat(5000) }
+
+  it.each([
+    [new LastAdmin({ username: "ann" }), "LastAdmin", []],
+    [{ ...failed, _tag: "StorageFailed" }, "Internal", []],
+    [failed, "Internal", ["x".repeat(2000)]]
+  ])("is shown as one of operators, and in the log if nobody has told of it: %o", (failure, tag, told) => {
+    const records: Array<Record> = []
+    const shown = Effect.runSync(Effect.provide(shownFailure(failure), EventLog.layerMemory(records)))
+    assert.strictEqual(shown._tag, tag)
+    assert.deepStrictEqual(fieldsOf(records, "request_handler_panicked").map(({ error }) => error), told)
   })
 })
 

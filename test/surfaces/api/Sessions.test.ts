@@ -98,6 +98,17 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/session", { cookie: long })).json.error, "session_expired")
     }))
 
+  test("is not used by what a page asks for by itself, and ends while nobody is there", ({ ask }) =>
+    Effect.gen(function*() {
+      const { cookie } = yield* signedIn({ ask }, "vera", "viewer")
+      const refresh = ask("/api/session", { cookie, headers: { "x-panel-refresh": "1" } })
+      for (let at = 0; at < config.admin.session_idle_timeout_seconds; at += 600) {
+        assert.strictEqual((yield* refresh).status, 200)
+        yield* TestClock.adjust("600 seconds")
+      }
+      assert.strictEqual((yield* refresh).json.error, "session_idle")
+    }))
+
   test("with a second factor begins by half, reaches nothing else, and is whole with a code", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "ann", "admin")
