@@ -65,7 +65,8 @@ describe("what attempts are counted under", () => {
       ["2001:DB8:0:0:ffff:1:2:3", "2001:db8:0:0::/64"],
       ["2001:db8:0:1::1", "2001:db8:0:1::/64"],
       ["fe80::1%eth0", "fe80:0:0:0::/64"],
-      ["unknown", "unknown"]
+      ["unknown", "unknown"],
+      ["x".repeat(200), "x".repeat(100)]
     ] as const
     for (const [address, key] of keys) assert.strictEqual(addressKey(address), key)
     assert.strictEqual(mfaKey("id"), "mfa:id")

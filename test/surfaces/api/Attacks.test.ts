@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import { printApiToken } from "../../../src/domain/ApiToken.ts"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import { sessionCookie } from "../../../src/surfaces/admin/Credentials.ts"
@@ -92,6 +93,15 @@ describe("every route of the API", () => {
         { reason: "csrf", username: "vera" },
         { reason: "origin", username: undefined }
       ])
+    }))
+
+  test("counts tokens that nobody has, and tells of one too many as that alone", ({ ask }) =>
+    Effect.gen(function*() {
+      const most = config.admin.login_max_attempts
+      const guess = ask("/api/orders", { headers: { authorization: `Bearer ${printApiToken("A".repeat(43))}` } })
+      for (let tries = 0; tries < most; tries++) assert.strictEqual((yield* guess).status, 401)
+      assert.strictEqual((yield* guess).status, 429)
+      assert.lengthOf(fieldsOf(records, "admin_request_refused"), most)
     }))
 
   test("that fails by a fault of ours says nothing of it, and the log has its beginning", ({ ask }) =>
