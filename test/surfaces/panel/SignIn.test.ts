@@ -22,6 +22,12 @@ describe("the panel", () => {
       assert.strictEqual(bounced.status, 303)
       const login = bounced.headers["location"] ?? ""
       assert.strictEqual(login, "/ui/login?next=%2Fui%2Forders%3Fstatus%3Dvalid")
+      const nowhere = yield* ask("/ui/none")
+      assert.deepStrictEqual(
+        [nowhere.status, nowhere.headers["location"]],
+        [303, "/ui/login?next=%2Fui%2Fnone"],
+        "and a stranger does not learn which pages there are"
+      )
       const page = yield* ask(login)
       assert.include(page.text, "name=\"next\"")
       const next = new URL(login, "http://a.example").searchParams.get("next") ?? ""
