@@ -248,6 +248,16 @@ interface Serving {
 
 const exercised = new Set<Line>()
 
+/**
+ * Puts texts in the place of words. What was put there stays as it is: ports and ids may happen to hold another of the
+ * words.
+ */
+const replaced = (command: string, [first, ...others]: ReadonlyArray<readonly [string, string]>): string => {
+  if (first === undefined) return command
+  const [from, to] = first
+  return command.split(from).map((part) => replaced(part, others)).join(to)
+}
+
 /** A directory to paste commands into, with ports of its own and `acme-svc` on its PATH. */
 class Place {
   readonly directory = freshDirectory()
@@ -283,7 +293,7 @@ class Place {
 
   /** The text of a line as it is run here. */
   rewritten(line: Line): string {
-    return this.replacements.reduce<string>((command, [from, to]) => command.replaceAll(from, to), lines[line])
+    return replaced(lines[line], this.replacements)
   }
 
   private get variables(): Readonly<Record<string, string>> {

@@ -67,10 +67,11 @@ const nginx: Proxy = {
     const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     await runCommand("openssl", [...made, ...subject, "-keyout", key, "-out", certificate])
     const recipe = edited(blockBehind("nginx:", "text"), [
+      // First, as the port of another place may begin with these digits.
+      ["127.0.0.1:3001", `127.0.0.1:${backend}`],
       ["listen 443 ssl", `listen 127.0.0.1:${port} ssl`],
       ["/etc/ssl/acme-admin.pem", certificate],
-      ["/etc/ssl/acme-admin.key", key],
-      ["127.0.0.1:3001", `127.0.0.1:${backend}`]
+      ["/etc/ssl/acme-admin.key", key]
     ])
     const main = join(directory, "nginx.conf")
     const parts = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
