@@ -858,6 +858,14 @@ describe("docs/debugging.md", () => {
   })
   afterAll(() => serving.stop())
 
+  /** What a line finds in the log, once a record is there: an answer is heard before it is told of. */
+  const found = (line: Line, record: RegExp): Promise<string> =>
+    vi.waitFor(async () => {
+      const { stdout } = await place.paste(line)
+      assert.match(stdout, record)
+      return stdout
+    }, { timeout: patienceMs, interval: 50 })
+
   it("follows an order to its job, and from there to the request that made it", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "cert.pem")
     const [, order = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(
@@ -869,20 +877,18 @@ describe("docs/debugging.md", () => {
     const [, job = ""] = /^([0-9a-f-]{36})  signer_issue /m.exec(await place.succeed("jobsOfOrder")) ?? []
     place.stand("JOB_ID", job)
     assert.match(await place.succeed("jobsShow"), /^kind +signer_issue$/m)
-    const ofJob = await place.succeed("grepJob")
-    assert.include(ofJob, "order_finalized")
+    const ofJob = await found("grepJob", / order_finalized /)
     const [, request = ""] = / job_enqueued .* request_id=(\S+)/.exec(ofJob) ?? []
     place.stand("REQUEST_ID", request)
-    const ofRequest = await place.succeed("grepRequest")
-    assert.match(ofRequest, / request_completed .* uri=\S+\/finalize/)
+    const ofRequest = await found("grepRequest", / request_completed .* uri=\S+\/finalize/)
     assert.include(ofRequest, `job_id=${job}`)
   })
 
   it("is told a request by the header of its answer", async () => {
     const answer = await fetch(`http://localhost:${place.port}/profile/default/directory`)
     const id = answer.headers.get("x-request-id") ?? "none"
-    const { stdout } = await place.run(`grep ${id} serve.log`)
-    assert.match(stdout, / request_completed .* uri=\S+\/directory/)
+    place.stand("REQUEST_ID", id)
+    await found("grepRequest", / request_completed .* uri=\S+\/directory/)
   })
 
   it("profiles the process that worker list names", async () => {
@@ -906,18 +912,24 @@ describe("docs/debugging.md", () => {
     const served = await traced.serve("serveTraced", settled)
     await traced.issueInItsPlace(`http://localhost:${traced.port}/profile/default/directory`, "cert.pem")
     await served.stop()
-    const { stdout } = await collecting.stop()
-    const trees = stdout.split(/\n(?= *[\d.]+ ms {2}\S)/)
-    const treeOf = (name: string) => trees.find((tree) => tree.includes(` ms  ${name}  `)) ?? ""
-    assert.match(treeOf("POST /order/{id}/finalize"), / request_id=.*\n.* ms {4}authenticate\b/)
-    assert.match(treeOf("signer_issue"), / job_id=\S+.*\n[^]* ms {4}transaction\b[^]* ms {6}order_issue\b/)
-    assert.match(treeOf("challenge_validate"), / ms {4}validation GET .*status_code=200/)
+    // What is printed is heard through a second program, which ends at the same signal as the first.
+    await vi.waitFor(() => {
+      const trees = collecting.said().split(/\n(?= *[\d.]+ ms {2}\S)/)
+      const treeOf = (name: string) => trees.find((tree) => tree.includes(` ms  ${name}  `)) ?? ""
+      assert.match(treeOf("POST /order/{id}/finalize"), / request_id=.*\n.* ms {4}authenticate\b/)
+      assert.match(treeOf("signer_issue"), / job_id=\S+.*\n[^]* ms {4}transaction\b[^]* ms {6}order_issue\b/)
+      assert.match(treeOf("challenge_validate"), / ms {4}validation GET .*status_code=200/)
+    }, { timeout: patienceMs, interval: 50 })
+    await collecting.stop()
   })
 
   it("names who has the database open, and who writes", async () => {
-    const ours = await place.succeed("sqliteLocks")
-    assert.match(ours, / READ .* 128 128$/m)
-    assert.notMatch(ours, / WRITE .* 120 120$/m)
+    assert.match(await place.succeed("sqliteLocks"), / READ .* 128 128$/m)
+    // The service writes now and then, if only that it is alive.
+    await vi.waitFor(async () => assert.notMatch(await place.succeed("sqliteLocks"), / WRITE .* 120 120$/m), {
+      timeout: patienceMs,
+      interval: 50
+    })
     const database = new SqliteDatabase(place.at("sqlite.db"))
     database.exec("BEGIN IMMEDIATE")
     const held = await place.succeed("sqliteLocks")
