@@ -236,7 +236,7 @@ describe("an exception that reached nobody", () => {
       await ground.dispose()
       rmSync(folder, { recursive: true, force: true })
     }
-  }, 60_000)
+  })
 })
 
 describe("a second signal", () => {

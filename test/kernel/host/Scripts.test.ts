@@ -8,6 +8,7 @@ import type { ScriptRequest } from "../../../src/kernel/host/Scripts.ts"
 import { longestVariable, Scripts } from "../../../src/kernel/host/Scripts.ts"
 import { makeTurns } from "../../../src/kernel/net/Turns.ts"
 import { freshDirectory } from "../../support/Databases.ts"
+import { longEnough } from "../../support/LongEnough.ts"
 import { shellScript } from "../../support/Script.ts"
 
 /* docs/attacks.md, "Scripts that sign", with real programs. */
@@ -117,11 +118,13 @@ describe("a program", () => {
   it.live("no exit: killed at the timeout, with what it started", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
-      const path = shellScript(`sleep 1000 & echo $! > ${pidFile}; wait`)
-      const fiber = yield* Effect.fork(Effect.flip(run(path, { timeoutMillis: 1500 })))
-      const pid = Number(yield* appears(pidFile))
-      assert.strictEqual((yield* Fiber.join(fiber)).reason, "timeout")
-      yield* gone(pid)
+      const path = shellScript(`sleep 1000 & echo $! > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; wait`)
+      const started = yield* longEnough(500, (timeoutMillis) =>
+        Effect.gen(function*() {
+          assert.strictEqual((yield* Effect.flip(run(path, { timeoutMillis }))).reason, "timeout")
+          return existsSync(pidFile) ? Number(readFileSync(pidFile, "utf8")) : undefined
+        }))
+      yield* gone(started)
     }))
 
   it.live("interrupted: killed, with what it started", () =>

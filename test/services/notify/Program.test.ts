@@ -9,6 +9,7 @@ import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { isFull } from "../../support/Full.ts"
 import { configOf, profileOf } from "../../support/Graph.ts"
+import { longEnough } from "../../support/LongEnough.ts"
 import { deliver, deliveries, deliveryId, issued, payload } from "../../support/Notified.ts"
 import { shellScript } from "../../support/Script.ts"
 
@@ -128,14 +129,18 @@ describe("a program", () => {
 
   it.live("that is not there, or does not end, is run again; its whole group is killed", () =>
     Effect.gen(function*() {
-      const to = freshDirectory()
-      const stuck = shellScript(`sleep 300 & echo $! > ${to}/pid; sleep 300`)
-      const failed = yield* Effect.provide(
-        Effect.flip(deliver("custom", "tell")),
-        deliveries(section(stuck).replace("20000", "1000"))
-      )
-      assert.deepInclude({ ...failed }, { hope: "retry", detail: "did not end within 1000 ms" })
-      yield* gone(Number(readFileSync(join(to, "pid"), "utf8")))
+      const pid = join(freshDirectory(), "pid")
+      const stuck = shellScript(`sleep 300 & echo $! > ${pid}.new; mv ${pid}.new ${pid}; sleep 300`)
+      const started = yield* longEnough(1000, (millis) =>
+        Effect.gen(function*() {
+          const failed = yield* Effect.provide(
+            Effect.flip(deliver("custom", "tell")),
+            deliveries(section(stuck).replace("20000", `${millis}`))
+          )
+          assert.deepInclude({ ...failed }, { hope: "retry", detail: `did not end within ${millis} ms` })
+          return existsSync(pid) ? Number(readFileSync(pid, "utf8")) : undefined
+        }))
+      yield* gone(started)
       const absent = yield* Effect.provide(
         Effect.flip(deliver("custom", "tell")),
         deliveries(section("/nowhere/script"))

@@ -18,6 +18,7 @@ import { cn, csrOf, dns, ext, hexed, openssl, pem, sanOf, seq, utf8 } from "../.
 import { freshDirectory } from "../../support/Databases.ts"
 import { newPrivateKey } from "../../support/Graph.ts"
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
+import { longEnough } from "../../support/LongEnough.ts"
 import { makeCa } from "../../support/Openssl.ts"
 import { shellScript } from "../../support/Script.ts"
 
@@ -61,13 +62,6 @@ const failureOf = (path: string, more?: Partial<CustomSettings>, asked = request
     const error = yield* Effect.provide(Effect.flip(issueBy(path, more, asked)), EventLog.layerMemory(records))
     const cause = error._tag === "SigningFailed" ? error.cause : error._tag
     return { cause, detail: error.detail, records }
-  })
-
-/** Waits until a file has a whole line, which it answers. */
-const lineOf = (path: string) =>
-  Effect.promise(async () => {
-    while (!existsSync(path) || !readFileSync(path, "utf8").endsWith("\n")) await delay(10)
-    return readFileSync(path, "utf8").trim()
   })
 
 describe("the hook issue", () => {
@@ -153,12 +147,16 @@ describe("the hook issue", () => {
     Effect.gen(function*() {
       const pids = join(freshDirectory(), "pids")
       const script = shellScript(
-        `trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo "$$ $!" > '${pids}'; wait`
+        `trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo "$$ $!" > '${pids}.new'; mv '${pids}.new' '${pids}'; wait`
       )
-      const { cause, detail, records } = yield* failureOf(script, { timeout_ms: 500 })
-      assert.deepStrictEqual([cause, detail], ["script_failed", "the script did not end within 500 ms"])
-      assert.deepStrictEqual(records.map(({ event }) => event), ["signer_script_timeout"])
-      for (const pid of (yield* lineOf(pids)).split(" ").map(Number)) {
+      const started = yield* longEnough(500, (timeout_ms) =>
+        Effect.gen(function*() {
+          const { cause, detail, records } = yield* failureOf(script, { timeout_ms })
+          assert.deepStrictEqual([cause, detail], ["script_failed", `the script did not end within ${timeout_ms} ms`])
+          assert.deepStrictEqual(records.map(({ event }) => event), ["signer_script_timeout"])
+          return existsSync(pids) ? readFileSync(pids, "utf8") : undefined
+        }))
+      for (const pid of started.split(" ").map(Number)) {
         yield* Effect.promise(async () => {
           while (existsSync(`/proc/${pid}`) && !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) {
             await delay(10)
