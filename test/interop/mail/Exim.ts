@@ -51,8 +51,10 @@ export interface Exim {
   readonly certificate: string
   /** All messages of a mailbox, in the order they were delivered. */
   readonly messages: (box: (typeof boxes)[number]) => Promise<ReadonlyArray<Message>>
-  /** Waits until a mailbox has a message that is meant. */
+  /** Waits until a mailbox has a message that is meant. Exim delivers what it has taken a moment later. */
   readonly awaitMessage: (box: (typeof boxes)[number], isMeant: (message: Message) => boolean) => Promise<Message>
+  /** All messages of a mailbox, once there are so many. */
+  readonly awaitMessages: (box: (typeof boxes)[number], count: number) => Promise<ReadonlyArray<Message>>
   /** Empties the mailboxes. */
   readonly empty: () => void
   /** Stops listening; what was delivered stays. */
@@ -200,24 +202,29 @@ export const startExim = async (unpacked: string): Promise<Exim> => {
       existsSync(boxOf(box))
         ? JSON.parse(await runCommand("/usr/bin/python3", [join(import.meta.dirname, "read.py"), boxOf(box)]))
         : []
+    const awaited = async <A>(
+      box: (typeof boxes)[number],
+      look: (all: ReadonlyArray<Message>) => A | undefined
+    ): Promise<A> => {
+      for (const end = Date.now() + patienceMs;;) {
+        const all = await messages(box)
+        const found = look(all)
+        if (found !== undefined) return found
+        if (Date.now() >= end) {
+          throw new Error(
+            `${box} has no such mail, but ${all.map(({ headers }) => headers["subject"]?.[0]).join("; ")}`
+          )
+        }
+        await delay(100)
+      }
+    }
     return {
       port: place.port,
       tlsPort: place.tlsPort,
       certificate: join(directory, "shown.pem"),
       messages,
-      awaitMessage: async (box, isMeant) => {
-        for (const end = Date.now() + patienceMs;;) {
-          const all = await messages(box)
-          const meant = all.find(isMeant)
-          if (meant !== undefined) return meant
-          if (Date.now() >= end) {
-            throw new Error(
-              `${box} has no such mail, but ${all.map(({ headers }) => headers["subject"]?.[0]).join("; ")}`
-            )
-          }
-          await delay(100)
-        }
-      },
+      awaitMessage: (box, isMeant) => awaited(box, (all) => all.find(isMeant)),
+      awaitMessages: (box, count) => awaited(box, (all) => all.length < count ? undefined : all),
       empty: () => {
         for (const box of boxes) rmSync(join(directory, "boxes", box), { recursive: true, force: true })
       },

@@ -211,7 +211,7 @@ const samples = async (stage: Stage) => {
   const answers = tried.filter(({ answer, delivered }) => delivered && /^250 OK id=\S+$/.test(answer))
   check(answers.length === 7, `delivered and answered by Exim: ${JSON.stringify(tried)}`)
   for (const box of boxes) {
-    const messages = await stage.exim.messages(box)
+    const messages = await stage.exim.awaitMessages(box, 7)
     check(messages.length === 7, `${box} has ${messages.length} samples of 7`)
     for (const message of messages) isSound(message, `${box}@${domain}`)
   }
@@ -224,7 +224,9 @@ const overTls = async (stage: Stage) => {
     ACME_SVC_NOTIFY__EMAIL__SMTP_SECURITY: "tls"
   })
   check(code === 0, JSON.stringify(tried))
-  isSound(await stage.exim.awaitMessage("pki", isOf(/account \S+ created/)), `pki@${domain}`)
+  for (const box of boxes) {
+    isSound(await stage.exim.awaitMessage(box, isOf(/account \S+ created/)), `${box}@${domain}`)
+  }
 }
 
 /** What stands in the way of a mail, by its variables, and what is said of it. */
